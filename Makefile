@@ -114,7 +114,7 @@ sbom: $(SYNCED) ## Print the bill of materials that each wheel has
 changelog: $(SYNCED) ## Move changelog.d into CHANGELOG.md (VERSION=0.2.0)
 	$(BIN)/towncrier build --version $(VERSION) --yes
 
-format: $(SYNCED) ## Format the code and mend what the linter can
+format: $(SYNCED) ## Format the code and apply automatic lint fixes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

@@ -198,8 +198,8 @@ if TYPE_CHECKING:
     from penstock.table.write.hive_import import HiveFile
     from penstock.table.write.preview import Removal
 
-# Imported when they are asked for: a worker that only unpickles an error, and a command that prints its help, need no
-# Arrow, and sqlglot is for SQL alone.
+# Imported on first use: a worker that only unpickles an error, and a command that prints its help, need no Arrow, and
+# only SQL needs sqlglot.
 _HOMES: Final = {
     "BackgroundCompactor": "penstock.table.compact.background",
     "ConsumerReset": "penstock.table.stream.consumers",

@@ -28,7 +28,7 @@ def to_wall_clock(millis: int) -> int:
     """Return the local wall clock time at an instant as if it were UTC, as files store their creation time."""
     try:
         offset = datetime.fromtimestamp(millis / 1000, UTC).astimezone().utcoffset() or timedelta()
-    except (ValueError, OverflowError, OSError):  # beyond the calendar, where no zone has an offset
+    except (ValueError, OverflowError, OSError):  # outside the calendar, where no zone has an offset
         return millis
     return millis + offset // timedelta(milliseconds=1)
 

@@ -1,7 +1,7 @@
-"""The error tree: one class per thing a caller would do about it.
+"""The error hierarchy: one class for each way in which a caller may react.
 
-Every message names the table (or path), what happened, and what to do, on one line that a terminal can show. All
-arguments go to ``super().__init__``, so errors survive pickling from a Spark task to the driver.
+Every message names the table (or path), what happened, and what to do, on one line that is safe to print. All arguments
+go to ``super().__init__``, so errors survive pickling from a Spark task to the driver.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ from penstock.printable import one_line
 
 
 class _OneLine:
-    """What is raised or warned of: one line, whatever the names and texts in it are."""
+    """An error or warning whose message is one line, whatever names and strings it contains."""
 
     def __str__(self) -> str:
         return one_line(super().__str__())
 
 
 class TableStoreError(_OneLine, Exception):
-    """Root of every error that Penstock raises on purpose."""
+    """Base class of all errors that Penstock raises deliberately."""
 
 
 class NotFoundError(TableStoreError, LookupError):
-    """A database, table, snapshot, tag, column or file that was named does not exist."""
+    """The named database, table, snapshot, tag, column or file does not exist."""
 
 
 class DataLossError(NotFoundError):
-    """What a stream was to read next has expired, was rolled back, or is gone with a table that was dropped."""
+    """The snapshot that a stream reads next has expired, was rolled back, or belongs to a table that was dropped."""
 
 
 class AlreadyExistsError(TableStoreError):
-    """Something with that name is there already."""
+    """An object with that name already exists."""
 
 
 class InvalidOptionError(TableStoreError, ValueError):
@@ -37,35 +37,35 @@ class InvalidOptionError(TableStoreError, ValueError):
 
 
 class InvalidSchemaError(TableStoreError, ValueError):
-    """A schema, or a change of one, that the format does not allow."""
+    """The format does not allow a schema or a schema change."""
 
 
 class SchemaMismatchError(TableStoreError, ValueError):
-    """Rows that do not fit the table: missing, extra or wrongly typed columns, or null in a NOT NULL column."""
+    """Rows do not match the table: missing, extra or wrongly typed columns, or null in a NOT NULL column."""
 
 
 class InvalidFilterError(TableStoreError, ValueError):
-    """A filter that cannot be parsed, or that does not fit the table's columns."""
+    """A filter cannot be parsed, or does not match the table's columns."""
 
 
 class InvalidSqlError(TableStoreError, ValueError):
-    """A statement that cannot be parsed; the message has line and column, and the nearest thing that works."""
+    """A statement cannot be parsed; the message has the line and column, and an alternative that works."""
 
 
 class UnsupportedFeatureError(TableStoreError):
-    """The format has it, Penstock does not; the message says what to use instead."""
+    """The format has a feature that Penstock does not support; the message says what to use instead."""
 
 
 class FormatError(TableStoreError):
-    """Bytes on storage that are not what the format says: truncated, zero-length, or of an unknown version."""
+    """Stored bytes violate the format: truncated, empty, or of an unknown version."""
 
 
 class StorageError(TableStoreError):
-    """The storage refused or failed.
+    """Storage rejected a request or failed.
 
     Args:
-        message: what was tried, on which path, and what the storage said.
-        retryable: whether the same call may well succeed later.
+        message: the operation, the path, and the response of the storage.
+        retryable: whether the same call may succeed later.
     """
 
     def __init__(self, message: str, retryable: bool = False) -> None:  # noqa: FBT001, FBT002 - positional, so that pickling works
@@ -77,36 +77,36 @@ class StorageError(TableStoreError):
 
 
 class OutOfMemoryError(StorageError, MemoryError):
-    """Memory ran out. Use smaller batches or buffers, or give the process more; nothing of the call is visible."""
+    """Memory ran out; nothing of the call is visible. Use smaller batches or buffers, or provide more memory."""
 
 
 class CommitConflictError(TableStoreError):
-    """Another commit got in the way for good; nothing of this one is visible. Plan again from the latest snapshot."""
+    """The commit conflicts with another one, and nothing of it is visible. Repeat it from the latest snapshot."""
 
 
 class CommitUnknownError(TableStoreError):
-    """The storage did not say whether the snapshot was created. Nothing was deleted; check before trying again."""
+    """The storage did not answer whether the snapshot was created. Nothing was deleted; check before retrying."""
 
 
 class CheckpointError(TableStoreError):
-    """A streaming query's checkpoint does not fit the table: another table's, set back, or too old to tell."""
+    """A checkpoint does not match the table: it is another table's, was restored from an older copy, or is too old."""
 
 
 class LeaseHeldError(TableStoreError):
-    """What only one may use at a time (a consumer, a query's checkpoint) is in use by another, or was taken over."""
+    """A consumer or checkpoint, which only one query may use at a time, is in use or was taken over."""
 
 
 class TimedOutError(TableStoreError, TimeoutError):
-    """What was waited for did not come in the time that it was given."""
+    """A wait timed out."""
 
 
 class DataLossWarning(_OneLine, UserWarning):
-    """A stream has skipped rows that it could not read any more, because an option allows it."""
+    """A stream has skipped rows that can no longer be read, because an option allows it."""
 
 
 class OtherEngineWarning(_OneLine, UserWarning):
-    """Another engine commits to a table on an object store, which can replace commits of Penstock there."""
+    """Another engine commits to a table on an object store, where it can replace Penstock's commits."""
 
 
 class OptionWarning(_OneLine, UserWarning):
-    """An unknown option, or one without effect; the message has the nearest known name."""
+    """An option is unknown or has no effect; the message has the nearest known name."""

@@ -1,6 +1,6 @@
-"""What a process counts while it writes tables, for monitoring systems.
+"""Metrics that a process collects while it writes tables, for monitoring systems.
 
-Without a sink nothing is counted. ``penstock.export_metrics`` adds one for Prometheus.
+Without a sink nothing is collected. ``penstock.export_metrics`` adds one for Prometheus.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _LOG: Final = open_log("penstock.metrics")
 
 
 class MetricKind(StrEnum):
-    """How a metric changes: counters only grow, histograms count seconds in ranges, gauges are read when asked for."""
+    """The type of a metric: counters only grow, histograms count seconds in ranges, gauges are read on request."""
 
     COUNTER = "counter"
     HISTOGRAM = "histogram"
@@ -24,7 +24,7 @@ class MetricKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A metric, by the name that Prometheus has for it."""
+    """A metric with its Prometheus name."""
 
     name: str
     kind: MetricKind
@@ -33,10 +33,10 @@ class Metric:
 
 
 class MetricSink(Protocol):
-    """Takes what is counted; called by several threads."""
+    """Receives metrics; called by several threads."""
 
     def record(self, metric: Metric, amount: float, labels: tuple[str, ...]) -> None:
-        """Add to a counter, or observe a value of a histogram."""
+        """Add to a counter, or observe a value in a histogram."""
         ...
 
 
@@ -96,12 +96,12 @@ _sinks: list[MetricSink] = []
 
 
 def add_sink(sink: MetricSink) -> None:
-    """Pass what is counted to a sink, from now on."""
+    """Start passing metrics to a sink."""
     _sinks.append(sink)
 
 
 def remove_sink(sink: MetricSink) -> None:
-    """Pass nothing more to a sink."""
+    """Stop passing metrics to a sink."""
     _sinks.remove(sink)
 
 
@@ -111,10 +111,10 @@ def is_counting() -> bool:
 
 
 def record(metric: Metric, amount: float, *labels: str) -> None:
-    """Count something. Never raises: a commit must not fail because of the one who counts it.
+    """Record a value. Never raises: a commit must not fail because of a sink.
 
     Args:
-        labels: values of the metric's labels, in their order.
+        labels: values of the metric's labels, in order.
     """
     for sink in tuple(_sinks):
         try:

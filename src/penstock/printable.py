@@ -1,11 +1,11 @@
-"""What may be printed: text whose characters act on nothing that shows it, without secrets.
+"""Safe output: text without active control characters and without secrets.
 
-Names, comments, partition values and error texts come from files that others wrote. On a terminal, control characters
-in them would move the cursor, set the window's title or colour what follows; a line end would forge a line of a log;
-characters that change the direction of text show names as others. So all that is printed goes through ``visible``.
+Names, comments, partition values and error texts come from files written by others. On a terminal, control characters
+in them would move the cursor, set the window's title or change colours; a line end would forge a log line; characters
+that change the direction of text would disguise names. So everything that is printed goes through ``visible``.
 
-Options hold passwords and keys of storages and brokers, for this engine or for others. They are stored as given, and
-printed masked: what to keep secret is said by ``is_secret`` alone.
+Options hold passwords and keys of storages and brokers, for this engine or for others. They are stored as given and
+printed masked; only ``is_secret`` decides which options are secret.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# Line ends and tabs of a text that has lines.
+# Line ends and tabs in multi-line text.
 _LAYOUT: Final = frozenset("\n\t")
 # In addition to C0, C1 and DEL: halves of surrogate pairs, marks of direction, line and paragraph separators. JSON may
-# hold the rest as it is.
+# contain the rest unescaped.
 _ACTING: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
-# Of a key without its dots, dashes and underlines, in any case: fs.s3a.secret.key, properties.sasl.jaas.config.
+# Matched against a key without dots, dashes and underscores, ignoring case: fs.s3a.secret.key,
+# properties.sasl.jaas.config.
 _SECRET: Final = re.compile(
     "password|passwd|passphrase|secret|token|jaas|accesskey|accountkey|privatekey|apikey|credential|sassignature"
 )
 _JOINTS: Final = re.compile("[-_. ]")
 _PAIR: Final = re.compile(r"'(?P<key>[^'\n]*)'(?P<between>\s*=\s*)'(?:[^']|'')*'?")
-# Before the @ of abfss://container@account there is no user.
+# In abfss://container@account, the part before the @ is not a user.
 _USER: Final = re.compile(r"(?P<scheme>\b(?!abfss?://[\w$.-]+@)[A-Za-z][\w+.-]{0,30}://)[^\s/@'\"]+@")
 _QUERY: Final = re.compile(r"(?P<location>\b[A-Za-z][\w+.-]{0,30}://[^\s?'\"]{0,2000})\?[^\s'\"]*=[^\s'\"]*")
 
@@ -41,17 +42,17 @@ MASK: Final = "******"
 
 
 def is_secret(key: str) -> bool:
-    """Whether the value of an option of that key is not to be shown."""
+    """Whether the value of an option with this key must not be shown."""
     return _SECRET.search(_JOINTS.sub("", key.lower())) is not None
 
 
 def mask_value(key: str, value: str) -> str:
-    """Return the value of an option as it may be shown."""
+    """Return the value of an option, masked if it is secret."""
     return MASK if is_secret(key) else mask_locations(value)
 
 
 def mask_options(options: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return options as they may be shown."""
+    """Return options with secret values masked."""
     return {key: mask_value(key, value) for key, value in options}
 
 
@@ -72,26 +73,26 @@ def _masked_pair(found: re.Match[str]) -> str:
 
 
 def visible(text: str) -> str:
-    """Return the text as one line, with control characters and marks of direction spelled out, such as ESC as 0x1b."""
+    """Return the text as one line, with control characters and direction marks escaped, such as 0x1b for ESC."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else _escaped(letter) for letter in text)
 
 
 def one_line(text: str) -> str:
-    """Return a message as it may be shown: on one line, with blanks for its line ends, and without secrets."""
+    """Return a message as one line, with spaces for line ends, and with secrets masked."""
     return visible(mask_text(text).replace("\n", " "))
 
 
 def visible_lines(text: str) -> str:
-    """Return the text like ``visible``, with its line ends and tabs as they are."""
+    """Return the text like ``visible``, but keep line ends and tabs."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() or letter in _LAYOUT else _escaped(letter) for letter in text)
 
 
 def visible_json(text: str) -> str:
-    """Return JSON text with what acts on a terminal as escapes of JSON: the values are the same."""
+    """Return JSON text with terminal control characters as JSON escapes, which does not change the values."""
     return text if text.isprintable() else _ACTING.sub(_json_escaped, text)
 
 
@@ -117,7 +118,7 @@ def _json_escaped(found: re.Match[str]) -> str:
 
 
 def bytes_text(size: int) -> str:
-    """Return a size as people read it, ``1.5 MiB``."""
+    """Return a human-readable size, such as ``1.5 MiB``."""
     amount = float(size)
     for unit in _UNITS[:-1]:
         if amount < 1024:

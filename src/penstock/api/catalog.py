@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from penstock.table.compact.job import CompactionResult
 
 
-# What others call it, and what it is here.
+# Names of other libraries, with the name used here.
 _OTHER_NAMES: Final = {
     **dict.fromkeys(("table", "get_table", "open_table", "load", "open", "read"), "load_table('database.table')"),
     **dict.fromkeys(("tables", "show_tables"), "list_tables('database')"),
@@ -59,29 +59,29 @@ _OTHER_NAMES: Final = {
 
 
 class Catalog:
-    """Databases and tables of a warehouse directory, as Paimon's file-system catalog lays them out.
+    """Databases and tables of a warehouse directory, in the layout of Paimon's file-system catalog.
 
     Args:
         warehouse: path or URI of the directory; ``<warehouse>/<database>.db/<table>`` are the tables. With the option
             ``metastore`` = ``rest``, the name of the catalog on the server at ``uri``.
-        options: of the catalog; ``table-default.<key>`` goes to new tables, ``penstock.external-paths.*`` and
-            ``penstock.durable`` to every use. Without options of a store, those of a Spark session in this process
+        options: catalog options; ``table-default.<key>`` applies to new tables, ``penstock.external-paths.*`` and
+            ``penstock.durable`` to all tables. Without store options, those of a Spark session in this process
             (``spark.hadoop.fs.s3a.*``) are used.
 
     Raises:
-        InvalidOptionError: the location cannot be one.
-        UnsupportedFeatureError: a storage or a kind of catalog that is not built in.
-        StorageError: a REST server does not answer, or refuses the token.
+        InvalidOptionError: the location is invalid.
+        UnsupportedFeatureError: the storage or the kind of catalog is not supported.
+        StorageError: a REST server does not answer, or rejects the token.
     """
 
     def __init__(self, warehouse: str | os.PathLike[str], options: Options | None = None) -> None:
         location = location_of(warehouse)
         self._warehouse = open_warehouse(location, with_store_options(location, texts_of(options)))
 
-    if not TYPE_CHECKING:  # for a type checker there are no other names
+    if not TYPE_CHECKING:  # A type checker must not see other names.
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Say what a method of another name is called here."""
+            """Raise an error that suggests the right name for a method of another library."""
             hint = f": say {_OTHER_NAMES[name]}" if name in _OTHER_NAMES else ""
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}{hint}", name=name, obj=self)
 
@@ -99,24 +99,24 @@ class Catalog:
         return self._warehouse.location
 
     def attach(self, spark: SparkSession, name: str = "penstock") -> None:
-        """Make the warehouse known to a session's SQL as a catalog: ``SELECT ... FROM penstock.db.table``.
+        """Add the warehouse to a Spark session as a catalog: ``SELECT ... FROM penstock.db.table``.
 
         Args:
-            name: of the catalog in statements; ``CALL`` works in one of ``penstock.attach`` only.
+            name: of the catalog in statements; ``CALL`` works only in catalogs added by ``penstock.attach``.
 
         Raises:
-            UnsupportedFeatureError: a session of Spark Connect, or a version of Spark that is not known.
-            InvalidOptionError: no session, or no name.
+            UnsupportedFeatureError: a Spark Connect session, or an unsupported version of Spark.
+            InvalidOptionError: not a session, or an empty name.
         """
         check_spark(spark, self.warehouse)
         spark_entry().attach(spark, self._warehouse, name)
 
     def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
-        """Make a database.
+        """Create a database.
 
         Raises:
-            AlreadyExistsError: it is there; not with ``if_not_exists``.
-            InvalidSchemaError: it cannot have that name.
+            AlreadyExistsError: it exists, and ``if_not_exists`` is false.
+            InvalidSchemaError: the name is invalid.
         """
         tables.create_database(self._warehouse, name, if_not_exists=if_not_exists)
 
@@ -128,7 +128,7 @@ class Catalog:
         """Remove a database; with ``cascade`` its tables and views too.
 
         Raises:
-            NotFoundError: there is none; not with ``if_exists``.
+            NotFoundError: it does not exist, and ``if_exists`` is false.
             InvalidOptionError: it has tables or views, and ``cascade`` is false.
         """
         tables.drop_database(self._warehouse, name, if_exists=if_exists, cascade=cascade)
@@ -148,23 +148,23 @@ class Catalog:
         watermark: tuple[str, str | None] | str | None = None,
         if_not_exists: bool = False,
     ) -> Table:
-        """Make a table.
+        """Create a table.
 
         Args:
             name: ``database.table``.
             schema: ``id BIGINT NOT NULL, name STRING``, or a pyarrow or Spark schema.
-            partition_by: columns whose values make directories; one may be given as it is.
-            options: Paimon's keys; ``bucket`` and ``bucket-key`` make it a queue.
+            partition_by: partition columns; a single one may be given as a string.
+            options: with Paimon's keys; ``bucket`` and ``bucket-key`` make the table a queue.
             watermark: the event time column and the delay, ``("order_time", "INTERVAL '5' SECOND")``; the column alone
-                for none.
-            if_not_exists: return the table that is there, whatever its columns.
+                for no delay.
+            if_not_exists: return an existing table, whatever its columns are.
 
         Raises:
-            AlreadyExistsError: there is such a table.
+            AlreadyExistsError: the table exists.
             NotFoundError: there is no such database.
-            InvalidSchemaError: names, columns, keys or the watermark.
-            InvalidOptionError: an option, or two that exclude each other.
-            UnsupportedFeatureError: what the format has and Penstock does not.
+            InvalidSchemaError: invalid names, columns, keys or watermark.
+            InvalidOptionError: an invalid option, or options that contradict each other.
+            UnsupportedFeatureError: a feature of the format that Penstock does not support.
         """
         definition = TableDefinition(
             columns=columns_of(schema),
@@ -186,27 +186,27 @@ class Catalog:
         dry_run: bool = False,
         progress: Progress = no_progress,
     ) -> Migration:
-        """Make a table of a Hive-style directory of Parquet or ORC files, without copying them.
+        """Create a table from a Hive-style directory of Parquet or ORC files, without copying them.
 
-        Files get a second name in the table by hard links; the directory stays as it is, and nobody may write into its
-        files any more. To undo it, drop the table.
+        The table gets hard links to the files. The directory is unchanged, but its files must no longer be modified. To
+        undo the migration, drop the table.
 
         Args:
-            directory: the directory above the partitions, such as ``dt=2026-01-01``.
-            name: ``database.table`` of the new table. Its columns are those of the files, then those of the
-                directories.
-            partition_types: SQL types of columns of the directories; ``STRING`` for others.
+            directory: the parent directory of partitions such as ``dt=2026-01-01``.
+            name: ``database.table`` of the new table. Its columns are those of the files, followed by those of the
+                directory names.
+            partition_types: SQL types of partition columns; the default is ``STRING``.
             options: of the table.
-            copy: copy the files, where links are not possible.
+            copy: copy the files instead, where hard links are not possible.
             dry_run: only check files and columns.
-            progress: called with the number of rows and bytes that are done.
+            progress: called with the number of rows and bytes processed so far.
 
         Raises:
-            NotFoundError: there are no files, or there is no such database.
-            AlreadyExistsError: there is such a table.
-            SchemaMismatchError: files or directories do not go together.
-            UnsupportedFeatureError: an object store, a file system without hard links, or columns that have to be
-                converted.
+            NotFoundError: there are no files, or the database does not exist.
+            AlreadyExistsError: the table exists.
+            SchemaMismatchError: files or directories are inconsistent.
+            UnsupportedFeatureError: an object store, a file system without hard links, or columns that need a
+                conversion.
         """
         return migrate(
             self._warehouse,
@@ -228,21 +228,22 @@ class Catalog:
         copy: bool = False,
         dry_run: bool = False,
     ) -> tuple[TableMigration, ...]:
-        """Make a table of each Hive-style directory in the directory of a database, by ``migrate``.
+        """Create a table from each Hive-style directory in the directory of a database, as ``migrate`` does.
 
         Args:
-            directory: its directories are the tables, such as ``orders`` with ``orders/dt=2026-01-01`` in it.
-            database: of the new tables, created if there is none; None for the directory's name without ``.db``.
+            directory: its subdirectories are the tables, such as ``orders`` with ``orders/dt=2026-01-01``.
+            database: of the new tables, created if it does not exist; None for the directory's name without ``.db``.
             options: of every table.
-            copy: copy the files, where links are not possible.
+            copy: copy the files instead, where hard links are not possible.
             dry_run: only check files and columns.
 
         Returns:
-            One for each directory, by name. One that cannot be adopted says so and keeps none of the others from it.
+            One result per directory, sorted by name. If a directory cannot be migrated, its result has the error, and
+            the others are still migrated.
 
         Raises:
-            NotFoundError: there is no directory in it.
-            InvalidOptionError: it is the directory of one table.
+            NotFoundError: it has no subdirectory.
+            InvalidOptionError: it is the directory of a single table.
         """
         name = database or location_of(directory).rstrip("/").rpartition("/")[2].removesuffix(".db")
         list_directories(directory)
@@ -255,16 +256,16 @@ class Catalog:
         return tuple(migrate_each(directory, name, adopt))
 
     def load_table(self, name: str, options: Options | None = None) -> Table:
-        """Load a table at its latest schema.
+        """Load a table with its latest schema.
 
         Args:
             name: ``database.table``, ``database.table$branch_name`` or the location of a table.
-            options: of this use; they win over the stored ones.
+            options: of this handle; they override the stored options.
 
         Raises:
             NotFoundError: there is none.
             FormatError: its schema file is damaged.
-            UnsupportedFeatureError: its rows cannot be read right.
+            UnsupportedFeatureError: its rows cannot be read correctly.
         """
         plain, branch = (name, None) if is_location(name) else split_branch(name)
         table = Table(tables.load_table(self._warehouse, plain))
@@ -272,7 +273,7 @@ class Catalog:
         return table.with_options(given) if given else table
 
     def system_table(self, name: str) -> pa.Table:
-        """Return a system table of the whole catalog: what SQL reads as ``sys.<name>``.
+        """Return a system table of the whole catalog, ``sys.<name>`` in SQL.
 
         Args:
             name: ``tables``, ``partitions``, ``all_table_options`` or ``catalog_options``.
@@ -287,15 +288,15 @@ class Catalog:
         tables.drop_table(self._warehouse, name, if_exists=if_exists)
 
     def rename_table(self, source: str, target: str) -> None:
-        """Give a table another name in this warehouse. Raises ``NotFoundError`` or ``AlreadyExistsError``."""
+        """Rename a table within this warehouse. Raises ``NotFoundError`` or ``AlreadyExistsError``."""
         tables.rename_table(self._warehouse, source, target)
 
     def alter_table(self, name: str, *changes: SchemaChange) -> Table:
-        """Apply changes to a table's schema, all or none; what others change meanwhile is kept.
+        """Apply changes to a table's schema, all or none; concurrent changes by others are kept.
 
         Raises:
-            NotFoundError: no such table or column.
-            InvalidSchemaError, InvalidOptionError, UnsupportedFeatureError: a change that is not allowed.
+            NotFoundError: no such table or column. InvalidSchemaError, InvalidOptionError, UnsupportedFeatureError: a
+            change that is not allowed.
         """
         return Table(tables.alter_table(self._warehouse, name, changes_of(changes, name)))
 
@@ -304,7 +305,7 @@ class Catalog:
         return views.list_views(self._warehouse, database)
 
     def load_view(self, name: str) -> View:
-        """Return the definition of a view; its rows are read by Spark, or by ``penstock.sql``.
+        """Return the definition of a view. To read its rows, use Spark or ``penstock.sql``.
 
         Args:
             name: ``database.view``.
@@ -325,21 +326,21 @@ class Catalog:
         replace: bool = False,
         if_not_exists: bool = False,
     ) -> View:
-        """Make a view from the text of a query, which is not checked; ``CREATE VIEW`` through ``attach`` checks it.
+        """Create a view from the text of a query without checking it; ``CREATE VIEW`` through ``attach`` checks it.
 
         Args:
             name: ``database.view``.
-            query: in Spark's SQL. Names without a database are those of the view's database.
-            schema: the columns, in the order of the query's, whose names they replace; as for ``create_table``.
-            replace: give a view that is there this definition.
-            if_not_exists: leave a view that is there as it is, and return it.
+            query: in Spark SQL. Unqualified names refer to the view's database.
+            schema: the columns, in the order of the query's columns, whose names they replace; as for ``create_table``.
+            replace: replace the definition of an existing view.
+            if_not_exists: return an existing view unchanged.
 
         Raises:
-            AlreadyExistsError: there is a table of that name, or a view and neither ``replace`` nor
-                ``if_not_exists``.
+            AlreadyExistsError: there is a table of that name, or a view and neither ``replace`` nor ``if_not_exists``
+                is set.
             NotFoundError: there is no such database.
-            InvalidSchemaError: names or columns.
-            InvalidOptionError: both ``replace`` and ``if_not_exists``, or no text.
+            InvalidSchemaError: invalid names or columns.
+            InvalidOptionError: both ``replace`` and ``if_not_exists`` are set, or the text is empty.
         """
         if replace and if_not_exists:
             raise InvalidOptionError(f"view {name}: replace and if_not_exists exclude each other; give one of them")
@@ -362,7 +363,7 @@ class Catalog:
                 raise
 
     def rename_view(self, source: str, target: str) -> None:
-        """Give a view another name in this warehouse. Raises ``NotFoundError`` or ``AlreadyExistsError``."""
+        """Rename a view within this warehouse. Raises ``NotFoundError`` or ``AlreadyExistsError``."""
         views.rename_view(self._warehouse, source, target)
 
     def compact_database(  # noqa: PLR0913 - the arguments of Paimon's procedure
@@ -377,20 +378,20 @@ class Catalog:
         options: Options | None = None,
         dry_run: bool = False,
     ) -> tuple[TableCompaction, ...]:
-        """Compact the tables of one or more databases, one after the other, as ``Table.compact``.
+        """Compact the tables of one or more databases, one after another, as ``Table.compact`` does.
 
         Args:
-            databases: a name, or a regular expression for the whole name.
-            including: regular expression for the tables, by ``table`` or by ``database.table``.
-            excluding: regular expression for tables to leave out of those.
+            databases: a name, or a regular expression that matches the whole name.
+            including: regular expression for the tables, as ``table`` or ``database.table``.
+            excluding: regular expression for tables to exclude.
 
         Returns:
-            One for each table. A table that cannot be compacted, or fails, says so and keeps none of the others from
-            it.
+            One result per table. If a table cannot be compacted, its result has the error, and the others are still
+            compacted.
 
         Raises:
-            NotFoundError: no database has such a name.
-            InvalidOptionError: no regular expression.
+            NotFoundError: no database matches.
+            InvalidOptionError: an invalid regular expression.
         """
         names = select_tables(self._warehouse, databases=databases, including=including, excluding=excluding)
 

@@ -1,4 +1,4 @@
-"""Compact several tables, one after the other."""
+"""Compact several tables, one after another."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCompaction:
-    """What the compaction of one of several tables came to.
+    """The outcome of compacting one of several tables.
 
     Attributes:
         table: ``database.table``.
-        result: None where ``error`` says why.
+        result: None if there is an ``error``.
     """
 
     table: str

@@ -1,4 +1,4 @@
-"""The only place that imports the package ``spark``, and only on first use.
+"""The only module that imports the package ``spark``, on first use.
 
 ``import penstock`` must not need PySpark: plain Python works without it and without a JVM.
 """
@@ -37,9 +37,9 @@ def spark_entry() -> type[entry.SparkEntry]:
 
 
 def with_store_options(location: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Return options of a catalog, with those of Spark's session for S3 where the catalog itself has none.
+    """Return a catalog's options, with the S3 options of the Spark session if the catalog has none.
 
-    PySpark is not imported for it: a process that has not imported it has no session.
+    This does not import PySpark: a process that has not imported it has no session.
     """
     scheme = location.partition(":")[0].lower()
     has_own = any(not key.startswith("penstock.object-store.") for key in store_options(options))

@@ -1,4 +1,4 @@
-"""Rows for other libraries, which are imported when they are asked for; and what a notebook shows of a table."""
+"""Exports to other libraries, which are imported on first use, and the display of tables in notebooks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def library(name: str, table: str) -> Any:  # noqa: ANN401 - a module that is no
     """Import a library that Penstock does not depend on.
 
     Args:
-        table: the table whose rows it gets.
+        table: the table to export, for the error message.
 
     Raises:
         UnsupportedFeatureError: it is not installed.
@@ -39,7 +39,7 @@ def library(name: str, table: str) -> Any:  # noqa: ANN401 - a module that is no
 
 
 def table_html(name: str, location: str, schema: TableSchema, load_latest: Callable[[], Snapshot | None]) -> str:
-    """Return what a notebook shows of a table: its name, its columns, and the latest snapshot if it can be read."""
+    """Return the HTML for a table in a notebook: its name, its columns, and the latest snapshot if it can be read."""
     columns = [
         (field.name, format_sql_type(field.type), "partition" if field.name in schema.partition_keys else "", text)
         for field in schema.fields
@@ -57,7 +57,7 @@ def table_html(name: str, location: str, schema: TableSchema, load_latest: Calla
 
 
 def names_html(title: str, header: str, names: Iterable[str]) -> str:
-    """Return what a notebook shows of a catalog: its names."""
+    """Return the HTML for a catalog in a notebook: the names in it."""
     return f"<strong>{escape(title)}</strong>{_html_table((header,), [(name,) for name in names])}"
 
 

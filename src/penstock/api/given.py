@@ -30,10 +30,10 @@ Progress: TypeAlias = "Callable[[int, int | None], None]"
 
 
 def texts_of(options: Options | None) -> dict[str, str]:
-    """Return options with their values as stored texts: ``true`` for True, ``4`` for 4.
+    """Return options with their values as strings, as they are stored: ``true`` for True, ``4`` for 4.
 
     Raises:
-        InvalidOptionError: the options are not a mapping, or a value is not a text, a number or a boolean.
+        InvalidOptionError: the options are not a mapping, or a value is not a string, a number or a boolean.
     """
     if options is None:
         return {}
@@ -46,12 +46,12 @@ def texts_of(options: Options | None) -> dict[str, str]:
 
 
 def text_of(key: str, value: object) -> str:
-    """Return the value of an option as stored text. Raises ``InvalidOptionError``."""
+    """Return the value of an option as a string, as it is stored. Raises ``InvalidOptionError``."""
     match value:
         case bool():
             return "true" if value else "false"
         case str():
-            # Convert a subclass of str, such as a StrEnum, to plain text.
+            # Convert a subclass of str, such as a StrEnum, to a plain string.
             return str(value)
         case int() | float():
             return str(value)
@@ -64,14 +64,14 @@ def text_of(key: str, value: object) -> str:
 
 
 def names_of(names: Names | None) -> tuple[str, ...] | None:
-    """Return column names as a tuple; a single text is one name, and None stays None."""
+    """Return column names as a tuple; a string is a single name, and None stays None."""
     if names is None:
         return None
     return (names,) if isinstance(names, str) else tuple(names)
 
 
 def location_of(location: str | os.PathLike[str]) -> str:
-    """Return a path or URI as text."""
+    """Return a path or URI as a string."""
     return os.fspath(location)
 
 
@@ -106,11 +106,11 @@ def check_spark(spark: object, table: str, instead: str | None = None) -> None:
     """Check that the argument is a Spark session.
 
     Args:
-        instead: what works with a session of Spark Connect; None if ``spark`` may be one.
+        instead: the alternative for Spark Connect sessions; None if they are accepted.
 
     Raises:
-        InvalidOptionError: it is none.
-        UnsupportedFeatureError: a session of Spark Connect.
+        InvalidOptionError: it is not a session.
+        UnsupportedFeatureError: it is a Spark Connect session.
     """
     if not is_spark_object(spark):
         given = "None" if spark is None else f"a {type(spark).__name__}"
@@ -126,10 +126,10 @@ def check_classic(value: object, table: str, instead: str) -> None:
     """Refuse a session or a DataFrame of Spark Connect, which has no JVM in this process.
 
     Args:
-        instead: what works with Spark Connect.
+        instead: the alternative for Spark Connect.
 
     Raises:
-        UnsupportedFeatureError: it is one.
+        UnsupportedFeatureError: it is one of Spark Connect.
     """
     if type(value).__module__.startswith("pyspark.sql.connect."):
         raise UnsupportedFeatureError(f"table {table}: this does not work with Spark Connect; use {instead}")
@@ -142,7 +142,7 @@ def check_trigger(trigger: object, table: str) -> None:
 
 
 def changes_of(changes: Sequence[SchemaChange], table: str) -> tuple[SchemaChange, ...]:
-    """Return schema changes, with the values of options as texts.
+    """Return schema changes, with option values as strings.
 
     Raises:
         InvalidSchemaError: an item is not a schema change but, for example, SQL.

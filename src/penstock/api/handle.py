@@ -1,4 +1,4 @@
-"""What the methods of a table share."""
+"""State that the methods of a table share."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class TableHandle:
-    """A table at the schema it was loaded with, its metadata and its committer.
+    """A table with the schema it was loaded with, its metadata and its committer.
 
     Attributes:
-        store: for what checks by itself that it is still the same table: plans and commits.
+        store: for plans and commits, which check themselves that the table is still the same.
     """
 
     def __init__(self, ref: TableRef) -> None:
@@ -37,31 +37,31 @@ class TableHandle:
 
     @property
     def name(self) -> str:
-        """``database.table``, or the location where no catalog was asked."""
+        """``database.table``, or the location if the table was loaded without a catalog."""
         return self.ref.name
 
     @property
     def checked_ref(self) -> TableRef:
-        """The table, after a check that it is still there; ``NotFoundError`` where it is not."""
+        """The table, after a check that it still exists. Raises ``NotFoundError``."""
         check_same_table(self.ref)
         return self.ref
 
     @property
     def checked_store(self) -> MetadataStore:
-        """The table's metadata, after a check that the table is still there; ``NotFoundError`` where it is not."""
+        """The table's metadata, after a check that the table still exists. Raises ``NotFoundError``."""
         check_same_table(self.ref)
         return self.store
 
     @contextmanager
     def committing(self) -> Iterator[TableCommitter]:
-        """Yield the committer; what it reads first is requested while the block writes data files."""
+        """Yield the committer; its first reads are requested while the block writes data files."""
         committer = self.committer()
         with requests_ahead(self.ref.file_io):
             committer.request_base()
             yield committer
 
     def committer(self) -> TableCommitter:
-        """Return the committer, which is opened by the first call. Raises where Penstock only reads the table."""
+        """Return the committer, which the first call opens. Raises an error if the table is read-only for Penstock."""
         check_writable(self.ref)
         if self._committer is None:
             self._committer = open_appender(self.ref, self.store)
@@ -76,11 +76,11 @@ class TableHandle:
         *,
         with_vectors: bool = False,
     ) -> Query:
-        """Plan a batch read; to be called by the method that users call, whose caller a warning names.
+        """Plan a batch read. Must be called directly by a public method, so that warnings name the user's code.
 
         Args:
-            position: options that say which snapshot.
-            zone: of a time that is given without one; None if it is not known.
+            position: options that select the snapshot.
+            zone: for times without a zone; None if it is unknown.
             with_vectors: the reader applies deletion vectors.
 
         Raises:

@@ -1,4 +1,4 @@
-"""A table's history as values, for those who draw it or watch it grow."""
+"""A table's history as values, for charts and monitoring."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def open_history(table: Table, *, checkpoints: Sequence[str] = (), limit: int = 
     """Return a reader of a table's history; its later calls read only new commits.
 
     Args:
-        checkpoints: of Spark queries that read the table, to be listed among its readers; paths or URIs.
-        limit: most snapshots to read.
+        checkpoints: of Spark queries to include as readers of the table; paths or URIs.
+        limit: maximum number of snapshots to read.
     """
     ref = table._ref  # noqa: SLF001 - of this package
     return HistoryReader(ref, MetadataStore(ref), checkpoints=checkpoints, limit=limit)

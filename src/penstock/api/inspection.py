@@ -1,4 +1,4 @@
-"""What a table's metadata say: snapshots, files, history, the lag of readers."""
+"""Inspection of a table's metadata: snapshots, files, history, the lag of readers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class TableInspection:
-    """Reads a table's metadata and changes nothing: ``table.inspect``."""
+    """Read-only methods for a table's metadata: ``table.inspect``."""
 
     def __init__(self, table: TableHandle) -> None:
         self._table = table
@@ -29,7 +29,7 @@ class TableInspection:
         """Return a system table, such as ``snapshots``, ``files``, ``partitions`` or ``compaction``.
 
         Args:
-            snapshot_id: for those that speak of one snapshot; None for the latest.
+            snapshot_id: for tables that describe one snapshot; None for the latest.
         """
         store = self._table.checked_store
         snapshot = None if snapshot_id is None else store.load_snapshot(snapshot_id)
@@ -72,16 +72,16 @@ class TableInspection:
         return self.system_table("consumers")
 
     def compaction_debt(self, *, snapshot_id: int | None = None) -> pa.Table:
-        """Small files of a snapshot, partition by partition, and what a full compaction would merge of them."""
+        """Small files of a snapshot per partition, and which of them a full compaction would merge."""
         return self.system_table("compaction", snapshot_id=snapshot_id)
 
     def history(self, *, limit: int = DEFAULT_LIMIT) -> pa.Table:
-        """Return what each commit did and what the table held after it, oldest first; reads metadata only.
+        """Return the changes of each commit and the state of the table after it, oldest first; reads metadata only.
 
-        Rows, files and bytes that were added and removed are those of data files: a merge adds what it removes.
+        Added and removed rows, files and bytes are counted by data files: a compaction adds the rows that it removes.
 
         Args:
-            limit: newest snapshots to look at; each costs three reads or more.
+            limit: number of newest snapshots to read; each costs three reads or more.
 
         Returns:
             Columns ``snapshot_id, commit_kind, commit_time, commit_user, added_rows, added_files, added_bytes,
@@ -91,20 +91,20 @@ class TableInspection:
         return history_table(load_history(self._table.ref, self._table.checked_store, limit=limit))
 
     def summary(self) -> TableSummary:
-        """Return what the table holds, in a few numbers; reads metadata of the latest snapshot only."""
+        """Return the main figures of the table; reads only metadata of the latest snapshot."""
         return summarize(self._table.ref, self._table.checked_store)
 
     def fsck(self, *, all_snapshots: bool = False, progress: Progress = no_progress) -> FsckReport:
-        """Check that all metadata can be read and that every live file is there with its size; changes nothing.
+        """Check that all metadata can be read and that every live file exists with its recorded size; changes nothing.
 
         Args:
-            all_snapshots: of every snapshot and tag, not only of the latest snapshot.
+            all_snapshots: check all snapshots and tags, not only the latest snapshot.
             progress: called with the number of data files checked so far.
         """
         return check_table(self._table.ref, self._table.checked_store, all_snapshots=all_snapshots, progress=progress)
 
     def lag(self, *checkpoints: str) -> pa.Table:
-        """Measure how far readers are behind: a row for each consumer, and for each Spark query by its checkpoint.
+        """Return the lag of readers: one row per consumer, and per Spark query given by its checkpoint.
 
         Args:
             checkpoints: of streaming queries that read this table; paths or URIs.
@@ -114,6 +114,6 @@ class TableInspection:
             bytes_behind, rows_behind, event_time_lag_ms, oldest_unread_ms, expired_snapshots``.
 
         Raises:
-            NotFoundError: a checkpoint that does not exist, or of a query that does not read this table.
+            NotFoundError: a checkpoint does not exist, or its query does not read this table.
         """
         return measure_lag(self._table.ref, self._table.checked_store, checkpoints)

@@ -1,4 +1,4 @@
-"""Maintenance of a table: it changes no rows, only how and how long they are kept."""
+"""Maintenance of a table: it changes no rows, only how they are stored and how long they are retained."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _nothing() -> None:
 
 
 class TableMaintenance:
-    """Consumers, compaction, expiration, marks, orphans: ``table.maintenance``."""
+    """Consumers, compaction, expiration, partition marks, orphan files: ``table.maintenance``."""
 
     def __init__(self, table: TableHandle) -> None:
         self._table = table
@@ -70,31 +70,31 @@ class TableMaintenance:
     def reset_consumer(
         self, consumer_id: str, next_snapshot: int | Literal["earliest", "latest"], *, dry_run: bool = False
     ) -> ConsumerReset:
-        """Make a consumer go on at a snapshot, forwards or backwards; makes it if there is none.
+        """Move a consumer to a snapshot, forwards or backwards; creates the consumer if it does not exist.
 
         Args:
-            next_snapshot: the first one that it reads; from the earliest to the one after the latest, which
-                ``latest`` stands for.
+            next_snapshot: the first snapshot that it reads, from the earliest to the one after the latest; ``latest``
+                means the one after the latest.
             dry_run: only check the arguments.
 
         Returns:
-            The new position and the one before.
+            The new and the previous position.
 
         Raises:
-            NotFoundError: that snapshot has expired, or is further ahead.
-            LeaseHeldError: a query reads as this consumer.
+            NotFoundError: that snapshot has expired, or is later than the one after the latest.
+            LeaseHeldError: a query uses this consumer.
         """
         return reset_consumer(self._table.checked_store, consumer_id, next_snapshot, dry_run=dry_run)
 
     def delete_consumer(self, consumer_id: str, *, dry_run: bool = False) -> None:
-        """Delete a consumer, so that what it has not read may expire.
+        """Delete a consumer, so that snapshots that it has not read can expire.
 
         Args:
-            dry_run: only check that there is one.
+            dry_run: only check that it exists.
 
         Raises:
             NotFoundError: there is no such consumer.
-            LeaseHeldError: a query reads as it.
+            LeaseHeldError: a query uses it.
         """
         delete_consumer(self._table.checked_store, consumer_id, dry_run=dry_run)
 
@@ -102,14 +102,14 @@ class TableMaintenance:
         """Delete the consumers whose whole id matches a regular expression.
 
         Args:
-            excluding: keep those that match this one.
+            excluding: keep consumers that match this expression.
 
         Returns:
-            Ids of the deleted ones.
+            Ids of the deleted consumers.
 
         Raises:
-            LeaseHeldError: queries read as some of them; the others are deleted.
-            InvalidOptionError: no regular expression.
+            LeaseHeldError: queries use some of them; the others are deleted.
+            InvalidOptionError: an invalid regular expression.
         """
         try:
             wanted, kept = re.compile(including), None if excluding is None else re.compile(excluding)
@@ -137,38 +137,37 @@ class TableMaintenance:
         on_start: Callable[[int], None] = _ignore,
         on_done: Callable[[MergedFiles], None] = _ignore,
     ) -> CompactionResult:
-        """Merge small files; rows and, in a queue, their order stay as they are. Or sort a scalable table's rows.
+        """Merge small files without changing rows or, in a queue, their order; or sort the rows of a scalable table.
 
-        What others append meanwhile is not touched; a merge whose files another commit has replaced is dropped. Tables
-        with the option ``write-only`` are compacted too.
+        Concurrent appends are not affected; a merge whose files another commit has replaced is discarded. Tables with
+        the option ``write-only`` are compacted too.
 
         Args:
             spark: merge on its executors; None to merge in this process.
-            partitions: only these, such as ``[{"dt": "2026-01-01"}]``; a spec may leave columns out.
-            where: only the partitions that pass this condition on partition columns; not with ``partitions``.
+            partitions: only these, such as ``[{"dt": "2026-01-01"}]``; a spec may omit columns.
+            where: only partitions that satisfy this condition on partition columns; not with ``partitions``.
             strategy: ``full``, the default, merges all small files; ``minor`` what a stream with compaction would have
                 merged by now.
-            idle_time: only partitions that got no rows for this long, such as ``1 h``.
-            order_strategy: rewrite all rows of each partition, sorted by the first column and then the next
-                (``order``), or along a curve so that files are narrow in all of them (``zorder``, ``hilbert``). Needs
+            idle_time: only partitions that received no rows for this long, such as ``1 h``.
+            order_strategy: rewrite all rows of each partition, sorted by the first column, then the next (``order``),
+                or along a curve so that files have narrow ranges in all columns (``zorder``, ``hilbert``). Needs
                 ``spark``.
-            order_by: the columns to sort by; alone it means ``order``.
+            order_by: the columns to sort by; without ``order_strategy`` it implies ``order``.
             options: of this job, such as ``{"target-file-size": "128 mb"}``.
-            dry_run: only say what would be merged.
-            threads: merges at the same time in this process; None for the option ``penstock.compaction.max-tasks``,
-                else one for each core.
-            on_start: called with the bytes that all merges together will read.
-            on_done: called with every finished merge, or sorted partition.
+            dry_run: only return what would be merged.
+            threads: concurrent merges in this process; None for the option ``penstock.compaction.max-tasks``, or one
+                per core if it is not set.
+            on_start: called with the total number of bytes that the merges will read.
+            on_done: called after every merge or sorted partition.
 
         Returns:
-            What was done to each partition, or why nothing was.
+            The result for each partition, or the reason why nothing was done.
 
         Raises:
-            InvalidOptionError, InvalidFilterError: arguments that cannot be.
-            UnsupportedFeatureError: a table that Penstock only reads, with live deletion vectors, or with
-                ``clustering.incremental``.
-            TableStoreError: a file cannot be read or written, or the commit failed; merges that were committed before
-                stay, of the others no file is left.
+            InvalidOptionError, InvalidFilterError: invalid arguments. UnsupportedFeatureError: the table is read-only
+            for Penstock, has live deletion vectors, or has ``clustering.incremental``. TableStoreError: a file cannot
+            be read or written, or the commit failed; merges that were already committed remain, the others leave no
+            files.
         """
         given = texts_of(options)
         check_keys(given, table=self._table.name, stacklevel=3)
@@ -195,14 +194,14 @@ class TableMaintenance:
         threads: int | None = None,
         idle_seconds: float = 10.0,
     ) -> BackgroundCompactor:
-        """Return a compactor that merges small files while others write to the table, from ``start`` to ``stop``.
+        """Return a compactor that merges small files while others write to the table, between ``start`` and ``stop``.
 
         Args:
             spark: merge on its executors; None to merge in this process.
             options: of this job, as for ``compact``.
-            threads: merges at the same time; None for the option ``penstock.compaction.max-tasks``, else one less than
-                there are cores.
-            idle_seconds: wait after a check that found nothing.
+            threads: concurrent merges; None for the option ``penstock.compaction.max-tasks``, or one fewer than there
+                are cores if it is not set.
+            idle_seconds: wait after a check that found nothing to do.
 
         Raises:
             UnsupportedFeatureError: as ``compact``.
@@ -228,7 +227,7 @@ class TableMaintenance:
             cancel=cancel,
         )
 
-    # Housekeeping
+    # Expiration and orphan files
 
     def expire_snapshots(
         self,
@@ -240,28 +239,29 @@ class TableMaintenance:
         dry_run: bool = False,
         progress: Progress = no_progress,
     ) -> Expiration:
-        """Let old snapshots go, with the files that nothing else reads.
+        """Expire old snapshots, and delete the files that only they use.
 
-        What a consumer has not read stays, and so do the files of tags. Commits do this by themselves, unless the
-        option ``write-only`` is set.
+        Snapshots that a consumer has not read, and files of tags, are retained. Commits expire snapshots automatically,
+        unless the option ``write-only`` is set.
 
         Args:
-            retain_max: newest snapshots beyond which all go whatever their age; None for what the option
-                ``snapshot.num-retained.max`` says.
-            retain_min: newest snapshots that stay whatever their age; None for ``snapshot.num-retained.min``.
+            retain_max: maximum number of snapshots to retain, whatever their age; None for the option
+                ``snapshot.num-retained.max``.
+            retain_min: number of newest snapshots to retain, whatever their age; None for
+            ``snapshot.num-retained.min``.
             older_than: states of the table since then stay readable, in ms since 1970-01-01 UTC or as a datetime
                 (local without a zone); None for now less ``snapshot.time-retained``.
-            max_deletes: snapshots at most; None for all.
-            dry_run: only find what would go.
+            max_deletes: maximum number of snapshots to expire; None for no limit.
+            dry_run: only return what would be deleted.
             progress: called with the number of files deleted so far.
 
         Returns:
-            What went, and what keeps the rest.
+            What was deleted, and what retains the rest.
 
         Raises:
             InvalidOptionError: arguments that contradict each other.
-            FormatError: what a tag or consumer needs cannot be read; nothing that it may need was deleted.
-            StorageError: not everything could be deleted; doing it again goes on.
+            FormatError: metadata that a tag or consumer needs cannot be read; nothing that it may need was deleted.
+            StorageError: not everything could be deleted; repeat the call to continue.
             UnsupportedFeatureError: a table that Penstock only reads.
         """
         check_writable(self._table.ref)
@@ -274,19 +274,19 @@ class TableMaintenance:
     def expire_partitions(
         self, *, expiration_time: str | None = None, dry_run: bool = False
     ) -> tuple[ExpiredPartition, ...]:
-        """Drop the partitions that have outlived ``partition.expiration-time``, the oldest first.
+        """Drop the partitions that are older than ``partition.expiration-time``, the oldest first.
 
-        How old a partition is, the options ``partition.expiration-strategy``, ``partition.timestamp-pattern`` and
-        ``partition.timestamp-formatter`` say; a partition whose values are no time stays. At most
-        ``partition.expiration-max-num`` go. Rows that come to them meanwhile stay.
+        The options ``partition.expiration-strategy``, ``partition.timestamp-pattern`` and
+        ``partition.timestamp-formatter`` determine the age of a partition; a partition whose values are not a time is
+        kept. At most ``partition.expiration-max-num`` are dropped. Rows that are added to them meanwhile are kept.
 
         Args:
-            expiration_time: such as ``7 d``; None for what the option says.
-            dry_run: only find them.
+            expiration_time: such as ``7 d``; None for the option.
+            dry_run: only return them.
 
         Raises:
             InvalidOptionError: no expiration time, no partition columns, or a pattern that does not fit them.
-            CommitConflictError: others replaced some of the files meanwhile; do it again.
+            CommitConflictError: others replaced some of the files meanwhile; repeat the call.
         """
         check_writable(self._table.ref)
         given = {} if expiration_time is None else {"partition.expiration-time": expiration_time}
@@ -305,20 +305,20 @@ class TableMaintenance:
         allow_recent: bool = False,
         progress: Progress = no_progress,
     ) -> OrphanReport:
-        """Find files that stopped jobs left and nothing uses; delete them unless ``dry_run``.
+        """Find files of failed jobs that nothing uses, and delete them unless ``dry_run``.
 
         Args:
-            older_than: files last changed up to then go, in ms since 1970-01-01 UTC or as a datetime (local without a
-                zone); None for a day ago. It has to lie further back than any job takes from its first file to its
-                commit, since files that are not committed yet look like orphans.
-            dry_run: only find them.
-            allow_recent: take ``older_than`` also where it is less than an hour ago; nothing may write then.
+            older_than: delete files last modified before this time, in ms since 1970-01-01 UTC or as a datetime (local
+                without a zone); None for a day ago. It must be further back than any job takes from its first file to
+                its commit, since files that are not committed yet look like orphans.
+            dry_run: only return them.
+            allow_recent: accept an ``older_than`` of less than an hour ago; nothing may write to the table then.
             progress: called with the number of files found, then of manifests read, then of files deleted.
 
         Raises:
             InvalidOptionError: ``older_than`` is too recent, or in the future.
-            FormatError: metadata are damaged or missing, so it is unknown what is used; nothing was deleted.
-            StorageError: something cannot be listed or read, or be deleted.
+            FormatError: metadata is damaged or missing, so it is unknown which files are used; nothing was deleted.
+            StorageError: something cannot be listed, read or deleted.
             UnsupportedFeatureError: a table that Penstock only reads.
         """
         check_writable(self._table.ref)
@@ -331,7 +331,7 @@ class TableMaintenance:
         )
 
     def compact_manifests(self, *, dry_run: bool = False) -> ManifestCompaction:
-        """Merge the manifests that are small, or that hold entries of deleted files; commits merge fewer at a time.
+        """Merge manifests that are small or contain entries of deleted files; commits merge fewer at a time.
 
         Args:
             dry_run: only count them.
@@ -342,17 +342,17 @@ class TableMaintenance:
         )
 
     def remove_missing_files(self, *, dry_run: bool = True) -> tuple[MissingFile, ...]:
-        """Find data files of the latest snapshot that are missing on storage; remove them unless ``dry_run``.
+        """Find data files of the latest snapshot that are missing on storage, and remove them unless ``dry_run``.
 
-        Their rows are lost then, and the others can be read again. Before that, look for the files: a snapshot or a
-        copy that has them can be restored.
+        Their rows are lost then, and the other rows can be read again. Before that, try to restore the files from a
+        snapshot or a backup.
 
         Args:
-            dry_run: only find them.
+            dry_run: only return them.
 
         Raises:
             StorageError: a directory cannot be listed.
-            CommitConflictError: another commit has replaced one of them meanwhile; do it again.
+            CommitConflictError: another commit has replaced one of them meanwhile; repeat the call.
         """
         check_writable(self._table.ref)
         missing = find_missing_files(self._table.ref, self._table.checked_store)
@@ -361,18 +361,18 @@ class TableMaintenance:
         return missing
 
     def remove_missing_manifests(self, *, dry_run: bool = True) -> tuple[MissingManifest, ...]:
-        """Find manifests of the latest snapshot that are missing on storage; leave them out unless ``dry_run``.
+        """Find manifests of the latest snapshot that are missing on storage, and remove them unless ``dry_run``.
 
-        The latest state can be read again then, by a new snapshot: without the rows of files that only these manifests
-        had added, and again with those of files that they had deleted (by a compaction, say). Older snapshots stay as
-        they are. Before that, look for the manifests: a copy that has them can be restored.
+        A new snapshot makes the latest state readable again: without the rows of files that only these manifests had
+        added, but again with those of files that they had deleted, for example by a compaction. Older snapshots are not
+        changed. Before that, try to restore the manifests from a backup.
 
         Args:
-            dry_run: only find them.
+            dry_run: only return them.
 
         Raises:
-            NotFoundError: a manifest list is missing, which only a rollback to an older snapshot mends.
-            CommitConflictError: others committed each time that this was tried; do it again.
+            NotFoundError: a manifest list is missing, which only a rollback to an older snapshot can repair.
+            CommitConflictError: others committed at every attempt; repeat the call.
         """
         check_writable(self._table.ref)
         if dry_run:
@@ -385,20 +385,21 @@ class TableMaintenance:
         """Change the number of buckets of a queue: sets the option ``bucket``, then rewrites the partitions.
 
         Each partition is one commit; rows with the same bucket key keep their order, and streams that read the table
-        do not deliver them again. Writers to a partition that is not written yet are refused, and so are those that
-        still write with the old number. After an interruption, call it again.
+        do not deliver them again. Commits to a partition that is not rewritten yet are refused, and so are commits with
+        the old number. After an interruption, repeat the call.
 
         Args:
-            buckets: None for what the option says, which leaves the partitions that were written before it changed.
-            partition: only this one, such as ``{"dt": "2026-01-01"}``; the option has to have the number already.
-            dry_run: only find them.
+            buckets: None for the current value of the option, to rewrite partitions that were written before it
+            changed.
+            partition: only this one, such as ``{"dt": "2026-01-01"}``; the option must already have the new number.
+            dry_run: only return them.
 
         Returns:
-            The partitions that had another number.
+            The partitions that had a different number.
 
         Raises:
-            InvalidOptionError: the table is no queue, or a number below 1.
-            CommitConflictError: others committed each time that a partition was written.
+            InvalidOptionError: the table is not a queue, or the number is below 1.
+            CommitConflictError: others committed at every attempt to rewrite a partition.
         """
         check_writable(self._table.ref)
         ref = at_latest_schema(self._table.ref, self._table.checked_store)
@@ -426,26 +427,26 @@ class TableMaintenance:
     def mark_partitions_done(
         self, partitions: Sequence[Mapping[str, object]] | None = None, *, dry_run: bool = False
     ) -> tuple[DonePartition, ...]:
-        """Mark partitions done: write the file ``_SUCCESS`` into their directories, for whoever waits for it.
+        """Mark partitions done by writing the file ``_SUCCESS`` into their directories, for jobs that wait for it.
 
-        A partition that is marked again keeps the time of its first mark. Commits do this by themselves where the
-        options ``partition.idle-time-to-done`` or ``partition.end-input-to-done`` ask for it.
+        A partition that is marked again keeps the time of its first mark. Commits do this automatically if the options
+        ``partition.idle-time-to-done`` or ``partition.end-input-to-done`` are set.
 
         Args:
-            partitions: each such as ``{"dt": "2026-01-01"}``; one that leaves columns out stands for all that agree
-                with it, one that names all also for a partition without rows. None for those that are due by the
-                options and have no mark since their last rows.
-            dry_run: only say which.
+            partitions: each such as ``{"dt": "2026-01-01"}``; a spec that omits columns selects all matching
+                partitions, a complete one may also select a partition without rows. None for those that are due by the
+                options and have not been marked since their last rows.
+            dry_run: only return them.
 
         Returns:
-            Them, with the times of their marks.
+            The partitions with the times of their marks.
 
         Raises:
-            InvalidOptionError: no partition, names of other columns, values that do not fit; or with None, options that
-                do not say when a partition is done.
-            NotFoundError: no partition agrees.
-            UnsupportedFeatureError: ``partition.mark-done-action`` asks for more than ``success-file``, or a table that
-                Penstock only reads.
+            InvalidOptionError: no partition, other columns, or values that do not fit; or with None, options that do
+                not define when a partition is done.
+            NotFoundError: no partition matches.
+            UnsupportedFeatureError: ``partition.mark-done-action`` is not ``success-file``, or the table is read-only
+                for Penstock.
         """
         check_writable(self._table.ref)
         if partitions is None:

@@ -1,4 +1,4 @@
-"""Adoption of a Hive-style directory as a table: ``Catalog.migrate``."""
+"""In-place migration of a Hive-style directory to a table: ``Catalog.migrate``."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from penstock.table.write.adopt import AdoptionPlan
 
 _TEXT: Final = "STRING"
-# Of files and directories that hold no rows, by the convention of Hive and Spark.
+# Prefixes of files and directories without rows, by the convention of Hive and Spark.
 _HIDDEN: Final = (".", "_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
-    """What the adoption of a directory did, or would do.
+    """The result of migrating a directory, or of a dry run.
 
     Attributes:
         table: None for a dry run.
-        columns: of the table, each such as ``id BIGINT``; those of the directories last.
-        rows: 0 for a dry run, which reads the schemas of the files only.
+        columns: of the table, each such as ``id BIGINT``; partition columns last.
+        rows: 0 for a dry run, which reads only the schemas of the files.
     """
 
     table: Table | None
@@ -52,11 +52,11 @@ class Migration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableMigration:
-    """What the adoption of one of several directories came to.
+    """The outcome of migrating one of several directories.
 
     Attributes:
         table: ``database.table``.
-        result: None where ``error`` says why.
+        result: None if there is an ``error``.
     """
 
     table: str
@@ -65,7 +65,7 @@ class TableMigration:
 
 
 def list_directories(directory: str | os.PathLike[str]) -> tuple[tuple[str, str], ...]:
-    """Return name and location of each table's directory in that of a database.
+    """Return the name and location of each table directory in the directory of a database.
 
     Raises:
         NotFoundError: there is none.
@@ -90,10 +90,10 @@ def list_directories(directory: str | os.PathLike[str]) -> tuple[tuple[str, str]
 def migrate_each(
     directory: str | os.PathLike[str], database: str, migrate_one: Callable[[str, str], Migration]
 ) -> Iterator[TableMigration]:
-    """Adopt the tables of a database's directory; if one of them fails, continue with the next.
+    """Migrate the tables in the directory of a database; if one of them fails, continue with the next.
 
     Args:
-        migrate_one: takes the location of a directory and the name of its table.
+        migrate_one: called with the location of a directory and the name of its table.
 
     Raises:
         TableStoreError: as ``list_directories``.
@@ -117,7 +117,7 @@ def migrate(  # noqa: PLR0913 - as Catalog.migrate
     dry_run: bool,
     progress: Progress,
 ) -> Migration:
-    """Adopt a directory; see ``Catalog.migrate``."""
+    """Migrate a directory; see ``Catalog.migrate``."""
     file_io, root = resolve(location_of(directory))
     plan = plan_adoption(file_io, root)
     definition = _definition(plan, partition_types, options, name)

@@ -1,4 +1,4 @@
-"""Methods of a namespace that the table has as its own too."""
+"""Methods of a namespace that are also methods of the table."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _R = TypeVar("_R")
 
 
 class MethodOf(Generic[_P, _R]):
-    """A method of the object that an attribute of the owner holds: ``table.compact`` is ``table.maintenance.compact``.
+    """Delegates to a method of an attribute of the owner: ``table.compact`` is ``table.maintenance.compact``.
 
     Args:
-        attribute: of the owner.
-        method: of the object there.
+        attribute: name of the owner's attribute.
+        method: of the attribute's object.
     """
 
     def __init__(self, attribute: str, method: Callable[Concatenate[Any, _P], _R]) -> None:

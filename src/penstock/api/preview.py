@@ -1,4 +1,4 @@
-"""What a change of a table would do, without the change."""
+"""Previews of changes to a table, without making them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class TablePreview:
-    """Says what a change of rows or of the schema would do: ``table.preview``. It changes nothing."""
+    """Returns the effect of row or schema changes without making them: ``table.preview``."""
 
     def __init__(self, table: TableHandle) -> None:
         self._table = table
@@ -42,7 +42,7 @@ class TablePreview:
         """Return what ``Table.overwrite`` would remove.
 
         Args:
-            rows: read only where the partitions depend on them; a Spark DataFrame cannot be previewed.
+            rows: read only if the partitions depend on them; a Spark DataFrame cannot be previewed.
             partition: as for ``Table.overwrite``.
         """
         check_writable(self._table.ref)
@@ -65,12 +65,12 @@ class TablePreview:
         return preview_removal(self._table.ref, self._table.checked_store, WholeTable())
 
     def drop_partitions(self, *partitions: Mapping[str, object] | str) -> Removal:
-        """Return what ``Table.drop_partitions`` would remove; raises as it does."""
+        """Return what ``Table.drop_partitions`` would remove; raises the same errors."""
         specs = [partition_of(each, self._table.name) for each in partitions]
         return preview_drop(self._table.ref, self._table.checked_store, specs)
 
     def alter(self, *changes: SchemaChange) -> TableSchema:
-        """Return the schema that ``Catalog.alter_table`` would write; raises as it does."""
+        """Return the schema that ``Catalog.alter_table`` would write; raises the same errors."""
         ref = self._table.ref
         return apply_changes(
             ref.schema,
@@ -84,11 +84,12 @@ class TablePreview:
         """List the Parquet files of a Hive-style directory, ``dt=2026-01-01/part-0.parquet``, sorted by path.
 
         Args:
-            directory: a path or URI, the directory above the partitions.
+            directory: path or URI of the parent directory of the partitions.
 
         Raises:
             NotFoundError: there is no Parquet file below it.
-            SchemaMismatchError: its partition columns are not the table's, or a value does not fit its column's type.
+            SchemaMismatchError: the partition columns are not the table's, or a value does not fit the type of its
+                column.
         """
         check_writable(self._table.ref)
         file_io, root = resolve(location_of(directory))

@@ -1,4 +1,4 @@
-"""The keywords that choose the snapshot of a read."""
+"""The keyword arguments that select the snapshot of a read."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class ReadAt(TypedDict, total=False):
-    """The snapshot that a read is of, as keywords; at most one, and without any the latest.
+    """Keyword arguments that select the snapshot of a read; at most one, and by default the latest.
 
     Attributes:
-        snapshot_id: this snapshot.
+        snapshot_id: the snapshot with this id.
         timestamp_millis: the newest snapshot committed at or before it, ms since 1970-01-01 UTC.
-        tag: the snapshot with that name.
+        tag: the snapshot with this tag.
         watermark: the first snapshot whose watermark (ms of event time) has reached it.
     """
 
@@ -37,10 +37,10 @@ _OPTIONS: Final = {
 
 
 def position_options(at: ReadAt, method: str) -> dict[str, str]:
-    """Return the keywords as options of a read.
+    """Return the keyword arguments as options of a read.
 
     Raises:
-        TypeError: a keyword that ``method`` does not have.
+        TypeError: a keyword that ``method`` does not accept.
     """
     for keyword in at:
         if keyword not in _OPTIONS:
@@ -49,6 +49,6 @@ def position_options(at: ReadAt, method: str) -> dict[str, str]:
 
 
 def names_a_start(options: Mapping[str, str], table: str) -> bool:
-    """Whether options say where a stream begins; without that it begins with all rows."""
+    """Whether options set where a stream begins; otherwise it begins with all rows."""
     mode = resolve_default(ReadOptions.parse(options, table=table))
     return "scan.mode" in options or mode is not ScanMode.LATEST_FULL

@@ -1,4 +1,4 @@
-"""Make Penstock known to a Spark session and to its executors."""
+"""Register Penstock with a Spark session and its executors."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``format("penstock")`` known to a session whose tasks would run another Python than the driver's.
+    """Register ``format("penstock")`` with a session whose tasks would run a different Python from the driver's.
 
-    Spark finds the format by itself where ``python3``, or ``PYSPARK_PYTHON``, is a Python that has Penstock. In
-    ``.venv/bin/python job.py`` without the environment being active it is not; with a local master, tasks of the
-    session run with the Python of the driver from then on, unless somebody has chosen one.
+    Spark finds the format automatically if ``python3``, or ``PYSPARK_PYTHON``, is a Python that has Penstock. This is
+    not the case for ``.venv/bin/python job.py`` without activating the environment. With a local master, this call
+    makes the session's tasks run with the driver's Python, unless another one was set.
 
-    Call it also in each other thread that writes through the format: it makes the session the active one of the calling
-    thread, and Spark's writers find formats in Python by that.
+    Also call it in every other thread that writes through the format: it makes the session active in the calling
+    thread, which Spark's writers need to find Python data sources.
 
     Raises:
-        UnsupportedFeatureError: the chosen Python cannot import penstock; or PySpark is not installed.
+        UnsupportedFeatureError: the configured Python cannot import penstock, or PySpark is not installed.
     """
     spark_entry().register(spark)
 
 
 def ship(spark: SparkSession) -> tuple[str, ...]:
-    """Send Penstock to the executors of a cluster that do not have it.
+    """Send Penstock to executors of a cluster that do not have it.
 
-    Call it once, after the session has started. What is sent is what they cannot import: Penstock itself, and packages
-    such as pyarrow and fastavro, from the environment of this process. So the executors need the same version of Python
-    on the same platform, and nothing else. Then ``format("penstock")`` is registered as by ``register``.
+    Call it once, after the session has started. It sends the packages that the executors cannot import, Penstock itself
+    and packages such as pyarrow and fastavro, from the environment of this process. The executors need only the same
+    version of Python on the same platform. It also registers ``format("penstock")`` as ``register`` does.
 
     Returns:
         Names of the distributions that were sent; empty if the executors have all of them, as with a local master.
 
     Raises:
         UnsupportedFeatureError: the executors have another version of Python or another platform, or their Python does
-            not start; or a session of Spark Connect.
+            not start; or a Spark Connect session.
     """
     if type(spark).__module__.startswith("pyspark.sql.connect."):
         raise UnsupportedFeatureError(

@@ -1,4 +1,4 @@
-"""Changes of rows that are there already: DELETE, UPDATE and MERGE."""
+"""Changes of existing rows: DELETE, UPDATE and MERGE."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Clauses: TypeAlias = "T | Sequence[T]"
 
 
 class RowChanges:
-    """DELETE, UPDATE and MERGE by copy on write: ``table.rows``."""
+    """DELETE, UPDATE and MERGE by copy-on-write: ``table.rows``."""
 
     def __init__(self, table: TableHandle) -> None:
         self._table = table
@@ -41,22 +41,22 @@ class RowChanges:
     def delete(self, where: Predicate | str, *, dry_run: bool = False) -> ChangeResult:
         """Delete the rows for which a condition is true, in one commit.
 
-        Files that hold such rows are replaced by files without them, in the same bucket and at the same place in its
-        order; all other files stay. Rows that others append meanwhile are deleted too if the condition is true for
-        them, or were appended after the deletion.
+        Files that contain such rows are replaced by files without them, in the same bucket and at the same position in
+        its order; all other files stay. Rows that others append concurrently are either deleted too, if the condition
+        is true for them, or appended after the deletion.
 
         Args:
             where: such as ``"dt = '2026-01-01' AND price > 10"`` or ``penstock.col("price") > 10``.
             dry_run: only return what would change.
 
         Returns:
-            The snapshot, of kind OVERWRITE, and the files that were replaced; without a snapshot if no row was hit.
+            The snapshot, of kind OVERWRITE, and the replaced files; no snapshot if no row matched.
 
         Raises:
-            InvalidFilterError: a condition that does not fit the table.
-            CommitConflictError: others committed again and again meanwhile; nothing was changed.
-            CommitUnknownError: the storage did not say whether it succeeded.
-            UnsupportedFeatureError: a table that Penstock only reads, or one with deletion vectors.
+            InvalidFilterError: the condition does not match the table.
+            CommitConflictError: others committed at every attempt; nothing was changed.
+            CommitUnknownError: the storage did not answer whether the commit succeeded.
+            UnsupportedFeatureError: the table is read-only for Penstock, or has deletion vectors.
         """
         committer = self._change_committer()
         return run_change(committer, DeleteRows(predicate=self._condition(where)), dry_run=dry_run)
@@ -64,18 +64,18 @@ class RowChanges:
     def update(self, set: Mapping[str, object], where: Predicate | str, *, dry_run: bool = False) -> ChangeResult:
         """Set columns of the rows for which a condition is true, in one commit.
 
-        Rows stay where they are in their bucket; one whose partition or bucket key changes is appended to its new
+        Rows keep their position in their bucket; a row whose partition or bucket key changes is appended to its new
         bucket.
 
         Args:
-            set: column to value: a constant, or an expression of ``pyarrow.compute`` over the row before, such as
-                ``{"price": pc.field("price") * 2}``.
+            set: column to value: a constant, or a ``pyarrow.compute`` expression over the row before the change, such
+                as ``{"price": pc.field("price") * 2}``.
             where: as for ``delete``.
             dry_run: only return what would change.
 
         Raises:
             NotFoundError: no such column.
-            SchemaMismatchError: a value that its column cannot hold; nothing was changed.
+            SchemaMismatchError: a column cannot hold a value; nothing was changed.
             TableStoreError: as ``delete``.
         """
         committer = self._change_committer()
@@ -92,24 +92,23 @@ class RowChanges:
         not_matched_by_source: Clauses[MatchedClause] = (),
         dry_run: bool = False,
     ) -> ChangeResult:
-        """Update, delete and add rows by those of a source with equal keys, in one commit.
+        """Update, delete and insert rows by matching keys with the rows of a source, in one commit.
 
-        Files without a row to change stay; rows that change stay where they are in their bucket; new rows are
-        appended. Of the clauses for a row, the first whose condition is true acts.
+        Files without a row to change stay; updated rows keep their position in their bucket; new rows are appended. If
+        several clauses apply to a row, the first whose condition is true takes effect.
 
         Args:
-            source: as for ``append``; it is held in memory, also where it is a Spark DataFrame.
-            on: the columns that rows match by, in table and source, or ``{"id": "source_id"}`` where names differ. A
+            source: as for ``append``; it is held in memory, even if it is a Spark DataFrame.
+            on: the columns by which rows match, in table and source, or ``{"id": "source_id"}`` if the names differ.
                 NULL matches nothing.
-            matched: what becomes of rows with a row in the source: ``MergeUpdate()`` or ``MergeDelete()``, or several.
-            not_matched: what to do with rows of the source that the table does not have: ``MergeInsert()``.
-            not_matched_by_source: what becomes of rows that the source does not have; all files are read then.
+            matched: clauses for rows with a match in the source: ``MergeUpdate()`` or ``MergeDelete()``, or several.
+            not_matched: clauses for source rows without a match in the table: ``MergeInsert()``.
+            not_matched_by_source: clauses for rows without a match in the source; all files are read then.
             dry_run: only return what would change.
 
         Raises:
             InvalidOptionError: a row matches several rows of the source; nothing was changed.
-            NotFoundError, SchemaMismatchError: columns that do not fit.
-            TableStoreError: as ``delete``.
+            NotFoundError, SchemaMismatchError: columns do not match. TableStoreError: as ``delete``.
         """
         committer = self._change_committer()
         if is_spark_object(source):

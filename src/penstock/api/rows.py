@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ArrowStream(Protocol):
-    """An object that exports its rows through Arrow's C interface, as those of polars, DuckDB and pandas do."""
+    """An object that exports its rows through Arrow's C interface, such as those of polars, DuckDB and pandas."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Export the rows."""
@@ -39,7 +39,7 @@ def arrow_rows(rows: object, ref: TableRef) -> ArrowRows:
 
     Args:
         rows: Arrow data; a pandas DataFrame, without its index; an object with ``__arrow_c_stream__``; or a list of
-            dicts, whose values are converted to the column types. A column that a dict does not have is NULL in its
+            dicts, whose values are converted to the column types. A column that is missing in a dict is NULL in its
             row.
 
     Raises:
@@ -49,7 +49,7 @@ def arrow_rows(rows: object, ref: TableRef) -> ArrowRows:
         return rows
     kind = type(rows)
     if kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "DataFrame":
-        # Through the C interface the index would become a column.
+        # The C interface would turn the index into a column.
         return pa.Table.from_pandas(rows, preserve_index=False)
     if hasattr(rows, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(rows)
@@ -90,13 +90,13 @@ def fit_rows(
     batches: Iterable[pa.RecordBatch],
     constants: Iterable[tuple[str, str | None]] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of one source in the table's types; all have the columns of the first.
+    """Yield the batches of a source with the table's types; all must have the columns of the first.
 
     Args:
-        constants: columns that are not in the batches, each with the text of its only value; None for NULL.
+        constants: columns that the batches lack, each with the text of its constant value; None for NULL.
 
     Raises:
-        SchemaMismatchError: rows that do not fit; the message names the row.
+        SchemaMismatchError: the rows do not match; the message names the row.
     """
     plan = None
     first_row = 0

@@ -50,15 +50,14 @@ if TYPE_CHECKING:
 
 
 class Table:
-    """A table at the schema it was loaded with. Get one from ``Catalog``.
+    """A table with the schema it was loaded with. Get one from ``Catalog``.
 
-    Rows go in as Spark DataFrames or Arrow, and come out as either; every method that changes rows is one commit.
-    Not for use by several threads at once; each thread loads its own.
+    Rows are written and returned as Spark DataFrames or Arrow data; every method that changes rows makes one commit. A
+    ``Table`` is not thread-safe; load one per thread.
 
-    What reads one snapshot is in ``reading``, streams are in ``streams``, what changes rows that are there is in
-    ``rows``, what reads metadata in ``inspect``, what maintains the table in ``maintenance``, tags and rollback in
-    ``versions``; their methods are methods of the table too.
-    ``preview`` says what a change would do.
+    The methods are grouped in namespaces: ``reading`` for one snapshot, ``streams``, ``rows`` for changes of existing
+    rows, ``inspect`` for metadata, ``maintenance``, and ``versions`` for tags and rollback. They are also methods of
+    the table itself. ``preview`` returns the effect of a change without making it.
     """
 
     def __init__(self, ref: TableRef) -> None:
@@ -81,15 +80,15 @@ class Table:
         return Table(load_location(place, with_store_options(place, {})))
 
     def with_options(self, options: Options) -> Table:
-        """Return the same table with options of this use, which win over the stored ones.
+        """Return a handle of the same table with other options, which override the stored ones.
 
-        Unknown keys, and keys without effect, cause a warning. With the option ``branch`` it is that branch of the
-        table, at the latest schema there.
+        Unknown keys, and keys without effect, cause a warning. With the option ``branch`` it is a handle of that
+        branch, with its latest schema.
 
         Raises:
             NotFoundError: no such branch.
-            InvalidOptionError: it would change where rows and files lie.
-            UnsupportedFeatureError: reads or writes would do something else than it asks for.
+            InvalidOptionError: an option would change where rows and files are stored.
+            UnsupportedFeatureError: reads or writes do not support an option that changes their result.
         """
         given = texts_of(options)
         branch = given.pop("branch", None)
@@ -104,7 +103,7 @@ class Table:
 
     @property
     def name(self) -> str:
-        """``database.table``, or the location where no catalog was asked."""
+        """``database.table``, or the location if the table was loaded without a catalog."""
         return self._ref.name
 
     @property
@@ -124,16 +123,16 @@ class Table:
 
     @property
     def options(self) -> Mapping[str, str]:
-        """Stored options with those of this use on top."""
+        """Stored options, overridden by those of this handle."""
         return self._ref.options
 
     def latest_snapshot(self) -> Snapshot | None:
-        """Load the latest snapshot; None when nothing was ever committed."""
+        """Load the latest snapshot; None if nothing was ever committed."""
         return self._handle.checked_store.load_latest_snapshot()
 
     @property
     def inspect(self) -> TableInspection:
-        """What the table's metadata say."""
+        """Inspection of the table's metadata."""
         return TableInspection(self._handle)
 
     @property
@@ -153,7 +152,7 @@ class Table:
 
     @property
     def maintenance(self) -> TableMaintenance:
-        """Consumers, compaction, expiration, marks, orphans."""
+        """Consumers, compaction, expiration, partition marks, orphan files."""
         return TableMaintenance(self._handle)
 
     @property
@@ -163,26 +162,26 @@ class Table:
 
     @property
     def preview(self) -> TablePreview:
-        """What a change of rows or of the schema would do."""
+        """Previews of row and schema changes."""
         return TablePreview(self._handle)
 
-    # Rows in
+    # Writing
 
     def append(self, rows: Rows) -> Snapshot | None:
-        """Add rows, in their order.
+        """Append rows in order.
 
-        In a queue that is not ``write-only``, small files of the buckets that got rows are merged when enough of them
-        are there: in this call, by a snapshot of their own after that of the rows. If that fails, a warning says so.
+        In a queue that is not ``write-only``, the call then merges small files of the buckets that received rows, if
+        there are enough of them, and commits the merges as a separate snapshot. If that fails, it issues a warning.
 
         Args:
-            rows: with the table's columns by name in any order: a Spark DataFrame; Arrow, or what exports it, such as
-                a DataFrame of pandas (without its index) or polars; or a list of dicts.
+            rows: with the table's columns, matched by name in any order: a Spark DataFrame; Arrow data, or an object
+                that exports it, such as a pandas (without its index) or polars DataFrame; or a list of dicts.
 
         Returns:
-            The new snapshot; None when there were no rows.
+            The new snapshot; None if there were no rows.
 
         Raises:
-            SchemaMismatchError: rows that do not fit; nothing is written.
+            SchemaMismatchError: the rows do not match the table; nothing is written.
             CommitConflictError: other writers won every race; nothing is visible.
             CommitUnknownError: the storage did not say whether it succeeded.
             UnsupportedFeatureError: a table that Penstock only reads.
@@ -194,19 +193,19 @@ class Table:
         return snapshot
 
     def overwrite(self, rows: Rows, *, partition: Mapping[str, object] | str | None = None) -> Snapshot | None:
-        """Put rows in the place of others.
+        """Replace rows by new ones.
 
         Args:
             rows: as for ``append``.
-            partition: the partitions to replace, such as ``{"dt": "2026-01-01"}``, ``{}`` for the whole table; None
-                for what the option ``dynamic-partition-overwrite`` says: the partitions that the rows are in (the
+            partition: the partitions to replace, such as ``{"dt": "2026-01-01"}``, ``{}`` for the whole table; None to
+                follow the option ``dynamic-partition-overwrite``: replace the partitions that the rows belong to (the
                 default), or everything.
 
         Returns:
-            The new snapshot; None when no partition was to be replaced.
+            The new snapshot; None if no partition was replaced.
 
         Raises:
-            InvalidOptionError: it names something else than partition columns, or rows lie outside of it.
+            InvalidOptionError: ``partition`` has other columns than partition columns, or rows outside of it.
             TableStoreError: as ``append``.
         """
         spec = None if partition is None else partition_of(partition, self.name)
@@ -215,28 +214,28 @@ class Table:
             return changes.commit_overwrite(committer, self._write(rows), scope)
 
     def truncate(self) -> Snapshot | None:
-        """Remove all rows by a new snapshot."""
+        """Remove all rows in a new snapshot."""
         return changes.truncate(self._handle.committer())
 
     def drop_partitions(self, *partitions: Mapping[str, object] | str) -> Snapshot | None:
-        """Remove the rows of partitions by a new snapshot.
+        """Remove the rows of partitions in a new snapshot.
 
         Args:
             partitions: each such as ``{"dt": "2026-01-01"}``, where None means NULL, or ``dt=2026-01-01``.
         """
         return changes.drop_partitions(self._handle.committer(), [partition_of(each, self.name) for each in partitions])
 
-    # Rows out
+    # Reading
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Export the rows of the latest snapshot piece by piece, so that polars, DuckDB and others take the table."""
+        """Export the latest snapshot as a stream of batches, so that polars, DuckDB and others accept the table."""
         stream: object = self.to_batches().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
         return stream
 
     def _repr_html_(self) -> str:
         return table_html(self.name, self.location, self.schema, self.latest_snapshot)
 
-    # Also methods of the table
+    # Methods of the namespaces
 
     to_arrow = MethodOf("reading", TableReading.to_arrow)
     to_batches = MethodOf("reading", TableReading.to_batches)
@@ -313,5 +312,5 @@ class Table:
 
 
 def _merge_on(rows: Rows, ref: TableRef) -> Execute:
-    """Return the function that merges files where the rows were written: on the executors, or here."""
+    """Return the function that merges files where the rows were written: on the executors or in this process."""
     return spark_entry().merge_on(cast("DataFrame", rows).sparkSession, ref) if is_spark_object(rows) else run_here(ref)

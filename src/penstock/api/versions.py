@@ -39,22 +39,23 @@ class TableVersions:
         watermark: datetime | int | None = None,
         time_retained: str | None = None,
     ) -> Snapshot:
-        """Give a snapshot a name that keeps it from expiring; without a position it is the latest.
+        """Tag a snapshot, by default the latest, so that its rows stay readable.
 
         Args:
-            snapshot_id: also of an expired snapshot that another tag keeps.
-            timestamp: the first snapshot that was committed then or later, in ms since 1970-01-01 UTC or as a datetime
-                (local without a zone).
-            watermark: the first snapshot whose watermark has reached it; ms of event time, or a datetime.
-            time_retained: such as ``7 d``; None for ``tag.default-time-retained`` of the table, or for ever.
+            snapshot_id: may be an expired snapshot that another tag retains.
+            timestamp: tag the first snapshot committed at or after this time, in ms since 1970-01-01 UTC or as a
+                datetime (local without a zone).
+            watermark: tag the first snapshot whose watermark has reached this event time; ms, or a datetime.
+            time_retained: such as ``7 d``; None for the option ``tag.default-time-retained``, or forever if it is not
+                set.
 
         Returns:
-            The snapshot.
+            The tagged snapshot.
 
         Raises:
             AlreadyExistsError: the table has a tag of that name.
             NotFoundError: there is no such snapshot.
-            InvalidOptionError: more than one position, or a name that cannot be one.
+            InvalidOptionError: more than one position, or an invalid name.
         """
         if [snapshot_id, timestamp, watermark].count(None) < 2:
             raise InvalidOptionError(
@@ -70,7 +71,7 @@ class TableVersions:
         return tag.snapshot
 
     def replace_tag(self, name: str, *, snapshot_id: int | None = None, time_retained: str | None = None) -> Snapshot:
-        """Give the name of a tag to another snapshot; what only the tag kept of an expired snapshot goes.
+        """Move a tag to another snapshot; files that only the tag retained are deleted.
 
         Args:
             snapshot_id: None for the latest.
@@ -84,7 +85,7 @@ class TableVersions:
         ).snapshot
 
     def rename_tag(self, name: str, new_name: str) -> None:
-        """Give a tag another name.
+        """Rename a tag.
 
         Raises:
             NotFoundError: there is no such tag.
@@ -93,16 +94,16 @@ class TableVersions:
         rename_tag(self._table.checked_store, name, new_name, self._table.ref.parsed(TagOptions))
 
     def delete_tag(self, name: str) -> None:
-        """Delete a tag; what only it kept of an expired snapshot goes too. Raises ``NotFoundError``."""
+        """Delete a tag, and the files that only it retained. Raises ``NotFoundError``."""
         delete_tag(self._table.ref, self._table.checked_store, name)
 
     def expire_tags(self, *, older_than: datetime | int | None = None, dry_run: bool = False) -> tuple[str, ...]:
-        """Delete tags that have outlived the ``time_retained`` they were made with; commits do this by themselves.
+        """Delete tags whose ``time_retained`` has passed; commits do this automatically.
 
         Args:
-            older_than: also all tags that were made before, in ms since 1970-01-01 UTC or as a datetime (local without
-                a zone).
-            dry_run: only find them.
+            older_than: also delete all tags created before this time, in ms since 1970-01-01 UTC or as a datetime
+                (local without a zone).
+            dry_run: only return them.
 
         Returns:
             Their names.
@@ -112,11 +113,11 @@ class TableVersions:
         return expire_tags(self._table.ref, self._table.checked_store, older_than_millis=millis, dry_run=dry_run)
 
     def create_due_tags(self) -> tuple[str, ...]:
-        """Make the tags that ``tag.automatic-creation`` asks for and no commit has made yet, and expire old ones.
+        """Create the tags that are due by ``tag.automatic-creation`` and not created by a commit; expire old ones.
 
         Returns:
-            Names of the new tags; empty for a table whose options ask for none, and for ``batch``, whose tags are made
-            by batch commits alone.
+            Names of the new tags; empty without automatic tags, and for ``batch``, whose tags only batch commits
+            create.
         """
         check_writable(self._table.ref)
         options, store = self._table.ref.parsed(TagOptions), self._table.checked_store
@@ -136,21 +137,21 @@ class TableVersions:
         watermark: int | datetime | None = None,
         dry_run: bool = False,
     ) -> RollbackPlan:
-        """Make an older snapshot the latest; what came after it is gone.
+        """Make an older snapshot the latest one, and remove all later snapshots.
 
-        Writers may commit meanwhile: they wait for its end, at most 5 s, and add to the older snapshot.
+        Concurrent commits wait for the rollback to end, at most 5 s, and build on the older snapshot.
 
         Args:
-            timestamp: the newest snapshot committed then or before, in ms since 1970-01-01 UTC or as a datetime (local
-                without a zone).
-            watermark: the newest snapshot whose watermark is not beyond it; ms of event time, or a datetime, local
-                without a zone.
-            dry_run: only return what would go.
+            timestamp: roll back to the newest snapshot committed at or before this time, in ms since 1970-01-01 UTC or
+                as a datetime (local without a zone).
+            watermark: roll back to the newest snapshot whose watermark is not later than this event time; ms, or a
+                datetime, local without a zone.
+            dry_run: only return what would be removed.
 
         Raises:
             NotFoundError: there is no such snapshot or tag.
             InvalidOptionError: not exactly one target.
-            CommitConflictError: another rollback was made meanwhile, or writers left no moment for it.
+            CommitConflictError: another rollback was made meanwhile, or other commits won every race.
         """
         store = self._table.checked_store
         plan = plan_rollback(
@@ -165,18 +166,18 @@ class TableVersions:
         return plan
 
     def rollback_to_as_latest(self, *, snapshot_id: int | None = None, tag: str | None = None) -> Snapshot | None:
-        """Commit the state of an older snapshot as a new snapshot; what came after it stays readable until it expires.
+        """Commit the state of an older snapshot as a new snapshot; later snapshots stay readable until they expire.
 
-        The older snapshot keeps a tag, ``rollback-to-as-latest-<id>-<uuid>``, unless one was given: its files are in
-        use again. Streams that read this table do not deliver the rows again.
+        Because its files are in use again, the older snapshot gets a tag, ``rollback-to-as-latest-<id>-<uuid>``, unless
+        one was given. Streams that read this table do not deliver the rows again.
 
         Returns:
-            The new snapshot; None where the latest has the same rows already.
+            The new snapshot; None if the latest snapshot already has the same rows.
 
         Raises:
             NotFoundError: there is no such snapshot or tag.
-            InvalidOptionError: not exactly one of them.
-            CommitConflictError: others committed each time that this was tried.
+            InvalidOptionError: not exactly one target.
+            CommitConflictError: others committed at every attempt.
         """
         check_writable(self._table.ref)
         committer = open_committer(self._table.ref, self._table.checked_store, adds_rows=False)
@@ -185,41 +186,43 @@ class TableVersions:
     # Branches
 
     def create_branch(self, name: str, *, tag: str | None = None, snapshot_id: int | None = None) -> None:
-        """Make a branch, which has snapshots and schemas of its own and shares the files that it begins with.
+        """Create a branch with its own snapshots and schemas, which shares its initial files with the table.
 
-        It is read and written as ``Table.with_options({"branch": name})``, or by the name ``db.table$branch_name``.
+        Read and write it with ``Table.with_options({"branch": name})``, or as ``db.table$branch_name``.
 
         Args:
-            tag: what it begins with; without a tag or a snapshot it has no rows, as in the reference.
-            snapshot_id: likewise. Other engines keep the files of a tag only from expiring, so prefer a tag with them.
+            tag: the initial state; without a tag or a snapshot the branch has no rows, as in Paimon.
+            snapshot_id: the initial state. If other engines expire snapshots, prefer a tag: they retain only the files
+                of tags.
 
         Raises:
-            AlreadyExistsError: there is such a branch.
+            AlreadyExistsError: the branch exists.
             NotFoundError: there is no such tag or snapshot.
-            InvalidOptionError: a name that cannot be one.
+            InvalidOptionError: the name is invalid.
         """
         check_writable(self._table.ref)
         create_branch(self._table.checked_ref, name, tag=tag, snapshot_id=snapshot_id)
 
     def rename_branch(self, name: str, new_name: str) -> None:
-        """Rename a branch that nobody writes to. Raises ``NotFoundError``, ``AlreadyExistsError``."""
+        """Rename a branch; nothing may write to it meanwhile. Raises ``NotFoundError``, ``AlreadyExistsError``."""
         check_writable(self._table.ref)
         rename_branch(self._table.checked_ref, name, new_name)
 
     def delete_branch(self, name: str) -> None:
-        """Delete a branch; the files that only it has are removed with orphan files. Raises ``NotFoundError``."""
+        """Delete a branch; files that only it uses are removed as orphan files. Raises ``NotFoundError``."""
         check_writable(self._table.ref)
         delete_branch(self._table.checked_ref, name)
 
     def fast_forward(self, name: str) -> int:
-        """Give the main branch the snapshots, schemas and tags that a branch has got since it was made.
+        """Move the main branch to the snapshots, schemas and tags of a branch.
 
         Returns:
-            How many snapshots.
+            The number of snapshots added to the main branch.
 
         Raises:
             NotFoundError: there is no such branch.
-            CommitConflictError: the main branch has commits of its own since then; Paimon would drop these.
+            CommitConflictError: the main branch has received commits since the branch was created; Paimon would drop
+                them.
         """
         check_writable(self._table.ref)
         return fast_forward(self._table.checked_ref, name)

@@ -1,7 +1,7 @@
-"""Changes of a table's schema, as values: what ``alter_table`` takes.
+"""Schema changes as values, for ``alter_table``.
 
 Columns are named by a path: ``"price"`` is the column of that name (dots in it are part of the name), and
-``("address", "city")`` a field inside a ROW. Between containers the path says ``"element"`` for the elements of an
+``("address", "city")`` a field inside a ROW. Inside containers, the path has ``"element"`` for the elements of an
 ARRAY, VECTOR or MULTISET and ``"value"`` for the values of a MAP: ``("tags", "element", "label")``.
 
 Source:
@@ -21,7 +21,7 @@ ColumnPath: TypeAlias = str | tuple[str, ...]
 
 
 class Place(StrEnum):
-    """Where among its siblings a column goes."""
+    """Kinds of positions of a column among its siblings."""
 
     FIRST = "FIRST"
     LAST = "LAST"
@@ -31,7 +31,7 @@ class Place(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """A place among the columns of the same level.
+    """A position among the columns of the same level.
 
     Attributes:
         reference: the sibling that BEFORE and AFTER refer to; None for FIRST and LAST.
@@ -46,12 +46,12 @@ LAST = Position(place=Place.LAST)
 
 
 def before(column: str) -> Position:
-    """Return the place just before that column."""
+    """Return the position just before that column."""
     return Position(place=Place.BEFORE, reference=column)
 
 
 def after(column: str) -> Position:
-    """Return the place just after that column."""
+    """Return the position just after that column."""
     return Position(place=Place.AFTER, reference=column)
 
 
@@ -65,7 +65,7 @@ class SetOption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveOption:
-    """Give a table option its default again; nothing happens where it is not set."""
+    """Reset a table option to its default; no effect if it is not set."""
 
     key: str
 
@@ -79,11 +79,11 @@ class UpdateComment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddColumn:
-    """Add a column, or a field of a ROW; rows written before have null there.
+    """Add a column, or a field of a ROW; existing rows have null in it.
 
     Attributes:
-        type: must be nullable; text is read as SQL, such as ``"DECIMAL(10, 2)"``.
-        position: None is the end, or before the partition columns where ``add-column-before-partition`` is true.
+        type: must be nullable; a string is parsed as SQL, such as ``"DECIMAL(10, 2)"``.
+        position: None for the end, or before the partition columns if ``add-column-before-partition`` is true.
     """
 
     column: ColumnPath
@@ -94,7 +94,7 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenameColumn:
-    """Give a column another name; its id, its data and the options that name it follow."""
+    """Rename a column; it keeps its id and its data, and options that refer to it are updated."""
 
     column: ColumnPath
     new_name: str
@@ -102,7 +102,7 @@ class RenameColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropColumn:
-    """Remove a column; its id is never used again, so that a later column of that name starts empty."""
+    """Remove a column; its id is never reused, so a later column of that name starts empty."""
 
     column: ColumnPath
 
@@ -112,8 +112,8 @@ class UpdateColumnType:
     """Change the type of a column, of a field, or of the elements or values of a container.
 
     Attributes:
-        type: its nullability counts only with ``keep_nullability=False``; text is read as SQL.
-        allow_explicit: also take casts that may lose information, as SQL's CAST does.
+        type: its nullability is used only with ``keep_nullability=False``; a string is parsed as SQL.
+        allow_explicit: also allow lossy casts, as SQL's CAST does.
     """
 
     column: ColumnPath
@@ -124,7 +124,7 @@ class UpdateColumnType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateColumnNullability:
-    """Allow null in a column, or forbid it (which ``alter-column-null-to-not-null.disabled`` refuses by default)."""
+    """Allow or forbid null in a column; ``alter-column-null-to-not-null.disabled`` refuses the latter by default."""
 
     column: ColumnPath
     nullable: bool
@@ -140,9 +140,9 @@ class UpdateColumnComment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateColumnDefault:
-    """Set what is written where a row has null in a column: a literal's text; None removes it.
+    """Set the default of a column, the text of a literal that replaces null in written rows; None removes it.
 
-    Rows that were written before keep their null.
+    Existing rows keep their nulls.
     """
 
     column: ColumnPath

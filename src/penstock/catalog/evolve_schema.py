@@ -161,7 +161,7 @@ def _with_changed_columns(
 
 
 def _settled_options(draft: _Draft, explicit: frozenset[str], table: str, *, has_snapshots: bool) -> dict[str, str]:
-    """Check the changes of options; remove an automatic bucket key that was replaced or is not needed any more."""
+    """Check the changes of options; remove an automatic bucket key that was replaced or is no longer needed."""
     options = dict(draft.schema.options)
     if split_names(options.get("partition")) == draft.schema.partition_keys:
         options.pop("partition", None)
@@ -182,7 +182,7 @@ def _settled_options(draft: _Draft, explicit: frozenset[str], table: str, *, has
 
 
 def _in_order(options: Mapping[str, str], schema: TableSchema) -> tuple[tuple[str, str], ...]:
-    """Keep the stored order of existing options, so that setting an option to its present value changes nothing."""
+    """Keep the stored order of existing options, so that setting an option to its current value changes nothing."""
     known = [key for key, _ in schema.options if key in options]
     added = [key for key in options if key not in schema.option_map]
     return tuple((key, options[key]) for key in (*known, *added))

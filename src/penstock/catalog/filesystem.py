@@ -166,7 +166,7 @@ def alter_table(warehouse: Warehouse, name: str, changes: Sequence[SchemaChange]
     Concurrent changes by other writers are kept: on a conflict these changes are applied again to the newer schema.
 
     Returns:
-        The table with its new schema, or with its present one if the changes have no effect.
+        The table with its new schema, or with its current one if the changes have no effect.
 
     Raises:
         NotFoundError: the table or a column does not exist.

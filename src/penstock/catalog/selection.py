@@ -28,7 +28,7 @@ def select_tables(
         NotFoundError: no database matches.
 
     Source:
-        Paimon ``flink:action/CompactDatabaseAction.java``, which knows ``database.table`` only.
+        Paimon ``flink:action/CompactDatabaseAction.java``, which supports ``database.table`` only.
     """
     wanted, taken = _compile(databases), _compile(including)
     left_out = None if excluding is None else _compile(excluding)

@@ -1,4 +1,4 @@
-"""Apply changes to the schema of a stored table: what they may be depends on its snapshots and earlier schemas."""
+"""Apply changes to the schema of a stored table; its snapshots and earlier schemas restrict them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def change_stored_schema(
     """Return the schema after the changes, or the same object if they have no effect. Nothing is written.
 
     Raises:
-        InvalidSchemaError: rows that are there could not be read any more, and as ``apply_changes``.
+        InvalidSchemaError: existing rows could no longer be read; and as ``apply_changes``.
     """
     sets_options = any(isinstance(change, SetOption | RemoveOption) for change in changes)
     evolved = apply_changes(

@@ -1,4 +1,4 @@
-"""The stored form of a view: Paimon's, which its REST protocol sends and which a file of a directory holds.
+"""The stored form of a view: Paimon's, which is used in its REST protocol and in view files of a directory.
 
 Source:
     Paimon ``api:view/ViewSchema.java``.
@@ -30,10 +30,10 @@ class View:
 
     Attributes:
         fields: its columns.
-        query: its text for engines without a dialect of their own.
+        query: its text for engines without a specific dialect.
         dialects: pairs of an engine, such as ``spark``, and the text for it.
         comment: None when it has none.
-        options: pairs; those that begin with ``spark.view.`` are what Spark keeps besides the text.
+        options: pairs; those that begin with ``spark.view.`` hold what Spark stores in addition to the text.
     """
 
     fields: tuple[DataField, ...]
@@ -53,7 +53,7 @@ def view_fields(columns: Iterable[ColumnSpec]) -> tuple[DataField, ...]:
 
 
 def new_view(name: str, query: str, columns: Iterable[ColumnSpec], *, comment: str | None) -> View:
-    """Return a view of a query in Spark's SQL. Raises ``InvalidSchemaError`` or ``InvalidOptionError``."""
+    """Return a view of a query in Spark SQL. Raises ``InvalidSchemaError`` or ``InvalidOptionError``."""
     if not query.strip():
         raise InvalidOptionError(f"view {name}: there is no text of a query; give one in Spark's SQL")
     fields = view_fields(columns)
@@ -82,7 +82,7 @@ def parse_view(body: object, what: str) -> View:
         what: first words of the error message.
 
     Raises:
-        FormatError: it is no view.
+        FormatError: it is not a view.
     """
     if not isinstance(body, dict) or not isinstance(body.get("query"), str):
         raise FormatError(f"{what}: its definition has no query; make the view again")

@@ -2,7 +2,8 @@
 
 Source:
     Paimon ``core:table/system/AllTablesTable.java``, ``AllPartitionsTable.java``, ``AllTableOptionsTable.java``,
-    ``CatalogOptionsTable.java``. What only a catalog with users knows (owner, creator, times) is NULL, as it is there.
+    ``CatalogOptionsTable.java``. Values that only a catalog with users has (owner, creator, times) are NULL, as in
+    Paimon.
 """
 
 from __future__ import annotations
@@ -60,10 +61,10 @@ _CATALOG_OPTIONS: Final = pa.schema({"key": _TEXT, "value": _TEXT})
 
 
 def load_catalog_table(warehouse: Warehouse, name: str) -> pa.Table:
-    """Load a system table of a warehouse; reads the metadata of its tables, one after the other.
+    """Load a system table of a warehouse; reads the metadata of its tables, one after another.
 
     Raises:
-        NotFoundError: there is no such system table; the message says which there are.
+        NotFoundError: there is no such system table; the message lists all.
     """
     if name not in CATALOG_TABLES:
         raise NotFoundError(f"there is no table {SYSTEM_DATABASE}.{name}; there are {', '.join(CATALOG_TABLES)}")
@@ -105,7 +106,7 @@ def _catalog_options(warehouse: Warehouse) -> Iterator[Sequence[object]]:
 
 
 def _all_tables(warehouse: Warehouse) -> Iterator[tuple[str, str, TableRef]]:
-    """Yield database, name and table; one that is dropped meanwhile is left out."""
+    """Yield database, name and table; skip tables that are dropped meanwhile."""
     for database in list_databases(warehouse):
         for table in list_tables(warehouse, database):
             try:

@@ -1,6 +1,6 @@
-"""Databases and tables of a catalog, whatever keeps their names: directories of a warehouse, or a REST server.
+"""Databases and tables of a catalog, in directories of a warehouse or on a REST server.
 
-The functions of the same names in ``databases`` and ``filesystem`` say what each does and raises.
+The functions of the same names in ``databases`` and ``filesystem`` document behaviour and errors.
 """
 
 from __future__ import annotations

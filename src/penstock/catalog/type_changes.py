@@ -1,8 +1,8 @@
-"""A new type of a column as changes of what is inside it: fields, elements, values.
+"""Expresses a new column type as changes of its nested fields, elements and values.
 
 Source:
-    Paimon ``flink:FlinkCatalog.java`` (``generateNestedColumnUpdates``): fields of a ROW are the same by name, and the
-    order of those that stay does not change.
+    Paimon ``flink:FlinkCatalog.java`` (``generateNestedColumnUpdates``): fields of a ROW are matched by name, and the
+    order of the remaining fields does not change.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _CONTAINERS: Final = (RowType, ArrayType, MapType)
 
 
 def inner_changes(change: UpdateColumnType, old: DataType, new: DataType, table: str) -> tuple[SchemaChange, ...]:
-    """Return the changes that turn one type into another, where both are ROW, ARRAY or MAP; else the change itself.
+    """Return the changes that turn one type into another if both are ROW, ARRAY or MAP; else the change itself.
 
     Args:
-        change: of the column, which the changes inside it follow.
+        change: of the column, whose settings apply to the nested changes.
 
     Raises:
-        InvalidSchemaError: fields that stay would change their order, or the key of a MAP its type.
+        InvalidSchemaError: the order of remaining fields, or the key type of a MAP, would change.
     """
     path = (change.column,) if isinstance(change.column, str) else change.column
     if not isinstance(old, _CONTAINERS) or type(old) is not type(new):

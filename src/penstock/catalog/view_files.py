@@ -1,6 +1,7 @@
-"""Views of a warehouse that is a directory: one file each, in ``.views`` of the database (design/0073).
+"""Views in a warehouse directory: one file per view, in ``.views`` of the database (design/0073).
 
-Paimon has no views there. Its engines do not take the directory for a table: it has no schema, and begins with a dot.
+Paimon does not support views there. Its engines do not mistake the directory for a table, as it has no schema and
+begins with a dot.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 _DIRECTORY: Final = ".views"
 _SUFFIX: Final = ".json"
-# Storages write a file under a longer name first.
+# Storages first write a file under a longer name.
 _MAX_BYTES: Final = 200
 
 
@@ -43,7 +44,7 @@ def load_view(warehouse: Warehouse, name: TableName) -> View:
 
 
 def create_view(warehouse: Warehouse, name: TableName, view: View) -> None:
-    """Make a view; of concurrent creators one succeeds. Raises ``AlreadyExistsError``."""
+    """Create a view; of concurrent creators one succeeds. Raises ``AlreadyExistsError``."""
     if len(name.table.encode()) > _MAX_BYTES:
         raise InvalidSchemaError(
             f"view {name}: the name of a view has at most {_MAX_BYTES} bytes; choose a shorter one"
@@ -53,7 +54,7 @@ def create_view(warehouse: Warehouse, name: TableName, view: View) -> None:
 
 
 def replace_view(warehouse: Warehouse, name: TableName, view: View) -> None:
-    """Give a view another definition in one step; of concurrent ones the last stays. Raises ``NotFoundError``."""
+    """Replace the definition of a view atomically; of concurrent calls the last one wins. Raises ``NotFoundError``."""
     if not view_exists(warehouse, name):
         raise _missing(warehouse, name)
     warehouse.file_io.write(_path(warehouse, name), encode_view(view))
@@ -66,7 +67,7 @@ def drop_view(warehouse: Warehouse, name: TableName) -> None:
 
 
 def rename_view(warehouse: Warehouse, source: TableName, target: TableName) -> None:
-    """Give a view another name; a crash in between leaves it under both. Raises as ``create_view``, ``drop_view``."""
+    """Rename a view; a crash in between leaves it under both names. Raises as ``create_view``, ``drop_view``."""
     create_view(warehouse, target, load_view(warehouse, source))
     drop_view(warehouse, source)
 

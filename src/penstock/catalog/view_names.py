@@ -1,4 +1,4 @@
-"""What the names in a view's text mean, which Paimon's form of a view has no place for: options of the view."""
+"""The name resolution of a view's text, stored in options because Paimon's view format has no field for it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ COLUMNS: Final = f"{OWN}query-columns"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewNames:
-    """What names mean.
+    """How the names in a view are resolved.
 
     Attributes:
-        stored_in: what the catalog of the view was called where it was made; None if it is not known.
-        catalog: of names without one; None for the catalog of the view.
-        namespace: of names without a database.
-        columns: names of the query's columns that the view has; empty for all, by their places.
+        stored_in: name of the view's catalog where it was created; None if unknown.
+        catalog: for names without a catalog; None for the view's catalog.
+        namespace: for names without a database.
+        columns: names of the query's columns that the view has; empty for all, by position.
     """
 
     stored_in: str | None
@@ -36,7 +36,7 @@ class ViewNames:
 
 
 def view_names(view: View, database: str) -> ViewNames:
-    """Return what the names in a view mean; those of another engine's are of the database where it is stored."""
+    """Return the name resolution of a view; for another engine's view, the database where it is stored."""
     options = dict(view.options)
     return ViewNames(
         stored_in=options.get(STORED_IN),

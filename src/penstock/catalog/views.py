@@ -1,6 +1,6 @@
-"""Views of a catalog, whatever keeps them: files of a warehouse, or a REST server.
+"""Views of a catalog, in files of a warehouse or on a REST server.
 
-Names are ``database.view``. A view and a table do not share a name.
+Names are ``database.view``. A view and a table cannot have the same name.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def load_view(warehouse: Warehouse, name: str) -> View:
 
 
 def create_view(warehouse: Warehouse, name: str, view: View) -> None:
-    """Make a view.
+    """Create a view.
 
     Raises:
         AlreadyExistsError: there is a view or a table of that name.
@@ -57,7 +57,7 @@ def create_view(warehouse: Warehouse, name: str, view: View) -> None:
 
 
 def replace_view(warehouse: Warehouse, name: str, view: View) -> None:
-    """Give a view another definition. Raises ``NotFoundError``."""
+    """Replace the definition of a view. Raises ``NotFoundError``."""
     parsed = parse_data_table_name(name)
     if warehouse.server is not None:
         rest.replace_view(warehouse.server, parsed, view)
@@ -66,8 +66,8 @@ def replace_view(warehouse: Warehouse, name: str, view: View) -> None:
 
 
 def create_or_replace_view(warehouse: Warehouse, name: str, view: View) -> None:
-    """Make a view, or give the one that is there another definition. Raises as ``create_view``."""
-    while True:  # again only after someone else has made or dropped the view in between
+    """Create a view, or replace an existing one. Raises as ``create_view``."""
+    while True:  # repeated only if another process created or dropped the view in between
         try:
             return replace_view(warehouse, name, view)
         except NotFoundError:
@@ -89,7 +89,7 @@ def drop_view(warehouse: Warehouse, name: str) -> None:
 
 
 def rename_view(warehouse: Warehouse, source: str, target: str) -> None:
-    """Give a view another name. Raises ``NotFoundError``; or as ``create_view`` for the new name."""
+    """Rename a view. Raises ``NotFoundError``; or as ``create_view`` for the new name."""
     old, new = parse_data_table_name(source), _vacant(warehouse, target)
     if warehouse.server is not None:
         rest.rename_view(warehouse.server, old, new)

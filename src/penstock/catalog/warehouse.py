@@ -33,7 +33,7 @@ class Warehouse:
 
     Attributes:
         location: path in the form that ``file_io`` accepts, without a trailing slash; of a REST catalog its name.
-        file_io: of a REST catalog, storage without files: its server says where each table is.
+        file_io: for a REST catalog, a storage without files: its server provides the location of each table.
         options: pairs of catalog options; ``table-default.<key>`` options apply to new tables.
         server: of a REST catalog; None for a directory.
     """
@@ -44,7 +44,7 @@ class Warehouse:
     server: RestServer | None = None
 
     def exists(self) -> bool:
-        """Whether the warehouse directory exists; a server has answered."""
+        """Whether the warehouse directory exists; true for a server, which has already answered."""
         return self.server is not None or self.file_io.exists(self.location)
 
 
@@ -56,7 +56,7 @@ class TablePlace:
         name: name for messages: ``database.table``, or the location if the table has no catalog.
         database: the database; None for a table that is named by its location.
         trash: directory next to the table, on the same storage, to which a dropped table is moved.
-        use_options: catalog options that apply to every use of the table.
+        use_options: catalog options that apply to all handles of the table.
     """
 
     name: str
@@ -68,7 +68,7 @@ class TablePlace:
 
 
 def open_warehouse(location: str, options: Mapping[str, str] | None = None) -> Warehouse:
-    """Find the storage of a warehouse, without reading or creating anything; a REST server is asked what it is.
+    """Find the storage of a warehouse without reading or creating anything, except for a request to a REST server.
 
     Args:
         location: a path or URI; with ``metastore = rest`` the name of the catalog on its server.
@@ -137,7 +137,7 @@ def place_of(warehouse: Warehouse, name: str) -> TablePlace:
 
 
 def place_at(location: str, options: Mapping[str, str] | None = None) -> TablePlace:
-    """Return the place of a table that is named by its path or URI; ``options`` configure object stores."""
+    """Return the location of a table given by path or URI; ``options`` configure object stores."""
     file_io, path = resolve(location, options)
     parent = path.rpartition("/")[0]
     return TablePlace(name=path, location=path, file_io=file_io, database=None, trash=f"{parent}/{_TRASH_DIRECTORY}")
@@ -154,5 +154,5 @@ def trash_path(trash: str, name: str) -> str:
 
 
 def use_options(warehouse: Warehouse) -> tuple[tuple[str, str], ...]:
-    """Return the catalog options that apply to every use of its tables."""
+    """Return the catalog options that apply to all handles of its tables."""
     return tuple((key, value) for key, value in warehouse.options if key == DURABLE_KEY or key.startswith(PREFIX))

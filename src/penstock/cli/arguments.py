@@ -1,4 +1,4 @@
-"""Arguments that several commands take."""
+"""Arguments shared by several commands."""
 
 from typing import Annotated, Final
 
@@ -32,10 +32,10 @@ GLOBAL_OPTIONS: Final = (
 
 
 def parse_pairs(texts: list[str] | None, what: str) -> dict[str, str]:
-    """Return ``key=value`` texts as a mapping; the value may hold further equals signs.
+    """Return ``key=value`` strings as a mapping; the value may contain further equals signs.
 
     Raises:
-        InvalidOptionError: a text without an equals sign, or a key twice.
+        InvalidOptionError: a string without an equals sign, or a duplicate key.
     """
     pairs: dict[str, str] = {}
     for text in texts or ():
@@ -49,5 +49,5 @@ def parse_pairs(texts: list[str] | None, what: str) -> dict[str, str]:
 
 
 def split_list(text: str | None) -> list[str] | None:
-    """Return names separated by commas; None for none given."""
+    """Return comma-separated names; None if none are given."""
     return None if text is None else [name.strip() for name in text.split(",")]

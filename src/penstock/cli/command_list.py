@@ -1,4 +1,4 @@
-"""The commands by their names, each imported when it is run: importing all takes longer than most take to run."""
+"""The commands by name, each imported when it runs: importing all of them takes longer than most commands run."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from penstock.cli.arguments import GLOBAL_OPTIONS
 _HERE: Final = "penstock.cli.commands"
 SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "Tables": {
-        "create": ("catalog", "Make a database, or a table with its columns."),
+        "create": ("catalog", "Create a database, or a table with its columns."),
         "list": ("catalog", "List databases, or the tables of one."),
-        "show": ("catalog", "Show columns, keys, options, the latest snapshot, and how much there is."),
-        "options": ("catalog", "Show the options of a table, or all that exist."),
+        "show": ("catalog", "Show columns, keys, options, the latest snapshot and the size."),
+        "options": ("catalog", "Show the options of a table, or all options."),
         "alter": ("alter", "Change columns, options and comments of a table."),
         "rename": ("catalog", "Rename a table within its warehouse."),
-        "drop": ("catalog", "Remove a table or a database for good, with its files."),
+        "drop": ("catalog", "Permanently remove a table or a database with its files."),
     },
     "Rows": {
         "read": ("rows", "Print rows of the latest snapshot or an older one."),
-        "append": ("rows", "Add the rows of files as one commit, in their order."),
-        "overwrite": ("rows", "Replace rows by the rows of files."),
+        "append": ("rows", "Append the rows of files in order, as one commit."),
+        "overwrite": ("rows", "Replace rows with the rows of files."),
         "import": ("rows", "Copy a Hive-style directory of Parquet files."),
-        "migrate": ("migrate", "Make a table of a Hive-style directory, by hard links."),
+        "migrate": ("migrate", "Create a table from a Hive-style directory, by hard links."),
         "convert": ("convert", "Copy files, or a Delta or Iceberg table, into a new table."),
         "export": ("convert", "Write rows as a directory of Parquet files."),
-        "delete": ("rows", "Delete the rows for which a condition is true."),
+        "delete": ("rows", "Delete the rows that match a condition."),
         "truncate": ("rows", "Remove all rows in a new snapshot."),
         "drop-partition": ("rows", "Remove the rows of partitions in a new snapshot."),
-        "sql": ("sql", "Run statements in Flink's SQL; without any, open a prompt."),
+        "sql": ("sql", "Run Flink SQL statements, or open a prompt."),
     },
     "Inspection": {
         "snapshots": ("inspect", "List snapshots, oldest first."),
@@ -46,24 +46,24 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "tags": ("inspect", "List tags; the same as tag list."),
         "consumers": ("inspect", "List consumers and the snapshot that each reads next."),
         "explain": ("inspect", "Print which files a read would open and what pruned the others."),
-        "fsck": ("inspect", "Check that every file the table needs is there."),
+        "fsck": ("inspect", "Check that every file that the table needs exists."),
     },
     "Over time": {
         "follow": ("stream", "Print rows as they are added."),
-        "lag": ("stream", "Print how far readers lag."),
-        "watch": ("watch", "Show a table over time, live."),
-        "report": ("report", "Draw tables over time: one HTML file."),
+        "lag": ("stream", "Print the lag of consumers and streaming queries."),
+        "watch": ("watch", "Show a table's health and history, live."),
+        "report": ("report", "Chart the history of tables in one HTML file."),
         "wait": ("completeness", "Wait until the table has all rows up to an event time."),
-        "mark-done": ("completeness", "Mark partitions done."),
-        "consumer": ("consumer", "Positions of readers; snapshots that are not read yet do not expire."),
+        "mark-done": ("completeness", "Mark partitions as done."),
+        "consumer": ("consumer", "Manage consumers: positions of readers, which retain unread snapshots."),
     },
     "Upkeep": {
         "compact": ("compact", "Merge small files into large ones."),
         "expire": ("upkeep", "Expire old snapshots."),
         "expire-partitions": ("upkeep", "Drop the partitions that are older than their expiration time."),
         "remove-orphan-files": ("upkeep", "Delete files that no snapshot uses."),
-        "branch": ("branch", "Lines of snapshots of their own."),
-        "tag": ("history", "Name snapshots; those with a tag do not expire."),
+        "branch": ("branch", "Manage branches, each with its own snapshots."),
+        "tag": ("history", "Manage tags, which retain the snapshots they name."),
         "rollback": ("history", "Make an older snapshot the latest."),
     },
 }
@@ -73,7 +73,7 @@ _MODULES: Final = {name: module for commands in SECTIONS.values() for name, (mod
 
 
 class Commands(MutableMapping[str, Any]):
-    """Typer's commands by name, each made when it is first used."""
+    """Typer's commands by name, each created on first use."""
 
     def __init__(self) -> None:
         self._made: dict[str, Any] = {}

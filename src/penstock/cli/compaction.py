@@ -1,4 +1,4 @@
-"""Compactions of the command line: in this process or on Spark, with a progress bar, once or until interrupted."""
+"""Compactions run by commands: in this process or on Spark, with a progress bar, once or until interrupted."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionJob:
-    """Where the compactions of one call run, and with which options.
+    """The execution settings of the compactions of one call.
 
     Attributes:
-        options: of the job, on top of those of each table.
-        threads: merges at the same time; None for the table's option, else the number of cores.
+        options: of the job; they override those of each table.
+        threads: concurrent merges; None for the table's option, by default the number of cores.
         master: of Spark; None for this process.
     """
 
@@ -73,14 +73,14 @@ class CompactionJob:
             )
 
     def follow(self, table: str, *, idle_ms: int) -> None:
-        """Compact a table while it grows, until interrupted; files of merges not committed by then are deleted.
+        """Compact a growing table until interrupted; files of uncommitted merges are deleted.
 
         Args:
             idle_ms: wait after a check that found nothing.
 
         Raises:
             KeyboardInterrupt: the command was interrupted.
-            UnsupportedFeatureError: a table that cannot be written, or cannot be compacted here.
+            UnsupportedFeatureError: the table cannot be written or compacted.
         """
         loaded = self.session.table(table)
         compactor = loaded.compact_in_background(

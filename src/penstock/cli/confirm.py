@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def confirm(session: Session, question: str, *, yes: bool) -> None:
-    """Ask, and return when the answer is yes; end the command otherwise.
+    """Ask for confirmation, and return if the answer is yes; otherwise end the command.
 
     Args:
         question: with a question mark.
@@ -25,7 +25,7 @@ def confirm(session: Session, question: str, *, yes: bool) -> None:
     try:
         agreed = typer.confirm(question, err=True)
     except typer.Abort:
-        agreed = False  # no terminal to answer at
+        agreed = False  # no terminal for an answer
     if not agreed:
         note(session, "nothing was changed (--yes answers for you)")
         raise typer.Exit(ExitCode.FAILED)

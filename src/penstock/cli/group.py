@@ -67,7 +67,7 @@ class PenstockGroup(TyperGroup):
             _say("error", str(error))
             raise typer.Exit(exit_code_of(error)) from error
         except BrokenPipeError:
-            # The reader of our output has closed the pipe. Python must not write the rest of the buffer when it exits.
+            # The reader of the output has closed the pipe. Python must not write the rest of the buffer on exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(ExitCode.DONE) from None
         except KeyboardInterrupt:

@@ -26,7 +26,7 @@ class Session:
 
     Attributes:
         warehouse: None when none was given; a table named by its path needs none.
-        quiet: no progress and no messages about what was done.
+        quiet: no progress and no success messages.
         debug: errors with their traceback.
     """
 

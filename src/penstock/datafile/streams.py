@@ -34,7 +34,8 @@ def writing(path: str) -> Iterator[None]:
         raise SchemaMismatchError(f"cannot write rows to {path}: {error}") from error
 
 
-# Errors of decoders on damaged bytes: Arrow's, ours, fastavro's and the codecs'. ``reading`` wraps only such code.
+# Errors of decoders on damaged bytes: Arrow's, Penstock's, fastavro's and the codecs'. ``reading`` wraps only such
+# code.
 _DAMAGES: Final = (
     pa.ArrowException,
     ValueError,

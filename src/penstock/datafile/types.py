@@ -3,7 +3,7 @@
 Every record batch between the packages has exactly the schema of ``to_arrow_schema``, nullability included.
 
 Source:
-    docs/spec/format.md section 2.2 for the types; the Arrow side is ours.
+    docs/spec/format.md section 2.2 for the types; the Arrow types are Penstock's choice.
 """
 
 from __future__ import annotations

@@ -26,9 +26,9 @@ _TABLES: Final = frozenset({"table", "target_table"})
 
 
 def attach(spark: SparkSession, warehouse: str | os.PathLike[str] | Catalog, name: str = "penstock") -> Catalog:
-    """Make a warehouse a catalog of a Spark session: ``spark.sql("SELECT * FROM penstock.db.table")``.
+    """Add a warehouse to a Spark session as a catalog: ``spark.sql("SELECT * FROM penstock.db.table")``.
 
-    A session that Spark clones, such as the one in ``foreachBatch``, has catalogs of its own: attach it too.
+    A session from ``spark.newSession()`` has its own catalogs: attach to it too.
 
     Args:
         warehouse: path or URI of the directory; or a catalog, with its options.
@@ -38,8 +38,8 @@ def attach(spark: SparkSession, warehouse: str | os.PathLike[str] | Catalog, nam
         The catalog.
 
     Raises:
-        UnsupportedFeatureError: a session of Spark Connect, or a version of Spark that is not known.
-        InvalidOptionError: no session, no location, or no name.
+        UnsupportedFeatureError: a Spark Connect session, or an unsupported version of Spark.
+        InvalidOptionError: not a session, an invalid location, or an empty name.
     """
     catalog = warehouse if isinstance(warehouse, Catalog) else Catalog(warehouse)
     parameters = {each: (*procedure.parameters, *procedure.aliases) for each, procedure in PROCEDURES.items()}

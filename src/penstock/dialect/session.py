@@ -89,24 +89,24 @@ _STATES: Final[WeakKeyDictionary[Catalog, SqlState]] = WeakKeyDictionary()
 
 
 def sql(spark: SparkSession | None, catalog: Catalog | str, text: str) -> Value:
-    """Run a script in Flink's SQL.
+    """Run a Flink SQL script.
 
-    What one script sets, uses or declares, the next one with the same ``Catalog`` object finds; with the location of
-    a warehouse each call is a session of its own.
+    Scripts with the same ``Catalog`` object share settings, the current names and declarations; with the location of a
+    warehouse each call is a separate session.
 
     Args:
-        spark: None for statements that need no engine: all but ``INSERT`` of a query and most of ``SELECT``.
-        text: statements with semicolons between them.
+        spark: None for statements that need no engine: all except ``INSERT`` of a query and most ``SELECT`` statements.
+        text: statements separated by semicolons.
 
     Returns:
-        Of the last statement. A query's rows: a DataFrame with ``spark`` (a streaming one where a table is read as a
-        stream), else a pyarrow Table; ``SHOW``, ``DESCRIBE`` and ``CALL``: a pyarrow Table; a change of rows: the
-        snapshot, or None where there was nothing to change; an ``INSERT`` from a stream: the ``StreamingQuery`` that
-        it has started; everything else: None.
+        The result of the last statement. For a query: with ``spark`` a DataFrame (a streaming one if a table is read as
+        a stream), else a pyarrow Table. For ``SHOW``, ``DESCRIBE`` and ``CALL``: a pyarrow Table. For a row change: the
+        snapshot, or None if nothing changed. For an ``INSERT`` from a stream: the started ``StreamingQuery``. Otherwise
+        None.
 
     Raises:
-        InvalidSqlError: a statement that is not understood, with line and column; nothing was run then.
-        TableStoreError: a statement failed; those before it stay done.
+        InvalidSqlError: a statement cannot be parsed; the message has the line and column, and nothing was run.
+        TableStoreError: a statement failed; the effects of the statements before it remain.
     """
     handle = Catalog(catalog) if isinstance(catalog, str) else catalog
     state = _STATES.setdefault(handle, SqlState())

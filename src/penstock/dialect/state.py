@@ -1,4 +1,4 @@
-"""State that is kept between statements: catalogs, current catalog and database, settings, session tables, views."""
+"""State between statements: catalogs, current catalog and database, settings, session tables, views."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class SqlState:
             self.spark = None
 
     def begin(self) -> None:
-        """Forget what the statement before has read from storage."""
+        """Clear what the previous statement has read from storage."""
         self._stored_views.clear()
         self._tables.clear()
 
@@ -127,14 +127,14 @@ class SqlState:
         """Return a view of this session or of a catalog, or None.
 
         Raises:
-            InvalidSqlError, UnsupportedFeatureError: it is of a catalog, and can be read by Spark's catalog only.
+            InvalidSqlError, UnsupportedFeatureError: it is a view of a catalog that only Spark's catalog can read.
         """
         full = self.full(path)
         stored = self.stored_view(path)
         return self.views.get(full) if stored is None else view_of_catalog(stored, full, self.catalogs)
 
     def stored_view(self, path: Path) -> View | None:
-        """Return a view that a catalog keeps, or None; also None if a name of the session hides it."""
+        """Return a view of a catalog, or None; also None if a name of the session hides it."""
         full = self.full(path)
         if full in self.views or full in self.session_tables:
             return None
@@ -154,7 +154,7 @@ class SqlState:
         try:  # there are more tables than views, and ``load`` takes the table that is found here
             self._tables[path] = catalog.load_table(full_name)
         except NotFoundError:
-            with suppress(NotFoundError, UnsupportedFeatureError):  # not every server has views
+            with suppress(NotFoundError, UnsupportedFeatureError):  # not every server supports views
                 return catalog.load_view(full_name)
         except TableStoreError:
             pass  # of a table, which ``load`` raises too

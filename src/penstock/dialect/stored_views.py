@@ -1,4 +1,4 @@
-"""Views that a catalog keeps, as those of a session."""
+"""Conversion of views of a catalog to views of a session."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 def view_of_catalog(view: View, path: Path, catalogs: Container[str]) -> CreateView:
-    """Return a view of a catalog as one of a session, with the full names of the tables that it reads.
+    """Return a view of a catalog as a view of the session, with the full names of the tables that it reads.
 
     Args:
         path: catalog in the session, database and view.
         catalogs: names of the catalogs of the session.
 
     Raises:
-        InvalidSqlError: its text is not understood here.
+        InvalidSqlError: its text cannot be parsed here.
         UnsupportedFeatureError: it reads a catalog that the session does not have.
     """
     source = StatementText(text=view.text_for(SPARK))
@@ -50,13 +50,13 @@ def view_of_catalog(view: View, path: Path, catalogs: Container[str]) -> CreateV
 
 
 def places_of(view: CreateView, found: Sequence[str]) -> tuple[int, ...]:
-    """Return which columns of its query are those of a view of a catalog.
+    """Return the positions of a catalog view's columns among the columns of its query.
 
     Args:
         found: names of the query's columns.
 
     Raises:
-        InvalidSqlError: the query has others than it had when the view was made.
+        InvalidSqlError: the columns of the query have changed since the view was created.
     """
     wanted = view.query_columns or tuple(found)
     at = {name: [place for place, each in enumerate(found) if each.lower() == name.lower()] for name in wanted}

@@ -1,11 +1,11 @@
-"""Requests to an object store that are sent before the calls that need their answers.
+"""Requests to an object store that are sent before the calls that need their responses.
 
 A store takes tens of milliseconds for each request. Inside ``requests_ahead``, calls of this thread whose requests were
-sent ahead receive those answers; all other calls, and all calls to other storages, work as always. So the code that
-calls storage keeps its order, and does not wait for each answer in turn.
+sent ahead receive those responses; all other calls, and all calls to other storages, work as usual. So the calling code
+keeps its sequential structure without waiting for each response in turn.
 
-An answer is used once, unless more uses were asked for. It is dropped when it is older than two seconds, and when
-this thread changes anything on the same storage: a check that follows a change never sees an answer from before it.
+A response is used once, unless more uses were requested. It is dropped when it is older than two seconds, and when this
+thread changes anything on the same storage, so a check after a change never sees an earlier response.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def block_of(storage: object, new_block: Callable[[], StoreAhead]) -> Iterator[S
 
 
 def is_answer_a_file(answer: Future[Any]) -> bool | None:
-    """Whether the file of a read exists; None if the read failed, so that the question has to be asked."""
+    """Whether the file of a read exists; None if the read failed, so that a separate request is needed."""
     try:
         answer.result()
     except LookupError:

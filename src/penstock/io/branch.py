@@ -1,4 +1,4 @@
-"""Storage of a table as one of its branches has it: other metadata, the same manifests and data files."""
+"""Storage of a branch of a table: its own metadata, and the table's manifests and data files."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
 
     from penstock.io.file_io import FileIO, FileStatus
 
-# What each branch has of its own, as in the reference; the last is Penstock's.
+# Directories that each branch has for itself, as in the reference; the last is Penstock's.
 _OWN: Final = ("schema", "snapshot", "tag", "consumer", "changelog", ".penstock")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchFileIO:
-    """``FileIO`` that has the directories of a branch's metadata in the place of those of the main branch.
+    """``FileIO`` that maps the metadata directories of the main branch to those of a branch.
 
-    So whatever reads or writes the table by its location reads or writes the branch.
+    So code that reads or writes the table by its location reads or writes the branch.
 
     Attributes:
         location: the table's directory.
@@ -51,7 +51,7 @@ class BranchFileIO:
         return self.inner.open_output(self.real(path))
 
     def list(self, path: str) -> Sequence[FileStatus]:
-        """Delegate; the paths that it returns are those that the other methods take."""
+        """Delegate; the returned paths are in the form that the other methods take."""
         real = self.real(path)
         found = self.inner.list(real)
         return found if real == path else [replace(each, path=f"{path.rstrip('/')}/{each.name}") for each in found]
@@ -77,7 +77,7 @@ class BranchFileIO:
         return self.inner.to_uri(self.real(path))
 
     def real(self, path: str) -> str:
-        """Return where a path of the table is in the branch."""
+        """Return the path in the branch for a path of the table."""
         rest = path.removeprefix(f"{self.location}/")
         if rest != path and rest.partition("/")[0] in _OWN:
             return f"{self.root}/{rest}"
@@ -85,5 +85,5 @@ class BranchFileIO:
 
 
 def branch_of(file_io: FileIO) -> str | None:
-    """Return the branch that a storage is about; None for the main branch."""
+    """Return the branch of a storage; None for the main branch."""
     return file_io.branch if isinstance(file_io, BranchFileIO) else None

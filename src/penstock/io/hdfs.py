@@ -1,8 +1,8 @@
 """``FileIO`` over HDFS, by the library hdfs-native (``penstock[hdfs]``).
 
 Source:
-    HDFS has no conditional create that one of several writers wins for certain, but its rename without overwrite is one
-    operation of the name node. So a file is written under a temporary name and renamed, as Paimon does on HDFS.
+    HDFS has no conditional create with exactly one winner, but its rename without overwrite is a single operation of
+    the name node. So a file is written under a temporary name and renamed, as Paimon does on HDFS.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class HdfsFileIO:
     temporary files, which orphan removal recognizes.
 
     Attributes:
-        authority: host and port of the name node, or the name of a service with several.
+        authority: host and port of the name node, or the name of a name service.
     """
 
     authority: str
@@ -98,7 +98,7 @@ class HdfsFileIO:
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Write a temporary file in the same directory, then rename it to the target unless the target exists.
 
-        If the answer of the rename is lost, the name of the file tells whether it was done.
+        If the response to the rename is lost, the existing name shows whether it succeeded.
         """
         aside = self._write_aside(path, data)
         try:
@@ -108,7 +108,7 @@ class HdfsFileIO:
         return True
 
     def _is_created(self, path: str, data: bytes, aside: str, error: Exception) -> bool:
-        """Whether a rename whose answer is a failure has created the file: the client repeats lost requests."""
+        """Whether a rename that reported a failure has created the file: the client repeats lost requests."""
         is_aside, is_there = self._has(aside), self.exists(path)
         if is_there and not is_aside:
             return self.read(path) == data
@@ -135,7 +135,7 @@ class HdfsFileIO:
                 found = list(self._client.list_status(inner))
         except NotFoundError:
             return ()
-        # Of a file, HDFS lists the file itself.
+        # For a file, HDFS lists the file itself.
         children = [self._status(path, entry) for entry in found if entry.path.rstrip("/") != inner]
         return tuple(sorted(children, key=lambda status: status.name))
 
@@ -170,7 +170,7 @@ class HdfsFileIO:
         try:
             self._rename(source, target)
         except StorageError:
-            # Another caller was faster; the source is still there.
+            # Another caller was faster; the source still exists.
             if self.exists(source) and self.list(target):
                 return False
             raise
@@ -239,10 +239,10 @@ def _library() -> Any:  # noqa: ANN401 - see HdfsFileIO._create
 
 @lru_cache(maxsize=16)
 def _client_of(_process_id: int, authority: str, settings: tuple[tuple[str, str], ...]) -> Client:
-    # One for each process: the threads of a client belong to the process that made it.
+    # One per process: the threads of a client belong to the process that created it.
     url = f"{SCHEME}://{authority}"
-    # The library tries 15 times, for minutes. That is right for a name node that is being replaced, but not where there
-    # is none, so that the first call is made by another client, which gives up after seconds.
+    # The library retries 15 times, for minutes. That is right for a name node that is being replaced, but not if there
+    # is none; so the first call uses another client, which gives up after seconds.
     make: type[Client] = _library().Client
     make(url, config={**_FIRST_CALL, **dict(settings)}).get_file_info("/")
     return make(url, config=dict(settings))
@@ -261,7 +261,7 @@ def _failing(action: str, path: str) -> Iterator[None]:
 def _fail(action: str, path: str, error: Exception) -> NoReturn:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         raise NotFoundError(f"cannot {action} {path}: it does not exist") from error
-    # Errors of the name node come with the trace of its stack.
+    # Errors of the name node contain its stack trace.
     text = " ".join(str(error).partition("\\n\\tat ")[0].split())
     is_passing = isinstance(error, ConnectionError | TimeoutError)
     raise StorageError(f"cannot {action} {path}: {text}", is_passing) from error

@@ -173,13 +173,14 @@ class LocalFileIO:
             raise to_storage_error("rename", source, error) from error
 
     def link_file(self, source: str, target: str) -> None:
-        """Give a file a second name by a hard link. ``flush`` puts the name on disk.
+        """Create a hard link to a file. ``flush`` puts the name on disk.
 
         Args:
             source: may be outside of ``bounds``.
 
         Raises:
-            UnsupportedFeatureError: the file system has no hard links, or the paths are on two of them.
+            UnsupportedFeatureError: the file system does not support hard links, or the paths are on different file
+                systems.
         """
         self._check_write("link", target)
         try:
@@ -236,7 +237,7 @@ class LocalFileIO:
         directory, _, name = path.rpartition("/")
         if not directory or name in {"", ".", ".."}:
             return Path(path).as_uri()
-        # 3 microseconds a file instead of 14: the files of a bucket have one directory.
+        # 3 microseconds per file instead of 14: the files of a bucket are in one directory.
         return f"{_directory_uri(directory)}/{quote(os.fsencode(name))}"
 
     def _check_read(self, action: str, path: str) -> None:

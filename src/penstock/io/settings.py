@@ -92,7 +92,7 @@ def flush(file_io: FileIO, files: Collection[str], *, root: str) -> None:
 
 
 def storage_of_files(file_io: FileIO) -> FileIO:
-    """Return the storage that holds the files, without what a branch or a catalog's server adds."""
+    """Return the storage that holds the files, without the layer of a branch or a catalog's server."""
     return storage_of_files(file_io.inner) if isinstance(file_io, _WRAPPERS) else file_io
 
 
@@ -102,7 +102,7 @@ def is_object_store(file_io: FileIO) -> bool:
 
 
 def settings_of_store(file_io: FileIO) -> StoreSettings | None:
-    """Return how the object store of a table, or of a branch, is opened; None if it is on no object store."""
+    """Return the settings of the object store of a table or branch; None if it is not on an object store."""
     if isinstance(file_io, BranchFileIO):
         return settings_of_store(file_io.inner)
     return file_io.settings if isinstance(file_io, ObjectFileIO) else None

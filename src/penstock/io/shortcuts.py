@@ -72,13 +72,13 @@ class _ListedTree:
 
 
 def list_once(file_io: FileIO, directory: str) -> Directories:
-    """Return the directories below one, as they are now where one listing returns all; else listed when asked for."""
+    """Return the directories below a directory, from one recursive listing where supported, else on demand."""
     return _ListedTree(file_io.list_all(directory)) if isinstance(file_io, ObjectFileIO) else file_io
 
 
 @contextmanager
 def requests_ahead(file_io: FileIO) -> Iterator[Ahead]:
-    """Open a block in which this thread's requests may be sent before their answers are needed, on object stores."""
+    """Open a block in which this thread's requests may be sent before their results are needed, on object stores."""
     if isinstance(file_io, ObjectFileIO):
         with file_io.requests_ahead() as block:
             yield block
@@ -87,7 +87,7 @@ def requests_ahead(file_io: FileIO) -> Iterator[Ahead]:
 
 
 def do_at_once(file_io: FileIO, calls: Sequence[Callable[[], None]]) -> None:
-    """Make calls that do not need one another: in parallel on object stores, else in the order given.
+    """Make independent calls: in parallel on object stores, otherwise in the given order.
 
     Raises:
         Exception: the first error, in the order of the calls, after all calls have ended.

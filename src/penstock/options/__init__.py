@@ -1,7 +1,7 @@
 """All options: keys, parsers and defaults, in typed groups.
 
-Option strings are parsed only here: ``ref.parsed(WriteOptions)`` returns the typed fields of a group, parsed once for
-a schema and a use.
+Option strings are parsed only here: ``ref.parsed(WriteOptions)`` returns the typed fields of a group, parsed once per
+schema and handle.
 """
 
 from penstock.options.check import Side, check_batch, check_keys, check_reads, check_side

@@ -83,7 +83,7 @@ def check_side(options: Iterable[str], table: str, side: Side, *, stacklevel: in
     """Warn with ``OptionWarning`` of each key that only the other side of a stream acts on.
 
     Args:
-        options: options of this use, keys or a mapping by key. Stored options of a table apply to both sides.
+        options: options of the handle, keys or a mapping by key. Stored options of a table apply to both sides.
         side: the side that the options were given to.
         stacklevel: as for ``check_keys``.
     """
@@ -102,7 +102,7 @@ def check_batch(options: Iterable[str], table: str, side: Side, *, stacklevel: i
     """Warn with ``OptionWarning`` of each key that a batch read or write does not act on.
 
     Args:
-        options: options of this use, keys or a mapping by key.
+        options: options of the handle, keys or a mapping by key.
         side: ``SOURCE`` for a read, ``SINK`` for a write.
         stacklevel: as for ``check_keys``.
     """

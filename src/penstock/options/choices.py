@@ -18,7 +18,7 @@ class SinkStrategy(StrEnum):
 
 
 class ScanMode(StrEnum):
-    """Where a read starts; ``earliest`` is Penstock's own."""
+    """Where a read starts; ``earliest`` is specific to Penstock."""
 
     DEFAULT = "default"
     LATEST_FULL = "latest-full"

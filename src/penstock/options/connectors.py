@@ -1,4 +1,4 @@
-"""Options of tables of files, of generated rows and of printed rows, with the keys of Flink's connectors.
+"""Options of the SQL connectors for files, generated rows and printed rows, with Flink's keys.
 
 They are not options of Penstock's own tables; ``docs/connectors.md`` has the list. Those of Kafka are in ``kafka``.
 
@@ -48,7 +48,7 @@ class FilesystemOptions(OptionGroup):
     """A directory of files, and how they are read.
 
     Attributes:
-        monitor_interval_ms: new files are looked for so often; None for a table that ends with the present files.
+        monitor_interval_ms: interval between checks for new files; None for a table bounded by the existing files.
     """
 
     connector: Annotated[str, Key("connector", parse_text, "filesystem")] = "filesystem"
@@ -80,7 +80,7 @@ class FieldKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldOptions(OptionGroup):
-    """How one column is generated; ``least`` and ``most`` stay texts, since their type is the column's."""
+    """How one column is generated; ``least`` and ``most`` are strings, since their type is that of the column."""
 
     kind: Annotated[FieldKind, Key("kind", FieldKind, "random or sequence")] = FieldKind.RANDOM
     least: Annotated[str | None, Key("min", parse_text, "least random number")] = None
@@ -117,7 +117,7 @@ class DatagenTable:
 
     @property
     def row_count(self) -> int | None:
-        """Number of rows; None for an endless table. The shortest sequence ends the table."""
+        """Number of rows; None for an unbounded table. The shortest sequence ends the table."""
         sequences = [
             each.end - each.start + 1
             for each in self.fields.values()
@@ -142,7 +142,7 @@ class KafkaTable:
 
     Attributes:
         sink: the options that begin with ``sink.``.
-        key: None where records have no key.
+        key: None if records have no key.
     """
 
     options: KafkaOptions
@@ -153,7 +153,7 @@ class KafkaTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlackholeOptions(OptionGroup):
-    """A table that forgets its rows."""
+    """A table that discards its rows."""
 
     connector: Annotated[str, Key("connector", parse_text, "blackhole")] = "blackhole"
 
@@ -166,7 +166,7 @@ _LINE_FORMATS: Final[dict[StoredFormat, type[ValueFormat]]] = {
     StoredFormat.JSON: JsonFormat,
 }
 _FIELDS: Final = "fields."
-# Flink's settings of parallelism and of the sizes of files: they change no row.
+# Flink's settings for parallelism and file sizes, which do not affect rows.
 _WITHOUT_EFFECT: Final = ("sink.parallelism", "scan.parallelism", "sink.rolling-policy.", "json.encode.", "csv.write-")
 
 
@@ -236,7 +236,7 @@ def parse_print(options: Mapping[str, str], columns: Sequence[str], table: str) 
 
 
 def parse_blackhole(options: Mapping[str, str], columns: Sequence[str], table: str) -> BlackholeOptions:  # noqa: ARG001 - as the others
-    """Read the options of a table that forgets its rows. Raises as ``parse_filesystem``."""
+    """Read the options of a table that discards its rows. Raises as ``parse_filesystem``."""
     _check_keys(options, _names(BlackholeOptions), "'connector' = 'blackhole'", table)
     return BlackholeOptions.parse(options, table=table)
 

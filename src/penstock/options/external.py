@@ -1,4 +1,4 @@
-"""Options that allow files outside of a table's directory; the user of a table gives them, never the table itself."""
+"""Options that allow files outside of a table's directory; they are set by the user, never by the table itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that define where a table's files and rows are stored. They must be the same for every user of the table.
+"""Options that define where a table's files and rows are stored. They must be the same for all handles of the table.
 
 A writer with another value than the stored one would commit files where no reader looks for them, or write rows to a
 bucket where a filter on the key does not find them.
@@ -64,10 +64,10 @@ _FIXED_FOR_ONE_USE: Final = FIXED_WITH_DATA | _FEATURES | {"type", "path", "buck
 
 
 def check_one_use(given: Mapping[str, str], stored: Mapping[str, str], table: str, location: str) -> None:
-    """Check that the options of one use do not change the stored layout of the table.
+    """Check that the options of a handle do not change the stored layout of the table.
 
     Args:
-        given: options of this use; an option may be repeated with its stored value.
+        given: options of the handle; an option may be repeated with its stored value.
         stored: options of the table.
         location: the table's directory, which is its ``path``.
 

@@ -193,8 +193,8 @@ class KafkaKey:
 
     Attributes:
         fields: columns of the table.
-        prefix: with which their names begin; the key has the names without it.
-        is_in_value: whether the value has them too. A table that is read takes them from the value then.
+        prefix: of their names in the table; the key has the names without it.
+        is_in_value: whether the value has them too; reads take them from the value then.
     """
 
     format: ValueFormat
@@ -226,7 +226,7 @@ def parse_kafka(options: Mapping[str, str], table: str, *, is_read: bool = True)
 
     Args:
         table: table name for messages.
-        is_read: the table is read; one that is only written to needs no start.
+        is_read: whether the table is read; a table that is only written to needs no start mode.
 
     Raises:
         InvalidOptionError: an option is unknown, is missing, contradicts another option, or does not accept its value.
@@ -246,10 +246,10 @@ def parse_kafka(options: Mapping[str, str], table: str, *, is_read: bool = True)
 
 
 def parse_kafka_key(options: Mapping[str, str], columns: Sequence[str], table: str) -> KafkaKey | None:
-    """Read the options of the keys of a Kafka table; None where keys are neither read nor written.
+    """Read the options of the keys of a Kafka table; None if keys are neither read nor written.
 
     Args:
-        columns: of the table, without those of metadata.
+        columns: of the table, without metadata columns.
         table: table name for messages.
 
     Raises:

@@ -80,7 +80,7 @@ class LayoutOptions(OptionGroup):
     table_type: Annotated[str, Key("type", parse_lower, "kind of table; only 'table' is opened", honoured=True)] = (
         "table"
     )
-    branch: Annotated[str, Key("branch", parse_text, "branch to read and write")] = "main"
+    branch: Annotated[str, Key("branch", parse_text, "branch to read and write, given per use")] = "main"
     data_file_prefix: Annotated[
         str, Key("data-file.prefix", _FILE_PREFIX, "first part of the names of data files", honoured=True)
     ] = "data-"

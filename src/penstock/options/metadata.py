@@ -47,12 +47,12 @@ class MetadataOptions(OptionGroup):
 
 
 def metadata_limits(stored: Mapping[str, str], dynamic: Mapping[str, str], *, table: str | None = None) -> AvroLimits:
-    """Return the limits for one use of a table.
+    """Return the limits for a handle of a table.
 
     Args:
         stored: options of the schema. They can lower limits but not raise them, because a user who can write a table's
             manifests can write its schema too.
-        dynamic: options of the use; they take precedence.
+        dynamic: options of the handle; they take precedence.
         table: table name for messages.
 
     Raises:

@@ -131,14 +131,14 @@ class TagOptions(OptionGroup):
         TagCreation, Key("tag.automatic-creation", TagCreation, "which time creates tags", honoured=True)
     ] = TagCreation.NONE
     creation_period: Annotated[
-        TagPeriod, Key("tag.creation-period", TagPeriod, "how often tags are made", honoured=True)
+        TagPeriod, Key("tag.creation-period", TagPeriod, "how often tags are created", honoured=True)
     ] = TagPeriod.DAILY
     creation_period_duration_ms: Annotated[
         int | None, Key("tag.creation-period-duration", parse_duration_ms, "the same, as a duration", honoured=True)
     ] = None
     creation_delay_ms: Annotated[
         int,
-        Key("tag.creation-delay", parse_duration_ms, "wait after a period before its tag is made", honoured=True),
+        Key("tag.creation-delay", parse_duration_ms, "wait after a period before its tag is created", honoured=True),
     ] = 0
     period_formatter: Annotated[
         TagFormatter, Key("tag.period-formatter", TagFormatter, "format of the period in a tag's name", honoured=True)
@@ -168,7 +168,7 @@ class TagOptions(OptionGroup):
         bool, Key("tag.automatic-completion", parse_bool, "create tags for missed periods", honoured=True)
     ] = False
     batch_customized_name: Annotated[
-        str | None, Key("tag.batch.customized-name", parse_text, "name of the tag that a batch makes", honoured=True)
+        str | None, Key("tag.batch.customized-name", parse_text, "name of the tag that a batch creates", honoured=True)
     ] = None
     create_success_file: Annotated[
         bool, Key("tag.create-success-file", parse_bool, "write a success file for each new tag", honoured=True)

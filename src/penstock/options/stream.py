@@ -265,7 +265,7 @@ class WatermarkOptions(OptionGroup):
         Key(
             "snapshot.watermark-idle-timeout",
             parse_duration_ms,
-            "time without rows after which a stream makes an empty snapshot, repeated each time it passes",
+            "time without rows after which a stream creates an empty snapshot, repeated each time it passes",
             honoured=True,
         ),
     ] = None

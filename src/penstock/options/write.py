@@ -91,7 +91,12 @@ class WriteOptions(OptionGroup):
     ] = True
     sink_strategy: Annotated[
         SinkStrategy,
-        Key("partition.sink-strategy", SinkStrategy, "shuffle before a write to a scalable table", honoured=True),
+        Key(
+            "partition.sink-strategy",
+            SinkStrategy,
+            "shuffle rows by partition and bucket before a Spark write",
+            honoured=True,
+        ),
     ] = SinkStrategy.NONE
 
 
@@ -104,9 +109,9 @@ class CommitOptions(OptionGroup):
         timeout_ms: time for all attempts; None if only the number is limited, or for two minutes if neither is set.
         max_retry_wait_ms: longest wait between attempts; None for a value that suits a commit of about 10 ms.
         ignore_empty_commit: None for the default of the caller: batches skip empty commits, streams commit them.
-        durable: flush files to disk; for local storage only, other storage is durable by itself or not at all.
+        durable: flush files to disk; for local storage only, other storage is inherently durable or not at all.
         accept_unknown_batch: write a micro-batch even if it is unknown whether the table already contains it.
-        allow_other_engines: on an object store, commit although another engine made the latest snapshot.
+        allow_other_engines: on an object store, commit although another engine created the latest snapshot.
         last_safe_snapshot: snapshot id; a COMPACT or OVERWRITE of another writer after it aborts the commit; None for
             no check.
     """
@@ -141,13 +146,13 @@ class CommitOptions(OptionGroup):
         Key(
             "penstock.object-store.allow-other-engines",
             parse_bool,
-            "commit on an object store although another engine made the latest snapshot; it must not commit meanwhile",
+            "commit on an object store although another engine created the latest snapshot, and must not write now",
             honoured=True,
         ),
     ] = False
     ignore_empty_commit: Annotated[
         bool | None,
-        Key("snapshot.ignore-empty-commit", parse_bool, "make no snapshot when nothing changed", honoured=True),
+        Key("snapshot.ignore-empty-commit", parse_bool, "create no snapshot when nothing changed", honoured=True),
     ] = None
     force_compact: Annotated[
         bool, Key("commit.force-compact", parse_bool, "wait for the running compaction before a commit")
@@ -179,7 +184,7 @@ class CommitOptions(OptionGroup):
         ),
     ] = False
     discard_duplicate_files: Annotated[
-        bool, Key("commit.discard-duplicate-files", parse_bool, "leave out files of an append that are already live")
+        bool, Key("commit.discard-duplicate-files", parse_bool, "omit files of an append that are already live")
     ] = False
 
 

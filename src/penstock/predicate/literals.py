@@ -44,8 +44,8 @@ class Ticks:
 
     Attributes:
         value: may be a fraction, and outside of ``low`` to ``high``.
-        low: least value that the column can hold.
-        high: greatest value that the column can hold.
+        low: minimum value that the column can hold.
+        high: maximum value that the column can hold.
         to_internal: converts whole ticks to the internal value.
     """
 

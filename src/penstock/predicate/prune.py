@@ -91,7 +91,7 @@ class _Pruner:
     def _bounds(self, column: str, stats: ColumnStats) -> tuple[object, object]:
         root = self._roots.get(column)
         if root in _FLOATS:
-            # NaN is greater than any maximum: writers leave NaN out of the statistics, or write NaN as both bounds.
+            # NaN is greater than any maximum: writers omit NaN from the statistics, or write NaN as both bounds.
             is_nan = isinstance(stats.min, float) and math.isnan(stats.min)
             return None if is_nan else stats.min, None
         if root is TypeRoot.CHAR and isinstance(stats.min, str):

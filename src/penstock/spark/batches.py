@@ -55,10 +55,10 @@ def _to_spark_array(array: ArrowAny, wanted: ArrowAny) -> ArrowAny:
 
 
 def from_spark_batch(batch: pa.RecordBatch, fields: Iterable[DataField]) -> pa.RecordBatch:
-    """Return a batch of Spark with INT columns converted to TIME where the table has TIME.
+    """Return a batch from Spark with INT columns converted to TIME where the table has TIME.
 
     Args:
-        fields: fields of the table; Spark may have a TIME column as INT, in milliseconds of the day.
+        fields: fields of the table; Spark may represent a TIME column as INT, in milliseconds of the day.
     """
     for field in fields:
         index = batch.schema.get_field_index(field.name)

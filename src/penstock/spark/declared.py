@@ -46,7 +46,7 @@ def check_columns(ref: TableRef, schema: StructType, *, event_time: str | None =
 
 
 def why_rows_may_not_fit(ref: TableRef, schema: StructType) -> str:
-    """Return a text if Spark's catalog has other columns for the table than the table itself; else an empty text.
+    """Return a message if Spark's catalog has other columns for the table than the table itself, else an empty string.
 
     Args:
         schema: schema of the rows, which Spark has converted to the columns in its catalog.

@@ -77,7 +77,7 @@ class SparkEntry:
 
     @staticmethod
     def read_iceberg(spark: SparkSession, metadata: str) -> DataFrame:
-        """Return the rows of a table of Iceberg; see ``spark.external.iceberg``."""
+        """Return the rows of an Iceberg table; see ``spark.external.iceberg``."""
         return read_iceberg(spark, metadata)
 
     @staticmethod
@@ -89,12 +89,12 @@ class SparkEntry:
 
     @staticmethod
     def ship(spark: SparkSession) -> tuple[str, ...]:
-        """Send what the executors lack; see ``ship``."""
+        """Send packages that the executors lack; see ``ship``."""
         return ship(spark)
 
     @staticmethod
     def hadoop_store_options(bucket: str) -> dict[str, str]:
-        """Return how Spark's session opens a bucket on S3, as options of a catalog."""
+        """Return the Spark session's S3 settings for a bucket as catalog options."""
         return hadoop_store_options(bucket)
 
     @staticmethod
@@ -111,7 +111,7 @@ class SparkEntry:
         run: Callable[[SparkSession, str, Mapping[str, str]], pa.Table] | None = None,
         elsewhere: Mapping[str, str] | None = None,
     ) -> None:
-        """Make a warehouse a catalog of a session; see ``attach`` and ``ProcedureSource``."""
+        """Add a warehouse to a session as a catalog; see ``attach`` and ``ProcedureSource``."""
         procedures = None
         if parameters and run:
             procedures = ProcedureSource(parameters=parameters, run=run, elsewhere=elsewhere or {})
@@ -234,12 +234,12 @@ class SparkEntry:
 
     @staticmethod
     def sql_literals(spark: SparkSession, rows: pa.Table, fields: Sequence[DataField]) -> DataFrame:
-        """Return rows in memory as a DataFrame with these types; without them a TIMESTAMP would get a zone."""
+        """Return rows in memory as a DataFrame with the given types; otherwise a TIMESTAMP would get a zone."""
         return spark.createDataFrame(rows, nullable(to_spark_schema(fields)))
 
     @staticmethod
     def sql_first_column(frame: DataFrame, name: str, value: str) -> DataFrame:
-        """Return rows with a column of one text before the others."""
+        """Return rows preceded by a column with a constant string."""
         return frame.selectExpr(f"'{value}' AS {name}", "*")
 
     @staticmethod
@@ -293,12 +293,12 @@ class SparkEntry:
     def connector_sink(
         connector: ConnectorTable, fields: Sequence[DataField], *, partition_by: Sequence[str], table: str
     ) -> ConnectorSink:
-        """Return where rows of an ``INSERT`` go; see ``ConnectorSink``."""
+        """Return the sink for the rows of an ``INSERT``; see ``ConnectorSink``."""
         return ConnectorSink(connector=connector, fields=fields, partition_by=partition_by, name=table)
 
     @staticmethod
     def write_connector(rows: DataFrame, sink: ConnectorSink, *, is_overwrite: bool) -> None:
-        """Write rows once; see ``write_connector``."""
+        """Write rows as a batch; see ``write_connector``."""
         write_connector(rows, sink, is_overwrite=is_overwrite)
 
     @staticmethod

@@ -1,7 +1,7 @@
-"""Ask the executors which Python runs their tasks, and which packages it lacks.
+"""Determine which Python runs the executors' tasks, and which packages it lacks.
 
-The functions are pickled by value, since an executor without Penstock could not import them. So this module uses the
-standard library only.
+The functions are pickled by value, since an executor without Penstock could not import them. So this module uses only
+the standard library.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TASKS: Final = 8
 """Most tasks of the job that asks."""
 
-# What the tasks of Penstock import, and the distribution that has it.
+# Modules that Penstock's tasks import, with their distributions.
 PACKAGES: Final = {
     "penstock": "penstock",
     "pyarrow": "pyarrow",
@@ -39,11 +39,11 @@ PACKAGES: Final = {
     "typing_extensions": "typing-extensions",
     "backports.zstd": "backports-zstd",
 }
-# Needed by tables of some storages only.
+# Needed only for tables on some storages.
 OPTIONAL: Final = {"hdfs_native": "hdfs-native"}
-# The modules of most tasks, which the Python that answers imports: the tasks that follow run in the same process.
+# The modules of most tasks, which the probed Python imports in advance: later tasks run in the same process.
 _OF_TASKS: Final = ("penstock.spark.stream.task", "penstock.spark.write.task")
-# Spark has a Python daemon for each set of environment variables, and sets this one for tasks of SQL.
+# Spark has a Python daemon for each set of environment variables, and sets this variable for SQL tasks.
 _OF_SQL: Final = "SPARK_SIMPLIFIED_TRACEBACK"
 _TEXT_LIMIT: Final = 300
 _LOCK: Final = threading.Lock()
@@ -54,9 +54,9 @@ class ExecutorPython:
 
     Attributes:
         missing: modules that at least one of them cannot import, in the order of ``PACKAGES`` and ``OPTIONAL``.
-        example: path and machine of one that lacks a module, or of any.
-        others: those of another version or platform than this process, such as ``cpython-312 on linux-aarch64``, each
-            with the place of one.
+        example: path and machine of a Python that lacks a module, or of any Python.
+        others: versions or platforms that differ from this process, such as ``cpython-312 on linux-aarch64``, each with
+            an example.
     """
 
     def __init__(self, answers: Iterable[tuple[str, str, tuple[str, ...]]]) -> None:
@@ -68,10 +68,10 @@ class ExecutorPython:
 
 
 def ask_executors(context: SparkContext, modules: Iterable[str] = tuple(PACKAGES)) -> ExecutorPython:
-    """Run a small job that looks at the Python of the executors, and gets it ready for tasks.
+    """Run a small job that inspects the executors' Python, and prepares it for tasks.
 
     Args:
-        modules: to look for, as far as this process has them.
+        modules: to look for, if this process has them.
 
     Raises:
         UnsupportedFeatureError: the executors cannot start their Python.
@@ -100,7 +100,7 @@ def _ask(context: SparkContext, names: tuple[str, ...]) -> ExecutorPython:
 
 @contextmanager
 def _like_sql(context: SparkContext) -> Iterator[None]:
-    """Give jobs that begin in the block the Python processes that tasks of SQL have."""
+    """Run jobs that start in the block in the same Python processes as SQL tasks."""
     if _OF_SQL in context.environment:
         yield
         return
@@ -112,14 +112,14 @@ def _like_sql(context: SparkContext) -> Iterator[None]:
 
 
 def python_kind() -> str:
-    """Return version and platform of this Python, which packages with machine code depend on."""
+    """Return the version and platform of this Python, on which packages with native code depend."""
     return f"{sys.implementation.cache_tag} on {sysconfig.get_platform()}"
 
 
 def look(
     names: tuple[str, ...], wanted: tuple[str, ...], _rows: Iterable[int]
 ) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Yield the place and the kind of this Python, and those of the modules that it cannot import; runs in a task.
+    """Yield the location and kind of this Python, and the modules that it cannot import; runs in a task.
 
     Args:
         wanted: modules to import if none is missing.

@@ -1,7 +1,7 @@
-"""Access to S3 as Spark's Hadoop settings have it, so that nobody has to configure the same store twice.
+"""Access to S3 with Spark's Hadoop settings, so that the same store need not be configured twice.
 
-And whether Spark can read a table's files there by itself: it can with Hadoop's connector on the class path
-and the same access to the bucket.
+This module also determines whether Spark's own readers can open a table's files there, which requires Hadoop's
+connector on the class path and the same access to the bucket.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Lookup = Callable[[str], str | None]
 
-# What Hadoop calls a setting, after ``fs.s3a.`` or ``fs.s3a.bucket.<bucket>.``, and what it is here.
+# Hadoop's name of a setting, without ``fs.s3a.`` or ``fs.s3a.bucket.<bucket>.``, and the catalog option.
 _KEYS: Final = {
     "access.key": "s3.access-key",
     "secret.key": "s3.secret-key",
@@ -31,16 +31,17 @@ _KEYS: Final = {
 }
 _ENDPOINT: Final = "endpoint"
 _HAS_TLS: Final = "connection.ssl.enabled"
-# AWS itself, which needs no endpoint here.
+# AWS itself, for which no endpoint option is needed.
 _CENTRAL: Final = ("s3.amazonaws.com", "https://s3.amazonaws.com")
-# Hadoop's connector for S3, of the JAR hadoop-aws.
+# Hadoop's connector for S3, in the JAR hadoop-aws.
 _CONNECTOR: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 
 
 def why_not_by_spark(file_io: FileIO) -> str | None:
     """Return why Spark's readers cannot open files of an object store; None if they can, or for other storages.
 
-    They can on S3, if Hadoop's connector is on the class path and has the access to the bucket that the table has.
+    They can open files on S3 if Hadoop's connector is on the class path and has the same access to the bucket as the
+    table.
     """
     settings = settings_of_store(file_io)
     if settings is None:
@@ -50,7 +51,7 @@ def why_not_by_spark(file_io: FileIO) -> str | None:
     context = SparkContext._active_spark_context  # noqa: SLF001 - the public method would start one
     if context is None or not context._jvm.org.apache.spark.util.Utils.classIsLoadable(_CONNECTOR):  # type: ignore[union-attr] # noqa: SLF001 - see above
         return "its files are on S3, and there is no hadoop-aws on Spark's class path"
-    # Hadoop's default, while here it depends on the endpoint.
+    # Hadoop's default; Penstock's default depends on the endpoint.
     known = {"s3.path.style.access": "false", **hadoop_store_options(settings.address.bucket)}
     if store_settings(settings.address, known).config != settings.config:
         return "its files are on S3, and spark.hadoop.fs.s3a has other settings for the bucket than the catalog"
@@ -60,9 +61,9 @@ def why_not_by_spark(file_io: FileIO) -> str | None:
 
 
 def hadoop_store_options(bucket: str) -> dict[str, str]:
-    """Return options of a catalog for a bucket; empty without a Spark session in this process.
+    """Return catalog options for a bucket; empty without a Spark session in this process.
 
-    Only what somebody has set is returned, not Hadoop's defaults. Settings of the bucket win.
+    Only settings that were made explicitly are returned, not Hadoop's defaults. Settings of the bucket have precedence.
     """
     context = SparkContext._active_spark_context  # noqa: SLF001 - the public method would start one
     if context is None or context._jsc is None:  # noqa: SLF001 - the only way to Hadoop's settings
@@ -79,10 +80,10 @@ def hadoop_store_options(bucket: str) -> dict[str, str]:
 
 
 def options_of(bucket: str, lookup: Lookup) -> dict[str, str]:
-    """Return options of a catalog for a bucket.
+    """Return catalog options for a bucket.
 
     Args:
-        lookup: returns a setting of Hadoop, None if nobody has set it.
+        lookup: returns a Hadoop setting, None if it is not set explicitly.
     """
 
     def find(name: str) -> str | None:

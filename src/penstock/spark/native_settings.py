@@ -25,10 +25,10 @@ WRITE_SETTINGS: Final = {
         "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
     ),
     "spark.sql.sources.useV1SourceList": "parquet",
-    # Then the write command is the root of the physical plan, where its row count metric is read.
+    # Makes the write command the root of the physical plan, from which its row count metric is read.
     "spark.sql.optimizer.plannedWrite.enabled": "false",
-    # A task sorts its rows by partition. Open writers of many partitions share Parquet's memory for buffers, so that
-    # they cut row groups short, which takes longer than the sort (design/0036).
+    # A task sorts its rows by partition. With open writers for many partitions, which share Parquet's buffer memory,
+    # row groups would be cut short, which takes longer than the sort (design/0036).
     "spark.sql.maxConcurrentOutputFileWriters": "0",
 }
 """Settings of the session in which Spark writes Parquet files for a table."""
@@ -54,7 +54,7 @@ SCAN_SETTINGS: Final = {
     # Spark reads the files of a scan from a log in a directory; without the log the scan is empty.
     "spark.sql.streaming.fileStreamSink.ignoreMetadata": "false",
     "spark.sql.streaming.fileSink.log.compactInterval": "10",
-    # V1 of all formats: V2 computes aggregates from footers, which leave out NaN.
+    # V1 for all formats: V2 computes aggregates from footers, which omit NaN.
     "spark.sql.sources.useV1SourceList": "avro,csv,json,kafka,orc,parquet,text",
     # Hive's ORC reader returns null for columns that are read in another order than the file's.
     "spark.sql.orc.impl": "native",
@@ -70,7 +70,7 @@ ORC_SCAN_SETTINGS: Final = {
 
 SCAN_OPTIONS: Final = {
     "recursiveFileLookup": "true",
-    # A missing or damaged file must be an error: else its rows would be missing silently.
+    # A missing or damaged file must be an error; otherwise its rows would be missing silently.
     "ignoreMissingFiles": "false",
     "ignoreCorruptFiles": "false",
     "datetimeRebaseMode": "CORRECTED",
@@ -80,7 +80,7 @@ SCAN_OPTIONS: Final = {
 }
 """Options of such a scan."""
 
-# Keys that ``parquet_options`` gives for each table, so that what the configuration says has no effect.
+# Keys that ``parquet_options`` sets for each table, so that the configuration has no effect.
 _KEYS_OF_A_TABLE: Final = frozenset({"parquet.compression", "parquet.compression.codec.zstd.level"})
 # Keys that no writer reads.
 _KEYS_OF_READERS: Final = (
@@ -125,7 +125,7 @@ def scan_session(session: Any, file_format: FileFormat) -> Any:  # noqa: ANN401 
 
 
 def unknown_parquet_keys(session: Any) -> tuple[str, ...]:  # noqa: ANN401 - see above
-    """Return the settings of the Parquet writer in a session's Hadoop configuration that the options of a write leave.
+    """Return the Parquet settings in a session's Hadoop configuration that the options of a write do not override.
 
     Examples are encryption keys and Bloom filters of single columns, which write options cannot unset.
     """

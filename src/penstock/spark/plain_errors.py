@@ -15,7 +15,7 @@ _Result = TypeVar("_Result")
 
 
 def without_frames(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """Wrap a method: raise our errors without frames and without a cause, which the message names already.
+    """Wrap a method: raise Penstock's errors without frames and without a cause, which the message already contains.
 
     Other exceptions are defects, and keep their trace.
     """

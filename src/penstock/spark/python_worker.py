@@ -35,7 +35,7 @@ def is_on_this_machine(spark: SparkSession) -> bool:
 def ensure_python_worker(spark: SparkSession) -> None:
     """Make sure that tasks run with a Python that has Penstock.
 
-    The executors of a cluster are asked once per application, by a job of a few tasks.
+    The executors of a cluster are checked once per application, by a job of a few tasks.
 
     If a script is run as ``.venv/bin/python job.py`` without activating the environment, Spark starts the ``python3``
     on the PATH. If the user chose no Python, this function sets the driver's Python for tasks.
@@ -59,9 +59,9 @@ def ensure_python_worker(spark: SparkSession) -> None:
 
 
 def begin_to_ensure(spark: SparkSession) -> None:
-    """Begin to ask the executors of a cluster, and return: their Python starts while the driver goes on.
+    """Begin to check the executors of a cluster, and return: their Python starts while the driver continues.
 
-    ``ensure_python_worker`` then waits for the answer. It asks again if there was none.
+    ``ensure_python_worker`` then waits for the result, and repeats the check if there was none.
     """
     context = spark.sparkContext
     if is_on_this_machine(spark) or context.applicationId in _READY:

@@ -44,11 +44,12 @@ def open_session(master: str, conf: Mapping[str, str], *, shows_start: bool) -> 
 
 
 def activate(spark: SparkSession) -> None:
-    """Make a session the active one of this thread; it is that already in the thread that made it.
+    """Make a session the active one of this thread; in the thread that created it, it already is.
 
-    Spark's writers find formats in Python by the active session only, and say DATA_SOURCE_NOT_FOUND without one.
+    Spark's writers find Python data sources only through the active session, and raise DATA_SOURCE_NOT_FOUND without
+    one.
     """
-    if hasattr(spark, "_jsparkSession"):  # a session of Spark Connect has none
+    if hasattr(spark, "_jsparkSession"):  # a Spark Connect session has none
         sessions = spark.sparkContext._jvm.org.apache.spark.sql.classic.SparkSession  # type: ignore[union-attr] # noqa: SLF001 - Python has no method for it
         sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001 - see above
 

@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ALL: Final = {**PACKAGES, **OPTIONAL}
-# Of numpy and pyarrow: sources to compile against, and their own tests, 40 MB of them.
+# In numpy and pyarrow: header files and their own tests, 40 MB in all.
 _LEFT_OUT: Final = frozenset({"__pycache__", "include", "includes", "tests"})
 _SOURCE_SUFFIXES: Final = frozenset({".pyx", ".pxd", ".pxi", ".h", ".hpp", ".cc", ".a", ".pyc"})
-# Level 1 takes a fifth of the time of level 6, for 5 % more bytes.
+# Level 1 takes a fifth of the time of level 6 and produces 5 % more bytes.
 _LEVEL: Final = 1
 
 
 def ship(spark: SparkSession) -> tuple[str, ...]:
-    """Send what the Python of the executors lacks, from the Python of this process.
+    """Send the packages that the executors' Python lacks, from the environment of this process.
 
-    Executors that start later get it too. Streams and DataFrames that were made before do not.
+    Executors that start later get them too. Streams and DataFrames that were created before do not use them.
 
     Returns:
         Names of the distributions; empty if nothing was missing.
@@ -57,13 +57,13 @@ def ship(spark: SparkSession) -> tuple[str, ...]:
         )
     folder = Path(tempfile.mkdtemp(prefix="penstock-ship-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    # Executors keep archives by their names, so that a second one needs another.
+    # Executors cache archives by name, so a second archive needs another name.
     archive = folder / f"penstock-{uuid.uuid4().hex[:8]}.zip"
     write_archive(archive, found.missing)
     context.addArchive(str(archive))
     # Executors unpack the archive into a directory of its name in the directory that their Python starts in, and this
     # process below that of its Spark files, where Spark plans `format("penstock")`. A zip file on the path, as
-    # addPyFile adds it, would not do: Python loads no machine code from it.
+    # addPyFile adds it, would not work: Python cannot load native code from it.
     here = Path(SparkFiles.getRootDirectory()) / archive.name
     places = [f"./{archive.name}", str(here), context.environment.get("PYTHONPATH", "")]
     context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, places))
@@ -85,13 +85,13 @@ def write_archive(path: Path, modules: Sequence[str]) -> None:
 
 def _files_of(module: str) -> Iterator[tuple[Path, str]]:
     if module == "penstock":
-        # From its directory: of an installation for development, the metadata name no sources.
+        # From its directory: the metadata of an editable installation lists no sources.
         root = Path(__file__).parents[2]
         for package in ("penstock", "pyspark_penstock"):
             yield from ((file, str(file.relative_to(root))) for file in (root / package).rglob("*.py"))
         return
     for file in metadata.distribution(_ALL[module]).files or ():
-        # Programs lie outside of the packages.
+        # Scripts are outside of the packages.
         is_part = ".." not in file.parts and not _LEFT_OUT.intersection(file.parts[:-1])
         if is_part and file.suffix not in _SOURCE_SUFFIXES:
             yield Path(str(file.locate())), str(file)

@@ -1,8 +1,8 @@
 """``format("penstock")``: batch reads and writes, streams and SQL through Spark's own API.
 
 Source:
-    PySpark's Python Data Source API; a table made by ``CREATE TABLE ... USING penstock OPTIONS (path ...)`` shows its
-    options to ``schema()`` only, so the location travels in the metadata of a column (``table_names``).
+    PySpark's Python Data Source API; for a table created by ``CREATE TABLE ... USING penstock OPTIONS (path ...)`` only
+    ``schema()`` receives the options, so the location is passed on in the metadata of a column (``table_names``).
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ class PenstockDataSource(DataSource):
                 "'<path>')"
             )
         location, system_table = _split_location(location)
-        # Batch read or stream: Spark does not say. A stream refuses time travel when its reader is made.
+        # Spark does not say whether this is a batch read or a stream. A stream refuses time travel when its reader is
+        # created.
         ref = _load(location, self.options, is_read=True)
         if system_table is not None:
             return from_arrow_schema(load_system_table(system_table, ref, MetadataStore(ref)).schema)
@@ -167,11 +168,11 @@ class SplitPartition(InputPartition):
 
 
 class PushFilters:
-    """The method ``pushFilters`` of a reader: keeps what prunes, and leaves all filters to Spark.
+    """The method ``pushFilters`` of a reader: records filters for pruning, and leaves all filters to Spark.
 
-    It says of itself that it is the method of PySpark's class, as a reader without the method has it. Where
-    ``spark.sql.python.filterPushdown.enabled`` is false, as it is by default, Spark refuses readers that have a method
-    of their own; such a session reads without pruning.
+    It pretends to be the inherited method of PySpark's class, as in a reader that does not override it. If
+    ``spark.sql.python.filterPushdown.enabled`` is false, as it is by default, Spark rejects readers that override the
+    method; such a session reads without pruning.
 
     Source:
         ``pyspark.sql.worker.plan_data_source_read``, ``is_pushdown_implemented``.
@@ -185,7 +186,7 @@ class PushFilters:
         self.was_called = False
 
     def __call__(self, filters: list[Filter]) -> list[Filter]:
-        """Keep what our predicates can say of the filters, and return all of them."""
+        """Record the filters that have equivalent predicates, and return all filters."""
         self.was_called = True
         self.pushed = take_filters(self._ref, filters)
         return filters
@@ -218,7 +219,7 @@ class TableSourceReader(DataSourceReader):
         splits = plan_splits(query.ref, query.plan)
         if predicate is None and not self._push_filters.was_called:
             warn_of_all_files(query.ref.name, sum(len(split.files) for split in splits))
-        # For an empty list, Spark makes one partition without a value.
+        # For an empty list, Spark creates one partition without a value.
         return [SplitPartition(split) for split in splits] or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -302,7 +303,7 @@ class TableSourceWriter(DataSourceArrowWriter):
 
 
 def _load(location: str, options: Mapping[str, str], *, is_read: bool = False) -> TableRef:
-    """Load the table with the options of this use; batch reads may have Delta Lake's time travel options."""
+    """Load the table with the given options; batch reads may have Delta Lake's time travel options."""
     storage = decode_storage_options({_SPELLING.get(key, key): value for key, value in options.items()})
     ref = load_location(location, storage)
     given = {_SPELLING.get(key, key): value for key, value in options.items() if key not in _OWN_OPTIONS}

@@ -1,13 +1,13 @@
 """Find the location of a table that has a name in Spark's catalog.
 
-For ``CREATE TABLE t USING penstock OPTIONS (path ...)``, Spark keeps the columns of the table and passes them to reader
-and writer without the options. So the location is stored in the metadata of one of the columns.
+For ``CREATE TABLE t USING penstock OPTIONS (path ...)``, Spark stores the columns of the table and passes them to the
+reader and the writer without the options. So the location is stored in the metadata of one of the columns.
 
 The writer gets the columns of the query. If they differ from the target's columns in name, type or nullability, Spark
 adds a projection, whose columns have the target's metadata. If they do not differ, Spark passes them unchanged; they
 may be the columns of another table, with the location of that table. To distinguish the two cases, the metadata also
-has a declared type: Spark removes it from the target's columns when it makes the projection. For a STRING, the declared
-type is a VARCHAR whose length depends on the location, so that Spark makes a projection for rows of any other table.
+has a declared type: Spark removes it from the target's columns when it adds the projection. For a STRING, the declared
+type is a VARCHAR whose length depends on the location, so that Spark adds a projection for rows of any other table.
 
 Source:
     Spark ``V2WriteCommand.outputResolved``, ``TableOutputResolver``, ``CharVarcharUtils``.

@@ -91,7 +91,7 @@ def nullable(schema: spark_types.StructType) -> spark_types.StructType:
 
 
 def to_spark_type(data_type: DataType) -> spark_types.DataType:
-    """Return the Spark type for such values; lengths and precisions that Spark's type does not have are lost.
+    """Return the Spark type for such values; lengths and precisions that Spark cannot express are lost.
 
     Raises:
         UnsupportedFeatureError: Spark has no such type.

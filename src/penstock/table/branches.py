@@ -1,8 +1,8 @@
-"""Branches of a table: made, read, renamed, made the main one, and deleted.
+"""Branches of a table: creation, renaming, fast-forward and deletion.
 
-A branch has schemas, snapshots, tags and consumers of its own; manifests and data files it shares with the table. So
-making one copies small files only, and nothing that a branch reads may be deleted: expiration and orphan removal of the
-main branch look at all branches, and on a branch nothing deletes data files.
+A branch has its own schemas, snapshots, tags and consumers, and shares manifests and data files with the table. So
+creating one copies only small files, and nothing that a branch reads may be deleted: expiration and orphan removal of
+the main branch check all branches, and no operation on a branch deletes data files.
 
 Source:
     Paimon ``core:utils/FileSystemBranchManager.java``; docs/spec/format.md section 1.
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 
 def create_branch(ref: TableRef, branch: str, *, tag: str | None = None, snapshot_id: int | None = None) -> None:
-    """Make a branch: of a tag, of a snapshot, or without rows.
+    """Create a branch from a tag, from a snapshot, or without rows.
 
     Raises:
         AlreadyExistsError: there is such a branch.
         NotFoundError: there is no such tag or snapshot, or it is about to expire.
-        InvalidOptionError: a tag and a snapshot, or a name that cannot be one.
+        InvalidOptionError: both a tag and a snapshot are given, or the name is invalid.
     """
     check_branch_name(ref.name, branch)
     if tag is not None and snapshot_id is not None:
@@ -67,27 +67,27 @@ def create_branch(ref: TableRef, branch: str, *, tag: str | None = None, snapsho
         path = snapshot_path(root, snapshot.id)
         file_io.write(path, encode_snapshot(snapshot))
         file_io.write(latest_hint_path(root), encode_hint(snapshot.id))
-        # From here on expirations of the main branch see the snapshot; one that began before may delete its files.
+        # From here on, expirations of the main branch see the snapshot; one that began earlier may delete its files.
         if is_expiring(store, snapshot.id) and (tag is None or not file_io.exists(tag_path(ref.location, tag))):
             file_io.delete(root, recursive=True)
             raise NotFoundError(
                 f"table {ref.name}: snapshot {snapshot.id} is about to expire, its files are being deleted; no branch "
                 "was made: begin it with a later snapshot, or with a tag"
             )
-    # The schemas come last: without one there is no branch.
+    # The schemas are written last: without one there is no branch.
     for schema_id in [each for each in store.list_schema_ids() if each <= last_schema][::-1]:
         file_io.write(schema_path(root, schema_id), file_io.read(schema_path(ref.location, schema_id)))
 
 
 def delete_branch(ref: TableRef, branch: str) -> None:
-    """Delete a branch; files that only it has become orphans. Raises ``NotFoundError``."""
+    """Delete a branch; files that only it uses become orphans. Raises ``NotFoundError``."""
     at_branch(ref, branch)
     _check_other(ref, branch)
     ref.file_io.delete(branch_path(ref.location, branch), recursive=True)
 
 
 def rename_branch(ref: TableRef, branch: str, new_name: str) -> None:
-    """Rename a branch; nobody may write to it meanwhile. Raises ``NotFoundError``, ``AlreadyExistsError``."""
+    """Rename a branch; nothing may write to it meanwhile. Raises ``NotFoundError``, ``AlreadyExistsError``."""
     at_branch(ref, branch)
     _check_other(ref, branch)
     check_branch_name(ref.name, new_name)
@@ -98,16 +98,16 @@ def rename_branch(ref: TableRef, branch: str, new_name: str) -> None:
 
 
 def fast_forward(ref: TableRef, branch: str) -> int:
-    """Give the main branch the snapshots, schemas and tags that a branch has added since it was made.
+    """Add to the main branch the snapshots, schemas and tags that a branch has added since its creation.
 
-    Snapshots are taken over one after another, each only if no other has its id; so a commit meanwhile ends it.
+    Snapshots are copied one after another, each only if its id is free, so a concurrent commit ends the operation.
 
     Returns:
-        How many snapshots the main branch got.
+        The number of snapshots added to the main branch.
 
     Raises:
         NotFoundError: there is no such branch.
-        CommitConflictError: the main branch has snapshots of its own since the branch was made.
+        CommitConflictError: the main branch has received snapshots since the branch was created.
     """
     theirs = at_branch(ref, branch)
     _check_other(ref, branch)

@@ -33,8 +33,8 @@ def map_parallel(function: Callable[[_Item], _Result], items: Sequence[_Item], *
     An error that the function raises for an item is raised when the iteration reaches that item.
 
     Args:
-        threads: with 1, or for a few items, all calls run in the caller's thread. More threads than cores mean that the
-            calls mostly wait for answers; then a few items are worth threads, too.
+        threads: with 1, or for a few items, all calls run in the caller's thread. More threads than cores indicate that
+            the calls mostly wait for responses; then threads are used for a few items, too.
     """
     waits_for_answers = threads > (os.cpu_count() or 1)
     if threads <= 1 or len(items) <= (1 if waits_for_answers else _FEW):

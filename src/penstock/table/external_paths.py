@@ -1,8 +1,9 @@
-"""Data files outside of a table's directory: used only where the table states them and the user allows them.
+"""Data files outside of a table's directory: used only if the table declares their directory and the user allows it.
 
 A manifest can name any path of the machine, so the table alone must not decide which files are opened. The table's
-option ``data-file.external-paths`` says where its writers put files. The options ``penstock.external-paths.read`` and
-``.delete``, set on the catalog or for one use, say which of those places this process may use (design/0017).
+option ``data-file.external-paths`` declares where its writers put files. The options ``penstock.external-paths.read``
+and ``.delete``, set on the catalog or for one handle, say which of those directories this process may use
+(design/0017).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class ExternalPaths:
     Attributes:
         name: of the table, for messages.
         file_io: storage of the table; external files are opened with it, so they must lie on the same storage.
-        stated: external directories of the table, as its option has them.
+        stated: external directories declared by the table's option.
         allowed: the directories that the user allows.
     """
 
@@ -38,7 +39,7 @@ class ExternalPaths:
 
     @staticmethod
     def of(ref: TableRef) -> ExternalPaths:
-        """Return the external paths of a table; the user's keys are ignored where the table itself stores them."""
+        """Return the external paths of a table; the user's keys are ignored if they are stored with the table."""
         return ExternalPaths(
             name=ref.name,
             file_io=ref.file_io,
@@ -50,7 +51,7 @@ class ExternalPaths:
         """Return an external path in the form that the storage takes.
 
         Raises:
-            UnsupportedFeatureError: the table does not state its directory, or the user does not allow it.
+            UnsupportedFeatureError: the table does not declare its directory, or the user does not allow it.
         """
         found = self._find(path)
         if found is None or not _is_in(found, self.stated):
@@ -68,7 +69,7 @@ class ExternalPaths:
         return found
 
     def deletable(self, path: str) -> str | None:
-        """Return an external path in the form that the storage takes; None where the file must not be deleted."""
+        """Return an external path in the form that the storage takes; None if the file must not be deleted."""
         found = self._find(path)
         is_free = found is not None and _is_in(found, self.stated) and _is_in(found, self.allowed.deletable)
         return found if is_free else None

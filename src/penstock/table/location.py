@@ -1,4 +1,4 @@
-"""Where the metadata of a table lies, with or without a schema."""
+"""Location of a table's metadata, with or without a schema."""
 
 from __future__ import annotations
 

@@ -17,10 +17,10 @@ _NO_THREAD: Final = "can't start new thread"
 
 @contextmanager
 def enough_memory(table: str) -> Iterator[None]:
-    """Turn a ``MemoryError``, Python's own or pyarrow's, into an error that names the table and says what to do.
+    """Convert a ``MemoryError``, of Python or pyarrow, to an error that names the table and the remedy.
 
     Raises:
-        OutOfMemoryError: memory ran out, or the system refused a thread.
+        OutOfMemoryError: memory ran out, or no thread could be started.
     """
     try:
         yield

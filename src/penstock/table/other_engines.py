@@ -1,9 +1,9 @@
-"""The guard against commits of other engines on object stores.
+"""A check for commits of other engines on object stores.
 
-Penstock creates a snapshot by a conditional put, so of several writers one wins. Paimon without a lock looks whether
-the snapshot exists, writes a temporary file, and renames it by copying, which replaces a snapshot that was created
-meanwhile: in 45 of 400 races it replaced one of Penstock. So where another engine made the latest snapshot, it may be
-about to commit the next one.
+Penstock creates a snapshot by a conditional put, so only one of several writers succeeds. Paimon without a lock checks
+whether the snapshot exists, writes a temporary file, and renames it by copying, which replaces a snapshot that was
+created meanwhile: in 45 of 400 races it replaced one of Penstock's. So if another engine created the latest snapshot,
+it may be about to commit the next one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ALLOW_KEY: Final = "penstock.object-store.allow-other-engines"
 
 
 class _Warned:
-    """The tables that this process has warned of."""
+    """The tables about which this process has warned."""
 
     def __init__(self) -> None:
         self.locations: set[str] = set()
@@ -44,7 +44,7 @@ _WARNED: Final = _Warned()
 
 
 def check_other_engines(ref: TableRef, latest: Snapshot | None) -> None:
-    """Refuse to commit on an object store if another engine made the latest snapshot.
+    """Refuse to commit on an object store if another engine created the latest snapshot.
 
     Raises:
         UnsupportedFeatureError: it did, and no option allows it.
@@ -59,7 +59,7 @@ def check_other_engines(ref: TableRef, latest: Snapshot | None) -> None:
 
 
 def warn_other_engines(ref: TableRef, latest: Snapshot | None) -> None:
-    """Warn once for each table on an object store of which another engine made the latest snapshot."""
+    """Warn once for each table on an object store whose latest snapshot another engine created."""
     if latest is not None and _is_foreign(ref, latest) and _WARNED.is_first(ref.location):
         warnings.warn(
             f"table {ref.name}: another engine made snapshot {latest.id}; reading is safe, but while it commits to "

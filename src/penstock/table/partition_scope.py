@@ -58,7 +58,7 @@ def scope_of_specs(ref: TableRef, specs: Sequence[Mapping[str, object]]) -> Over
             text type, a text is parsed.
 
     Raises:
-        InvalidOptionError: a column is no partition column, or a value does not fit its column.
+        InvalidOptionError: a column is not a partition column, or a value does not fit its column.
     """
     if any(not spec for spec in specs):
         return WholeTable()

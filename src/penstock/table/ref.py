@@ -26,14 +26,14 @@ GroupT = TypeVar("GroupT", bound=OptionGroup)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRef:
-    """A table at one schema, with the options of one use. Picklable, so that it can be sent to Spark tasks.
+    """A table with one schema and the options of one handle. Picklable, so that it can be sent to Spark tasks.
 
     Attributes:
         name: ``db.table`` for messages, or the location where the table was opened without a catalog.
         location: the table's directory, in the form that ``file_io`` takes, without a slash at the end.
         file_io: storage of the location.
         schema: the schema to read or write with; its options are those stored on disk.
-        dynamic_options: options of this use; they override those of the schema.
+        dynamic_options: options of this handle; they override those of the schema.
     """
 
     name: str
@@ -44,11 +44,11 @@ class TableRef:
 
     @property
     def options(self) -> dict[str, str]:
-        """Stored options, overridden by those of this use."""
+        """Stored options, overridden by those of this handle."""
         return {**dict(self.schema.options), **dict(self.dynamic_options)}
 
     def parsed(self, group: type[GroupT]) -> GroupT:
-        """Return one group of the options, parsed once for each schema and use.
+        """Return one group of the options, parsed once per schema and handle.
 
         Raises:
             InvalidOptionError: a value is not what its key expects.
@@ -61,7 +61,7 @@ class TableRef:
         return metadata_limits(dict(self.schema.options), dict(self.dynamic_options), table=self.name)
 
     def with_options(self, options: Mapping[str, str]) -> TableRef:
-        """Return the same table with further options of this use.
+        """Return the same table with further options.
 
         Raises:
             InvalidOptionError: an option would change where rows and files are stored.
@@ -92,8 +92,8 @@ def storage_of_table(
     Args:
         location: the table's directory.
         stored: options of the table.
-        given: options of the catalog and of one use; they override those of the table, and only they allow external
-            paths.
+        given: options of the catalog and of one handle; they override those of the table, and only they can allow
+            external paths.
         table: its name, for messages.
 
     Raises:

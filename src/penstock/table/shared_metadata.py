@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MAX_BYTES: Final = 67_108_864
 # One large manifest must not evict hundreds of small ones.
 _MAX_FILE_BYTES: Final = _MAX_BYTES // 8
-# Apart from manifests, which a hundred Bloom filters would evict.
+# Separate from manifests, which a hundred Bloom filters would evict.
 _MAX_INDEX_BYTES: Final = 33_554_432
 
 
@@ -65,18 +65,18 @@ def write_metadata(file_io: FileIO, path: str, data: bytes) -> None:
 
 
 def share_metadata(file_io: FileIO, path: str, data: bytes) -> None:
-    """Keep the content of a manifest or list that was read or written."""
+    """Cache the content of a manifest or list that was read or written."""
     if is_object_store(file_io):
         _FILES.put(file_io, path, data)
 
 
 def shared_metadata(file_io: FileIO, path: str) -> bytes | None:
-    """Return the content of a manifest or list, if this process has it."""
+    """Return the content of a manifest or list, if it is cached."""
     return _FILES.get(file_io, path) if is_object_store(file_io) else None
 
 
 def read_shared(file_io: FileIO, path: str) -> bytes:
-    """Read a manifest or list, and keep its content.
+    """Read a manifest or list, and cache its content.
 
     Raises:
         StorageError: it cannot be read.
@@ -89,7 +89,7 @@ def read_shared(file_io: FileIO, path: str) -> bytes:
 
 
 def read_index_part(file_io: FileIO, path: str, start: int, length: int) -> bytes:
-    """Read some bytes of an index file, and keep them; fewer at the end of the file.
+    """Read some bytes of an index file, and cache them; fewer at the end of the file.
 
     Raises:
         StorageError: they cannot be read.
@@ -106,6 +106,6 @@ def read_index_part(file_io: FileIO, path: str, start: int, length: int) -> byte
 
 
 def forget_shared_metadata() -> None:
-    """Forget all contents, so that each file is read again."""
+    """Clear the cache, so that each file is read again."""
     _FILES.clear()
     _INDEXES.clear()

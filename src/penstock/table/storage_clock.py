@@ -1,4 +1,4 @@
-"""The clock of a table's storage, which is one for all machines that use the table."""
+"""The clock of a table's storage, which is the same for all machines that use the table."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from penstock.io.file_io import FileIO
 
-# File times may be as coarse as two seconds, and so small a difference does not matter.
+# File times may be as coarse as two seconds, and such a small difference does not matter.
 _AGREES_MS: Final = 2_500
 
 
 def load_storage_millis(file_io: FileIO, location: str) -> int | None:
-    """Return the current time by the storage's clock, ms since 1970-01-01 UTC; None if the storage does not show it.
+    """Return the current time by the storage's clock, ms since 1970-01-01 UTC; None if the storage has no file times.
 
     It is the modification time of a file that is created in the table's directory and deleted again.
 
@@ -47,14 +47,14 @@ def load_storage_millis(file_io: FileIO, location: str) -> int | None:
 def storage_clock(file_io: FileIO, location: str) -> Callable[[], int]:
     """Return a clock, in ms since 1970-01-01 UTC, that agrees with those of the other machines that use the table.
 
-    On an object store it goes on from the store's time, which is asked for once; so neither a wrong clock of this
+    On an object store it continues from the store's time, which is requested once; so neither a wrong clock of this
     machine nor a step of it matters. On other storages, such as a network file system, it is the clock of this machine,
-    corrected by its difference from the times that the storage gives to files, if that is more than a few seconds.
+    corrected by its difference from the file times of the storage, if that is more than a few seconds.
     """
     try:
         stored = load_storage_millis(file_io, location)
     except StorageError:
-        return utc_millis  # whoever needs the clock is about to fail, too
+        return utc_millis  # the caller's operation is about to fail, too
     if stored is None:
         return utc_millis
     if not is_object_store(file_io):

@@ -66,7 +66,7 @@ class SchemaFiles:
     """A listing of a table's schema directory.
 
     Attributes:
-        ids: of all schemas, ascending; empty where there is no table.
+        ids: of all schemas, ascending; empty if there is no table.
         freed_ids: snapshot ids that rollbacks have freed, in no particular order.
     """
 
@@ -98,13 +98,13 @@ class MetadataStore:
         self._seen_id: int | None = None
 
     def note_latest(self, snapshot: Snapshot) -> None:
-        """Remember which snapshot is the latest one, as a guess for the next request."""
+        """Record which snapshot is the latest one, as a guess for the next request."""
         self._seen_id = snapshot.id
 
     # Schemas
 
     def list_schema_ids(self) -> tuple[int, ...]:
-        """Ids of all schemas, ascending; empty where there is no table."""
+        """Ids of all schemas, ascending; empty if there is no table."""
         return self._ids(schema_directory(self.location), schema_id_of)
 
     def latest_schema_id(self) -> int:
@@ -168,7 +168,8 @@ class MetadataStore:
         The hint is used if its snapshot exists and the next one does not; otherwise the directory is listed.
 
         Source:
-            Paimon ``core:utils/HintFileUtils.java``; that n itself is there is our addition, for hints that are wrong.
+            Paimon ``core:utils/HintFileUtils.java``; checking that n itself exists is Penstock's addition, for wrong
+            hints.
         """
         with requests_ahead(self.file_io) as ahead:
             self.request_latest(ahead)
@@ -181,7 +182,7 @@ class MetadataStore:
     def request_latest(self, ahead: Ahead) -> None:
         """Request what ``load_latest_snapshot`` reads: the hint, its snapshot and the next one.
 
-        The latest snapshot that this object has seen is likely to be that of the hint, so it is requested with it.
+        The latest snapshot that this object has seen is probably that of the hint, so it is requested together with it.
         """
         hint_path = latest_hint_path(self.location)
         if ahead.has(hint_path):
@@ -315,7 +316,7 @@ class MetadataStore:
                     yield snapshot
 
     def is_statistics_of(self, snapshot: Snapshot, schema_id: int) -> bool:
-        """Whether the snapshot names a readable statistics file that was made with this schema."""
+        """Whether the snapshot names a readable statistics file that was created with this schema."""
         if snapshot.statistics is None:
             return False
         path = statistics_path(self.location, snapshot.statistics)
@@ -388,7 +389,7 @@ class MetadataStore:
     def fetch_changes(self, snapshots: Sequence[Snapshot]) -> None:
         """Read the manifest lists of snapshots and the manifests of their changes in parallel, if storage is slow.
 
-        Missing files, and what exceeds the memory for it, are left to the calls that need them.
+        Missing files, and files that exceed the memory limit, are left to the calls that need them.
         """
         if not is_object_store(self.file_io):
             return
@@ -486,7 +487,7 @@ class MetadataStore:
             data = self._read_manifest(name, snapshot_id)
             metas = tuple(decode_manifest_list(data, manifest_path(self.location, name), self.limits))
             if len({meta.file_name for meta in metas}) < len(metas):
-                # Every entry would be there twice, which is an error too, but one that may take a minute to find.
+                # Every entry would occur twice, which is an error too, but detecting it may take a minute.
                 raise FormatError(
                     f"table {self.name}, snapshot {snapshot_id}: manifest list {manifest_path(self.location, name)} "
                     "names a manifest twice, it is damaged; roll back to a snapshot from before it"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def find_success(file_io: FileIO, path: str) -> SuccessFile | None:
-    """Load a success file; None where there is none, or where another program wrote it.
+    """Load a success file; None if there is none, or if another program wrote it.
 
     Hadoop's jobs leave empty files of that name, which do not describe this table.
     """

@@ -21,14 +21,14 @@ _MOST: Final = timedelta(hours=18)
 
 
 def parse_zone(text: str | None, key: str, table: str) -> tzinfo | None:
-    """Return the zone of that name; None, which stands for this machine's zone, where the text is None.
+    """Return the zone of that name; None, which means this machine's zone, if the text is None.
 
     Args:
         text: ``America/Los_Angeles``, ``UTC``, ``Z``, ``+08:00``, ``GMT-8``.
         key: the option, for the message.
 
     Raises:
-        InvalidOptionError: the text is no zone.
+        InvalidOptionError: the text is not a zone.
     """
     if text is None:
         return None

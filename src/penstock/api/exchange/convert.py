@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversionPlan:
-    """What a conversion does.
+    """The plan of a conversion.
 
     Attributes:
-        columns: of the new table, as text of DDL.
-        files: to copy, with ``bytes``; None where Spark reads the source.
-        rows: by the footers of the files; None for text files, and where Spark reads the source.
-        partitions: directories of partitions; 0 without any.
+        columns: of the new table, as DDL text.
+        files: to copy, with ``bytes``; None if Spark reads the source.
+        rows: according to the footers of the files; None for text files, and if Spark reads the source.
+        partitions: number of partition directories.
     """
 
     table: str
@@ -68,11 +68,11 @@ class ConversionPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversion:
-    """What a conversion did.
+    """The result of a conversion.
 
     Attributes:
-        snapshot: the one that has all rows; None in a dry run, and for a source without rows.
-        rows: that were read from the source, and read again from the new table.
+        snapshot: with all rows; None for a dry run, and for a source without rows.
+        rows: read from the source, and counted again in the new table.
     """
 
     plan: ConversionPlan
@@ -95,27 +95,27 @@ def convert(  # noqa: PLR0913 - the options of a command
 ) -> Conversion:
     """Copy a directory of Parquet, ORC, CSV or JSON files, or a table of Delta Lake or Iceberg, into a new table.
 
-    Columns come from the files, and partition columns from directories such as ``dt=2026-01-01``. All rows are one
-    commit, and they are counted again in the new table: a conversion that fails removes the table that it made, and
-    the source is never changed.
+    Columns are inferred from the files, and partition columns from directories such as ``dt=2026-01-01``. All rows are
+    one commit and are counted again in the new table. A failed conversion removes the table that it created; the source
+    is never changed.
 
     Args:
-        name: ``database.table``, which must not exist yet. The database is made if it does not exist.
-        source: the directory; with Spark also whatever ``load`` takes, but for Iceberg.
-        format: ``parquet``, ``orc``, ``csv``, ``json``, ``delta`` or ``iceberg``; None finds it out.
-        partition_by: partition columns; None for those of the directories, or of the Delta or Iceberg table.
-        types: of columns whose inferred type is not the one wanted, such as ``{"dt": "DATE"}``.
+        name: ``database.table``, which must not exist yet. The database is created if it does not exist.
+        source: the directory; with Spark also anything that ``load`` accepts, except for Iceberg.
+        format: ``parquet``, ``orc``, ``csv``, ``json``, ``delta`` or ``iceberg``; None detects it.
+        partition_by: partition columns; None for those of the directory names, or of the Delta or Iceberg table.
+        types: override the inferred types of columns, such as ``{"dt": "DATE"}``.
         options: of the new table.
         spark: a session that reads the source; needed for Delta Lake and Iceberg.
         dry_run: only return the plan.
-        progress: called with rows done so far, and the bytes of the files that are done.
+        progress: called with the rows copied so far, and the bytes of the completed files.
 
     Raises:
         AlreadyExistsError: the table exists; ``append`` and ``penstock import`` copy into an existing table.
-        NotFoundError: there is no such directory, or no file with rows in it.
-        SchemaMismatchError: files that do not fit together, or a value that does not fit its column.
+        NotFoundError: there is no such directory, or it has no file with rows.
+        SchemaMismatchError: the files are inconsistent, or a value does not fit its column.
         UnsupportedFeatureError: a table of Delta Lake or Iceberg without a session that can read it.
-        FormatError: the new table does not have as many rows as the source; the table was removed.
+        FormatError: the row counts of the new table and the source differ; the table was removed.
     """
     file_io, root = resolve(str(source))
     wanted = _format_of(format)
@@ -143,7 +143,7 @@ def convert(  # noqa: PLR0913 - the options of a command
 
 
 class _Copied(NamedTuple):
-    """The snapshot of an append, the rows that were read, and these by the texts of their partitions, if known."""
+    """The snapshot of an append, the number of rows read, and their number per partition text, if known."""
 
     snapshot: Snapshot | None
     rows: int
@@ -222,7 +222,7 @@ class _FileReading(_Reading):
             progress(counts.total(), done_bytes)
 
     def _checked(self, file: SourceFile) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a file, as many as its footer says."""
+        """Yield the rows of a file, checking their number against its footer."""
         expected, rows = count_rows(self._file_io, file), 0
         for batch in read_file(self._file_io, file, self._schema):
             rows += batch.num_rows
@@ -284,7 +284,7 @@ def _plan(
 
 
 def _verify(table: Table, copied: _Copied) -> None:
-    """Count the rows of the new table by reading them. Raises ``FormatError`` if there are not as many."""
+    """Count the rows of the new table by reading them. Raises ``FormatError`` if the number differs."""
     rows, by_partition = copied.rows, copied.by_partition
     keys = table.schema.partition_keys
     column = keys or (table.schema.field_names[0],)
@@ -305,7 +305,7 @@ def _verify(table: Table, copied: _Copied) -> None:
 
 
 def _typed(counts: Counter[tuple[str | None, ...]], table: Table) -> Counter[tuple[object, ...]]:
-    """Return counts by the values of partitions in the place of their texts."""
+    """Return counts keyed by partition values instead of their texts."""
     fields = table.schema.partition_fields
     typed: Counter[tuple[object, ...]] = Counter()
     for texts, count in counts.items():

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetExport:
-    """What an export wrote.
+    """The result of an export.
 
     Attributes:
-        rows: in all files, by their footers; as many as were read from the table.
+        rows: in all files, according to their footers; equals the number of rows read from the table.
     """
 
     directory: str
@@ -54,20 +54,21 @@ def export_parquet(
 ) -> ParquetExport:
     """Write rows of a table as Parquet files, in directories such as ``dt=2026-01-01`` for its partition columns.
 
-    All or nothing: files are written next to the directory, counted by their footers, and renamed to it at the end.
+    All or nothing: files are written to a temporary directory and counted by their footers, then the directory is
+    renamed.
 
     Args:
         directory: a local one that does not exist yet, or is empty.
-        columns: names in the order wanted; None for all. Without a partition column there are no directories for it.
+        columns: names in the desired order; None for all. A partition column that is not included creates no
+        directories.
         filter: as for ``Table.to_arrow``.
-        progress: called with the rows done so far.
-        **at: the snapshot, as for ``Table.to_arrow``.
+        progress: called with the number of rows written so far. **at: the snapshot, as for ``Table.to_arrow``.
 
     Raises:
-        AlreadyExistsError: the directory has files.
+        AlreadyExistsError: the directory is not empty.
         UnsupportedFeatureError: an object store.
         NotFoundError: no such snapshot, tag or column.
-        FormatError: the files do not have the rows that were read; nothing is left.
+        FormatError: the files do not have as many rows as were read; they were removed.
     """
     file_io, place = resolve(str(directory))
     if not isinstance(file_io, LocalFileIO):

@@ -1,4 +1,4 @@
-"""Tables of Delta Lake and Iceberg: how Spark reads them, and by which columns they are partitioned."""
+"""Delta Lake and Iceberg tables: reading them with Spark, and their partition columns."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def load_with_spark(spark: SparkSession | None, file_io: FileIO, source: str, na
     """Return the rows of a table of another format.
 
     Raises:
-        NotFoundError: a table of Iceberg has no metadata file.
+        NotFoundError: an Iceberg table has no metadata file.
         UnsupportedFeatureError: there is no session, or it cannot read the format.
     """
     package = _PACKAGES.get(name, f"the JAR that reads {name}")
@@ -58,7 +58,7 @@ def load_with_spark(spark: SparkSession | None, file_io: FileIO, source: str, na
 
 
 def partition_columns(file_io: FileIO, root: str, name: SourceFormat) -> tuple[str, ...]:
-    """Return the columns by whose values a table is partitioned; none for transforms such as ``days(t)``."""
+    """Return the columns by which a table is partitioned, without transforms such as ``days(t)``."""
     if name is SourceFormat.DELTA:
         return _of_delta(file_io, f"{root}/_delta_log")
     return _of_iceberg(file_io, f"{root}/metadata") if name is SourceFormat.ICEBERG else ()

@@ -1,4 +1,4 @@
-"""The files of a directory to convert: which there are, their partitions, columns and rows."""
+"""The files of a directory to convert, with their partitions, columns and rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class SourceFormat(StrEnum):
-    """What is converted; Delta Lake and Iceberg are read by Spark, as is any other format that it knows."""
+    """Formats of a source; Delta Lake, Iceberg and other formats that Spark supports are read by Spark."""
 
     PARQUET = "parquet"
     ORC = "orc"
@@ -53,7 +53,7 @@ class SourceFile:
     """A file with rows.
 
     Attributes:
-        partition: the columns of its directories, with their texts; None for NULL.
+        partition: partition columns with the texts of their values; None for NULL.
     """
 
     path: str
@@ -63,7 +63,7 @@ class SourceFile:
 
 
 def find_lake(file_io: FileIO, root: str) -> SourceFormat | None:
-    """Return the table format of a directory: Delta Lake, Iceberg, or None for files alone."""
+    """Return the table format of a directory: Delta Lake, Iceberg, or None for plain files."""
     names = {each.name for each in file_io.list(root) if each.is_dir}
     if "_delta_log" in names:
         return SourceFormat.DELTA
@@ -76,11 +76,11 @@ def list_source(file_io: FileIO, root: str, wanted: SourceFormat | None) -> tupl
     """List the files with rows, sorted by path.
 
     Args:
-        wanted: the format of all files, whatever their names end with; None for what the names end with.
+        wanted: the format of all files, whatever their suffixes are; None to determine it from the suffixes.
 
     Raises:
         NotFoundError: there are none.
-        SchemaMismatchError: directories that are no partitions, or differ in their columns.
+        SchemaMismatchError: a directory is not a partition, or directories have different columns.
         InvalidOptionError: files of several formats.
     """
     files = tuple(
@@ -107,12 +107,12 @@ def list_source(file_io: FileIO, root: str, wanted: SourceFormat | None) -> tupl
 
 
 def source_schema(file_io: FileIO, files: Sequence[SourceFile]) -> pa.Schema:
-    """Return columns that hold the rows of all files: of each footer, or of the first block of a text file.
+    """Return columns that fit the rows of all files, from each footer or from the first block of each text file.
 
-    Columns of which nothing but NULL was seen are text.
+    Columns with nothing but NULL are strings.
 
     Raises:
-        SchemaMismatchError: a file cannot be read, or its columns have types that no column holds.
+        SchemaMismatchError: a file cannot be read, or has columns of unsupported types.
     """
     found: list[pa.Schema] = []
     for file in files:
@@ -137,9 +137,9 @@ def source_schema(file_io: FileIO, files: Sequence[SourceFile]) -> pa.Schema:
 
 
 def partition_types(files: Sequence[SourceFile]) -> dict[str, str]:
-    """Return a type for each column of the directories: INT or BIGINT if all its values are numbers, else STRING.
+    """Return a type for each partition column: INT or BIGINT if all values are integers, otherwise STRING.
 
-    Dates are STRING: as text they sort, prune and name directories the same, and engines agree on them.
+    Dates are STRING: as strings they sort, prune and name directories in the same way, and engines agree on them.
     """
     types = {}
     for place, (name, _) in enumerate(files[0].partition):
@@ -152,7 +152,7 @@ def partition_types(files: Sequence[SourceFile]) -> dict[str, str]:
 
 
 def read_file(file_io: FileIO, file: SourceFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file with the columns of a schema; NULL for those that it lacks.
+    """Yield the rows of a file with the columns of a schema; columns that the file lacks are NULL.
 
     Raises:
         SchemaMismatchError: a value does not fit, or the file is damaged; the message names the file.
@@ -162,7 +162,7 @@ def read_file(file_io: FileIO, file: SourceFile, schema: pa.Schema) -> Iterator[
 
 
 def count_rows(file_io: FileIO, file: SourceFile) -> int | None:
-    """Return the rows of a file by its footer; None if it has none, as text files."""
+    """Return the number of rows of a file from its footer; None if it has no footer, like text files."""
     if file.format not in {SourceFormat.PARQUET, SourceFormat.ORC}:
         return None
     with _named(file):
@@ -171,12 +171,12 @@ def count_rows(file_io: FileIO, file: SourceFile) -> int | None:
 
 
 def with_types(schema: pa.Schema, types: Mapping[str, pa.DataType]) -> pa.Schema:
-    """Return a schema with other types for some columns, by which text files are parsed."""
+    """Return a schema for parsing text files, with other types for some columns."""
     return pa.schema([field.with_type(types.get(field.name, field.type)) for field in schema])
 
 
 class _named:  # noqa: N801 - used like a function
-    """Name the file in what goes wrong inside."""
+    """Add the name of the file to errors that are raised in the block."""
 
     def __init__(self, file: SourceFile) -> None:
         self._file = file
@@ -203,7 +203,7 @@ def _fragment(file_io: FileIO, file: SourceFile) -> Any:  # noqa: ANN401 - of py
             is_tabs = ".tsv" in PurePosixPath(file.path).suffixes
             chosen = ds.CsvFileFormat(parse_options=ParseOptions(delimiter="\t") if is_tabs else None)
     if isinstance(file_io, LocalFileIO):
-        # By its path, whose name says how it is compressed.
+        # By path, since the suffix determines the compression.
         return chosen.make_fragment(file.path, fs.LocalFileSystem())
     return chosen.make_fragment(file_io.open_input(file.path))
 

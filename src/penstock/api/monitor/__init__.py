@@ -1,1 +1,1 @@
-"""What monitoring systems read."""
+"""Interfaces for monitoring systems."""

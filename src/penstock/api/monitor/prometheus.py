@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: what this process counts, and the state of tables when it is asked for."""
+"""Metrics for Prometheus: counters of this process, and the state of tables at each request."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0
 
 
 class _Sink:
-    """Takes what is counted.
+    """Receives the metrics of this process.
 
     Attributes:
-        made: counters and histograms of the client library by the names of the metrics.
+        made: counters and histograms of the client library, by metric name.
     """
 
     def __init__(self) -> None:
         self.made: dict[str, Any] = {}
 
     def record(self, metric: Metric, amount: float, labels: tuple[str, ...]) -> None:
-        """Take what is counted."""
+        """Add to a counter, or observe a value in a histogram."""
         made = self.made[metric.name]
         child = made.labels(*labels) if labels else made
         if metric.kind is MetricKind.HISTOGRAM:
@@ -61,10 +61,10 @@ class _Sink:
 
 
 class MetricsExport:
-    """Exports metrics until it is closed; made by ``export_metrics``.
+    """Exports metrics until it is closed; created by ``export_metrics``.
 
     Attributes:
-        port: that ``/metrics`` is served on; None if this export serves nothing.
+        port: on which ``/metrics`` is served; None if this export does not serve it.
     """
 
     def __init__(self, registry: CollectorRegistry, tables: Sequence[Table], checkpoints: Sequence[str]) -> None:
@@ -89,13 +89,13 @@ class MetricsExport:
         add_sink(self._sink)
 
     def serve(self, host: str, port: int) -> None:
-        """Serve ``/metrics`` on a thread; port 0 is any that is free. Raises ``OSError``."""
+        """Serve ``/metrics`` on a thread; port 0 selects any free port. Raises ``OSError``."""
         server, thread = prometheus_client().start_http_server(port, addr=host, registry=self._registry)
         self._server = server, thread
         self.port = server.server_port
 
     def close(self) -> None:
-        """Export nothing more."""
+        """Stop the export."""
         remove_sink(self._sink)
         if self._server is not None:
             server, thread = self._server
@@ -107,7 +107,7 @@ class MetricsExport:
 
 
 class TableCollector:
-    """Reads the state of tables whenever Prometheus asks. Reads metadata of the latest snapshot, and of unread ones."""
+    """Reads the state of tables at each request of Prometheus, from metadata of the latest and of unread snapshots."""
 
     def __init__(self, tables: Sequence[Table], checkpoints: Sequence[str] = ()) -> None:
         self._tables = tuple(tables)
@@ -116,11 +116,11 @@ class TableCollector:
         self._lock = threading.Lock()
 
     def describe(self) -> Iterable[Any]:
-        """Say that names are not known before: otherwise the tables would be read when this is registered."""
+        """Return no names in advance: otherwise the tables would be read when the collector is registered."""
         return ()
 
     def collect(self) -> Iterator[Any]:
-        """Yield a family for each gauge, with a sample for each table or reader."""
+        """Yield a metric family for each gauge, with a sample for each table or reader."""
         client = prometheus_client("metrics_core")
         families = {
             metric.name: client.GaugeMetricFamily(metric.name, metric.text, labels=metric.labels)
@@ -147,13 +147,13 @@ def export_metrics(
     host: str = "127.0.0.1",
     registry: CollectorRegistry | None = None,
 ) -> MetricsExport:
-    """Count commits, retries, files, micro-batches and more of this process for Prometheus.
+    """Export commits, retries, files, micro-batches and other metrics of this process to Prometheus.
 
     Args:
-        tables: whose latest snapshots and readers are reported too, read again at each request.
-        checkpoints: of Spark queries that read one of the tables, which is the only one given then.
-        port: to serve ``/metrics`` on, 0 for any that is free; None if the process serves its registry already.
-        host: address to serve on; by default only this machine reaches it.
+        tables: whose latest snapshots and readers are also exported; read at each request.
+        checkpoints: of Spark queries that read the table; ``tables`` must contain exactly one table then.
+        port: on which to serve ``/metrics``, 0 for any free port; None if the process serves its registry itself.
+        host: address to serve on; by default reachable only from this machine.
         registry: of ``prometheus_client``; None for its default one.
 
     Returns:
@@ -161,8 +161,7 @@ def export_metrics(
 
     Raises:
         UnsupportedFeatureError: ``prometheus_client`` is not installed: ``pip install 'penstock[metrics]'``.
-        InvalidOptionError: checkpoints without exactly one table, another export in this registry, or a port that is
-            in use.
+        InvalidOptionError: checkpoints without exactly one table, another export in this registry, or a port in use.
     """
     client = prometheus_client()
     if checkpoints and len(tables) != 1:

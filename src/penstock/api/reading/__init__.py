@@ -1,1 +1,1 @@
-"""Reads of a table, of one snapshot or as a stream."""
+"""Batch reads and streams of a table."""

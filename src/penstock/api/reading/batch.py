@@ -1,4 +1,4 @@
-"""Reads of one snapshot, and what they would open."""
+"""Reads of one snapshot, and explanations of their plans."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ class TableReading:
         """Read into memory, without Spark and without a JVM.
 
         Args:
-            columns: names in the order wanted; None for all.
+            columns: names in the desired order; None for all.
             filter: such as ``"dt = '2026-01-01' AND price > 10"`` or ``penstock.col("price") > 10``.
-            limit: most rows; None for all.
+            limit: maximum number of rows; None for all.
             options: ``scan.*`` options of this read.
-            **at: the snapshot: ``snapshot_id``, ``timestamp_millis``, ``tag`` or ``watermark``, see ``ReadAt``; without
-                any the latest.
+            **at: the snapshot: ``snapshot_id``, ``timestamp_millis``, ``tag`` or ``watermark``, see ``ReadAt``; by
+                default the latest.
 
         Returns:
-            The rows; in a queue those of one bucket in write order.
+            The rows; in a queue, those of each bucket are in write order.
 
         Raises:
             NotFoundError: no such snapshot, tag or column.
-            InvalidFilterError: a filter that does not fit the table.
+            InvalidFilterError: the filter does not match the table.
         """
         query = self._table.plan(filter, options, position_options(at, "to_arrow"), with_vectors=True)
         return read_arrow(query.ref, self._table.store, query.plan, names_of(columns), limit)
@@ -68,7 +68,7 @@ class TableReading:
         options: Options | None = None,
         **at: Unpack[ReadAt],
     ) -> pa.RecordBatchReader:
-        """Read piece by piece: as ``to_arrow``, with files opened while the reader is consumed."""
+        """Read batch by batch: like ``to_arrow``, but files are opened while the reader is consumed."""
         query = self._table.plan(filter, options, position_options(at, "to_batches"), with_vectors=True)
         return open_batches(query.ref, self._table.store, query.plan, names_of(columns), limit)
 
@@ -81,7 +81,7 @@ class TableReading:
         options: Options | None = None,
         **at: Unpack[ReadAt],
     ) -> pd.DataFrame:
-        """Read into a DataFrame of pandas; arguments as for ``to_arrow``."""
+        """Read into a pandas DataFrame; arguments as for ``to_arrow``."""
         library("pandas", self._table.name)
         frame: pd.DataFrame = self.to_arrow(columns, filter, limit=limit, options=options, **at).to_pandas()
         return frame
@@ -95,7 +95,7 @@ class TableReading:
         options: Options | None = None,
         **at: Unpack[ReadAt],
     ) -> pl.DataFrame:
-        """Read into a DataFrame of polars; arguments as for ``to_arrow``."""
+        """Read into a polars DataFrame; arguments as for ``to_arrow``."""
         rows = self.to_arrow(columns, filter, limit=limit, options=options, **at)
         frame: pl.DataFrame = library("polars", self._table.name).from_arrow(rows)
         return frame
@@ -110,10 +110,10 @@ class TableReading:
         options: Options | None = None,
         **at: Unpack[ReadAt],
     ) -> duckdb.DuckDBPyRelation:
-        """Read into memory, as a relation that DuckDB queries; other arguments as for ``to_arrow``.
+        """Read into memory as a DuckDB relation; other arguments as for ``to_arrow``.
 
         Args:
-            connection: of DuckDB; None for its default one.
+            connection: a DuckDB connection; None for the default one.
         """
         module = library("duckdb", self._table.name)
         rows = self.to_arrow(columns, filter, limit=limit, options=options, **at)
@@ -127,18 +127,18 @@ class TableReading:
         options: Options | None = None,
         **at: Unpack[ReadAt],
     ) -> ds.Dataset:
-        """Return the files of one snapshot as a dataset of pyarrow, which DuckDB and Polars scan without a copy.
+        """Return the files of one snapshot as a pyarrow dataset, which DuckDB and Polars can scan lazily.
 
-        Their filters leave out partitions and row groups, and they read only the columns that they need. Rows have no
-        order. The files must be there while it is scanned, so keep the snapshot, by a tag, if expiration may run.
+        Their filters prune partitions and row groups, and they read only the columns that they need. The rows are
+        unordered. The files must exist while the dataset is scanned, so retain the snapshot by a tag if expiration may
+        run.
 
         Args:
-            filter: leaves out files by all that the table knows, before the dataset exists; it does not filter rows.
-            **at: the snapshot, as for ``to_arrow``.
+            filter: prunes files by the table's metadata before the dataset is created; it does not filter rows. **at:
+            the snapshot, as for ``to_arrow``.
 
         Raises:
-            UnsupportedFeatureError: files that such a reader would read wrong, see the message: ``to_batches`` reads
-                them.
+            UnsupportedFeatureError: such a reader would misread a file, see the message; use ``to_batches`` instead.
         """
         query = self._table.plan(filter, options, position_options(at, "to_dataset"), with_vectors=True)
         return to_dataset(query, self._table.store)
@@ -155,8 +155,8 @@ class TableReading:
         """Return a DataFrame of exactly one snapshot, read by Spark's own readers.
 
         Args:
-            filter: prunes partitions, buckets and files before Spark sees a list of them; as for ``to_arrow``.
-            **at: the snapshot, as for ``to_arrow``.
+            filter: prunes partitions, buckets and files before Spark gets the list of files; as for ``to_arrow``. **at:
+            the snapshot, as for ``to_arrow``.
         """
         check_spark(spark, self._table.name, f"spark.read.format('penstock').load('{self._table.ref.location}')")
         position = position_options(at, "to_spark")
@@ -170,7 +170,7 @@ class TableReading:
         options: Options | None = None,
         **at: Unpack[ReadAt],
     ) -> str:
-        """Say which files a read would open, and what pruned the others; reads metadata only."""
+        """Return text about which files a read would open, and how the others are pruned; reads metadata only."""
         return explain_plan(self._table.plan(filter, options, position_options(at, "explain")).plan)
 
     def explain_values(
@@ -180,5 +180,5 @@ class TableReading:
         options: Options | None = None,
         **at: Unpack[ReadAt],
     ) -> dict[str, Any]:
-        """Return what ``explain`` says as values, for programs."""
+        """Return the result of ``explain`` as values, for programs."""
         return plan_values(self._table.plan(filter, options, position_options(at, "explain_values")).plan)

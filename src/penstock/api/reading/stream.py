@@ -45,27 +45,28 @@ class TableStreams:
         query_name: str | None = None,
         options: Options | None = None,
     ) -> StreamingQuery:
-        """Start a query that adds the rows of a streaming DataFrame: one snapshot a micro-batch, each exactly once.
+        """Start a query that appends the rows of a streaming DataFrame exactly once, one snapshot per micro-batch.
 
-        A micro-batch that Spark runs again, after a crash at any point or a lost entry of its log, finds itself in
-        the table. Batches without rows make no snapshot. Columns that the table gets while the query runs are filled
-        with NULL.
+        If Spark runs a micro-batch again, after a crash at any point or a lost log entry, the query finds it in the
+        table and does not write it again. Batches without rows create no snapshot. Columns that are added to the table
+        while the query runs are filled with NULL.
 
         Args:
-            sdf: with the table's columns by name in any order.
-            checkpoint: a directory of the query's own, kept over restarts; it stays with this table.
+            sdf: with the table's columns, matched by name in any order.
+            checkpoint: a directory for this query alone, kept across restarts and tied to this table.
             trigger: one of ``{"processingTime": "10 seconds"}``, ``{"availableNow": True}``, ``{"once": True}``; None
-                for one batch after the other.
-            output_mode: ``append``, or ``complete``, where each micro-batch replaces all rows.
+                to start each batch when the previous one has ended.
+            output_mode: ``append``, or ``complete``, in which each micro-batch replaces all rows.
             query_name: shown by Spark.
             options: of the write, such as ``{"target-file-size": "64 mb"}``.
 
         Raises:
-            SchemaMismatchError: columns that do not fit.
-            CheckpointError: the checkpoint is that of another table, of this one before it was dropped and created
-                again, or of another sink. That it was set back shows in the query's first batch, which fails with it.
-            LeaseHeldError: a query with this checkpoint runs already, here or in another process.
-            InvalidOptionError: no streaming DataFrame, another trigger or output mode.
+            SchemaMismatchError: the columns do not match.
+            CheckpointError: the checkpoint belongs to another table, to this one before it was dropped and recreated,
+                or to another sink. If it was restored from an older copy, the query's first batch fails with this
+                error.
+            LeaseHeldError: a query with this checkpoint is already running, in this or another process.
+            InvalidOptionError: not a streaming DataFrame, or an unknown trigger or output mode.
             UnsupportedFeatureError: output mode ``update``, or a table that Penstock only reads.
         """
         check_classic(sdf, self._table.name, f"sdf.writeStream.format('penstock').start('{self._table.ref.location}')")
@@ -92,13 +93,14 @@ class TableStreams:
         columns: Names | None = None,
         filter: Predicate | str | None = None,
     ) -> DataFrame:
-        """Return a streaming DataFrame: what ``scan.mode`` begins with, then every snapshot that follows.
+        """Return a streaming DataFrame that starts as set by ``scan.mode`` and continues with every later snapshot.
 
-        In a queue each micro-batch has one Spark partition for each bucket, whose rows are in the order of the
-        table's promise. The columns are those of this handle, also when the table gets others meanwhile.
+        In a queue each micro-batch has one Spark partition per bucket, whose rows are in write order. The columns are
+        those of this handle, even if the table's columns change meanwhile.
 
-        The stream has the watermark that the table declares. That column is TIMESTAMP then, its wall clock taken as
-        UTC; the option ``penstock.read.watermark`` = ``false`` leaves it as it is, without a watermark.
+        The stream has the watermark that the table declares. Its column is TIMESTAMP then, with the wall clock
+        interpreted as UTC; with the option ``penstock.read.watermark`` = ``false`` its type is unchanged and there is
+        no watermark.
 
         Args:
             options: of this stream, such as ``{"scan.mode": "latest-full", "read.stream.maxFilesPerTrigger": "100"}``.
@@ -106,7 +108,7 @@ class TableStreams:
             filter: prunes partitions, buckets and files, and is applied to the rows; as for ``to_arrow``.
 
         Raises:
-            InvalidOptionError: options that contradict each other, or that only a batch read has.
+            InvalidOptionError: options that contradict each other, or that apply to batch reads only.
             NotFoundError: no such column.
             InvalidFilterError: a filter that does not fit the table.
         """
@@ -130,26 +132,26 @@ class TableStreams:
         interval_ms: int = 1_000,
         on_snapshot: Callable[[int, bool], None] | None = None,
     ) -> Generator[pa.RecordBatch]:
-        """Read the table as a stream in this process, without Spark: what is there, then whatever is added.
+        """Read the table as a stream in this process, without Spark: the existing rows, then new ones.
 
-        Snapshot comes after snapshot, in a snapshot partition after partition, in a partition bucket after bucket; in
-        a bucket of a queue the order of writes holds. With the option ``consumer-id`` the position is kept in the table
-        when more is asked for behind the last row of a snapshot, and only one may read as that consumer. Close the
-        iterator when it is not read to its end, so that the consumer is free at once.
+        Rows are ordered by snapshot, then by partition, then by bucket, and within a bucket of a queue by write order.
+        With the option ``consumer-id``, the position is stored in the table when the iterator advances past the last
+        row of a snapshot, and only one reader may use that consumer. If the iterator is not read to its end, close it
+        to release the consumer immediately.
 
         Args:
             columns: names in the order wanted; None for all.
             filter: as for ``to_arrow``.
             limit: most rows; None for all.
             options: of a stream, such as ``{"scan.mode": "latest"}`` or ``{"consumer-id": "nightly"}``.
-            once: end where nothing more is there, instead of waiting for it.
-            interval_ms: between looks that found nothing.
-            on_snapshot: called before the rows of a snapshot with its id, and whether these are all rows of the table.
+            once: end when there are no more rows, instead of waiting for new ones.
+            interval_ms: time between checks for new snapshots.
+            on_snapshot: called before the rows of a snapshot with its id, and whether they are all rows of the table.
 
         Raises:
-            NotFoundError: no such column; while reading ``DataLossError``, when what is next has expired.
-            LeaseHeldError: while reading, when another one reads as this consumer.
-            InvalidOptionError: options that contradict each other, or that only a batch read has.
+            NotFoundError: no such column; while reading, ``DataLossError`` if the next snapshot has expired.
+            LeaseHeldError: while reading, if another reader uses this consumer.
+            InvalidOptionError: options that contradict each other, or that apply to batch reads only.
             InvalidFilterError: a filter that does not fit the table.
         """
         given = texts_of(options)
@@ -175,25 +177,25 @@ class TableStreams:
         interval: float = 1.0,
         on_poll: Callable[[str], None] = lambda _text: None,
     ) -> Snapshot:
-        """Wait until the table's latest snapshot has a watermark that has reached a point in event time.
+        """Wait until the watermark of the latest snapshot has reached a point in event time.
 
-        It has all rows of earlier event times then, but for those that come late. Read exactly that state with
+        That snapshot has all rows with earlier event times, except late ones. Read exactly this state with
         ``to_arrow(snapshot_id=...)``.
 
         Args:
             watermark: ms of event time, or a datetime, local without a zone. The event time of a column without a zone
                 counts as UTC.
-            timeout: seconds; None for as long as it takes, 0 to look once.
-            interval: seconds between looks; each asks the storage three things.
-            on_poll: called after each look with a text that says how far the table is.
+            timeout: seconds; None for no limit, 0 to check once.
+            interval: seconds between checks; each sends three requests to the storage.
+            on_poll: called after each check with a text about the current watermark.
 
         Returns:
-            The first such snapshot that was seen.
+            The first such snapshot that was found.
 
         Raises:
-            TimedOutError: it has not in time; the message says how far the table is.
+            TimedOutError: the watermark was not reached in time; the message has the current one.
             NotFoundError: the table was dropped.
-            InvalidOptionError: a timeout below zero, or an interval that is not above it.
+            InvalidOptionError: a negative timeout, or an interval that is not positive.
         """
         wanted = to_millis(watermark)
         return wait_for_watermark(

@@ -1,7 +1,7 @@
 """Choose a bucket key for one-bucket tables that were declared without one.
 
 With a single bucket all rows are in bucket 0, whatever the key is, but Java Paimon opens such a table only if it has a
-key. So Penstock chooses one, and marks it with an option of its own: for more buckets the user must choose a key.
+key. So Penstock chooses one, and marks it with a Penstock option: for more buckets the user must choose a key.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def read_refusals(schema: TableSchema, options: Mapping[str, str]) -> tuple[str,
     """Return why rows of such a table cannot be read correctly; empty if they can.
 
     Args:
-        options: the stored options, overridden by the options of this use.
+        options: the stored options, overridden by the options of the handle.
     """
     return tuple(_unreadable(schema, options))
 

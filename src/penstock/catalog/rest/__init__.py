@@ -1,1 +1,1 @@
-"""A catalog whose names a REST server keeps: databases and tables by Paimon's protocol."""
+"""REST catalogs: databases, tables and views on a server, with Paimon's protocol."""

@@ -1,4 +1,4 @@
-"""Changes of a schema as JSON of the REST catalog.
+"""Schema changes as JSON for the REST catalog.
 
 Source:
     Paimon ``api:schema/SchemaChange.java``; ``SchemaChange`` in ``docs/static/rest-catalog-open-api.yaml``.

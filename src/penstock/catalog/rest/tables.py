@@ -1,6 +1,6 @@
-"""Databases and tables of a REST catalog: as ``catalog.databases`` and ``catalog.filesystem``, by requests to a server.
+"""Databases and tables of a REST catalog; the counterpart of ``catalog.databases`` and ``catalog.filesystem``.
 
-The server keeps the names and changes schemas; the table's directory holds its files, schemas and snapshots among them.
+The server manages names and changes schemas; the table's directory holds its files, including schemas and snapshots.
 
 Source:
     Paimon ``core:rest/RESTCatalog.java``; design/0058.
@@ -110,7 +110,7 @@ def create_table(
 
 
 def load_table(warehouse: Warehouse, server: RestServer, name: str) -> TableRef:
-    """Load a table at the schema that the server has for it. Raises as ``filesystem.load_table``."""
+    """Load a table with the server's schema. Raises as ``filesystem.load_table``."""
     table = _parsed(server, name)
     found = server.get(*_path(table), about=f"table {table}")
     location, schema_id = found.get("path"), found.get("schemaId")
@@ -159,7 +159,7 @@ def rename_table(server: RestServer, source: str, target: str) -> None:
 
 
 def alter_table(warehouse: Warehouse, server: RestServer, name: str, changes: Sequence[SchemaChange]) -> TableRef:
-    """Have the server change a schema, after the checks that a table in a directory gets.
+    """Change a schema on the server, after the same checks as for a table in a directory.
 
     Raises as ``filesystem.alter_table``.
     """
@@ -173,7 +173,7 @@ def alter_table(warehouse: Warehouse, server: RestServer, name: str, changes: Se
 
 
 def _views(server: RestServer, database: str) -> tuple[str, ...]:
-    """Return the views of a database; none if the server has no views."""
+    """Return the views of a database; none if the server does not support views."""
     with suppress(UnsupportedFeatureError, NotFoundError):
         return list_views(server, database)
     return ()
@@ -207,7 +207,7 @@ def _schema_body(schema: TableSchema) -> dict[str, Any]:
 
 
 def _storage_options(warehouse: Warehouse, server: RestServer, table: TableName) -> dict[str, str]:
-    """Return the options for the storage, with the temporary keys that the server gives for this table."""
+    """Return the options for the storage, with the temporary keys that the server provides for this table."""
     options = dict(warehouse.options)
     if options.get("data-token.enabled", "").lower() != "true":
         return options

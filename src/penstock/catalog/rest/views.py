@@ -1,4 +1,4 @@
-"""Views of a REST catalog: as ``catalog.view_files``, by requests to a server.
+"""Views of a REST catalog; the counterpart of ``catalog.view_files``.
 
 Source:
     Paimon ``api:rest/ResourcePaths.java``, ``api:rest/RESTApi.java``.
@@ -36,13 +36,13 @@ def load_view(server: RestServer, name: TableName) -> View:
 
 
 def create_view(server: RestServer, name: TableName, view: View) -> None:
-    """Make a view. Raises ``AlreadyExistsError``."""
+    """Create a view. Raises ``AlreadyExistsError``."""
     body = {"identifier": _identifier(name), "schema": view_body(view)}
     server.post("databases", name.database, "views", about=f"view {name}", body=body)
 
 
 def replace_view(server: RestServer, name: TableName, view: View) -> None:
-    """Drop a view and make it again: the protocol cannot change the columns of one. Raises ``NotFoundError``."""
+    """Drop a view and create it again: the protocol cannot change its columns. Raises ``NotFoundError``."""
     before = load_view(server, name)
     drop_view(server, name)
     try:
@@ -58,8 +58,8 @@ def drop_view(server: RestServer, name: TableName) -> None:
 
 
 def rename_view(server: RestServer, source: TableName, target: TableName) -> None:
-    """Give a view another name. Raises ``NotFoundError`` or ``AlreadyExistsError``."""
-    if view_exists(server, target):  # a server may replace it
+    """Rename a view. Raises ``NotFoundError`` or ``AlreadyExistsError``."""
+    if view_exists(server, target):  # a server may replace an existing one
         raise AlreadyExistsError(f"cannot rename {source} to {target}: there is a view of that name")
     body = {"source": _identifier(source), "destination": _identifier(target)}
     server.post("views", "rename", about=f"view {source}", body=body)

@@ -54,7 +54,7 @@ def add_column(
     after_column: After = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Add a column; rows written before have NULL there."""
+    """Add a column; existing rows have NULL in it."""
     session = session_of(context)
     path = _path(session, table, column)
     change = AddColumn(column=path, type=sql_type, description=comment, position=_position(first, after_column))
@@ -76,7 +76,7 @@ def rename_column(
     new_name: Annotated[str, typer.Argument(help="Without the path before it.")],
     dry_run: DryRun = False,
 ) -> None:
-    """Rename a column; its data stay with it."""
+    """Rename a column; it keeps its data."""
     session = session_of(context)
     _alter(session, table, [RenameColumn(column=_path(session, table, column), new_name=new_name)], dry_run)
 
@@ -92,7 +92,7 @@ def change_type(
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Change the type of a column; rows written before are cast when they are read."""
+    """Change the type of a column; existing rows are cast when they are read."""
     session = session_of(context)
     change = UpdateColumnType(column=_path(session, table, column), type=sql_type, allow_explicit=lossy)
     _alter(session, table, [change], dry_run)
@@ -120,7 +120,7 @@ def move_column(
     after_column: After = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Move a column among the columns next to it."""
+    """Move a column to another position."""
     session = session_of(context)
     position = _position(first, after_column)
     if position is None:
@@ -149,7 +149,7 @@ def column_default(
     default: Annotated[str | None, typer.Argument(help="Text of the value; without it the default is removed.")] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Set or remove the value that is written where new rows have NULL."""
+    """Set or remove the default value, which replaces NULL in new rows."""
     session = session_of(context)
     _alter(session, table, [UpdateColumnDefault(column=_path(session, table, column), default=default)], dry_run)
 
@@ -184,7 +184,7 @@ def reset_options(
     keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Options to set back to their defaults.")],
     dry_run: DryRun = False,
 ) -> None:
-    """Set options back to their defaults."""
+    """Reset options to their defaults."""
     _alter(session_of(context), table, [RemoveOption(key=key) for key in keys], dry_run)
 
 

@@ -12,7 +12,7 @@ from penstock.cli.session import session_of
 if TYPE_CHECKING:
     from penstock.cli.output.plain import Plain
 
-branch = typer.Typer(no_args_is_help=True, help="Lines of snapshots of their own.", rich_markup_mode=None)
+branch = typer.Typer(no_args_is_help=True, help="Manage branches, each with its own snapshots.", rich_markup_mode=None)
 
 BranchName = Annotated[str, typer.Argument(metavar="BRANCH", help="Name of the branch.")]
 
@@ -25,7 +25,7 @@ def create_branch(
     tag: Annotated[str | None, typer.Option("--tag", help="Begin with this tag.")] = None,
     snapshot_id: SnapshotId = None,
 ) -> None:
-    """Create a branch of a tag or a snapshot; without either, it has no rows."""
+    """Create a branch from a tag or a snapshot; without either, it has no rows."""
     session = session_of(context)
     session.table(table).create_branch(name, tag=tag, snapshot_id=snapshot_id)
     print_record(session, {"table": table, "branch": name}, f"created branch {name} of {table}")
@@ -38,7 +38,7 @@ def rename_branch(
     name: BranchName,
     new_name: Annotated[str, typer.Argument(metavar="NEW_NAME", help="Its new name.")],
 ) -> None:
-    """Rename a branch that nobody writes to."""
+    """Rename a branch; nothing may write to it meanwhile."""
     session = session_of(context)
     session.table(table).rename_branch(name, new_name)
     print_record(session, {"table": table, "branch": new_name}, f"renamed branch {name} of {table} to {new_name}")
@@ -46,7 +46,7 @@ def rename_branch(
 
 @branch.command("fast-forward", epilog=GLOBAL_OPTIONS)
 def fast_forward(context: typer.Context, table: TableName, name: BranchName) -> None:
-    """Give the main branch the snapshots that a branch has got since it was made."""
+    """Add to the main branch the snapshots that a branch has received since its creation."""
     session = session_of(context)
     count = session.table(table).fast_forward(name)
     record: dict[str, Plain] = {"table": table, "branch": name, "snapshots": count}
@@ -55,7 +55,7 @@ def fast_forward(context: typer.Context, table: TableName, name: BranchName) -> 
 
 @branch.command("delete", epilog=GLOBAL_OPTIONS)
 def delete_branch(context: typer.Context, table: TableName, name: BranchName, yes: Yes = False) -> None:
-    """Delete a branch; files that only it has become orphans."""
+    """Delete a branch; files that only it uses become orphans."""
     session = session_of(context)
     loaded = session.table(table)
     confirm(session, f"delete branch {name} of {table}?", yes=yes)

@@ -39,7 +39,7 @@ def create(
     comment: Annotated[str | None, typer.Option(help="Comment of the table.")] = None,
     if_not_exists: Annotated[bool, typer.Option(help="No error when it exists; it is left as it is.")] = False,
 ) -> None:
-    """Make a database, or a table with its columns."""
+    """Create a database, or a table with its columns."""
     session = session_of(context)
     if columns is None and schema_from is None:
         _create_database(session, name, if_not_exists)
@@ -82,7 +82,7 @@ def list_names(
 
 
 def show(context: typer.Context, table: TableName) -> None:
-    """Show columns, keys, options, the latest snapshot, and how much there is."""
+    """Show columns, keys, options, the latest snapshot, and the size of a table."""
     session = session_of(context)
     ref = session.table(table)
     properties = describe_table(ref)
@@ -100,7 +100,7 @@ def options(
     table: Annotated[str | None, typer.Argument(help="database.table, or the table's path.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every option that exists, with its meaning.")] = False,
 ) -> None:
-    """Show the options of a table, or all that exist."""
+    """Show the options of a table, or all known options."""
     session = session_of(context)
     if all_:
         print_rows(session, pa.Table.from_pylist([asdict(row) for row in describe_options()]))
@@ -129,7 +129,7 @@ def drop(
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Remove a table or a database for good, with its files."""
+    """Permanently remove a table or a database with its files."""
     session = session_of(context)
     kind = "table" if _is_table(name) else "database"
     goes = _preview_table(session, name) if kind == "table" else _preview_database(session, name, cascade)

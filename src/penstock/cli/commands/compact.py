@@ -1,4 +1,4 @@
-"""The command that merges small files: once, of one table or many, or until interrupted."""
+"""The command that merges small files, of one table or many, once or until interrupted."""
 
 from collections.abc import Callable
 from typing import Annotated, Final
@@ -53,7 +53,7 @@ def compact(
     including: Annotated[str | None, typer.Option(metavar="REGEX", help="Of those, tables whose name matches.")] = None,
     excluding: Annotated[str | None, typer.Option(metavar="REGEX", help="Not tables whose name matches.")] = None,
 ) -> None:
-    """Merge small files into large ones; rows stay, and in a queue their order too."""
+    """Merge small files into larger ones, without changing rows or, in a queue, their order."""
     session = session_of(context)
     if (table is None) == ((database, including, excluding) == (None, None, None)):
         raise InvalidOptionError("give either a TABLE or a --database")

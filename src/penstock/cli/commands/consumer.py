@@ -14,12 +14,12 @@ from penstock.errors import InvalidOptionError
 if TYPE_CHECKING:
     from penstock.cli.output.plain import Plain
 
-# Of an id of 64 bits.
+# Digits of a 64-bit id.
 _MAX_DIGITS: Final = 18
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Positions of readers; snapshots that are not read yet do not expire.",
+    help="Manage consumers: positions of readers, which retain unread snapshots.",
     rich_markup_mode=None,
 )
 
@@ -44,7 +44,7 @@ def reset(
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Move a consumer; latest is after all existing snapshots. No query may read as this consumer meanwhile."""
+    """Move a consumer; latest is after all existing snapshots. No query may use this consumer meanwhile."""
     session = session_of(context)
     loaded = session.table(table)
     planned = loaded.reset_consumer(consumer_id, _snapshot_to_read(to), dry_run=True)
@@ -63,7 +63,7 @@ def reset(
 def delete(
     context: typer.Context, table: TableName, consumer_id: ConsumerId, dry_run: DryRun = False, yes: Yes = False
 ) -> None:
-    """Delete a consumer; what it has not read may then expire."""
+    """Delete a consumer; snapshots that it has not read may then expire."""
     session = session_of(context)
     loaded = session.table(table)
     loaded.delete_consumer(consumer_id, dry_run=True)

@@ -58,10 +58,10 @@ def convert_source(
     option: Options = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Copy files, or a table of Delta Lake or Iceberg, into a new table.
+    """Copy files, or a Delta Lake or Iceberg table, into a new table.
 
-    Columns come from the files, and partition columns from directories such as dt=2026-01-01. The copy is one commit,
-    and its rows are counted again: a conversion that fails leaves no table. The source stays as it is.
+    Columns are inferred from the files, and partition columns from directories such as dt=2026-01-01. The copy is one
+    commit, and its rows are counted again: a failed conversion leaves no table. The source is not changed.
     """
     session = session_of(context)
     settings = parse_pairs(conf, "--conf") | ({"spark.jars.packages": packages} if packages else {})

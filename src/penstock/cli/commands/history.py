@@ -14,7 +14,9 @@ from penstock.errors import InvalidOptionError
 if TYPE_CHECKING:
     from penstock.cli.output.plain import Plain
 
-tag = typer.Typer(no_args_is_help=True, help="Name snapshots; those with a tag do not expire.", rich_markup_mode=None)
+tag = typer.Typer(
+    no_args_is_help=True, help="Manage tags, which retain the snapshots they name.", rich_markup_mode=None
+)
 
 TagName = Annotated[str, typer.Argument(metavar="TAG", help="Name of the tag.")]
 

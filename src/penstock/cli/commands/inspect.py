@@ -17,7 +17,7 @@ from penstock.printable import bytes_text
 if TYPE_CHECKING:
     from penstock.api.read_at import ReadAt
 
-# As many columns as fit a screen; JSON and CSV have all.
+# Columns that fit on a screen; JSON and CSV have all.
 _BRIEF: Final = {
     "snapshots": (
         "snapshot_id",
@@ -74,7 +74,7 @@ def manifests(context: typer.Context, table: TableName, snapshot_id: SnapshotId 
 
 
 def debt(context: typer.Context, table: TableName, snapshot_id: SnapshotId = None) -> None:
-    """List the small files of each partition, and what a full compaction would merge of them."""
+    """List the small files of each partition, and which of them a full compaction would merge."""
     _print_system_table(context, table, "compaction", snapshot_id)
 
 
@@ -99,7 +99,7 @@ def explain(
     watermark: Watermark = None,
     option: Options = None,
 ) -> None:
-    """Print which files a read would open and what pruned the others, from metadata only."""
+    """Print which files a read would open and how the others are pruned, from metadata only."""
     session = session_of(context)
     loaded = session.table(table)
     position: ReadAt = {
@@ -120,7 +120,7 @@ def fsck(
     table: TableName,
     all_snapshots: Annotated[bool, typer.Option(help="Also files that only older snapshots and tags need.")] = False,
 ) -> None:
-    """Check that every file the table needs is there; exit with 8 when one is missing or damaged."""
+    """Check that every file the table needs exists; exit with code 8 if one is missing or damaged."""
     session = session_of(context)
     loaded = session.table(table)
     with progress_bar(session, f"checking {loaded.name}", None) as progress:

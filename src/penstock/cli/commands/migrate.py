@@ -1,4 +1,4 @@
-"""The command that makes a table of a directory of files."""
+"""The command that creates a table from a directory of files."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Final
@@ -29,9 +29,9 @@ def migrate(
     option: Options = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Make a table of a Hive-style directory of Parquet or ORC files, by hard links.
+    """Create a table from a Hive-style directory of Parquet or ORC files, by hard links.
 
-    The directory stays as it is; do not write into its files any more. Dropping the table undoes it.
+    The directory is not changed, but its files must no longer be modified. To undo the migration, drop the table.
     """
     session = session_of(context)
     types = parse_pairs(partition_type, "--partition-type")

@@ -1,4 +1,4 @@
-"""The command that draws tables over time as an HTML page."""
+"""The command that charts the history of tables in an HTML page."""
 
 import os
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def report(
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many of the newest snapshots to read.")] = DEFAULT_LIMIT,
 ) -> None:
-    """Draw tables over time: one self-contained HTML file."""
+    """Chart the history of tables in one self-contained HTML file."""
     session = session_of(context)
     if checkpoint and len(tables) > 1:
         raise InvalidOptionError("--checkpoint applies to one table: name that table only")
@@ -58,7 +58,7 @@ def report(
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace a file at once: a reader sees either the old page or the new one, never a part."""
+    """Replace a file atomically: a reader sees either the old page or the new one."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         temporary.write_text(text, encoding="utf-8")

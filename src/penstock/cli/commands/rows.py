@@ -37,7 +37,7 @@ from penstock.format.text.partitions import parse_partition
 if TYPE_CHECKING:
     from penstock.cli.output.plain import Plain
 
-# As many as a person reads; JSON and CSV, for programs, have all rows.
+# For human readers; JSON and CSV have all rows.
 _ROWS_FOR_PEOPLE: Final = 100
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="CSV, Parquet or JSON lines; - is standard input.")]
@@ -62,7 +62,7 @@ def append(
     null_value: NullValues = None,
     option: Options = None,
 ) -> None:
-    """Add the rows of files as one commit, in their order."""
+    """Append the rows of files in order, as one commit."""
     session = session_of(context)
     options = _input_options(input_format, batch_rows, delimiter, no_header, null_value)
     loaded = _load_target(session, table, option)
@@ -89,8 +89,8 @@ def overwrite(
 ) -> None:
     """Replace rows by the rows of files, as one commit.
 
-    Replaces the partitions that --partition names; without it those that the new rows are in, or all rows of a
-    table without partitions. A partial partition, such as one of two keys, covers all partitions that match it.
+    Replaces the partitions given by --partition; without it those that the new rows belong to, or all rows of a table
+    without partitions. A partial partition, such as one of two keys, selects all partitions that match it.
     """
     session = session_of(context)
     if partition and whole_table:
@@ -123,7 +123,7 @@ def import_directory(
 ) -> None:
     """Copy a Hive-style directory of Parquet files into a table with the same partition columns, as one commit.
 
-    Values of partition columns come from the names of the directories.
+    Values of partition columns are taken from directory names.
     """
     session = session_of(context)
     loaded = _load_target(session, table, option)
@@ -200,7 +200,7 @@ def delete(
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Delete the rows for which a condition is true; files that hold such rows are replaced, all others stay."""
+    """Delete the rows for which a condition is true, by replacing the files that contain such rows."""
     session = session_of(context)
     loaded = session.table(table)
     found = loaded.delete(where, dry_run=True)

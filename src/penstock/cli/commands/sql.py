@@ -1,4 +1,4 @@
-"""The command that runs scripts in Flink's SQL."""
+"""The command that runs Flink SQL scripts."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def sql(
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="All rows, also with --format table.")] = False,
 ) -> None:
-    """Run statements in Flink's SQL, one after the other, until one fails; without any, open a prompt.
+    """Run Flink SQL statements, one after another, until one fails; without any, open a prompt.
 
-    Files come before -e, and statements without -e after it. A streaming query prints its rows as they arrive, and a
+    Files run first, then -e, then statements without -e. A streaming query prints its rows as they arrive, and a
     streaming INSERT runs, until it ends or is interrupted.
     """
     session = session_of(context)

@@ -87,7 +87,7 @@ def lag(
     ] = None,
     max_rows: Annotated[int | None, typer.Option(min=0, help="Exit with 12 when a reader lags by more rows.")] = None,
 ) -> None:
-    """Print how far consumers and queries with a checkpoint lag; rows are counted before any filter."""
+    """Print the lag of consumers and of queries with a checkpoint; rows are counted before any filter."""
     session = session_of(context)
     found = session.table(table).lag(*(checkpoint or ()))
     print_rows(session, found)

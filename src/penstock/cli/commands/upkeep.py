@@ -1,4 +1,4 @@
-"""Commands that keep a table's storage bounded: they remove what has expired and what nothing uses."""
+"""Commands that limit a table's storage: they remove expired data and unused files."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Final
@@ -35,7 +35,7 @@ def expire(  # noqa: PLR0917 - one option for each rule
     max_deletes: Annotated[int | None, typer.Option(help="Most snapshots to expire.")] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Expire old snapshots and delete the files that only they use; tags and consumers keep what they need.
+    """Expire old snapshots and delete the files that only they use; tags and consumers retain what they need.
 
     Defaults are the table's options snapshot.num-retained.min and .max, and snapshot.time-retained.
     """
@@ -121,7 +121,7 @@ def remove_orphans(
     if dry_run or not found.orphans:
         return
     confirm(session, f"delete these {len(found.orphans)} orphans of {table}?", yes=yes)
-    # Searched again, by the same time: files that were committed meanwhile are no orphans any more.
+    # Searched again, with the same time: files that were committed meanwhile are no longer orphans.
     gone = run("removing orphans of", found.older_than_millis, dry_run=False)
     note(session, f"deleted {len(gone.orphans)} orphans of {table} ({bytes_text(gone.bytes)})")
 

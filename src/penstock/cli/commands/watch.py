@@ -1,4 +1,4 @@
-"""The command that shows a table over time on the terminal, live."""
+"""The command that shows a table's health and history live in the terminal."""
 
 import shutil
 import sys
@@ -39,7 +39,7 @@ def watch(
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many of the newest snapshots to read.")] = DEFAULT_LIMIT,
 ) -> None:
-    """Show a table over time: new rows, watermark, files, readers, order; until interrupted."""
+    """Show a table's health and history until interrupted: new rows, watermark, files, readers, order."""
     session = session_of(context)
     if session.format is OutputFormat.CSV and not once:
         raise InvalidOptionError("--format csv prints the commits once: give --once too")

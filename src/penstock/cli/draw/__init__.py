@@ -1,1 +1,1 @@
-"""Draws the history that `penstock.api.history` reads, as a page or on a terminal; reads no table itself."""
+"""Draws the history from `penstock.api.history` as a page or in a terminal; reads no table itself."""

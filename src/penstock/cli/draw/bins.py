@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from penstock.api.history import Commit, TableHistory
 
-# The least time that a chart spans.
+# The minimum time span of a chart.
 _LEAST_SPAN_MS = MINUTE
 
 
@@ -25,7 +25,7 @@ class Window:
 
     Attributes:
         first: ms; ``last`` is the end of the last bin.
-        shows_now: includes the time at which the history was read; else it ends with the last commit, long before that.
+        shows_now: whether it includes the time at which the history was read; otherwise it ends with the last commit.
     """
 
     first: int
@@ -44,8 +44,8 @@ class Bin:
     """The commits of one bin.
 
     Attributes:
-        appended_rows: of APPEND snapshots; ``overwritten_rows`` were written and ``removed_rows`` taken away by
-            OVERWRITE ones.
+        appended_rows: of APPEND snapshots; ``overwritten_rows`` were written and ``removed_rows`` removed by OVERWRITE
+            snapshots.
         merged_bytes: written by COMPACT snapshots; ``new_bytes`` by all others.
         end: the last commit up to the end of the bin; None before the first one.
     """
@@ -62,14 +62,14 @@ class Bin:
 
 
 def window_of(history: TableHistory, most: int) -> Window:
-    """Return the time to draw: that of the commits that were read, and up to now unless the last one is long ago.
+    """Return the time range to draw: that of the commits read, extended to now unless the last one is long ago.
 
     Args:
         most: bins at most.
     """
     times = [commit.snapshot.time_millis for commit in history.commits] or [history.seen_millis]
     first, last = min(times), max(times)
-    # A longer time without commits would squeeze them into less than two thirds of the axis.
+    # A longer time without commits would leave them less than two thirds of the axis.
     shows_now = last <= history.seen_millis <= last + max((last - first) / 2, _LEAST_SPAN_MS)
     last = history.seen_millis if shows_now else last
     missing = max(0, _LEAST_SPAN_MS - (last - first))

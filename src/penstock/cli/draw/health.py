@@ -1,4 +1,4 @@
-"""Health checks of a table in words: five lines, the same on the page and on the terminal."""
+"""Health checks of a table as text: five lines, the same on the page and in the terminal."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def checks_of(history: TableHistory) -> tuple[HealthCheck, ...]:
 
 
 def headline(history: TableHistory) -> str:
-    """Return what kind of table it is and how much is in it."""
+    """Return the kind and the size of a table."""
     kind = f"queue of {count_text(history.total_buckets, 'bucket')}" if history.total_buckets > 0 else "scalable table"
     if history.latest is None:
         return f"{kind}, no snapshots"
@@ -54,7 +54,7 @@ def headline(history: TableHistory) -> str:
 
 
 def snapshots_read(history: TableHistory) -> str:
-    """Return which snapshots were read, and how many older ones were left out."""
+    """Return which snapshots were read, and how many older ones were omitted."""
     if not history.commits:
         return "nothing was ever committed"
     first, last = history.commits[0].snapshot, history.commits[-1].snapshot

@@ -14,7 +14,7 @@ HOUR: Final = 60 * MINUTE
 DAY: Final = 24 * HOUR
 YEAR: Final = 365.25 * DAY
 
-# A day off the ends, so that zones can be applied.
+# A day from the ends, so that zones can be applied.
 _FIRST_MILLIS: Final = -62_135_510_400_000
 _LAST_MILLIS: Final = 253_402_214_400_000
 _BEGIN_OF_TIME_MS: Final = -62_135_596_800_000
@@ -74,8 +74,8 @@ def time_text(millis: int, *, spec: str = "seconds") -> str:
     """Return a time without its zone, ``2026-01-31 10:00:00``.
 
     Args:
-        millis: since 1970-01-01 UTC; also what is beyond any calendar, such as the watermark of an input that ended.
-        spec: as ``datetime.isoformat`` has it.
+        millis: since 1970-01-01 UTC; may be outside of the calendar, such as the watermark of an ended input.
+        spec: as for ``datetime.isoformat``.
     """
     if millis >= END_OF_TIME_MS:
         return "end of time"
@@ -85,7 +85,7 @@ def time_text(millis: int, *, spec: str = "seconds") -> str:
 
 
 def datetime_of(millis: float) -> datetime:
-    """Return the time; the calendar's first or last one when ``millis``, as in damaged files, is beyond."""
+    """Return the time; the calendar's first or last one if ``millis`` is outside of it, as in damaged files."""
     return EPOCH + timedelta(milliseconds=min(max(millis, _FIRST_MILLIS), _LAST_MILLIS))
 
 
@@ -98,7 +98,7 @@ def name_text(name: str, most: int | None = None) -> str:
     """Return a name with its control characters escaped.
 
     Args:
-        most: letters, of which the middle one is an ellipsis where there are more; None for all.
+        most: maximum number of characters; longer names have an ellipsis in the middle; None for no limit.
     """
     text = visible(name)
     if most is None or len(text) <= most:

@@ -1,4 +1,4 @@
-"""Elements of a page. Only this module makes markup of text, so that every name is escaped."""
+"""Elements of a page. Only this module converts text to markup, so that every name is escaped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def node(tag: str, attributes: Mapping[str, Value] | None = None, *children: Chi
 
     Args:
         attributes: floats are written with two digits, finer than any screen shows.
-        children: text and elements in their order; None is left out.
+        children: text and elements in order; None is skipped.
     """
     made = Element(tag, {name: value_text(value) for name, value in (attributes or {}).items()})
     last: Element | None = None

@@ -65,7 +65,7 @@ def x_labels(axis: Axis, unit: str, *, now: float | None = None) -> Element:
 
     Args:
         unit: of the axis, such as the time zone.
-        now: place of the present; None when it is not on the axis.
+        now: position of the current time; None if it is not on the axis.
     """
     present = () if now is None else (Tick(at=now, label="now"),)
     # The label with the date is needed most.
@@ -159,7 +159,7 @@ def band(kind: str, left: float, right: float, *, bottom: float = 0, top: float 
 
 
 def thin_out(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return as many points as can be seen: of those within half a unit the least, the greatest and the last."""
+    """Return the visible points: of those within half a unit the lowest, the highest and the last."""
     groups: dict[int, list[int]] = {}
     for place, (x, _) in enumerate(points):
         groups.setdefault(int(x * WIDTH * 2), []).append(place)

@@ -31,7 +31,7 @@ _TIPS: Final = 400
 
 
 class XKind(StrEnum):
-    """What the horizontal axis shows."""
+    """Kind of the horizontal axis."""
 
     TIME = "time"
     NUMBER = "number"
@@ -53,11 +53,11 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What is drawn of a table.
+    """The chart data of a table.
 
     Attributes:
         bars: names and values, instead of series, when x is text.
-        notes: what was left out.
+        notes: about omitted data.
     """
 
     table: str

@@ -1,4 +1,4 @@
-"""Rows of marks over time: commits by their kind, tags, and what each reader has not read."""
+"""Rows of marks over time: commits by kind, tags, and the unread range of each reader."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def commit_lanes(history: TableHistory, axis: Axis, note: str) -> Element:
 
 
 def tag_lane(history: TableHistory, axis: Axis) -> Element | None:
-    """Return a row with the tags of the time that is drawn; None without any."""
+    """Return a row with the tags in the drawn time range; None without any."""
     tags = [(axis.place(tag.time_millis), tag) for tag in sorted(history.tags, key=lambda tag: tag.time_millis)]
     tags = [(place, tag) for place, tag in tags if 0 <= place <= 1]
     if not tags:

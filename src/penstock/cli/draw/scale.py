@@ -44,7 +44,7 @@ class Tick:
 
     Attributes:
         at: from 0 to 1.
-        context: what the label leaves out, given where it changes: the date of a time of day.
+        context: what the label omits, shown where it changes: the date of a time of day.
     """
 
     at: float
@@ -74,7 +74,7 @@ def time_axis(first: float, last: float, most: int) -> Axis:
     """Return an axis of time with at most about ``most`` ticks.
 
     Args:
-        first: ms, as ``last``, which is greater. Both may lie beyond the calendar, where there are no ticks.
+        first: ms, less than ``last``. Both may be outside of the calendar, where there are no ticks.
     """
     # So far from 1970 that the next float is more than 1 ms away, the two may be equal.
     last = max(last, first + 1, math.nextafter(first, math.inf))
@@ -166,7 +166,7 @@ def _firsts_of_months(first: float, last: float, months: int) -> Iterator[dateti
 
 
 def _label(time: datetime, step: int) -> tuple[str, str]:
-    """Return the label of a tick, and what it leaves out."""
+    """Return the label of a tick, and what it omits."""
     if step >= 364 * DAY:
         return f"{time:%Y}", ""
     if step >= 28 * DAY:
@@ -181,7 +181,7 @@ def _label(time: datetime, step: int) -> tuple[str, str]:
 
 
 def spread(ticks: Sequence[Tick], least: float) -> tuple[Tick, ...]:
-    """Return the ticks that are at least so far from those before them, which are kept first, whatever their places."""
+    """Return the ticks with a minimum distance to those before them; ticks to keep first are kept in any case."""
     kept: list[Tick] = []
     for tick in ticks:
         if all(abs(tick.at - other.at) >= least for other in kept):

@@ -62,7 +62,7 @@ def bar_table(caption: str, head: Sequence[str], bars: Sequence[Bar], *, most: i
 
     Args:
         head: names of the columns: name, bar and the cells after it.
-        most: rows; the caption says how many more there are.
+        most: maximum number of rows; the caption has the number of the others.
     """
     longest = max((bar.value for bar in bars), default=0) or 1
     rows: list[tuple[Cell, ...]] = [

@@ -1,4 +1,4 @@
-"""A table over time on a terminal: health checks, small charts of one line each, readers, the newest commits."""
+"""A table's history in a terminal: health checks, small charts of one line each, readers, the newest commits."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _charts(history: TableHistory, width: int) -> RenderableType:
 
 
 def _levels(bins: Sequence[Bin], value: Callable[[Commit], float | None]) -> list[float | None]:
-    """Return the greatest value of each bin, or the last value before it when nothing was committed."""
+    """Return the maximum of each bin, or the last value before it if nothing was committed."""
     levels = []
     for each in bins:
         ends = () if each.end is None else (each.end,)
@@ -96,7 +96,7 @@ def _chart(name: str, values: Sequence[float | None], words: Callable[[float], s
     """Return a chart of one line.
 
     Args:
-        every: what the values are counted per; None for values that stay until the next one.
+        every: the unit of time of the counts; None for values that hold until the next one.
     """
     known = [value for value in values if value is not None]
     label = Text(f"{name:<{_LABEL}}")
@@ -108,7 +108,7 @@ def _chart(name: str, values: Sequence[float | None], words: Callable[[float], s
 
 
 def sparkline(values: Sequence[float | None]) -> str:
-    """Return a chart of one line from 0 up, with a blank for no value."""
+    """Return a one-line chart from 0 upwards, with a blank for no value."""
     most = max((value for value in values if value is not None), default=0)
     return "".join(_block(value, most) for value in values)
 

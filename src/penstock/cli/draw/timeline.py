@@ -1,4 +1,4 @@
-"""A table's history: small charts below each other over one axis of time."""
+"""A table's history: small charts below each other with a common time axis."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _watermark(history: TableHistory, axis: Axis) -> Element:
 
 
 def _event_time(history: TableHistory, axis: Axis, known: Sequence[tuple[float, float]]) -> Element:
-    """Draw the watermark itself: when old data is written, the lag is only the age of the data."""
+    """Draw the watermark itself: if old data is written, the lag only shows the age of the data."""
     points = [
         (x, float(commit.watermark))
         for x, commit in zip(_places(history, axis), history.commits, strict=True)

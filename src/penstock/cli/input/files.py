@@ -1,4 +1,4 @@
-"""Rows from files and standard input, batch by batch, in the table's types."""
+"""Rows from files and standard input, batch by batch, with the table's types."""
 
 from __future__ import annotations
 
@@ -132,8 +132,8 @@ def _read(
             size = stream.seek(0, 2)
             file = pq.ParquetFile(stream)
             total_rows = max(file.metadata.num_rows, 1)
-            # The file's own row group sets the memory; decoding goes on by this many rows. It is read here and there,
-            # so that the progress of its rows is finer.
+            # The file's row group size determines the memory; it is decoded in batches of this many rows, so that
+            # progress is finer-grained.
             return file.iter_batches(batch_size=options.batch_rows), lambda rows: size * rows // total_rows
 
 

@@ -1,4 +1,4 @@
-"""Rows from JSON lines, a block at a time."""
+"""Rows from JSON Lines, a block at a time."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def read_json(stream: ArrowAny, wanted: pa.Schema, name: str) -> Iterator[pa.Rec
     """Yield the rows of a stream of JSON lines, with the wanted types.
 
     Args:
-        stream: open for reading; one object a line, keys that are missing are null.
+        stream: open for reading; one object per line, missing keys are null.
         name: of the input, for messages.
 
     Raises:
-        SchemaMismatchError: a line that is no JSON object, has other keys, or a value of another type; the message has
+        SchemaMismatchError: a line is not a JSON object, has unknown keys, or a value of another type; the message has
             the line.
     """
     first_line = 1

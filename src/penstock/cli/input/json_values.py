@@ -43,7 +43,7 @@ def from_json(array: ArrowAny, wanted: ArrowAny) -> ArrowAny:
     """Return an array that was read as ``reading_type(wanted)`` as one of the wanted type.
 
     Raises:
-        ValueError: text that is no date, time or hexadecimal number; ``pyarrow.ArrowInvalid`` is one.
+        ValueError: a string is not a date, time or hexadecimal number; ``pyarrow.ArrowInvalid`` is a subclass.
     """
     if arrow.is_binary(wanted):
         return decode_hex(array)
@@ -69,16 +69,16 @@ def from_json(array: ArrowAny, wanted: ArrowAny) -> ArrowAny:
 
 
 def decode_hex(array: ArrowAny) -> ArrowAny:
-    """Return the bytes that texts spell as hexadecimal digits, with or without ``0x``. Raises ``ValueError``."""
+    """Decode strings of hexadecimal digits, with or without ``0x``, to bytes. Raises ``ValueError``."""
     texts = array.to_pylist()
     return pa.array([None if text is None else bytes.fromhex(text.removeprefix("0x")) for text in texts], pa.binary())
 
 
 def parse_cells(texts: ArrowAny, wanted: ArrowAny) -> ArrowAny:
-    """Return the values that JSON texts spell, one each.
+    """Parse JSON strings, each to one value.
 
     Raises:
-        ValueError: a text that is no JSON, or not of the type.
+        ValueError: a string is not JSON, or not of the type.
     """
     if not len(texts):
         return pa.array([], wanted)

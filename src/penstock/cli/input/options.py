@@ -21,9 +21,9 @@ class InputOptions:
 
     Attributes:
         format: None infers it from the names.
-        batch_rows: most rows per batch.
-        header: the first line of CSV has the names; without, columns come in the table's order.
-        null_values: unquoted CSV texts that mean NULL.
+        batch_rows: maximum number of rows per batch.
+        header: whether the first line of CSV has the names; otherwise columns are in the table's order.
+        null_values: unquoted CSV fields that mean NULL.
     """
 
     format: InputFormat | None = None
@@ -41,7 +41,7 @@ class InputFile:
         path: path or URI; ``-`` for standard input.
         format: already known.
         compression: Arrow's name of it; None for none.
-        constants: columns that the file does not have, with the text of their one value (None for null).
+        constants: columns that the file lacks, with the text of their constant value (None for null).
     """
 
     path: str
@@ -51,5 +51,5 @@ class InputFile:
 
     @property
     def is_standard_input(self) -> bool:
-        """Whether it is no file."""
+        """Whether it is standard input."""
         return self.path == "-"

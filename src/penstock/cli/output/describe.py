@@ -32,7 +32,7 @@ def table_columns(schema: TableSchema) -> list[dict[str, Plain]]:
 
 
 def describe_table(table: Table) -> dict[str, Plain]:
-    """Return what ``show`` prints besides the columns; reads metadata of the latest snapshot only."""
+    """Return what ``show`` prints in addition to the columns; reads only metadata of the latest snapshot."""
     summary = table.inspect.summary()
     bucket = BucketOptions.parse(table.options, table=table.name)
     return {

@@ -1,4 +1,4 @@
-"""Rows as a table for a terminal: columns side by side when every name fits, else one list per row."""
+"""Rows as a table for a terminal: columns side by side if all names fit, otherwise one list per row."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def draw_rows(
 
     Args:
         numbers: for each column whether its values are aligned right.
-        width: of the terminal, in cells. Values that are wider are folded, names of columns never.
+        width: of the terminal, in cells. Wider values are wrapped, column names never.
     """
     heads = [visible(name) for name in names]
     if sum(map(cell_len, heads)) + _GAP * (len(heads) - 1) > width:

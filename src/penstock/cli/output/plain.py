@@ -1,6 +1,6 @@
-"""Arrow values as plain values that JSON has, the same in every output format.
+"""Arrow values as plain JSON values, the same in every output format.
 
-Decimals, dates and times become text, since JSON has no such values and other readers' numbers lose digits; bytes
+Decimals, dates and times become text, since JSON has no such values and numbers lose digits in other readers; bytes
 become ``0x`` and hexadecimal digits; a MAP becomes a list of objects with ``key`` and ``value``, in its own order.
 ``json_values`` reads exactly this.
 """
@@ -37,12 +37,12 @@ def to_plain(array: ArrowAny) -> list[Plain]:
 
 
 def check_texts(batch: pa.RecordBatch) -> None:
-    """Check that texts are UTF-8, before they become Python's.
+    """Check that strings are UTF-8 before they are converted to Python strings.
 
-    Readers do not: it would add 8 to 34 % to reading a table of one text and two numbers.
+    Readers do not check this: it would add 8 to 34 % to reading a table of one string and two numbers.
 
     Raises:
-        FormatError: a column has others.
+        FormatError: a column has other bytes.
     """
     for field, column in zip(batch.schema, batch.columns, strict=True):
         if arrow.is_string(field.type) or arrow.is_large_string(field.type) or arrow.is_nested(field.type):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_bar(session: Session, title: str, total_bytes: int | None) -> Iterator[Report]:
-    """Show a bar while the block runs; nothing with ``--quiet`` or when the error stream is no terminal.
+    """Show a bar while the block runs; nothing with ``--quiet`` or if the error stream is not a terminal.
 
     Args:
         total_bytes: None when unknown, as for standard input.

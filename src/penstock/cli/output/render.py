@@ -1,4 +1,4 @@
-"""Print what commands computed: as a table for people, as JSON or CSV for programs."""
+"""Print the results of commands: as a table for people, as JSON or CSV for programs."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
     Rows: TypeAlias = pa.Table | pa.RecordBatchReader
 
-# Wider than any line: output to a file or a pipe is neither folded nor cut.
+# Wider than any line: output to a file or a pipe is neither wrapped nor truncated.
 _UNBOUNDED: Final = 1_000_000
 _NULL: Final = Text("NULL", style="dim")
 
 
 def print_rows(session: Session, rows: Rows, *, exact: bool = False) -> int:
-    """Print rows; JSON and CSV batch by batch, a table all at once since its widths depend on every row.
+    """Print rows; JSON and CSV batch by batch, a table all at once since its column widths depend on all rows.
 
     Args:
         exact: the rows are the table's data: CSV, which has no escapes, keeps control characters, unless the output is
@@ -90,7 +90,7 @@ def print_line(record: Mapping[str, Plain]) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print text as it is, in every format."""
+    """Print text unchanged, in every format."""
     _write(f"{visible_lines(text)}\n")
 
 

@@ -29,7 +29,7 @@ class Wanted:
     """What to draw of a table.
 
     Attributes:
-        by: a column whose values get a line each; None for one line.
+        by: a column with one line per value; None for a single line.
     """
 
     table: str
@@ -129,7 +129,7 @@ def _float(value: object) -> float | None:
 def _series(
     points: Sequence[tuple[str, float | str, float]], kind: XKind
 ) -> tuple[tuple[Series, ...], tuple[str, ...]]:
-    """Return the lines with the greatest sums, and how many are left out."""
+    """Return the lines with the largest sums, and the number of omitted lines."""
     if kind is XKind.TEXT:
         return (), ()
     found: dict[str, list[tuple[float, float]]] = {}

@@ -22,7 +22,7 @@ _GAP = "   "
 class RowStream:
     """Prints batches of one schema: JSON lines, CSV with one header, or a table whose columns widen as needed.
 
-    Every batch is flushed, so that the reader of a pipe gets it at once.
+    Every batch is flushed, so that the reader of a pipe receives it immediately.
 
     Args:
         exact: as for ``print_rows``.

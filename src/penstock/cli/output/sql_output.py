@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Query = Any
 """A streaming query of PySpark, which is not imported here."""
 
-# As many as a person reads; JSON and CSV, for programs, have all rows.
+# For human readers; JSON and CSV have all rows.
 _ROWS_FOR_PEOPLE: Final = 100
 _LOOK_SECONDS: Final = 0.2
 

@@ -18,7 +18,7 @@ _NAME: Final = "sql_history"
 
 
 def open_history() -> History:
-    """Return what was typed at earlier prompts; of this prompt only when the directory cannot be written.
+    """Return the statements of earlier sessions, or only of this one if the directory is not writable.
 
     Source:
         The XDG Base Directory Specification: ``$XDG_STATE_HOME``, else ``~/.local/state``.

@@ -20,10 +20,9 @@ _CANCEL_AGAIN_SECONDS: Final = 0.5
 class Interrupts:
     """Ends one statement on Ctrl-C. For the main thread.
 
-    Without Spark it raises KeyboardInterrupt in the statement. With Spark it cancels the jobs, and the statement fails
-    by
-    itself: an exception during a call to the JVM would leave the answer for the next call. A second Ctrl-C raises it
-        anyway.
+    Without Spark it raises KeyboardInterrupt in the statement. With Spark it cancels the jobs, and the statement then
+    fails: an exception during a call to the JVM would leave the response to be read by the next call. A second Ctrl-C
+    raises it anyway.
 
     Attributes:
         event: set by an interrupt, which may have come before the block began.
@@ -72,7 +71,7 @@ class Interrupts:
         threading.Thread(target=self._cancel_until_ended, args=(cancel,), daemon=True).start()
 
     def _cancel_until_ended(self, cancel: Callable[[], None]) -> None:
-        """Cancel again and again: Spark cancels only jobs that have begun, and the first may begin after the call."""
+        """Cancel repeatedly: Spark cancels only jobs that have begun, and the first may begin after the call."""
         cancel()
         while not self._ended.wait(_CANCEL_AGAIN_SECONDS):
             cancel()

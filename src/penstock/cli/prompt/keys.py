@@ -45,7 +45,7 @@ def runs_at_once(text: str) -> bool:
 
 
 def command_of(text: str) -> str | None:
-    """Return the prompt's command in a text; None when the text is none."""
+    """Return the prompt command in a text; None if it is not one."""
     word = text.strip().rstrip(";").strip().lower()
     return word if word in _COMMANDS else None
 

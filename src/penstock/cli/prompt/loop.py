@@ -1,4 +1,4 @@
-"""Statements read from a terminal, run one after the other in one session."""
+"""Statements read from a terminal and run one after another in one session."""
 
 from __future__ import annotations
 

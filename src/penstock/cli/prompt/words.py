@@ -1,4 +1,4 @@
-"""Completion: words of SQL, names of databases, tables and columns, keys of options."""
+"""Completion of SQL keywords, names of databases, tables and columns, and option keys."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _OPTION_WORDS: Final = frozenset({"WITH", "OPTIONS", "RESET", "SET"})
 
 
 class WordCompleter(Completer):
-    """Completes the word before the cursor. Reads storage, and so needs a thread of its own."""
+    """Completes the word before the cursor. Reads storage, and therefore needs its own thread."""
 
     def __init__(self, state: SqlState) -> None:
         self._state = state

@@ -1,7 +1,7 @@
 """Check the lengths of texts, bytes, lists and maps in an ORC file before pyarrow reads it.
 
-pyarrow's ORC library adds lengths up without a check, and ends the process if a damaged one is negative (ORC-2166,
-ORC-2192). Lengths are in streams of their own, which are small, and whose runs can mostly be judged by their headers.
+pyarrow's ORC library sums lengths without a check, and crashes the process if a damaged one is negative (ORC-2166,
+ORC-2192). Lengths are in separate, small streams, whose runs can mostly be checked by their headers.
 
 Source:
     The ORC specification, version 1, sections "Column Encodings" and "Run Length Encoding".

@@ -29,16 +29,16 @@ _FIELD_ID: Final = b"PARQUET:field_id"
 
 
 def load_column_names(file_io: FileIO, path: str) -> frozenset[str]:
-    """Return the names of a file's columns. Raises ``FormatError`` if it is no Parquet file."""
+    """Return the names of a file's columns. Raises ``FormatError`` if it is not a Parquet file."""
     with reading(path), closing(file_io.open_input(path)) as opened:
         return frozenset(pq.read_schema(as_native_file(opened)).names)
 
 
 def load_field_ids(file_io: FileIO, path: str) -> dict[str, int]:
-    """Return the field ids of a file's columns by name; columns without an id are left out.
+    """Return the field ids of a file's columns by name, without columns that have no id.
 
     Raises:
-        FormatError: the file is no Parquet file.
+        FormatError: the file is not a Parquet file.
     """
     with reading(path), closing(file_io.open_input(path)) as opened:
         schema = pq.read_schema(as_native_file(opened))
@@ -47,7 +47,7 @@ def load_field_ids(file_io: FileIO, path: str) -> dict[str, int]:
 
 
 def describe_parquet(file_io: FileIO, path: str, fields: Sequence[DataField]) -> WrittenFile:
-    """Return the same metadata from the footer as our own writer returns.
+    """Return the same metadata from the footer as Penstock's own writer returns.
 
     Reads no data, except for columns with values so long that the footer lacks their null count.
 

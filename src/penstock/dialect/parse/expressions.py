@@ -1,4 +1,4 @@
-"""Expressions of UPDATE and MERGE as Arrow evaluates them."""
+"""Conversion of UPDATE and MERGE expressions to Arrow."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WORKS: Final = (
 
 
 class UnknownExpressionError(ValueError):
-    """An expression that Arrow is not asked to evaluate; the text is that of the part that is not known."""
+    """An unsupported expression; the text is that of the unsupported part."""
 
 
 def constant_of(node: exp.Expr) -> tuple[object, bool]:
@@ -87,17 +87,17 @@ def _time(node: exp.Cast) -> tuple[object, bool]:
 
 
 def arrow_expression(node: exp.Expr, field: Callable[[exp.Column], pc.Expression]) -> pc.Expression:
-    """Return an expression for Arrow; arithmetic fails where its result does not fit.
+    """Return an expression for Arrow; arithmetic fails on overflow.
 
     Args:
         field: returns the expression of a column.
 
     Raises:
-        UnknownExpressionError: it has something else than ``WORKS``.
+        UnknownExpressionError: it contains anything else than ``WORKS``.
     """
     value, is_constant = constant_of(node)
     if is_constant:
-        # As decimals, numbers fit to columns of all kinds of numbers.
+        # As decimals, numbers can be combined with numeric columns of all types.
         is_whole = isinstance(value, int) and not isinstance(value, bool)
         number: Any = Decimal(str(value)) if is_whole else value
         return pc.scalar(pa.scalar(number))

@@ -46,8 +46,8 @@ class MetadataColumn:
     """``column type METADATA FROM 'key' VIRTUAL``: the type is among the columns.
 
     Attributes:
-        key: what of a record the column shows.
-        is_virtual: rows that are written do not have the column.
+        key: the metadata that the column shows.
+        is_virtual: whether written rows lack the column.
     """
 
     name: str
@@ -357,8 +357,8 @@ class CreateView:
 
     Attributes:
         columns: names and comments for the query's columns, in its order; empty to keep the query's names.
-        fields: the same columns with their types, of a view that a catalog keeps.
-        query_columns: names of the query's columns that ``fields`` are, if they do not go by their places.
+        fields: the same columns with their types, for a view of a catalog.
+        query_columns: names of the query's columns for ``fields``, if they are not matched by position.
     """
 
     name: Path

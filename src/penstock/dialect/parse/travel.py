@@ -49,10 +49,10 @@ def read_travel_value(
     """Read the value of a time travel clause; return the index of the token after it, and its text.
 
     Args:
-        is_version: a snapshot id or a tag is meant, and no time.
+        is_version: whether a snapshot id or a tag is expected, not a time.
 
     Raises:
-        InvalidSqlError: it is no literal, or no interval follows ``+`` or ``-``.
+        InvalidSqlError: it is not a literal, or no interval follows ``+`` or ``-``.
     """
     if place < len(tokens) and tokens[place].word in {"TIMESTAMP", "DATE"}:
         place += 1

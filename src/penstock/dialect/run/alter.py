@@ -38,7 +38,7 @@ def alter_table(state: SqlState, statement: AlterTable) -> Outcome:
 
 
 def add_computed(state: SqlState, statement: AddComputed) -> Outcome:
-    """Add computed columns behind the other columns."""
+    """Add computed columns after the other columns."""
     if is_absent(state, statement.name, if_exists=statement.if_exists):
         return absent(statement.name)
     catalog, name = state.catalog_of(statement.name)

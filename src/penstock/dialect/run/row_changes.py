@@ -37,7 +37,7 @@ def update_rows(state: SqlState, statement: UpdateRows) -> Outcome:
 
 
 def merge_rows(state: SqlState, statement: MergeRows) -> Outcome:
-    """Update, delete and add rows by those of a query."""
+    """Update, delete and insert rows by those of a query."""
     table = state.load(statement.name)
     rows: Any = select(state, Select(query=statement.source)).value
     if getattr(rows, "isStreaming", False):
@@ -64,7 +64,7 @@ def _on_match(table: Table, clause: MergeClause) -> MergeUpdate | MergeDelete:
 
 
 def _fitted(table: Table, values: Iterable[tuple[str, object]]) -> dict[str, object]:
-    """Return the values with constants as the columns' types have them."""
+    """Return the values with constants converted to the columns' types."""
     types = {field.name: field.type for field in table.schema.fields}
     fitted: dict[str, object] = {}
     for name, value in values:

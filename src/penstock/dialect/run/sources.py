@@ -33,7 +33,7 @@ _STREAM_OPTIONS: Final = _BOUNDS | {"consumer-id"}
 
 
 def is_stream(state: SqlState, use: TableUse) -> bool:
-    """Whether a table is read as a stream: by the session mode, by an option of the use, or as an unbounded topic."""
+    """Whether a table is read as a stream: by the session mode, by an option of the hint, or as an unbounded topic."""
     is_metadata = use.system is not None and use.system not in ROW_TABLES
     if is_metadata or state.is_catalog_table(use.name):
         return False
@@ -74,7 +74,7 @@ def table_frame(state: SqlState, spark: SparkSession, use: TableUse, conditions:
 
 
 def system_rows(state: SqlState, use: TableUse) -> pa.Table | None:
-    """Return the rows of a system table, of a table or of the catalog; None for a use that is of neither."""
+    """Return the rows of a system table of a table or of the catalog; None for other tables."""
     if use.system is not None:
         return state.load(use.name).with_options(dict(use.options)).system_table(use.system)
     if not state.is_catalog_table(use.name):

@@ -1,4 +1,4 @@
-"""Run statements on views: those of the session, and what can be done here with those of a catalog."""
+"""Run statements on views of the session, and the supported ones on views of a catalog."""
 
 from __future__ import annotations
 

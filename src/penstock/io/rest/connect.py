@@ -26,19 +26,19 @@ _BEARER: Final = "bear"
 
 
 def connect(warehouse: str, options: Mapping[str, str]) -> tuple[RestServer, dict[str, str]]:
-    """Ask a server for its configuration.
+    """Request the configuration of a server.
 
     Args:
-        warehouse: name of the catalog on the server; it may have only one, and the name be empty.
+        warehouse: name of the catalog on the server; may be empty if the server has only one.
         options: of the catalog, as Paimon names them.
 
     Returns:
-        The server, and the options with those that the server sets or has defaults for.
+        The server, and the options merged with the server's overrides and defaults.
 
     Raises:
         InvalidOptionError: an option is missing or wrong, or the server does not know the warehouse.
         UnsupportedFeatureError: another kind of token, or the library for requests is not installed.
-        StorageError: the server does not answer, or refuses the token.
+        StorageError: the server does not answer, or rejects the token.
     """
     first = RestServer(uri=_uri(options), headers=_headers(options))
     params = {"warehouse": warehouse} if warehouse else {}

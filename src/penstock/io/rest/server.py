@@ -32,10 +32,10 @@ Body: TypeAlias = dict[str, Any]
 
 _LIBRARY: Final = "requests"
 _VERSION: Final = "v1"
-_TIMEOUT_SECONDS: Final = (10, 60)  # to connect, between two bytes of an answer
+_TIMEOUT_SECONDS: Final = (10, 60)  # to connect, and between two bytes of a response
 _BUSY: Final = (429, 503)
 _PASSING: Final = (429, 500, 502, 503, 504)
-# A server that is not there is reported after about a second, one that is busy after about ten.
+# An unreachable server is reported after about a second, a busy one after about ten.
 _CONNECT_TRIES: Final = 3
 _BUSY_TRIES: Final = 5
 _WAIT_SECONDS: Final = 0.2
@@ -55,11 +55,11 @@ _LONGEST_TEXT: Final = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a server has answered, whatever the status.
+    """A response of a server, whatever its status.
 
     Attributes:
-        body: the JSON object; empty where there is none.
-        text: beginning of what is no JSON object.
+        body: the JSON object; empty if there is none.
+        text: beginning of a body that is not a JSON object.
     """
 
     status: int
@@ -68,17 +68,17 @@ class Answer:
 
     @property
     def is_good(self) -> bool:
-        """Whether the request was carried out."""
+        """Whether the request succeeded."""
         return 200 <= self.status < 300
 
     @property
     def resource_type(self) -> str:
-        """What the error is about, such as ``TABLE`` or ``SNAPSHOT``."""
+        """Kind of object that the error refers to, such as ``TABLE`` or ``SNAPSHOT``."""
         return str(self.body.get("resourceType") or "")
 
     @property
     def message(self) -> str:
-        """Return what the server says about an error."""
+        """Return the server's error message."""
         return str(self.body.get("message") or self.text or "no message")
 
 
@@ -88,8 +88,8 @@ class RestServer:
 
     Attributes:
         uri: without a slash at the end.
-        prefix: of this catalog in the paths of requests, as the server's configuration says.
-        headers: of each request; they may hold a token.
+        prefix: of this catalog in the paths of requests, from the server's configuration.
+        headers: of each request; they may contain a token.
     """
 
     uri: str
@@ -97,19 +97,19 @@ class RestServer:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     def get(self, *path: str, about: str, params: Mapping[str, str] | None = None) -> Body:
-        """Return what is at a path. Raises as ``check``."""
+        """Send a GET request. Raises as ``check``."""
         return self.check(self.send("GET", *path, about=about, params=params), about)
 
     def post(self, *path: str, about: str, body: Body) -> Body:
-        """Send a body to a path. Raises as ``check``."""
+        """Send a POST request. Raises as ``check``."""
         return self.check(self.send("POST", *path, about=about, body=body), about)
 
     def delete(self, *path: str, about: str) -> None:
-        """Remove what is at a path. Raises as ``check``."""
+        """Send a DELETE request. Raises as ``check``."""
         self.check(self.send("DELETE", *path, about=about), about)
 
     def names(self, *path: str, key: str, about: str) -> Iterator[str]:
-        """Yield the names that a path lists under a key, over all its pages. Raises as ``check``."""
+        """Yield the names listed under a key, from all pages. Raises as ``check``."""
         params = {"maxResults": str(_ELEMENTS_A_PAGE)}
         while True:
             page = self.get(*path, about=about, params=params)
@@ -127,14 +127,14 @@ class RestServer:
         params: Mapping[str, str] | None = None,
         body: Body | None = None,
     ) -> Answer:
-        """Send a request, again where the server is busy; a request that changes something only if it was not begun.
+        """Send a request, with retries while the server is busy; changes are retried only if they were not begun.
 
         Args:
             path: parts below the catalog's prefix, not escaped.
-            about: what the request is about, for messages.
+            about: object of the request, for messages.
 
         Raises:
-            StorageError: no answer; for a request that changes something, it may have been carried out.
+            StorageError: no response; a change may have been made.
         """
         parts = [_VERSION, *([self.prefix] if self.prefix else []), *(quote(part, safe="") for part in path)]
         session = _session(_is_safe(method))
@@ -162,21 +162,21 @@ class RestServer:
         return _answer(found.status_code, found.text)
 
     def check(self, answer: Answer, about: str) -> Body:
-        """Return the body of a good answer.
+        """Return the body of a successful response.
 
         Raises:
             NotFoundError: 404.
             AlreadyExistsError: 409.
             InvalidOptionError: 400.
             UnsupportedFeatureError: 405 and 501.
-            StorageError: 401, 403, errors of the server, and what is no REST catalog.
+            StorageError: 401, 403, server errors, and responses that are not from a REST catalog.
         """
         if answer.is_good and not answer.text:
             return answer.body
         raise self.error(answer, about)
 
     def error(self, answer: Answer, about: str) -> TableStoreError:
-        """Return the error that stands for an answer."""
+        """Return the error for a response."""
         said = f"{about}: the REST catalog at {self.uri} answered {answer.status} ({answer.message})"
         if answer.status == 404:
             what = answer.resource_type.lower() or "resource"
@@ -204,7 +204,7 @@ def _answer(status: int, text: str) -> Answer:
 
 
 def _cause(error: Exception) -> str:
-    """Return the innermost cause, which is what a user can act on."""
+    """Return the innermost cause, on which a user can act."""
     cause: BaseException = error
     while (below := cause.__cause__ or cause.__context__) is not None:
         cause = below
@@ -213,7 +213,7 @@ def _cause(error: Exception) -> str:
 
 @lru_cache(maxsize=2)
 def _session(is_safe: bool) -> Session:  # noqa: FBT001 - a key of the cache
-    """Return the connections for requests that may be sent twice, or for others; shared by the threads of a process."""
+    """Return the HTTP session for repeatable requests, or for others; shared by the threads of a process."""
     if importlib.util.find_spec(_LIBRARY) is None:
         raise UnsupportedFeatureError("'metastore' = 'rest' needs the package requests: pip install 'penstock[rest]'")
     library = importlib.import_module(_LIBRARY)
@@ -232,7 +232,7 @@ def _session(is_safe: bool) -> Session:  # noqa: FBT001 - a key of the cache
     session: Session = library.Session()
     for scheme in ("http://", "https://"):
         session.mount(scheme, library.adapters.HTTPAdapter(max_retries=retry))
-    # What a user's .netrc holds would replace the token.
+    # Credentials in a user's .netrc would replace the token.
     session.auth = _no_auth
     return session
 

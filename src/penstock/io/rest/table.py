@@ -1,4 +1,4 @@
-"""Storage of a table of a REST catalog: its files lie in a directory, and the server decides which snapshot is next.
+"""Storage of a table of a REST catalog: its files are in a directory, and the server decides which snapshot is next.
 
 Source:
     Paimon ``core:catalog/CatalogSnapshotCommit.java``, ``core:utils/SnapshotManager.java``; design/0058.
@@ -35,14 +35,14 @@ _REFUSALS: Final = (AlreadyExistsError, InvalidOptionError, NotFoundError, Unsup
 class RestTableFileIO:
     """``FileIO`` of a table whose latest snapshot and schema only the server of its catalog changes.
 
-    Files are read and written in the directory. The hint for the latest snapshot is what the server says.
+    Files are read and written in the directory. The hint for the latest snapshot comes from the server.
 
     Attributes:
         inner: storage of the directory.
         server: of the catalog.
         database: of the table.
         table: its name in the database.
-        table_id: by which the server tells the table from a later one of that name.
+        table_id: by which the server distinguishes the table from a later one of the same name.
         location: the table's directory.
     """
 
@@ -54,17 +54,18 @@ class RestTableFileIO:
     location: str
 
     def commit(self, data: bytes, base_uuid: str | None, statistics: Sequence[Body]) -> bool:
-        """Have the server make a snapshot; return False if it does not follow the latest one.
+        """Create a snapshot on the server; return False if it does not follow the latest one.
 
-        An earlier call whose answer was lost may have made it, as with ``put_if_absent``.
+        An earlier call whose response was lost may have created it, as with ``put_if_absent``.
 
         Args:
-            data: the snapshot, as its file holds it.
-            base_uuid: of the snapshot that it follows.
-            statistics: what it adds to each of its partitions.
+            data: the encoded snapshot.
+            base_uuid: of the previous snapshot.
+            statistics: changes of each of its partitions.
 
         Raises:
-            StorageError: the server failed, and may have made the snapshot; or it refused, and ``retryable`` is false.
+            StorageError: the server failed and may have created the snapshot; or it refused, and ``retryable`` is
+                false.
         """
         about = f"commit to table {self._name}"
         body = {
@@ -82,7 +83,7 @@ class RestTableFileIO:
         return bool(answer["success"])
 
     def latest_snapshot_id(self) -> int | None:
-        """Return the id of the latest snapshot, as the server has it; None if there is none yet."""
+        """Return the id of the server's latest snapshot; None if there is none yet."""
         about = f"latest snapshot of table {self._name}"
         answer = self.server.send("GET", *self._path("snapshot"), about=about)
         if answer.status == 404 and answer.resource_type == _NO_SNAPSHOT:
@@ -95,7 +96,7 @@ class RestTableFileIO:
         return number
 
     def rollback(self, snapshot_id: int, latest_id: int | None) -> None:
-        """Have the server go back to a snapshot, if its latest one is still the given one.
+        """Roll back on the server to a snapshot, if its latest snapshot is still the given one.
 
         Raises:
             NotFoundError: the server has no such table or snapshot.
@@ -117,7 +118,7 @@ class RestTableFileIO:
         return encode_hint(latest)
 
     def write(self, path: str, data: bytes) -> None:
-        """Write a file; the hints are the server's business."""
+        """Write a file; hints are ignored, because the server provides them."""
         if path in {latest_hint_path(self.location), earliest_hint_path(self.location)}:
             return
         self._check_own(path)
@@ -145,7 +146,7 @@ class RestTableFileIO:
         return self.inner.exists(path)
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
-        """Delete a file; an expired snapshot too, but not what the server has as the latest one or after it."""
+        """Delete a file, including expired snapshots, but not the server's latest snapshot or later ones."""
         directory, _, name = path.rpartition("/")
         number = snapshot_id_of(name) if directory == snapshot_directory(self.location) else None
         if number is not None and number >= (self.latest_snapshot_id() or 0):
@@ -175,7 +176,7 @@ class RestTableFileIO:
         return ("databases", self.database, "tables", self.table, operation)
 
     def _check_own(self, path: str) -> None:
-        """Raise for what only the server writes."""
+        """Raise for files that only the server writes."""
         if path.startswith(f"{schema_directory(self.location)}/"):
             self._refuse("its schema", "change it by Catalog.alter_table of that catalog")
         if path.startswith(f"{branches_directory(self.location)}/"):

@@ -66,7 +66,7 @@ DOCUMENTED: Final = (
         "changelog.num-retained.max", "integer", "", _MAINTENANCE, "maximum number of changelogs; the oldest expire"
     ),
     KnownKey("changelog.time-retained", "duration", "", _MAINTENANCE, "age at which a changelog expires"),
-    KnownKey("tag.callbacks", "text", "", _MAINTENANCE, "Java classes called when a tag is made"),
+    KnownKey("tag.callbacks", "text", "", _MAINTENANCE, "Java classes called when a tag is created"),
     KnownKey(
         "partition.mark-done-action.custom.class", "text", "", _MAINTENANCE, "Java class that marks the partition"
     ),
@@ -110,7 +110,7 @@ DOCUMENTED: Final = (
     KnownKey("scan.plan-auto-tag-for-read.time-retained", "duration", "", "read", "tag a snapshot while it is read"),
     KnownKey("scan.parallelism", "integer", "", _FLINK, "source tasks"),
     KnownKey("scan.infer-parallelism", "boolean", "true", _FLINK, "one source task for each bucket"),
-    KnownKey("scan.infer-parallelism.max", "integer", "1024", _FLINK, "most source tasks"),
+    KnownKey("scan.infer-parallelism.max", "integer", "1024", _FLINK, "maximum number of source tasks"),
     KnownKey("scan.split-enumerator.batch-size", "integer", "10", _FLINK, "splits assigned at once"),
     KnownKey("scan.split-enumerator.mode", "text", "fair", _FLINK, "how splits are assigned"),
     KnownKey(

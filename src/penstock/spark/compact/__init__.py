@@ -1,1 +1,1 @@
-"""Compaction by Spark's workers."""
+"""Compaction on Spark's executors."""

@@ -1,4 +1,4 @@
-"""The error of a table for a Spark job of a compaction that failed."""
+"""The error for a failed Spark job of a compaction."""
 
 from __future__ import annotations
 

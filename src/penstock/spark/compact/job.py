@@ -1,7 +1,7 @@
 """Run merges as Spark jobs of one task each.
 
-A task takes a few seconds, so other work of the session gets a core soon, also under Spark's default scheduler; after
-a job of many tasks, a micro-batch would wait for all of them. No row passes through the JVM.
+A task takes a few seconds, so other work of the session soon gets a core, even with Spark's default scheduler. With a
+job of many tasks, a micro-batch would wait for all of them. No row passes through the JVM.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class SparkMerger:
     is_cancelled: threading.Event = field(default_factory=threading.Event)
 
     def merge(self, task: CompactTask) -> MergedFiles:
-        """Merge the files of one task in a Spark job of its own, and wait for it.
+        """Merge the files of one task in a separate Spark job, and wait for it.
 
         Raises:
-            TableStoreError: the job failed or was cancelled, or the driver does not see a file that it wrote; the
-                files that its attempts left are deleted.
+            TableStoreError: the job failed or was cancelled, or the driver does not see a file that it wrote; the files
+                of its attempts are deleted.
         """
         job_id = new_job_id()
         try:
@@ -87,7 +87,7 @@ class SparkMerger:
         return replace(self, ref=ref).merge(task)
 
     def execute(self, tasks: Sequence[CompactTask]) -> Iterator[MergedFiles]:
-        """Run tasks, as many at a time as the table's options say or Spark has cores; yield results as they end."""
+        """Run tasks, limited by the table's options or the number of cores; yield results as they complete."""
         if not tasks:
             return
         ensure_python_worker(self.spark)
@@ -96,12 +96,12 @@ class SparkMerger:
         yield from merge_in_threads(tasks, self.merge, threads=threads, ref=self.ref, cancel=self.cancel)
 
     def cancel(self) -> None:
-        """Cancel the running jobs, and let no further job start."""
+        """Cancel the running jobs, and prevent further jobs from starting."""
         self.is_cancelled.set()
         self.spark.sparkContext.cancelJobsWithTag(self.tag)
 
     def _run(self, task: CompactTask, job_id: str) -> tuple[MergedFiles, bool]:
-        """Run the job; return its result, and whether no other attempt can have left files."""
+        """Run the job; return its result, and whether no other attempt can have left files behind."""
         context = self.spark.sparkContext
         context.setJobGroup(job_id, f"{self.ref.name}: merging {len(task.files)} files")
         context.addJobTag(self.tag)
@@ -109,8 +109,8 @@ class SparkMerger:
         if self.is_cancelled.is_set():
             raise TableStoreError(f"table {self.ref.name}: a merge was cancelled before it began")
         context.setLocalProperty("spark.scheduler.pool", POOL)
-        # Not first(): it does not read the rows to their end, so Spark ends the Python worker, and the next merge would
-        # wait until another worker starts.
+        # Not first(), which does not read all rows: Spark would end the Python worker, and the next merge would wait
+        # for a new worker.
         rows = context.parallelize([task], 1).map(
             partial(_merge, ref=self.ref, job_id=job_id, storage=mark_storage(self.ref))
         )

@@ -51,7 +51,7 @@ _KEY: Final = "key"
 _TIE: Final = "tie"
 # Each partition runs jobs on all cores, but a small partition leaves most cores idle: so sort a few at a time.
 _PARTITIONS_AT_ONCE: Final = 3
-# Ranks are found by sorting each batch of 10,000 rows with the sample: a larger sample costs more than it gains.
+# Ranks are computed by sorting each batch of 10,000 rows with the sample: a larger sample costs more than it gains.
 _MOST_SAMPLES: Final = 16_384
 _LEAST_SAMPLES: Final = 4_096
 # Files end at the end of a range. A range is cut into several files only if many rows are equal, or wide.
@@ -61,7 +61,7 @@ _SLACK: Final = 2
 def sort_compact(
     spark: SparkSession, job: SortJob, *, on_done: Callable[[MergedFiles], None] = lambda _: None
 ) -> CompactionResult:
-    """Sort the partitions of a plan, and commit each one unless it lost a race; its result has the error then.
+    """Sort the partitions of a plan, and commit each one; if it lost a race, its result has the error.
 
     Args:
         on_done: called for each partition when its files are written.
@@ -109,7 +109,7 @@ class SparkSorter:
         """Rewrite the files of a task in the order of the job; nothing is committed.
 
         Raises:
-            TableStoreError: a Spark job failed or was cancelled; no new file is left.
+            TableStoreError: a Spark job failed or was cancelled; no new files are left.
         """
         started = time.perf_counter()
         context = self.spark.sparkContext

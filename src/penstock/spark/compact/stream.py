@@ -1,4 +1,4 @@
-"""Background compaction of a streaming write: jobs of one task, which run after pending tasks of micro-batches."""
+"""Background compaction of a streaming write: jobs of one task that run after pending tasks of micro-batches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 _MAX_TASKS: Final = 64
-# Longest time a merge waits while tasks of other jobs wait for a core; then it runs, or small files would pile up.
+# Maximum time a merge waits while tasks of other jobs wait for a core; after that it runs, or small files would pile
+# up.
 _LONGEST_WAIT_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 0.05
 
@@ -45,7 +46,7 @@ class StreamCompaction:
         return None if self._compactor is None else self._compactor.state
 
     def note_commit(self, ref: TableRef, query_id: str) -> None:
-        """Let the compaction plan again after a commit; the first call starts it. Returns at once.
+        """Make the compaction plan again after a commit; the first call starts it. Returns immediately.
 
         Args:
             ref: the table as it is now.
@@ -58,7 +59,7 @@ class StreamCompaction:
             self._compactor.wake()
 
     def end(self, *, is_at_once: bool) -> None:
-        """End the compaction: after pending merges are done, or at once, which deletes unfinished files."""
+        """End the compaction, either after the pending merges or immediately, deleting unfinished files."""
         with self._lock:
             is_first, self._is_over = not self._is_over, True
         if self._compactor is None:
@@ -90,7 +91,7 @@ class StreamCompaction:
         self.end(is_at_once=True)
 
     def _merge(self, merger: SparkMerger, task: CompactTask, ref: TableRef) -> MergedFiles:
-        """Run one merge, after tasks of other jobs that wait for a core now."""
+        """Run one merge, after tasks of other jobs that currently wait for a core."""
         deadline = time.monotonic() + _LONGEST_WAIT_SECONDS
         while self._others_wait() and time.monotonic() < deadline and not self._is_over:
             time.sleep(_LOOK_SECONDS)

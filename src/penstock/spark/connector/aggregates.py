@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from penstock.table.read.scan import ScanPlan
     from penstock.table.store import MetadataStore
 
-# Types whose minimum and maximum are never truncated, and that have no value outside of the order (such as NaN); with
-# the setter of Spark's row for each.
+# Types whose minimum and maximum are never truncated, and that have no unordered value such as NaN, each with the
+# setter of Spark's row.
 _ORDERED: Final = {
     TypeRoot.TINYINT: "setByte",
     TypeRoot.SMALLINT: "setShort",
@@ -66,7 +66,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
-    """One aggregate function that metadata may have the value of.
+    """An aggregate function whose value metadata may contain.
 
     Attributes:
         kind: ``CountStar``, ``Count``, ``Min`` or ``Max``.
@@ -78,7 +78,7 @@ class Aggregate:
 
 
 def take_aggregates(bridge: Bridge, aggregation: JavaObject) -> tuple[Aggregate, ...]:
-    """Return the functions of an aggregation; none if metadata cannot have the value of one of them."""
+    """Return the functions of an aggregation; none if metadata cannot contain the value of one of them."""
     given: dict[str, Any] = json.loads(bridge.driver.aggregation(aggregation))
     found = [_aggregate(**each) for each in given["functions"]]
     if given["groups"]:
@@ -98,7 +98,7 @@ def answer(read: PinnedRead, store: MetadataStore, plan: ScanPlan, aggregates: S
     """Return the values of all aggregates; None if metadata does not have one of them.
 
     Args:
-        plan: plan of the scan; None is returned if single rows of its files have to be left out.
+        plan: plan of the scan; the result is None if some rows of its files have to be filtered out.
     """
     if plan.vectors or any(not part.rest.is_always_true for part in plan.partitions):
         return None

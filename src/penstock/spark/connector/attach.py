@@ -1,4 +1,4 @@
-"""Make a warehouse a catalog of a session."""
+"""Add a warehouse to a session as a catalog."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def attach(spark: SparkSession, warehouse: Warehouse, name: str, procedures: Pro
     catalog = WarehouseCatalog(bridge, spark, warehouse, name, procedures)
     made = catalog.exposed(bridge.driver.sharedAnswers())
     put_catalog(spark._jsparkSession, name, made)
-    with suppress(UnsupportedFeatureError):  # a session that uses Spark's own readers needs no Python for tasks
+    with suppress(UnsupportedFeatureError):  # a session that only uses Spark's own readers needs no Python in tasks
         ensure_python_worker(spark)
     spark.dataSource.register(PenstockDataSource)
-    # Off by default, and then a where on format("penstock") opens every file; what the user has set stays.
+    # Off by default, in which case a where on format("penstock") opens every file; a value set by the user is kept.
     if not spark._jsparkSession.sessionState().conf().contains(FILTER_PUSHDOWN):
         spark.conf.set(FILTER_PUSHDOWN, "true")
     # The micro-batches of a query run in a clone of the session, and clones have no catalogs.

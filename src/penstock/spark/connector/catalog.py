@@ -85,7 +85,7 @@ class WarehouseCatalog(ViewMethods):
         return self._name
 
     def initialize(self, name: str, options: JavaObject) -> None:
-        """Do nothing: Spark did not make this object."""
+        """Do nothing: this object was not created by Spark."""
 
     def defaultNamespace(self) -> JavaObject:
         """Return the namespace of ``USE <catalog>``: none."""
@@ -109,7 +109,7 @@ class WarehouseCatalog(ViewMethods):
         return self._bridge.java_set(())
 
     def useNullableQuerySchema(self) -> bool:
-        """Return true: all columns of a table made by a query are nullable."""
+        """Return true: all columns of a table created by a query are nullable."""
         return True
 
     @from_spark
@@ -129,8 +129,8 @@ class WarehouseCatalog(ViewMethods):
         """Load a table.
 
         Args:
-            point: a version as text, a time in microseconds, a set of privileges that a statement needs, or Spark 4.3's
-                ``TableContext`` of these.
+            point: a version as a string, a time in microseconds, the set of privileges that a statement needs, or Spark
+                4.3's ``TableContext`` with these.
             _options: of the read, which Spark passes to the scan again.
         """
         found = self._found(ident, _time_travel(point))
@@ -157,7 +157,7 @@ class WarehouseCatalog(ViewMethods):
 
     @from_spark
     def createTable(self, ident: JavaObject, *definition: JavaObject) -> JavaObject:
-        """Make a table.
+        """Create a table.
 
         Args:
             definition: a ``TableInfo``; or columns, partitioning and properties, from older callers.
@@ -180,7 +180,7 @@ class WarehouseCatalog(ViewMethods):
 
     @from_spark
     def createTableLike(self, ident: JavaObject, info: JavaObject, source: JavaObject) -> JavaObject:
-        """Make a table with the columns of another one."""
+        """Create a table with the columns of another one."""
         return self.createTable(ident, info)
 
     @from_spark
@@ -211,7 +211,7 @@ class WarehouseCatalog(ViewMethods):
 
     @from_spark
     def renameTable(self, old: JavaObject, new: JavaObject) -> None:
-        """Give a table another name."""
+        """Rename a table."""
         target = self._name_of(new) or f"{old.namespace()[0]}.{new.name()}"
         try:
             with self._table_is_there(old):
@@ -267,7 +267,7 @@ class WarehouseCatalog(ViewMethods):
 
     @from_spark
     def createNamespace(self, namespace: JavaObject, metadata: JavaObject) -> None:
-        """Make a database."""
+        """Create a database."""
         parts = [str(part) for part in namespace]
         if len(parts) != 1:
             raise UnsupportedFeatureError(f"'{'.'.join(parts)}': a database is in the warehouse, not in another one")
@@ -368,7 +368,7 @@ class WarehouseCatalog(ViewMethods):
 
     @contextmanager
     def _table_is_there(self, ident: JavaObject) -> Iterator[None]:
-        """Raise Spark's error if the table is missing; our error for a missing column is not changed."""
+        """Raise Spark's error if the table is missing; Penstock's error for a missing column is not changed."""
         if not self.tableExists(ident):
             raise no_such_table(self._bridge, ident)
         yield

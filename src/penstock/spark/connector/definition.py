@@ -1,4 +1,4 @@
-"""Convert Spark's definitions and changes of tables to ours."""
+"""Convert Spark's table definitions and changes to Penstock's."""
 
 from __future__ import annotations
 

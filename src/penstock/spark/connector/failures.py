@@ -1,4 +1,4 @@
-"""Convert our errors to exceptions that Spark and its users know."""
+"""Convert Penstock's errors to exceptions that Spark and its users expect."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def to_java(bridge: Bridge, error: TableStoreError, *, is_named: bool = False) -
     """Return the JVM exception for an error: an unchecked one with the same message.
 
     Args:
-        is_named: begin the message with the name of the error's class.
+        is_named: whether the message begins with the name of the error's class.
     """
     message = f"{type(error).__name__}: {error}" if is_named else str(error)
     if isinstance(error, _WRONG_USE):
@@ -74,12 +74,12 @@ def no_such_namespace(bridge: Bridge, namespace: Sequence[str]) -> SparkFailureE
 
 
 def table_exists(bridge: Bridge, ident: JavaObject) -> SparkFailureError:
-    """Return the exception for a table that exists already."""
+    """Return the exception for a table that already exists."""
     return _analysis(bridge, "TableAlreadyExistsException", ident)
 
 
 def namespace_exists(bridge: Bridge, namespace: Sequence[str]) -> SparkFailureError:
-    """Return the exception for a database that exists already."""
+    """Return the exception for a database that already exists."""
     return _analysis(bridge, "NamespaceAlreadyExistsException", bridge.strings(namespace))
 
 

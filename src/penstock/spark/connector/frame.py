@@ -1,4 +1,4 @@
-"""DataFrames of planned reads, for ``Table.to_spark``: the same scan as a catalog's, of a table that no catalog has."""
+"""DataFrames of planned reads, for ``Table.to_spark``: the same scan as a catalog's, for a table without a catalog."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def batch_frame(
 ) -> DataFrame:
     """Return the rows of a planned read that match its filter; their order is not kept.
 
-    Files that Spark's reader reads with one schema are a scan that later filters and joins prune. Other reads are
-    a union of scans by ``to_frame``, in which only some of the files are read by Python workers.
+    If Spark's reader can read all files with one schema, the result is a scan that later filters and joins prune.
+    Otherwise it is a union of scans by ``to_frame``, in which Python workers read only some of the files.
 
     Args:
         columns: column names, in the order of the result; None for all.
@@ -57,7 +57,7 @@ def batch_frame(
 def _bridge_for(
     spark: SparkSession, query: Query, store: MetadataStore, columns: Sequence[str] | None
 ) -> Bridge | None:
-    """Return the bridge, if one scan of Spark's reader can have all rows of the read."""
+    """Return the bridge, if one scan of Spark's reader can return all rows of the read."""
     fields = select_fields(query.ref, columns)
     if query.pinned.point is None or query.plan.vectors:
         return None
@@ -72,7 +72,7 @@ def _bridge_for(
 
 
 class PlannedTable(PlainTable):
-    """A read with a fixed state and a filter of its own, as the table of one DataFrame."""
+    """A read with a fixed state and a filter, as the table of one DataFrame."""
 
     interfaces: ClassVar = (f"{_CATALOG}SupportsRead",)
     capability: ClassVar = "BATCH_READ"

@@ -1,9 +1,9 @@
 """All uses of private API of Spark, PySpark and Py4J in the connector.
 
-The interfaces in ``org.apache.spark.sql.connector`` are public. Private are the way to add a catalog that is an object,
-not a class on Spark's class path, to a session, and the readers that ``spark.read.parquet`` uses. If a version of Spark
-changes private API, only this module changes. ``tests/spark/connector/test_gateway.py`` checks each use against the
-versions in ``SUPPORTED``.
+The interfaces in ``org.apache.spark.sql.connector`` are public. Adding a catalog that is an object, not a class on
+Spark's class path, to a session uses private API, and so do the readers of ``spark.read.parquet``. If a version of
+Spark changes private API, only this module changes. ``tests/spark/connector/test_gateway.py`` checks each use against
+the versions in ``SUPPORTED``.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _ONE_AT_A_TIME: Final = threading.RLock()
 
 
 class KnownClass(JavaClass):  # type: ignore[misc] # Py4J has no types
-    """A class of the JVM that asks once for each of its static methods, where Py4J asks at each use."""
+    """A JVM class that looks up each of its static methods once; Py4J looks them up at each use."""
 
     def __getattr__(self, name: str) -> JavaObject:
         """Return a static member."""
@@ -85,7 +85,7 @@ class KnownClass(JavaClass):  # type: ignore[misc] # Py4J has no types
 class Bridge:
     """Access from Python to the JVM of a session.
 
-    Each call to the JVM is a round trip over a socket, so classes and values that never change are kept.
+    Each call to the JVM is a round trip over a socket, so classes and values that never change are cached.
 
     Attributes:
         gateway: Py4J's gateway; shared by all sessions of the process.
@@ -97,11 +97,11 @@ class Bridge:
 
     @property
     def jvm(self) -> JavaObject:
-        """View of the JVM's packages and classes; ``java`` has those that are used often."""
+        """View of the JVM's packages and classes; ``java`` caches those that are used often."""
         return self.gateway.jvm
 
     def once(self, key: Hashable, make: Callable[[], JavaObject]) -> JavaObject:
-        """Return an object of the JVM that never changes, made at the first use of its key."""
+        """Return an immutable JVM object, created at the first use of its key."""
         found = self._kept.get(key)
         if found is None:
             found = self._kept[key] = make()
@@ -116,7 +116,7 @@ class Bridge:
         return self.private("SparkSession").active()
 
     def python_session(self, session: JavaObject) -> SparkSession:
-        """Return a session of the JVM as a PySpark session."""
+        """Return a JVM session as a PySpark session."""
         return SparkSession(SparkContext.getOrCreate(), session)
 
     @property
@@ -125,16 +125,17 @@ class Bridge:
         found = self._kept.get("driver")
         if found is not None:
             return found
-        # Py4J keeps methods by the names of classes: a second class of this name would get calls of the first one's.
+        # Py4J caches methods by class name: a second class of this name would be called with the methods of the first
+        # one.
         with _ONE_AT_A_TIME:
             return self.once("driver", lambda: compile_driver(self.private("Compiler")(), self._loader()))
 
     def names(self, items: frozenset[str]) -> JavaObject:
-        """Return a ``java.util.Set`` that never changes."""
+        """Return an immutable ``java.util.Set``."""
         return self.once(("names", items), lambda: self.java_set(sorted(items)))
 
     def parts(self, ident: JavaObject) -> list[str]:
-        """Return the parts of an ``Identifier``: those of its namespace, then its name."""
+        """Return the parts of an ``Identifier``: its namespace, then its name."""
         parts: list[str] = json.loads(self.driver.name(ident))
         return parts
 
@@ -234,7 +235,7 @@ class Bridge:
         )
 
     def clustered(self, names: Sequence[str]) -> JavaObject:
-        """Return a distribution of rows that brings equal values of columns together; without columns, any."""
+        """Return a distribution of rows that is clustered by columns; without columns, any distribution."""
         distributions, expressions = (
             self.connector("distributions.Distributions"),
             self.connector("expressions.Expressions"),
@@ -245,7 +246,7 @@ class Bridge:
         return distributions.clustered(self.array(self.connector("expressions.Expression"), columns))
 
     def ascending(self, names: Iterable[str]) -> JavaObject:
-        """Return columns as an order of rows, from the least value to the greatest."""
+        """Return columns as an ascending sort order."""
         expressions = self.connector("expressions.Expressions")
         upwards = self.value_of("expressions.SortDirection", "ASCENDING")
         orders = [expressions.sort(expressions.column(quoted(name)), upwards) for name in names]
@@ -263,7 +264,7 @@ class Bridge:
         return self.java(f"{_SQL}util.CaseInsensitiveStringMap")(self.java_map(options))
 
     def batch_frame(self, session: SparkSession, table: JavaObject) -> DataFrame:
-        """Return a DataFrame of a table that no catalog has.
+        """Return a DataFrame of a table outside of any catalog.
 
         Args:
             table: implements ``SupportsRead``.
@@ -274,7 +275,7 @@ class Bridge:
         return DataFrame(self.private("Dataset").ofRows(given, plan), session)
 
     def stream_frame(self, session: SparkSession, name: str, table: object, schema: StructType) -> DataFrame:
-        """Return a streaming DataFrame of a table that no catalog has.
+        """Return a streaming DataFrame of a table outside of any catalog.
 
         Args:
             name: of the table, in plans.
@@ -293,7 +294,7 @@ class Bridge:
         return self.java("org.apache.spark.api.python.PythonUtils")
 
     def running_stream(self) -> JavaObject | None:
-        """Return the streaming query on whose thread Spark has called; None if it is not found."""
+        """Return the streaming query on whose thread Spark made the call; None if it is not found."""
         query_id = SparkContext.getOrCreate().getLocalProperty(_QUERY_ID)
         if query_id is None:
             return None
@@ -301,7 +302,7 @@ class Bridge:
         return running.get(self.jvm.java.util.UUID.fromString(query_id))
 
     def source_offsets(self, query: JavaObject) -> tuple[str | None, ...]:
-        """Return where each source of a streaming query is after its last micro-batch; None for the beginning."""
+        """Return the offset of each source of a streaming query after its last micro-batch; None for the beginning."""
         reached = query.committedOffsets()
         sources = query.uniqueSources().keysIterator()
         found = []
@@ -319,10 +320,10 @@ class Bridge:
 
 
 def open_bridge(spark: SparkSession) -> Bridge:
-    """Return a bridge to the JVM of a session, and let the JVM call this process.
+    """Return a bridge to the JVM of a session, and enable calls from the JVM to this process.
 
     Raises:
-        UnsupportedFeatureError: a session of Spark Connect, or a version of Spark that is not in ``SUPPORTED``.
+        UnsupportedFeatureError: a Spark Connect session, or a version of Spark that is not in ``SUPPORTED``.
     """
     if not hasattr(spark, "_jsparkSession"):
         raise UnsupportedFeatureError(
@@ -337,7 +338,7 @@ def open_bridge(spark: SparkSession) -> Bridge:
         )
     gateway: JavaObject = SparkContext._gateway
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call] # PySpark has no types for it
-    # With this, Spark gets the exceptions that our errors are converted to, not a Py4J exception with a trace.
+    # With this, Spark gets the exceptions to which our errors are converted, not a Py4J exception with a trace.
     gateway.callback_server_parameters.propagate_java_exceptions = True
     with _ONE_AT_A_TIME:
         return _bridge_of(gateway)
@@ -345,7 +346,7 @@ def open_bridge(spark: SparkSession) -> Bridge:
 
 @lru_cache(maxsize=1)
 def _bridge_of(gateway: JavaObject) -> Bridge:
-    # A process has one gateway, and what a bridge keeps serves all sessions.
+    # A process has one gateway, and the caches of a bridge serve all sessions.
     return Bridge(gateway=gateway)
 
 
@@ -365,9 +366,9 @@ def session_of_batches(spark: SparkSession, query_id: str) -> JavaObject | None:
 
 
 def explain_to_new_sessions(spark: SparkSession, name: str, cure: str) -> None:
-    """Make Spark's error for a missing catalog in a later session of the same process say what to call there.
+    """Make Spark's error for a missing catalog in a later session of this process say which call is needed.
 
-    Spark shows the name of the class that it should load for the catalog, and that is the text.
+    Spark shows the name of the class that it should load for the catalog; that name is the text.
     """
     shared: JavaObject = spark._jsparkSession.sharedState().conf()
     shared.set(f"spark.sql.catalog.{name}", f"none in this session: call {cure}")

@@ -1,4 +1,4 @@
-"""Scans whose rows are made on the driver: aggregates from metadata, and system tables."""
+"""Scans whose rows are computed on the driver: aggregates from metadata, and system tables."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _CONNECTOR: Final = "org.apache.spark.sql.connector."
 
 
 class LocalRows(Proxy):
-    """A scan of a few rows that need no executor.
+    """A scan of a few rows that needs no executor.
 
     Args:
-        text: text that ``explain`` shows; it must differ for other rows.
+        text: text that ``explain`` shows; it must be different for different rows.
         make_rows: returns an ``InternalRow[]``.
     """
 
@@ -54,11 +54,11 @@ class LocalRows(Proxy):
         self._refuse("batch")
 
     def toMicroBatchStream(self, location: str) -> None:
-        """Refuse: it is no stream."""
+        """Refuse: it is not a stream."""
         self._refuse("stream")
 
     def toContinuousStream(self, location: str) -> None:
-        """Refuse: it is no stream."""
+        """Refuse: it is not a stream."""
         self._refuse("stream")
 
     def supportedCustomMetrics(self) -> JavaObject:
@@ -85,11 +85,11 @@ def arrow_rows(bridge: Bridge, rows: pa.Table, schema: StructType | None = None)
 
 
 class SystemTable(PlainTable):
-    """A system table, such as ``penstock.db.t.snapshots`` or ``penstock.sys.tables``; an object for each load.
+    """A system table, such as ``penstock.db.t.snapshots`` or ``penstock.sys.tables``; one object per load.
 
     Args:
         name: full name of the system table, including the catalog.
-        load: returns its rows under options of the use.
+        load: returns its rows for the options of a read.
     """
 
     interfaces: ClassVar = (f"{_CONNECTOR}catalog.SupportsRead",)

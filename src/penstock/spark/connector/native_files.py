@@ -32,7 +32,7 @@ _MOST_FOOTERS: Final = 1_000
 
 
 def list_native(ref: TableRef, splits: Sequence[DataSplit]) -> tuple[tuple[str, int], ...]:
-    """Return URI and exact size in bytes of the files of splits for which ``plan_reading`` found a way."""
+    """Return the URI and exact size in bytes of the files of splits that Spark's reader can read."""
     external = ExternalPaths.of(ref)
     return tuple(
         (ref.file_io.to_uri(split.path_of(file, external)), file.file_size) for split in splits for file in split.files
@@ -47,11 +47,11 @@ def common_format(splits: Sequence[DataSplit]) -> FileFormat | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativeReading:
-    """How Spark's reader has to read the files of a scan.
+    """The way in which Spark's reader reads the files of a scan.
 
     Attributes:
-        by_id: columns are found in Parquet files by their field ids, since a file has other names.
-        unlike: columns that have another type in some file, so that filters on them must not reach the files.
+        by_id: columns are matched in Parquet files by field ids, since a file has other names.
+        unlike: columns with another type in some file; filters on them must not be pushed to the files.
     """
 
     file_format: FileFormat
@@ -59,7 +59,7 @@ class NativeReading:
     unlike: frozenset[str] = frozenset()
 
     def pushes(self, columns: Iterable[str]) -> bool:
-        """Whether the reader may skip row groups by a filter on columns; it finds them there by name and type."""
+        """Whether the reader may skip row groups by a filter on columns, which it matches by name and type."""
         return not self.by_id and self.unlike.isdisjoint(columns)
 
 
@@ -75,7 +75,7 @@ def plan_reading(
 
     Args:
         fields: columns to read; other columns do not matter. May be empty.
-        may_use_ids: columns may be found by field ids.
+        may_use_ids: whether columns may be matched by field ids.
     """
     refused = why_not_by_spark(ref.file_io)
     if refused is not None:
@@ -100,9 +100,9 @@ def plan_reading(
 def why_not_native(
     ref: TableRef, store: MetadataStore, splits: Sequence[DataSplit], fields: tuple[DataField, ...]
 ) -> str | None:
-    """Return why Spark's Parquet reader cannot read the files by the names of columns; None if it can.
+    """Return why Spark's Parquet reader cannot read the files by column name; None if it can.
 
-    For streams, which choose for each micro-batch, but have one reader with one schema.
+    For streams, which choose the reader for each micro-batch but have a single schema.
 
     Args:
         fields: columns to read, at least one.
@@ -122,7 +122,7 @@ class _Verdict:
         reason: why Spark's reader cannot read them; None if it can.
         dates: columns of ORC files whose dates must be checked by statistics.
         ids: field ids of the columns to read, by their names in the files.
-        absent: field ids of the columns that the files do not have.
+        absent: field ids of the columns that the files lack.
         by_id: names in the files differ from those of the table.
         unlike: columns that have another type in the files.
     """
@@ -136,10 +136,10 @@ class _Verdict:
 
 
 class _Judge:
-    """Decides once for each schema, and by statistics for ORC files with dates.
+    """Decides once per schema, and by statistics for ORC files with dates.
 
     Attributes:
-        by_id: some file needs its columns found by field ids.
+        by_id: whether a file needs columns to be matched by field ids.
         unlike: columns that have another type in some file.
     """
 
@@ -204,13 +204,13 @@ def _has_other_name(column: NativeColumn, stored: Sequence[DataField]) -> bool:
 
 
 def _has_other_type(column: NativeColumn) -> bool:
-    """Whether Spark has another type for the column in the file than for the column of the table."""
+    """Whether the column has different Spark types in the file and in the table."""
     stored = column.file_field
     return column.is_cast and stored is not None and to_spark_type(stored.type) != to_spark_type(column.field.type)
 
 
 def _why_not_orc(column: NativeColumn, stored: Sequence[DataField]) -> str | None:
-    """Return why an ORC file does not have a column under its current name and type; None if it has."""
+    """Return why a column of an ORC file does not have its current name and type; None if it does."""
     name = column.field.name
     if _has_other_name(column, stored):
         return f"ORC files have column '{name}' under an older name, or another column of that name"
@@ -218,9 +218,9 @@ def _why_not_orc(column: NativeColumn, stored: Sequence[DataField]) -> str | Non
 
 
 def _why_not_by_id(ref: TableRef, splits: Sequence[DataSplit], judge: _Judge) -> str | None:
-    """Return why the footers do not allow Spark to find columns by their ids; None if they do.
+    """Return why Spark cannot match columns by field ids, according to the footers; None if it can.
 
-    Spark fails on a file without ids, and not all writers of tables store them.
+    Spark fails on a file without ids, and not all writers store them.
     """
     if sum(len(split.files) for split in splits) > _MOST_FOOTERS:
         return f"columns were renamed, and more than {_MOST_FOOTERS} files would have to be opened to find them by id"
@@ -236,5 +236,5 @@ def _why_not_by_id(ref: TableRef, splits: Sequence[DataSplit], judge: _Judge) ->
 
 @lru_cache(maxsize=100_000)
 def _field_ids(file_io: Hashable, path: str) -> dict[str, int]:
-    """Return field ids by the names of columns; data files never change, so the result is kept."""
+    """Return field ids by column name; data files never change, so the result is cached."""
     return load_field_ids(cast("FileIO", file_io), path)

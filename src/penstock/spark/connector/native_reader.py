@@ -1,7 +1,7 @@
-"""Make the factories of Spark's own Parquet and ORC readers; the executors run them.
+"""Create the factories of Spark's own Parquet and ORC readers, which run on the executors.
 
 Source:
-    ``ParquetScan`` and ``OrcScan`` of Spark, which are not promised to stay; see ``gateway``.
+    ``ParquetScan`` and ``OrcScan`` of Spark, which are not public API; see ``gateway``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FIELD_ID: Final = "parquet.field.id"
 """Key of the field id in the metadata of a column."""
 
-# Without effect on columns that have no id in the schema to read.
+# Has no effect on columns without an id in the read schema.
 _BY_ID: Final = {
     "spark.sql.parquet.fieldId.read.enabled": "true",
     "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
@@ -28,7 +28,7 @@ _SCANS: Final = {FileFormat.PARQUET: "ParquetScan", FileFormat.ORC: "OrcScan"}
 
 
 def is_vectorised(bridge: Bridge) -> bool:
-    """Whether Spark's Parquet reader reads vectors: row by row it does not find columns by their field ids."""
+    """Whether Spark's Parquet reader is vectorized; the row-based reader does not match columns by field ids."""
     return bool(bridge.driver.readsVectors(bridge.session()))
 
 
@@ -38,8 +38,8 @@ def reader_factory(
     """Return Spark's factory of readers of files.
 
     Args:
-        session: whose settings the readers have.
-        schema: the columns to read, by their names in the files, or with field ids.
+        session: its settings apply to the readers.
+        schema: the columns to read, with their names in the files, or with field ids.
         filters: ``Filter[]`` by which the reader may skip row groups.
     """
     options = bridge.once("scan options", lambda: bridge.case_insensitive(SCAN_OPTIONS))
@@ -47,7 +47,7 @@ def reader_factory(
     conf = session.sessionState().newHadoopConfWithOptions(settings)
     columns, none, nothing = bridge.schema(schema), bridge.sequence(()), bridge.nothing()
     scan = bridge.private(_SCANS[file_format])
-    # A scan uses its index of files only to plan partitions, and those are ours.
+    # A scan uses its file index only to plan partitions, which Penstock does itself.
     first = (session, conf, None, columns, columns, bridge.schema(StructType([])))
     if file_format is FileFormat.PARQUET:
         made = scan(*first, filters, options, nothing, none, none, bridge.no_items("read.VariantExtraction"))

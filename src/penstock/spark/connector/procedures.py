@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.spark.connector.gateway import Bridge, JavaObject
 
 _PROCEDURES: Final = "org.apache.spark.sql.connector.catalog.procedures."
-# Default value of a parameter; it counts as not given.
+# Default value of a parameter, which means that the argument is not given.
 _ABSENT: Final = "''"
 
 
@@ -34,9 +34,9 @@ class ProcedureSource:
     """Procedures by name.
 
     Attributes:
-        parameters: names of the parameters of each procedure, by position; each is a string and optional.
-        run: takes a session, a name and the arguments that were given; returns the rows of the result.
-        elsewhere: names of procedures that are not there, with the reason and with what does the same.
+        parameters: names of the parameters of each procedure, by position; all are optional strings.
+        run: called with a session, a name and the given arguments; returns the result rows.
+        elsewhere: names of unsupported procedures, with the reason and the alternative.
     """
 
     parameters: Mapping[str, tuple[str, ...]]
@@ -44,7 +44,7 @@ class ProcedureSource:
     elsewhere: Mapping[str, str]
 
     def missing(self, path: str, name: str) -> NotFoundError:
-        """Return the error about a procedure that is not there."""
+        """Return the error for an unsupported procedure."""
         if name in self.elsewhere:
             return NotFoundError(f"there is no procedure {path}: {self.elsewhere[name]}")
         there = ", ".join(f"sys.{each}" for each in self.parameters)

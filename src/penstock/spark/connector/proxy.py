@@ -25,13 +25,13 @@ _Result = TypeVar("_Result")
 class Proxy:
     """Base class of objects that implement Spark's interfaces; a subclass lists them in ``interfaces``.
 
-    Py4J only calls methods that the Python class has: default methods of a Java interface do not work. Spark compares
-    proxies by their key; so it finds out that two scans read the same rows.
+    Py4J only calls methods that the Python class defines: default methods of a Java interface do not work. Spark
+    compares proxies by their key, which shows it that two scans read the same rows.
 
     Args:
         bridge: access to the JVM.
-        key: identifies the value of the object; objects of one class with equal keys are equal. Or a function that
-            returns the key, called when Spark first asks.
+        key: identifies the value of the object; objects of one class with equal keys are equal. It may be a function
+            that returns the key, called on first use.
     """
 
     interfaces: ClassVar[tuple[str, ...]] = ()
@@ -48,7 +48,7 @@ class Proxy:
         self._key_source = key
 
     def exposed(self, answers: JavaObject | None = None) -> JavaObject:
-        """Return an object of the JVM that has these interfaces, and asks this object once for what it keeps.
+        """Return a JVM object that implements these interfaces and caches some answers of this object.
 
         Args:
             answers: ``Driver.sharedAnswers`` for the answers in ``shares``.
@@ -73,7 +73,7 @@ class Proxy:
         return zlib.crc32(self._key.encode()) - (1 << 31)
 
     def equals(self, other: JavaObject) -> bool:
-        """Whether another object of the JVM has the same key."""
+        """Whether another JVM object has the same key."""
         return other is self or (other is not None and other.toString() == self._key)
 
     def toString(self) -> str:
@@ -81,7 +81,7 @@ class Proxy:
         return self._key
 
     def _refuse(self, what: str) -> NoReturn:
-        """Raise: Spark asks for something that this object has never said it has."""
+        """Raise: Spark called a method that this object does not support."""
         raise RuntimeError(f"Spark asks {type(self).__name__} for {what}, which it has not offered")
 
 
@@ -108,10 +108,10 @@ def from_spark(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
 
 
 class PlainTable(Proxy):
-    """A table of which Spark knows the name, the columns and one capability: no partitions, properties or versions.
+    """A table with only a name, columns and one capability: no partitions, properties or versions.
 
     Args:
-        key: as of every proxy.
+        key: as for every proxy.
         name: name that messages and plans show.
         schema: its columns.
     """
@@ -128,7 +128,7 @@ class PlainTable(Proxy):
         return self._name
 
     def id(self) -> None:
-        """Return none: Spark need not notice another table of the name."""
+        """Return none: Spark need not detect another table of the same name."""
 
     def version(self) -> None:
         """Return none."""

@@ -1,4 +1,4 @@
-"""Translate filters that Spark pushes down to our predicates.
+"""Translate filters that Spark pushes down to Penstock's predicates.
 
 Source:
     ``org.apache.spark.sql.connector.expressions.filter.Predicate``: names of predicates, and literals as Spark's own
@@ -46,10 +46,10 @@ _Node: TypeAlias = dict[str, Any]
 _COMPARISONS: Final = {sign.value: sign for sign in Operator}
 _DAY_NANOS: Final = 86_400 * 10**9
 _MILLI_NANOS: Final = 10**6
-# TIME is a number of milliseconds in our Spark schema; for none of these do Spark and we have the same order.
+# TIME is a number of milliseconds in the Spark schema; none of these types has the same order in Spark and Penstock.
 _UNLIKE: Final = frozenset({TypeRoot.TIME, TypeRoot.VARIANT, TypeRoot.BLOB})
 _EXACT_FOR_ROWS: Final = frozenset({*COMPARED_ALIKE, TypeRoot.DECIMAL, TypeRoot.FLOAT, TypeRoot.DOUBLE})
-# Spark's texts of literals whose values are Python's own.
+# Spark's names of types whose literals have native Python values.
 _PLAIN: Final[dict[str, Callable[[str], object]]] = {
     "bigint": int,
     "boolean": lambda text: text.lower() == "true",
@@ -60,7 +60,7 @@ _PLAIN: Final[dict[str, Callable[[str], object]]] = {
     "string": str,
     "tinyint": int,
 }
-# Spark's readers compare these with the ranges in footers, which leave out NaN.
+# Spark's readers compare these with the ranges in footers, which omit NaN.
 _UNSAFE_IN_FILES: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 _MOST_VALUES: Final = 1_000
 # 1900-01-01: from then on, the Julian calendar of Java's older classes and local mean times do not change values.
@@ -68,7 +68,7 @@ _FIRST_PLAIN_NANOS: Final = -2_208_988_800 * 10**9
 
 
 class _UnknownError(Exception):
-    """No equivalent predicate of ours exists."""
+    """There is no equivalent predicate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +76,11 @@ class Pushed:
     """One filter that Spark pushed down.
 
     Attributes:
-        place: of Spark's filter among those that were given.
-        predicate: our equivalent predicate.
+        place: position of Spark's filter in the given list.
+        predicate: the equivalent predicate.
         is_exact: every row of a partition that is not pruned matches, so Spark need not filter again.
-        is_exact_for_rows: our result for a row replaces Spark's.
-        is_for_files: Spark's readers may skip row groups by it.
+        is_exact_for_rows: Penstock's result for a row can replace Spark's.
+        is_for_files: Spark's readers may use it to skip row groups.
     """
 
     place: int
@@ -91,7 +91,7 @@ class Pushed:
 
 
 def take_filters(bridge: Bridge, ref: TableRef, predicates: JavaObject) -> list[Pushed | None]:
-    """Translate filters of Spark; None in the place of each that has no equivalent predicate.
+    """Translate Spark's filters; None for each that has no equivalent predicate.
 
     Args:
         predicates: a ``Predicate[]``.
@@ -124,7 +124,7 @@ def _take(ref: TableRef, place: int, node: _Node) -> Pushed | None:
 
 
 def _compares_alike(kind: DataType) -> bool:
-    """Whether our comparison of a row's value is Spark's: not for padded texts, nor for digits that Spark cuts off."""
+    """Whether Penstock compares a value as Spark does: not for padded strings, nor for digits that Spark truncates."""
     if not isinstance(kind, AtomicType):
         return False
     is_timestamp = kind.root in {TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ}
@@ -137,7 +137,7 @@ def conjunction_of(pushed: Sequence[Pushed]) -> Predicate | None:
 
 
 def _is_plain(literal: object) -> bool:
-    """Whether a literal reaches a reader unchanged; old dates are converted by way of the Julian calendar."""
+    """Whether a literal reaches a reader unchanged; old dates are converted through the Julian calendar."""
     if literal is None:
         return False  # the ORC reader fails on it
     if isinstance(literal, TimestampLiteral):
@@ -199,7 +199,7 @@ def _compare(name: str, children: list[_Node], literals: list[object]) -> Predic
 def _column(node: _Node) -> str:
     names = node.get("column", [])
     if len(names) != 1:
-        raise _UnknownError  # no column, or a field of a ROW
+        raise _UnknownError  # not a column, or a field of a ROW
     return str(names[0])
 
 
@@ -208,7 +208,7 @@ def _literal(node: _Node, literals: list[object]) -> object:
         raise _UnknownError
     text, kind = node["value"], node["type"]
     if text is None and kind == "binary":
-        raise _UnknownError  # Spark logs the filters that were taken, and fails on this literal
+        raise _UnknownError  # Spark logs accepted filters, and fails on this literal
     value = text if text is None else b64decode(text) if kind == "binary" else _known_literal(text, kind)
     literals.append(value)
     return value

@@ -1,8 +1,8 @@
-"""Read with our own reader in Spark's Python workers: for files that Spark's readers would read wrongly.
+"""Read with Penstock's reader in Spark's Python workers: for files that Spark's readers would misread.
 
 Source:
-    ``PythonPartitionReaderFactory`` of Spark, and ``pyspark.sql.worker.plan_data_source_read``, which says what the
-    factory is given: a pickled function from Arrow batches of partitions to Arrow batches of rows.
+    ``PythonPartitionReaderFactory`` of Spark, and ``pyspark.sql.worker.plan_data_source_read``, which defines the input
+    of the factory: a pickled function from Arrow batches of partitions to Arrow batches of rows.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def python_factory(
     task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     schema: StructType,
 ) -> JavaObject:
-    """Return the factory that makes readers on executors.
+    """Return the factory that creates readers on executors.
 
     Args:
-        task: takes batches of partitions, each a pickled value, and returns rows.
+        task: converts batches of partitions, each a pickled value, to rows.
         schema: the columns of the rows.
     """
     ensure_python_worker(spark)

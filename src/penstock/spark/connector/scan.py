@@ -52,13 +52,13 @@ class ScanRequest:
     """Input of a scan.
 
     Attributes:
-        pin: returns the pinned read, always the same; the first call loads it.
+        pin: returns the pinned read, which the first call loads.
         stream: the table with the options of the read, if it is a stream, which is not pinned.
         schema: the columns to read, in Spark's types.
         plan: plans the read by a filter.
-        given: filters of Spark, a ``Predicate[]``.
-        pushed: those of them by which files are skipped.
-        limit: number of matching rows that are enough; None for all.
+        given: Spark's filters, a ``Predicate[]``.
+        pushed: the filters that skip files.
+        limit: number of matching rows that suffices; None for all.
         identity: identity of the table.
     """
 
@@ -94,7 +94,7 @@ class ScanRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Files:
-    """The files of a scan before runtime filters, and how they are read.
+    """The files of a scan before runtime filters, and the way in which they are read.
 
     Attributes:
         columns: the columns that the reader returns.
@@ -108,12 +108,12 @@ class _Files:
 
     @property
     def is_by_id(self) -> bool:
-        """Whether the way of reading depends on a setting that may change until Spark reads."""
+        """Whether the way of reading depends on a setting that may change before Spark reads."""
         return isinstance(self.reading, NativeReading) and self.reading.by_id
 
 
 class TableScan(Proxy):
-    """One scan, of a batch or of a stream. The files of a batch are planned when Spark first asks about them."""
+    """One batch or streaming scan. The files of a batch are planned when Spark first needs them."""
 
     interfaces: ClassVar = (f"{_READ}SupportsRuntimeV2Filtering", f"{_READ}SupportsReportStatistics")
     keeps: ClassVar = frozenset(
@@ -135,7 +135,7 @@ class TableScan(Proxy):
         self._request = request
         self._stream: TableStream | None = None
         self._runtime: tuple[Pushed, ...] = ()
-        # Not what the JVM has of it: that would keep this scan, and be kept by it, in both runtimes for ever.
+        # Not its JVM counterpart: the two would reference each other across both runtimes and never be freed.
         self._batch: TableBatch | None = None
 
     @cached_property
@@ -194,8 +194,8 @@ class TableScan(Proxy):
 
     @from_spark
     def toBatch(self) -> JavaObject:
-        """Return the partitions to read, pruned by runtime filters if Spark has passed some."""
-        # Spark copies its plan, and asks again for each copy.
+        """Return the partitions to read, pruned by the runtime filters that Spark has passed, if any."""
+        # Spark copies its plan, and calls this again for each copy.
         if self._batch is None or self._files.is_by_id:
             splits = self._files.splits
             if self._runtime:
@@ -231,23 +231,23 @@ class TableScan(Proxy):
 
     @from_spark
     def estimateStatistics(self) -> JavaObject:
-        """Return rows of the files to read, and about the bytes of the columns to read; none for an endless stream."""
+        """Return the rows of the files to read, and the approximate bytes of the columns; none for a stream."""
         if self._stream is not None:
             return self._bridge.driver.statistics(-1, -1)
         files = self._files
         size = sum(file.file_size for split in files.splits for file in split.files)
         rows = sum(split.row_count for split in files.splits)
-        # As Spark's own scans do: the share that the columns have in the default sizes of all.
+        # As in Spark's own scans: the columns' share of the default sizes of all columns.
         whole = self._bridge.schema(to_spark_schema(self._request.read.ref.schema.fields)).defaultSize()
         share = self._bridge.schema(files.columns).defaultSize() / max(whole, 1)
         return self._bridge.driver.statistics(int(size * share), rows)
 
     def estimateSizeInBytes(self) -> JavaObject:
-        """Return no estimate of its own; Spark 4.3 then asks for the statistics."""
+        """Return no separate estimate; Spark 4.3 then uses the statistics."""
         return self._bridge.java("java.util.OptionalLong").empty()
 
     def reflectsFullyPushedDownFilters(self) -> bool:
-        """Return true: the statistics are of the files that the filters keep."""
+        """Return true: the statistics describe the files that the filters keep."""
         return True
 
     # SupportsRuntimeV2Filtering
@@ -258,7 +258,7 @@ class TableScan(Proxy):
         return self._bridge.references(self._laid_out())
 
     def _laid_out(self) -> list[str]:
-        """Return the columns of the scan by which rows are laid out; the values of other columns are in most files."""
+        """Return the columns by which rows are laid out; values of other columns are spread over most files."""
         ref = self._request.read.ref
         wanted = set(self._request.schema.fieldNames())
         laid_out = (
@@ -270,7 +270,7 @@ class TableScan(Proxy):
 
     @from_spark
     def filter(self, predicates: JavaObject) -> None:
-        """Take the runtime filters, whose values Spark has found while the query runs."""
+        """Take the runtime filters, whose values Spark determines while the query runs."""
         ref = self._request.read.ref
         self._batch = None
         self._runtime = tuple(filter(None, take_filters(self._bridge, ref, predicates)))
@@ -289,11 +289,11 @@ class TableScan(Proxy):
         """Return the partitions and their reader factory."""
         request, bridge, files = self._request, self._bridge, self._files
         reading = files.reading
-        # Spark takes the setting when it makes the factory, which may be long after the plan.
+        # Spark reads the setting when it creates the factory, which may be long after planning.
         if not isinstance(reading, str) and (not files.is_by_id or is_vectorised(bridge)):
             read = set(files.columns.fieldNames())
-            # Spark's Parquet reader takes a column that it does not read for one of NULLs, and would skip all rows.
-            # Spark does not read the columns of exact filters, which hold for all rows of these partitions.
+            # Spark's Parquet reader treats a column that it does not read as NULL, and would skip all rows. Spark does
+            # not read the columns of exact filters, which hold for all rows of these partitions.
             places = [
                 each.place
                 for each in request.pushed
@@ -337,7 +337,7 @@ def _describe(reading: NativeReading | str) -> str:
 
 
 def _with_ids(schema: StructType, ref: TableRef) -> StructType:
-    """Return the columns with the field ids by which Spark's Parquet reader finds them."""
+    """Return the columns with the field ids by which Spark's Parquet reader matches them."""
     ids = {field.name: field.id for field in ref.schema.fields}
     return StructType(
         [StructField(field.name, field.dataType, field.nullable, {FIELD_ID: ids[field.name]}) for field in schema]
@@ -360,7 +360,7 @@ def _enough(splits: Iterator[DataSplit], limit: int | None) -> tuple[DataSplit, 
 
 
 class TableBatch(Proxy):
-    """The partitions of a scan, made at Spark's first call."""
+    """The partitions of a scan, created at Spark's first call."""
 
     interfaces: ClassVar = (f"{_READ}Batch",)
     keeps: ClassVar = frozenset({"createReaderFactory", "planInputPartitions"})

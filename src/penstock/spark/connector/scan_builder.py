@@ -73,7 +73,7 @@ class TableScanBuilder(Proxy):
         self._planned: tuple[Predicate | None, ScanPlan] | None = None
 
     def start_from(self, plan: ScanPlan) -> None:
-        """Take the plan of the read without filters of the query, which was made already."""
+        """Reuse an existing plan of the read without the filters of the query."""
         self._planned = None, plan
 
     @cached_property
@@ -156,7 +156,7 @@ class TableScanBuilder(Proxy):
         )
 
     def _plan(self, predicate: Predicate | None) -> ScanPlan:
-        """Plan the scan; its size and its files are asked for one after the other, so the last plan is kept."""
+        """Plan the scan; Spark asks for its size and then for its files, so the last plan is cached."""
         with self._store.lock:
             if self._planned is None or self._planned[0] != predicate:
                 self._planned = predicate, self._read.plan(self._store.store, predicate, with_vectors=True)

@@ -37,11 +37,11 @@ _LOCK: Final = threading.Lock()
 def shared_store(ref: TableRef, identity: str) -> SharedStore:
     """Return the store of a table for all queries of this process.
 
-    Manifests have unique names and never change, so what is kept stays right.
+    Manifests have unique names and never change, so cached ones stay valid.
 
     Args:
-        identity: identity of the table; one that was made again at the same location has another one, and a store of
-            its own.
+        identity: identity of the table; a table that was recreated at the same location has another identity, and
+            another store.
     """
     key = (ref.file_io, ref.location, identity, ref.limits)
     with _LOCK:

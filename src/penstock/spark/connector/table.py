@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _Builder = TypeVar("_Builder", bound=TableScanBuilder)
 
 _CATALOG: Final = "org.apache.spark.sql.connector.catalog."
-# Spark hands over the rows of most writes as a DataFrame (V1_BATCH_WRITE), but not those of a dynamic overwrite.
+# Spark provides the rows of most writes as a DataFrame (V1_BATCH_WRITE), but not those of a dynamic overwrite.
 _CAPABILITIES: Final = (
     "BATCH_READ",
     "MICRO_BATCH_READ",
@@ -185,7 +185,7 @@ class CatalogTable(PartitionManagement):
 
     @from_spark
     def canDeleteWhere(self, predicates: JavaObject) -> bool:
-        """Whether a DELETE needs no job of Spark's: it covers whole partitions, or Penstock evaluates its condition."""
+        """Whether a DELETE needs no Spark job: it covers whole partitions, or Penstock evaluates its condition."""
         if partition_scope(self._bridge, self._ref, predicates) is not None or self._condition(predicates) is not None:
             return True
         check_row_level(self._ref, "DELETE")
@@ -193,7 +193,7 @@ class CatalogTable(PartitionManagement):
 
     @from_spark
     def deleteWhere(self, predicates: JavaObject, _options: JavaObject = None) -> None:
-        """Remove the partitions that a condition covers, or its rows. The options of Spark 4.3 have no effect."""
+        """Remove the partitions or rows that match a condition. The options of Spark 4.3 have no effect."""
         check_writable(self._ref)
         scope = partition_scope(self._bridge, self._ref, predicates)
         if scope is not None:

@@ -1,7 +1,7 @@
 """Write to a table through a Spark catalog; the commit is the same as in ``Table.append`` and ``overwrite``.
 
 Source:
-    ``V1Write`` of Spark: the rows come as a DataFrame that nobody has run yet, so that the write may be Spark's own.
+    ``V1Write`` of Spark: it provides the rows as a DataFrame that has not run yet, so Spark's own writer can be used.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SPELLING: Final = {key.lower(): key for key in sorted(KNOWN_KEYS)}
 
 
 def own_options(bridge: Bridge, options: JavaObject) -> dict[str, str]:
-    """Return the options of one read or write, with the case of the keys restored, which Spark's map has lost."""
+    """Return the options of one read or write with the original case of the keys, which Spark's map loses."""
     given = json.loads(bridge.driver.options(options))
     return {_SPELLING.get(key.lower(), key): value for key, value in given.items()}
 
@@ -60,8 +60,8 @@ def partition_scope(bridge: Bridge, ref: TableRef, predicates: JavaObject) -> Ov
 def no_stream(ref: TableRef) -> UnsupportedFeatureError:
     """Return the error for a streaming write through the catalog.
 
-    Spark's writers for Python see the rows only after the plan is made, so snapshots would have no watermark of the
-    rows, and no lease would keep a second process from running the query.
+    Spark's writers for Python receive the rows only after planning, so snapshots would not have the watermark of the
+    rows, and no lease would prevent a second process from running the query.
     """
     return UnsupportedFeatureError(
         f"table {ref.name}: writeStream.toTable() cannot write to it: use Table.write_stream(df, checkpoint=...), "
@@ -102,7 +102,7 @@ class TableWriteBuilder(Proxy):
         return self
 
     def overwriteDynamicPartitions(self) -> JavaObject:
-        """Replace the partitions that the rows are in; all rows of a table without partitions."""
+        """Replace the partitions that the rows belong to; all rows of a table without partitions."""
         self._scope = WrittenPartitions() if self._ref.schema.partition_keys else WholeTable()
         self._is_dynamic = True
         return self
@@ -116,7 +116,7 @@ class TableWriteBuilder(Proxy):
         return TableWrite(self._bridge, self._ref, self._scope)
 
     def buildForBatch(self) -> None:
-        """Refuse: rows come as a DataFrame."""
+        """Refuse: rows are provided as a DataFrame."""
         self._refuse("batch write")
 
     @from_spark
@@ -144,12 +144,12 @@ class TableWrite(Proxy):
         return self._ref.name
 
     def toBatch(self) -> None:
-        """Refuse: rows come as a DataFrame."""
+        """Refuse: rows are provided as a DataFrame."""
         self._refuse("batch write")
 
     @from_spark
     def toStreaming(self) -> None:
-        """Refuse. The table claims to take streams, so that this message reaches the user, not one of Spark's."""
+        """Refuse. The table declares support for streams so that this message, not one of Spark's, reaches the user."""
         raise no_stream(self._ref)
 
     def supportedCustomMetrics(self) -> JavaObject:
@@ -162,7 +162,7 @@ class TableWrite(Proxy):
 
 
 class RowTarget(Proxy):
-    """Takes the rows of a write and commits them."""
+    """Receives the rows of a write and commits them."""
 
     interfaces: ClassVar = ("org.apache.spark.sql.sources.InsertableRelation",)
 

@@ -1,6 +1,6 @@
 """Tables of files in a directory: Spark's readers and writers of Parquet and ORC, and lines of CSV and JSON.
 
-Lines are decoded as the values of Kafka records are, by the rules of Flink's formats.
+Lines are decoded like the values of Kafka records, by the rules of Flink's formats.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def read_files(
     *,
     table: str,
 ) -> DataFrame:
-    """Return the rows of the files of a directory; a stream if new files are looked for.
+    """Return the rows of the files of a directory; a stream if the table is monitored for new files.
 
     Args:
-        partition_by: columns whose values stand in the names of directories, such as ``dt=2026-01-01``.
+        partition_by: columns whose values are in directory names, such as ``dt=2026-01-01``.
         table: name of the table, for messages.
 
     Raises:
@@ -82,7 +82,7 @@ def read_files(
 
 
 def check_no_stream_log(spark: SparkSession, given: FilesystemTable, table: str) -> None:
-    """Raise ``UnsupportedFeatureError`` if a stream has written to the directory, whose log does not name our rows."""
+    """Raise ``UnsupportedFeatureError`` if a stream has written to the directory; its log would not list our files."""
     jvm: Any = spark._jvm  # noqa: SLF001 - Spark's own file systems
     path = jvm.org.apache.hadoop.fs.Path(given.options.path, LOG_DIRECTORY)
     settings: Any = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001 - as above
@@ -96,7 +96,7 @@ def check_no_stream_log(spark: SparkSession, given: FilesystemTable, table: str)
 def file_writer_input(
     rows: DataFrame, given: FilesystemTable, fields: Sequence[DataField], partition_by: Sequence[str], *, table: str
 ) -> tuple[DataFrame, str]:
-    """Return the rows as Spark's writer of the format takes them, and the name of that writer.
+    """Return the rows in the form that Spark's writer of the format expects, and the name of that writer.
 
     Raises:
         UnsupportedFeatureError: the format does not support these columns.
@@ -110,7 +110,7 @@ def file_writer_input(
 
 
 def _line_name(fields: Sequence[DataField]) -> str:
-    """Return a name for the column of lines that no partition column has."""
+    """Return a name for the column of lines that differs from all partition columns."""
     names = {field.name for field in fields}
     name = _LINE
     while name in names:

@@ -36,19 +36,19 @@ _TEXTS: Final = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
 _BYTES: Final = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
 _MOMENTS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 _HEX_OF_HASH: Final = 32
-# Longer texts repeat themselves.
+# Longer strings are repetitions.
 _MAX_HASHES: Final = 16
 
 
 def read_generated(spark: SparkSession, given: DatagenTable, fields: Sequence[DataField], *, table: str) -> DataFrame:
-    """Return generated rows: a batch if their number is known, else a stream.
+    """Return generated rows: a batch if their number is known, otherwise a stream.
 
     Args:
         table: name of the table, for messages.
 
     Raises:
         InvalidOptionError: an option does not fit the type of its column.
-        UnsupportedFeatureError: values of a type are not generated.
+        UnsupportedFeatureError: values of a type cannot be generated.
     """
     columns = [_column(field, given.fields.get(field.name, FieldOptions()), table) for field in fields]
     if given.row_count is not None:

@@ -1,7 +1,7 @@
-"""Tables of Iceberg, read from one of their metadata files with the JAR that the session has.
+"""Iceberg tables, read from one of their metadata files with the session's JAR.
 
-Spark's own way, ``read.format("iceberg").load(path)``, goes through a catalog of Iceberg's, and Spark 4.2 refuses the
-catalogs of Iceberg 1.11, which was built for Spark 4.1. Tables and scans of that JAR work there.
+``read.format("iceberg").load(path)`` uses an Iceberg catalog, and Spark 4.2 rejects the catalogs of Iceberg 1.11, which
+was built for Spark 4.1. Tables and scans of that JAR work there.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def read_iceberg(spark: SparkSession, metadata: str) -> DataFrame:
-    """Return the rows of a table as a metadata file describes it.
+    """Return the rows of a table as of a metadata file.
 
     Args:
-        metadata: path or URI of the file, as Hadoop reads it.
+        metadata: path or URI of the file, for Hadoop.
 
     Raises:
         UnsupportedFeatureError: the session does not have the JAR.
@@ -29,7 +29,7 @@ def read_iceberg(spark: SparkSession, metadata: str) -> DataFrame:
     jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no public way to a table without a catalog
     given: Any = spark._jsparkSession  # noqa: SLF001 - as above
     iceberg = jvm.org.apache.iceberg
-    # What the JVM does not find is taken for a package.
+    # Py4J returns a package for a class that does not exist.
     if not isinstance(iceberg.spark.source.SparkTable, JavaClass):
         raise UnsupportedFeatureError("the session of Spark does not have the JAR of Iceberg")
     storage = iceberg.hadoop.HadoopFileIO(given.sessionState().newHadoopConf())

@@ -1,4 +1,4 @@
-"""Write rows to files, to Kafka, to the standard output, or to nothing: once, or as a stream."""
+"""Write rows to files, to Kafka, to standard output, or nowhere, as a batch or as a stream."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PRINT: Final = "print"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorSink:
-    """Where rows go.
+    """The sink of an ``INSERT``.
 
     Attributes:
         fields: the columns of the rows.
@@ -63,10 +63,10 @@ class _Target:
 
 
 def write_connector(rows: DataFrame, sink: ConnectorSink, *, is_overwrite: bool) -> None:
-    """Write rows once.
+    """Write rows as a batch.
 
     Args:
-        is_overwrite: replace the rows of the partitions that the rows are in; all rows, of a table without partitions.
+        is_overwrite: replace the partitions that the rows belong to; all rows if the table has no partitions.
 
     Raises:
         InvalidOptionError: the table cannot be overwritten, or cannot be written to at all.

@@ -63,13 +63,13 @@ def decode_values(
 ) -> DataFrame:
     """Return the column ``ORIGIN`` with the origin of each row, then the columns of the values.
 
-    A record without a value (a tombstone) gives no row, except in the raw format.
+    A record without a value (a tombstone) yields no row, except in the raw format.
 
     Args:
         records: rows with the column ``value``, such as those of Spark's Kafka source.
         table: name of the table, for messages.
-        origin: struct of what is known of a record besides its value; None for topic, partition, offset and time.
-        place: text that names the place of a record in messages; None for topic, partition and offset.
+        origin: struct with metadata of the record; None for topic, partition, offset and time.
+        place: expression for the position of a record in messages; None for topic, partition and offset.
 
     Raises:
         UnsupportedFeatureError: the format does not support these columns.

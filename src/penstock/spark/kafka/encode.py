@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.options.kafka import ValueFormat
 
 _TEXTS: Final = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
-# Six digits: as many as Spark's values have. Readers of both formats take any number of them.
+# Six digits, the precision of Spark's values. Readers of both formats accept any number of digits.
 _TIME: Final = "HH:mm:ss.SSSSSS"
 
 
@@ -30,7 +30,7 @@ def encode_value(fields: Sequence[DataField], how: ValueFormat, table: str, *, p
     Args:
         fields: the columns of the text; the row may have others.
         table: name of the table, for messages.
-        prefix: of the names of the columns, which the text does not have.
+        prefix: of the column names, which is omitted in the text.
 
     Raises:
         UnsupportedFeatureError: the format does not support these columns.
@@ -40,7 +40,7 @@ def encode_value(fields: Sequence[DataField], how: ValueFormat, table: str, *, p
     match how:
         case JsonFormat():
             between = " " if how.timestamps is TimestampStandard.SQL else "'T'"
-            # A null is written, since a reader may ask for every field to be there.
+            # Nulls are written, since a reader may require all fields to be present.
             return F.to_json(row, {**_times(between), "ignoreNullFields": "false"})
         case CsvFormat():
             quote = "" if how.is_unquoted else how.quote

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _LOG: Final = open_log(__name__)
 _WAIT_MS: Final = 10_000
-# One timeout must not be below the other, so we set both or none.
+# One timeout must not be below the other, so set both or none.
 _WAITS: Final = frozenset({"default.api.timeout.ms", "request.timeout.ms"})
 _EARLIEST: Final = -2
 
@@ -75,7 +75,7 @@ def read_kafka(  # noqa: PLR0913 - what a table of Kafka declares
         table: name of the table, for messages.
         watermark: watermark on one of the columns; event times are observed for each partition, for the watermark of
             snapshots that the stream writes. None if none is declared.
-        metadata: those of the columns that are not in the values of records, with the name of what they show.
+        metadata: metadata columns, with the name of the metadata that each shows.
 
     Raises:
         InvalidOptionError: an option is unknown, missing, contradicts another one or has an invalid value.
@@ -161,7 +161,7 @@ def describe_topics(spark: SparkSession, kafka: KafkaOptions, table: str) -> Top
     """Read the topics from the brokers, so that a wrong address fails here and not minutes later in the query.
 
     Raises:
-        InvalidOptionError: Kafka's client refuses its options.
+        InvalidOptionError: Kafka's client rejects its options.
         NotFoundError: no such topic.
         StorageError: no broker answers, or a broker refuses.
     """
@@ -224,7 +224,7 @@ def _source_options(kafka: KafkaOptions, partitions: Partitions, table: str, *, 
     found = {f"kafka.{name}": value for name, value in kafka.properties if name != "group.id"}
     found["failOnDataLoss"] = str(kafka.fail_on_data_loss).lower()
     if (group := dict(kafka.properties).get("group.id")) is not None:
-        # As a prefix: two queries in one consumer group would each get only a part of the records.
+        # Used as a prefix: two queries in one consumer group would each get only a part of the records.
         found["groupIdPrefix"] = group
     if kafka.topic_pattern is not None:
         found["subscribePattern"] = kafka.topic_pattern

@@ -1,7 +1,7 @@
 """Columns that are in the keys of Kafka records.
 
 Source:
-    Flink ``DynamicKafkaDeserializationSchema``: a record whose key gives no row gives none.
+    Flink ``DynamicKafkaDeserializationSchema``: a record whose key cannot be decoded yields no row.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def with_key(rows: DataFrame, key: KafkaKey, fields: Sequence[DataField], table:
         UnsupportedFeatureError: the format does not support these columns.
     """
     by_name = {field.name: field for field in fields}
-    # A column of the key may be named as one of the value, without its prefix.
+    # Without its prefix, a column of the key may have the name of a column of the value.
     of_key = [replace(by_name[name], name=name.removeprefix(key.prefix)) for name in key.fields]
     packed = rows.select(F.struct("*").alias(_ROW), F.col(ORIGIN)[KEY].alias("value"))
     place = F.concat(F.lit("the key of Kafka topic "), *_place(F.col(_ROW)[ORIGIN]))

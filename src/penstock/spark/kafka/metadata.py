@@ -1,4 +1,4 @@
-"""Columns that show the metadata of Kafka records: where and when a record was written, and its headers.
+"""Metadata columns of Kafka records: position, time and headers.
 
 Source:
     Flink's Kafka connector, "Available Metadata"; columns of Spark's Kafka source.
@@ -48,7 +48,7 @@ def check_metadata(shown: Mapping[str, str], table: str) -> None:
 
 
 def origin_of(keys: Iterable[str]) -> Column:
-    """Return the origin of a record, with the metadata that is shown besides."""
+    """Return the origin of a record, with the requested metadata."""
     names = [_OF_SPARK.get(key, key) for key in keys]
     return F.struct(*dict.fromkeys((*ORIGIN_FIELDS, *names)))
 
@@ -69,7 +69,7 @@ def with_metadata(rows: DataFrame, fields: Sequence[DataField], shown: Mapping[s
 def _value(key: str) -> Column:
     found = F.col(ORIGIN)[_OF_SPARK.get(key, key)]
     if key == HEADERS:
-        # A key may be there several times; the last one counts, as in Flink.
+        # A key may occur several times; the last value is used, as in Flink.
         names = F.array_distinct(F.coalesce(found["key"], F.array()))
         return F.map_from_arrays(names, F.transform(names, lambda name: _last(found, name)))
     if key == "timestamp-type":

@@ -27,10 +27,10 @@ _PARTITIONER: Final = "sink.partitioner"
 def kafka_writer_input(
     rows: DataFrame, kafka: KafkaTable, fields: Sequence[DataField], table: str
 ) -> tuple[DataFrame, dict[str, str]]:
-    """Return rows as Spark's Kafka sink takes them, and the options of that sink.
+    """Return rows in the form that Spark's Kafka sink expects, and the options of that sink.
 
     Raises:
-        InvalidOptionError: the topic is not one, or an option of the sink has a value that Spark's sink cannot have.
+        InvalidOptionError: there is not exactly one topic, or Spark's sink does not support the value of an option.
         UnsupportedFeatureError: the format does not support these columns, or Spark has no connector for Kafka.
         NotFoundError, StorageError: no such topic; no broker answers.
     """

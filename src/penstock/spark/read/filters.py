@@ -55,8 +55,8 @@ def to_column(predicate: BoundPredicate) -> Column:
 def without_float_pushdown(column: Column, data_type: DataType) -> Column:
     """Wrap a column of a Parquet file so that Spark does not compare its floating-point numbers with footers.
 
-    In Spark NaN is greater than all numbers, but many writers (also Arrow) leave it out of the ranges in a footer. So a
-    push-down of ``f > 5`` would skip row groups with NaN. Spark pushes down comparisons of columns and ROW fields, but
+    In Spark NaN is greater than all numbers, but many writers (including Arrow) omit it from the ranges in a footer. So
+    a pushed-down ``f > 5`` would skip row groups with NaN. Spark pushes down comparisons of columns and ROW fields, but
     not of expressions, and never elements of ARRAY and MAP.
     """
     match data_type:
@@ -139,7 +139,7 @@ class _Translator:
         if value is None:
             return F.lit(None)
         if root is TypeRoot.DATE and isinstance(value, int):
-            # A Python date reaches the JVM by way of the Julian calendar, and fails before the year 1000.
+            # A Python date passes through the Julian calendar on its way to the JVM, and fails before the year 1000.
             return F.date_from_unix_date(F.lit(value))
         if root is TypeRoot.TIMESTAMP_LTZ and isinstance(value, int):
             return F.timestamp_micros(F.lit(value // 1000))

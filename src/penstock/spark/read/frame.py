@@ -1,6 +1,7 @@
-"""Read tables as DataFrames: native scans if Spark's readers read every value correctly, else our reader.
+"""Read tables as DataFrames: native scans if Spark's readers read every value correctly, else Penstock's reader.
 
-Our reader also reads files on object stores that Spark cannot open: it needs a JAR, and keys in its own configuration.
+Penstock's reader is also used for files on object stores that Spark cannot open without a JAR and keys in its own
+configuration.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Whether data files have the partition columns, which Spark's readers take from the files.
 
-Writers of append tables store them like other columns, but files of a directory that was adopted, by
-``Catalog.migrate`` or by Paimon's ``migrate_table``, lack them: their values are those of the partition, and Spark
-would read NULL.
+Writers of append tables store them like other columns, but the files of a migrated directory (``Catalog.migrate`` or
+Paimon's ``migrate_table``) lack them: their values are those of the partition, and Spark would read NULL.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _MOST_FOOTERS: Final = 1_000
 
 
 class PartitionColumns:
-    """Checks the files of one read: by statistics in the manifest, else by footers of Parquet files.
+    """Checks the files of one read: by statistics in the manifest, otherwise by Parquet footers.
 
     Args:
         fields: columns to read.
@@ -68,5 +67,5 @@ class PartitionColumns:
 
 @lru_cache(maxsize=100_000)
 def _columns(file_io: Hashable, path: str) -> frozenset[str]:
-    """Return the columns of a Parquet file; data files never change, so the result is kept."""
+    """Return the columns of a Parquet file; data files never change, so the result is cached."""
     return load_column_names(cast("FileIO", file_io), path)

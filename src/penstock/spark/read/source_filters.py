@@ -1,4 +1,4 @@
-"""Filters that Spark offers to a data source in Python, as our predicates, which prune what a read opens.
+"""Filters that Spark pushes down to a Python data source, as predicates that prune the files of a read.
 
 Source:
     ``pyspark.sql.datasource.DataSourceReader.pushFilters``: the conditions of a query, joined by AND.
@@ -39,9 +39,9 @@ _COMPARISONS: Final[Mapping[type[source.Filter], Operator]] = {
 
 
 def take_filters(ref: TableRef, given: Iterable[source.Filter]) -> Predicate | None:
-    """Return what can be said of them in our predicates, joined by AND; None where that is nothing.
+    """Return the filters that have equivalent predicates, joined by AND; None if there are none.
 
-    Spark applies all of them to the rows, so leaving one out costs time only.
+    Spark applies all filters to the rows, so omitting one only costs time.
     """
     alike = {
         field.name
@@ -54,9 +54,9 @@ def take_filters(ref: TableRef, given: Iterable[source.Filter]) -> Predicate | N
 
 
 def warn_of_all_files(table: str, files: int) -> None:
-    """Warn, once for a table in a process, that a query opens all of many files, since Spark offered no filter.
+    """Warn, once per table and process, that a query opens all of many files, since Spark pushed down no filter.
 
-    Spark does not say whether the query has one.
+    Spark does not reveal whether the query has one.
     """
     if files < _MANY_FILES or table in _WARNED:
         return

@@ -1,8 +1,8 @@
 """Checkpoint of a streaming query, read and written through the Hadoop file system that Spark uses for it.
 
 Source:
-    Spark's checkpoint directory: ``metadata`` holds the query's id, ``offsets/<n>`` what batch n covers, written before
-    the batch runs.
+    Spark's checkpoint directory: ``metadata`` holds the query's id; ``offsets/<n>`` holds the offsets of batch n and is
+    written before the batch runs.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class HadoopDirectory:
 
 
 class Checkpoint:
-    """The files of Spark in a checkpoint, and our own."""
+    """Spark's files in a checkpoint, and Penstock's."""
 
     def __init__(self, spark: SparkSession, location: str) -> None:
         self._directory = HadoopDirectory(spark, location)
@@ -102,7 +102,7 @@ class Checkpoint:
 
     @property
     def files(self) -> OwnFiles:
-        """Our own directory in the checkpoint."""
+        """Penstock's directory in the checkpoint."""
         return OwnFiles(self._directory)
 
     def load_query_id(self) -> str | None:

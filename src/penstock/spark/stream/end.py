@@ -1,4 +1,4 @@
-"""Stop queries whose sources have all reached their bounds; Spark would let them idle for ever."""
+"""Stop queries whose sources have all reached their bounds; Spark would let them idle forever."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class StreamEnder:
         self._lock = threading.Lock()
 
     def end(self, query_id: str, run_id: str) -> None:
-        """Stop a query whose sources have ended, after its pending rows are processed; return at once."""
+        """Stop a query whose sources have ended, once its pending rows are processed; returns immediately."""
         self._once(run_id, query_id, is_sure=True)
 
     def end_if_done(self, query_id: str, run_id: str) -> None:
@@ -40,7 +40,7 @@ class StreamEnder:
         self._once(f"{run_id} idle", query_id, is_sure=False)
 
     def forget(self, run_id: str) -> None:
-        """Forget a run that is over."""
+        """Forget a run that has ended."""
         with self._lock:
             self._begun -= {run_id, f"{run_id} idle"}
 
@@ -60,7 +60,7 @@ class StreamEnder:
             query = None if spark is None else spark.streams.get(query_id)
             if spark is None or query is None or not (is_sure or _is_done(spark, query)):
                 return
-            # Spark may still run a micro-batch without input rows, which delivers the rows that aggregates have kept.
+            # Spark may still run a micro-batch without input rows, which emits the rows held by aggregates.
             query.processAllAvailable()
             query.stop()
 

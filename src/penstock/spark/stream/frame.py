@@ -55,7 +55,7 @@ def read_stream(
 
     Args:
         columns: column names, in the order of the result; None for all.
-        make: makes a stream that this process plans; if it returns None, Spark plans the stream in a Python process.
+        make: creates a stream that this process plans; if it returns None, Spark plans the stream in a Python process.
 
     Raises:
         InvalidOptionError: options contradict each other, or apply to batch reads only.
@@ -69,7 +69,7 @@ def read_stream(
     if watermark is not None:
         schema = _with_event_time(schema, watermark.column)
     if why_not_by_spark(ref.file_io) is not None:
-        # Its tasks need Python, which takes as long to start as the query does.
+        # Its tasks need Python, which takes as long to start as the query.
         begin_to_ensure(spark)
     reader = uuid.uuid4().hex
     handed = encode_reader_options(ref, reader=reader, parallelism=spark.sparkContext.defaultParallelism)

@@ -17,7 +17,7 @@ _LOOK_SECONDS: Final = 0.5
 
 
 class IdleTimer:
-    """Calls a function periodically on a thread of its own, until ``end``.
+    """Calls a function periodically on a separate thread, until ``end``.
 
     Args:
         check: the function. Its ``TableStoreError`` is logged, and the next call tries again.

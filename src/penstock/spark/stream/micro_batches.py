@@ -191,7 +191,7 @@ class MicroBatches:
     def _timed(self, batch: Batch, ends: BatchEnds, written: Written, ref: TableRef) -> Batch:
         """Return the batch with the watermark after it."""
         self._watermark.idle_timeout_ms = ref.parsed(WatermarkOptions).upstream_idle_timeout_ms
-        # From the session that made the query: a batch has a clone of that session, without its queries.
+        # From the session that created the query: a batch has a clone of that session, without its queries.
         query = self._spark.streams.get(batch.commit_user) if self._observed.metrics else None
         observed = NOTHING_OBSERVED if query is None else self._observed.read(query)
         if written.least_of_tasks is not None:
@@ -212,7 +212,7 @@ class MicroBatches:
             self._turn.release()
 
     def _move_watermark(self, ref: TableRef, batch: Batch) -> None:
-        """Advance the watermark if partitions have become idle; commit a snapshot if the idle timeout asks for one."""
+        """Advance the watermark if partitions have become idle; commit a snapshot if the idle timeout requires one."""
         longest = ref.parsed(WatermarkOptions).snapshot_idle_timeout_ms
         is_forced = longest is not None and (time.monotonic() - self._last_seconds) * 1000 >= longest
         watermark = self._watermark.on_idle()

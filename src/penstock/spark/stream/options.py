@@ -1,6 +1,6 @@
 """Options that ``read_stream`` passes to the source in addition to the options of the table.
 
-Spark passes only strings. The source is made from them in another process, at every start of the query.
+Spark passes only strings. The source is created from them in another process, at every start of the query.
 """
 
 from __future__ import annotations

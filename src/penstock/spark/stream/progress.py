@@ -1,6 +1,6 @@
 """Progress and lag of streaming queries on penstock tables, from Spark's progress reports.
 
-Spark reports progress after every micro-batch. Our source adds its lag behind the table as
+Spark reports progress after every micro-batch. Penstock's source adds its lag as
 ``query.lastProgress["sources"][0]["latestOffset"]``; this module decodes it.
 """
 
@@ -68,8 +68,9 @@ class StreamProgress:
         latest_snapshot_id: of the table; None when nothing was ever committed.
         snapshots_behind: snapshots with rows that are not delivered; this and the following when the micro-batch was
             planned, so behind its end.
-        is_partial: there is more behind than was counted.
-        event_time_lag_ms: how far the watermark of what is delivered is behind the table's; None where there is none.
+        is_partial: whether not all of the lag was counted.
+        event_time_lag_ms: difference between the table's watermark and that of the delivered rows; None without
+        watermarks.
         reader: which DataFrame of ``read_stream``; empty for ``readStream.format``.
     """
 
@@ -124,13 +125,13 @@ def decode_progress(progress: Mapping[str, Any]) -> tuple[StreamProgress, ...]:
 
 
 class ProgressListener(StreamingQueryListener):
-    """Keeps the last progress of queries on penstock tables, and moves the consumers of ``read_stream``.
+    """Stores the last progress of queries on penstock tables, and moves the consumers of ``read_stream``.
 
     ``Table.read_stream`` adds one to its session; ``last_progress`` reads that one. To be called for every micro-batch,
-    make another one and pass it to ``spark.streams.addListener``.
+    create another one and pass it to ``spark.streams.addListener``.
 
     Args:
-        on_progress: called with each value, on a thread of Spark.
+        on_progress: called with each value, on a Spark thread.
         on_write: called in the same way with the progress of ``write_stream`` queries of this process.
         ender: stops queries that have reached the bounds of all their sources; None to let them idle.
     """
@@ -180,7 +181,7 @@ class ProgressListener(StreamingQueryListener):
             action(str(event.id))
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - PySpark's name
-        """Note a micro-batch, which Spark's commit log contains already."""
+        """Record a micro-batch, which is already in Spark's commit log."""
         write = last_write(str(event.progress.id)) if self._on_write is not None else None
         if write is not None and self._on_write is not None:
             self._on_write(write)
@@ -237,7 +238,7 @@ _LISTENERS_LOCK: Final = Lock()
 
 
 def listen(spark: SparkSession) -> ProgressListener:
-    """Return the session's listener; the first call makes and adds it."""
+    """Return the session's listener; the first call creates and adds it."""
     with _LISTENERS_LOCK:
         listener = _LISTENERS.get(spark)
         if listener is None:
@@ -250,7 +251,7 @@ def listen(spark: SparkSession) -> ProgressListener:
 
 
 def _detach_all() -> None:
-    """Wait for pending reports, then remove all listeners: else Spark would call into a process that has ended."""
+    """Wait for pending reports, then remove all listeners; otherwise Spark would call into a process that has ended."""
     with _LISTENERS_LOCK:
         listeners = list(_LISTENERS.items())
         _LISTENERS.clear()
@@ -269,14 +270,14 @@ def _detach_all() -> None:
 def last_progress(spark: SparkSession, query_id: str | None = None) -> tuple[StreamProgress, ...]:
     """Return the last progress of the session's queries on penstock tables.
 
-    Only since the first ``read_stream`` of the session, or the first call of this. Reports arrive some milliseconds
-    after their micro-batch.
+    Progress is recorded from the first ``read_stream`` of the session, or the first call of this function. Reports
+    arrive some milliseconds after their micro-batch.
 
     Args:
-        query_id: None for all queries; else that of one, ``query.id``.
+        query_id: ``query.id`` of one query; None for all queries.
 
     Returns:
-        A value for each source; empty where no micro-batch was reported yet.
+        A value for each source; empty if no micro-batch was reported yet.
     """
     last = listen(spark).last
     if query_id is not None:

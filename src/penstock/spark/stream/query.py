@@ -43,7 +43,7 @@ class TableStreamingQuery(StreamingQuery):
         deadline = None if timeout is None else time.monotonic() + timeout
         try:
             has_ended = super().awaitTermination(timeout)  # type: ignore[arg-type] # it takes parts of a second too
-        except PySparkValueError:  # no number of seconds: the query goes on
+        except PySparkValueError:  # not a valid number of seconds: the query continues
             raise
         except PySparkException:
             self._tail.join()

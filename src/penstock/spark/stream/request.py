@@ -33,5 +33,5 @@ class StreamWrite:
 
     @property
     def is_to_finish(self) -> bool:
-        """Whether the trigger ends the query by itself."""
+        """Whether the query ends on its own under this trigger."""
         return self.trigger is not None and "processingTime" not in self.trigger

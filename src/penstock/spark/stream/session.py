@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _DISCOVERY_KEY: Final = "continuous.discovery-interval"
 _SPLIT_SIZE_KEY: Final = "source.split.target-size"
-# Under the default trigger Spark asks every 10 ms while there are no new rows.
+# Under the default trigger Spark polls every 10 ms while there are no new rows.
 _LEAST_WAIT_MS: Final = 200
 _NOTHING_YET: Final = 0
 
@@ -87,7 +87,7 @@ class StreamSession:
         self._lease = None if self._consumer is None else _lease_consumer(ref, self._consumer)
 
     def stop_at_latest(self) -> None:
-        """End the stream with the snapshot that is the latest now."""
+        """End the stream with the current latest snapshot."""
         self._until = self._follower.latest_id() or _NOTHING_YET
 
     def join_group(self) -> None:
@@ -106,7 +106,7 @@ class StreamSession:
 
         Raises:
             UnsupportedFeatureError: a query of a single batch in an alignment group.
-            InvalidOptionError: the query has delivered all rows that it kept, at the end that another bound set.
+            InvalidOptionError: the query has already emitted its state at the end set by another bound.
             TableStoreError: as ``StreamScanner.advance``; or the lease of the consumer was lost.
         """
         if self._is_aligned and not applies_limits:
@@ -122,7 +122,7 @@ class StreamSession:
         self._check_closed(given)
         following = following_snapshot(given)
         if following != self._kept:
-            # Spark asks for more, so the previous micro-batch is done. For the last one, Spark does not call commit().
+            # This call means that the previous micro-batch is done. For the last one, Spark does not call commit().
             self._keep(following)
         offset = replace(given, waits=0)
         limits = self._limits if applies_limits else NO_LIMITS
@@ -142,12 +142,12 @@ class StreamSession:
         elif self._until is None:
             self._idle = (start, self._clock(), self._aligned.update_interval_ms)
         else:
-            # A query that ends by itself ends when no offset changes, so change this one.
+            # Under such a trigger a query ends when no offset changes, so change this one.
             return encode_offset(replace(given, waits=given.waits + 1))
         return start
 
     def close_input(self, start: dict[str, Any]) -> dict[str, Any]:
-        """Return the offset of a stream that has ended, marked as one whose query has delivered all rows it kept."""
+        """Return the offset of an ended stream, marked as one whose query has emitted all of its state."""
         return encode_offset(replace(decode_offset(start), closed=self._bound))
 
     def report(self) -> dict[str, Any] | None:
@@ -218,11 +218,11 @@ def open_session(
     parallelism: int,
     is_inferred: bool,
 ) -> StreamSession:
-    """Open the session of a query whose columns Spark has fixed already.
+    """Open the session of a query whose columns Spark has already fixed.
 
     Args:
         schema: the columns that Spark expects.
-        is_inferred: whether Spark got the columns from us, and not from the user.
+        is_inferred: whether Spark got the columns from Penstock, and not from the user.
 
     Raises:
         SchemaMismatchError: the table does not have these columns (any more).

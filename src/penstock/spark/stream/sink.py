@@ -1,8 +1,8 @@
 """Write streaming DataFrames to a table: one snapshot per micro-batch, each exactly once.
 
 Source:
-    PySpark ``foreachBatch``: it runs in the driver, where ``sql.streaming.queryId`` is a local property, and again for
-    a batch that Spark does not know to be done.
+    PySpark ``foreachBatch``: it runs in the driver, where ``sql.streaming.queryId`` is a local property, and is
+    repeated for a batch that Spark has not recorded as done.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``readStream.format("penstock")``: the streaming source.
 
-Spark makes the reader in three places: in the process that plans offsets and partitions as long as the query runs, in
+Spark creates the reader in three places: in the process that plans offsets and partitions as long as the query runs, in
 a process that only pickles it for the tasks, and in the tasks, from that pickle. Only the first one opens a
 ``StreamSession``. The tasks use only what is in their partition, so the columns of a query do not change while it runs.
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from penstock.table.stream.tasks import StreamTask
 
 _LOG: Final = open_log(__name__)
-# Spark has no limit by snapshots; any limit will do that is not ReadAllAvailable.
+# Spark has no limit by snapshots; any limit other than ReadAllAvailable will do.
 _SOME_LIMIT: Final = ReadMaxFiles(2**31 - 1)
 
 
@@ -71,7 +71,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         predicate: filter on rows; files without a matching row are skipped.
         reader: id by which the driver finds the query's progress; empty if no DataFrame of ``read_stream`` needs it.
         parallelism: number of tasks that run at the same time.
-        is_inferred: whether Spark got the columns from us, and not from the user.
+        is_inferred: whether Spark got the columns from Penstock, and not from the user.
     """
 
     def __init__(
@@ -93,12 +93,12 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._is_aligned = AlignmentRule.of(ref) is not None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
-        """Return the same constant always, because Spark asks again when it replays the first batch."""
+        """Return a constant, because Spark calls this again when it replays the first batch."""
         return encode_offset(UNRESOLVED)
 
     @without_frames
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - PySpark's name
-        """Return one of the limits that are set, since Spark takes only one; ``latestOffset`` applies all of them."""
+        """Return one of the limits, since Spark accepts only one; ``latestOffset`` applies all of them."""
         limits = limits_of(self._ref.parsed(StreamOptions))
         if self._is_aligned:
             # Spark calls this on all sources of a query before it calls latestOffset() on any of them.
@@ -115,7 +115,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @without_frames
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - PySpark's name
-        """End this run with the snapshot that is the latest now."""
+        """End this run with the current latest snapshot."""
         self._open().stop_at_latest()
 
     @without_frames
@@ -128,7 +128,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return end
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - PySpark's name
-        """Return the lag of the query behind the table, which Spark shows as the source's latest offset."""
+        """Return the lag of the query, which Spark shows as the source's latest offset."""
         return self._open().report()
 
     @without_frames
@@ -148,7 +148,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._open().commit(end)
 
     def stop(self) -> None:
-        """Release what the session holds; in most cases Spark ends the process instead."""
+        """Release the resources of the session; in most cases Spark ends the process instead."""
         if self._session is not None:
             self._session.close()
 
@@ -159,7 +159,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _warn_of_kept_rows(table: str) -> None:
-    """Warn at the end of a bounded stream: the driver, which could move the watermark to the end, is not asked here."""
+    """Warn at the end of a bounded stream that open windows stay open: only the driver could advance the watermark."""
     _LOG.warning(
         "table %s: its bounded stream has ended. What the query still keeps for a watermark, such as its last windows, "
         'is not delivered through readStream.format("penstock"): use Table.read_stream, or spark.readStream.table '

@@ -39,7 +39,7 @@ def read_task(ref: TableRef, task: StreamTask, schema: StructType) -> Iterator[p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamReadTask:
-    """Reads tasks of a stream, which come pickled in rows."""
+    """Reads tasks of a stream, which are pickled in rows."""
 
     ref: TableRef
     schema: StructType

@@ -20,7 +20,7 @@ _SHUFFLES: Final = re.compile(
     r"|GlobalLimit|Window|\w*Group\w*)\b",
     re.MULTILINE,
 )
-# Operators that keep rows, or state made of them, until the watermark has passed.
+# Operators that hold rows, or state computed from them, until the watermark has passed.
 _KEEPS_ROWS: Final = re.compile(r"Aggregate|Distinct|Deduplicate\w*|Join|\w*WithState\w*")
 
 
@@ -30,12 +30,12 @@ def with_watermark(sdf: DataFrame, watermark: DeclaredWatermark) -> DataFrame:
 
 
 def keeps_rows_for_watermark(sdf: DataFrame) -> bool:
-    """Whether a streaming query may deliver rows in a later micro-batch than the one that read them."""
+    """Whether a streaming query may emit rows in a later micro-batch than the one that read them."""
     return plan_keeps_rows(analyzed_plan(sdf))
 
 
 def plan_keeps_rows(plan: Any) -> bool:  # noqa: ANN401 - of the JVM
-    """Whether a query with this analysed plan may deliver rows in a later micro-batch than the one that read them."""
+    """Whether a query with this analysed plan may emit rows in a later micro-batch than the one that read them."""
     return _WATERMARK in str(plan.toString()) and any(map(_keeps_rows, each_node(plan)))
 
 

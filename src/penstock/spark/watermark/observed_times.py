@@ -2,7 +2,7 @@
 
 Source:
     Spark's ``observe``: a metric of all rows that pass, kept with the execution of each micro-batch. It cannot group,
-    so each partition has a metric of its own; being greatest values, they do not mind rows that are read twice.
+    so each partition has its own metric; since these are maximums, rows that are read twice do not change them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def observe_times(frame: DataFrame, watermark: DeclaredWatermark, partitions: Ma
 
     Args:
         watermark: a column of the frame, TIMESTAMP or TIMESTAMP_NTZ, and its delay.
-        partitions: condition that selects the rows of a partition, by a name that does not change over restarts.
+        partitions: condition that selects the rows of a partition, by a name that does not change across restarts.
     """
     column = F.col(quoted(watermark.column))
     is_instant = isinstance(frame.schema[watermark.column].dataType, spark_types.TimestampType)

@@ -1,6 +1,6 @@
-"""Convert event times without a zone to Spark's TIMESTAMP and back, taking the wall clock as UTC.
+"""Convert event times without a zone to Spark's TIMESTAMP and back, interpreting the wall clock as UTC.
 
-Spark keeps watermarks for TIMESTAMP (an instant) only, but an event time in Flink is TIMESTAMP(3), without a zone.
+Spark supports watermarks only for TIMESTAMP (an instant), but an event time in Flink is TIMESTAMP(3), without a zone.
 Taken as UTC, it is also the number that a snapshot's watermark is compared with. A converted column carries a mark, so
 its values, and values computed from them, can be converted back exactly in any zone of the session.
 
@@ -74,7 +74,7 @@ def wall_clocks_for(frame: DataFrame, fields: Iterable[DataField]) -> tuple[str,
 
 
 class _Lineage:
-    """Finds out from which attributes the attributes of a plan were computed."""
+    """Determines from which attributes the attributes of a plan were computed."""
 
     def __init__(self, plan: Any) -> None:  # noqa: ANN401 - of the JVM
         self._nodes = list(each_node(plan))

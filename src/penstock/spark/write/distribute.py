@@ -1,7 +1,7 @@
-"""Shuffle rows to the task that writes their bucket, if ``partition.sink-strategy`` asks for it; the order is kept.
+"""Shuffle rows to the task that writes their bucket, if ``partition.sink-strategy`` is set; preserves the order.
 
-Without the shuffle each task writes to all buckets that its rows belong to. That is faster, but makes up to tasks x
-buckets files.
+Without the shuffle each task writes to all buckets of its rows. That is faster, but creates up to tasks x buckets
+files.
 
 Source:
     Option ``partition.sink-strategy``; Paimon ``flink:sink/RowDataHashPartitionChannelComputer.java``.
@@ -41,7 +41,7 @@ _ORDER_BITS: Final = 40
 
 
 def distribute(df: DataFrame, ref: TableRef, names: tuple[str, ...]) -> DataFrame:
-    """Return the DataFrame as it is, or shuffled by bucket if ``partition.sink-strategy`` is set.
+    """Return the DataFrame unchanged, or shuffled by bucket if ``partition.sink-strategy`` is set.
 
     After the shuffle, one task has all rows of a partition and bucket, in their original order.
 

@@ -1,6 +1,7 @@
 """``writeStream.format("penstock")``: streaming writes through Spark's own API.
 
-It does less than ``Table.write_stream``, because the process that commits sees neither the query nor its checkpoint:
+It guarantees less than ``Table.write_stream``, because the committing process has no access to the query or its
+checkpoint:
 
 - No digest distinguishes a checkpoint that was set back by one batch from a replay.
 - No lease refuses a second live query.
@@ -9,7 +10,7 @@ It does less than ``Table.write_stream``, because the process that commits sees 
 - Columns that are added to the table later end the query.
 
 Source:
-    PySpark's Python Data Source API: each process of each batch makes its own writer; the tasks see
+    PySpark's Python Data Source API: each process of each batch creates its own writer; the tasks see
     ``sql.streaming.queryId``; ``abort`` is called after a failed ``commit`` too.
 """
 
@@ -79,7 +80,7 @@ class PenstockStreamWriter(DataSourceStreamArrowWriter):
 
     @without_frames
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - PySpark's name
-        """Commit the rows of all tasks as one snapshot, unless the batch is committed already; then merge small files.
+        """Commit the rows of all tasks as one snapshot, unless the batch is already committed; then merge small files.
 
         The process ends with the micro-batch, so it merges before it returns.
         """

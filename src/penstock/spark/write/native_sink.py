@@ -1,6 +1,6 @@
 """Append with Spark's own Parquet writer, then import its files into the table.
 
-Moving rows from the JVM to Python costs as much as writing them. So Spark writes the files where they are exactly the
+Moving rows from the JVM to Python costs as much as writing them. So Spark writes the files if they are exactly the
 files that Penstock would write (design/0007).
 """
 
@@ -61,7 +61,7 @@ _UNBOUNDED: Final = frozenset({TypeRoot.VARCHAR, TypeRoot.VARBINARY})
 _TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 # Timestamps of up to three digits are stored as milliseconds; Spark writes microseconds only.
 _LEAST_PRECISION: Final = 4
-# Types of partition columns whose values statistics show, and which Spark and the table compare alike.
+# Types of partition columns whose values are in statistics, and which Spark and the table compare in the same way.
 _PARTITION_ROOTS: Final = frozenset(
     {TypeRoot.BOOLEAN, TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.DATE}
 )
@@ -69,7 +69,7 @@ _PARTITION: Final = "penstock_partition"
 # Counts rows of committed tasks only (BasicWriteJobStatsTracker).
 _ROWS_METRIC: Final = "numOutputRows"
 _FIELD_ID: Final = "parquet.field.id"
-# In a file, rows take about half of Spark's default sizes. Where rows differ from that, the file size is off as much.
+# In a file, rows take about half of Spark's default sizes. If rows differ from that, so does the file size.
 _FILE_BYTES_PER_DEFAULT_BYTE: Final = 0.5
 _METRICS: Final = re.compile(rf"\bCollectMetrics (?!{METRIC_PREFIX})")
 _PART: Final = re.compile(r"part-(\d+)-.*[-.]c(\d+)\..*parquet")
@@ -90,10 +90,10 @@ def write_natively(
 
     Returns:
         One message for each partition, with files in the order of tasks. None if Spark would not write exactly what the
-        table needs; no file is left then.
+        table needs; no files are left then.
 
     Raises:
-        SchemaMismatchError: null in a NOT NULL column; no file is left.
+        SchemaMismatchError: null in a NOT NULL column; no files are left.
         StorageError: the driver finds fewer or more rows than Spark has written; the files that it finds are
             deleted.
     """
@@ -162,7 +162,7 @@ def takes_spark_files(ref: TableRef) -> bool:
 
 
 def _are_distinct(names: list[str]) -> bool:
-    # Spark refuses to write names that differ by case only.
+    # Spark refuses to write names that differ only in case.
     return len({name.lower() for name in names}) == len(names)
 
 
@@ -213,7 +213,7 @@ def _fits(given: spark_types.DataType, wanted: spark_types.DataType) -> bool:
         case spark_types.StructType(), spark_types.StructType():
             return given.names == wanted.names and all(
                 _holds(mine.nullable, theirs.nullable)
-                and _FIELD_ID not in mine.metadata  # of another table; the writer would put it into the file
+                and _FIELD_ID not in mine.metadata  # of another table; the writer would store it in the file
                 and _fits(mine.dataType, theirs.dataType)
                 for mine, theirs in zip(given.fields, wanted.fields, strict=True)
             )
@@ -271,15 +271,15 @@ def _write_files(df: DataFrame, ref: TableRef, staging: str, file_rows: int | No
         name += "_"
     keys = ref.schema.partition_keys
     if keys:
-        # A hash, since the directories of values do not tell NULL from an empty text. A file that has several
-        # partitions by a collision is noticed when it is imported.
+        # A hash, since directory names do not distinguish NULL from an empty string. A file with several partitions
+        # because of a collision is detected when it is imported.
         known = [part for key in keys for part in (F.col(quoted(key)).isNull(), F.col(quoted(key)))]
         df = df.withColumn(name, F.xxhash64(*known))
     writer: Any = df.write.options(**options).format("parquet")
     if keys:
         writer = writer.partitionBy(name)
     jvm: Any = df.sparkSession._jvm  # noqa: SLF001 - Python's writer drops the job's metrics
-    # Not percent-encoded: Hadoop takes the text of a path as it is.
+    # Not percent-encoded: Hadoop uses the text of a path unchanged.
     command = writer._jwrite.saveCommand(jvm.scala.Option.apply(f"file://{staging}"))  # noqa: SLF001 - see above
     state = _session_of(df).sessionState()
     execution = state.executePlan(command, getattr(state, "executePlan$default$2")())
@@ -300,7 +300,7 @@ def parquet_options(ref: TableRef, file_rows: int) -> dict[str, str]:
 
 
 def rows_of_target(schema: Any, ref: TableRef) -> int:  # noqa: ANN401 - a schema of the JVM
-    """Return about how many rows of a schema reach ``target-file-size``."""
+    """Return the approximate number of rows of a schema that reach ``target-file-size``."""
     row_bytes = schema.defaultSize() * _FILE_BYTES_PER_DEFAULT_BYTE
     return max(int(ref.parsed(WriteOptions).target_file_bytes / row_bytes), 1)
 

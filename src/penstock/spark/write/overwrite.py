@@ -98,7 +98,7 @@ def check_no_overwrite(ref: TableRef, options: Mapping[str, str], what: str) -> 
         what: the operation, such as ``a stream``.
 
     Raises:
-        InvalidOptionError: such an option is given; ignoring it would silently replace more than asked, or nothing.
+        InvalidOptionError: such an option is given; ignoring it would silently replace more than requested, or nothing.
     """
     given = [key for key in _NAMES if key in options and options[key].lower() != "static"]
     if given:

@@ -1,4 +1,4 @@
-"""Progress of streaming writes to penstock tables, which Spark's own reports cannot carry."""
+"""Progress of streaming writes to penstock tables, which Spark's own reports cannot include."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class WriteProgress:
     Attributes:
         query_id: the same after a restart from the checkpoint.
         table: name of the table that is written.
-        snapshot_id: of the micro-batch; None when it had no rows, or was there already.
-        watermark: after it, ms of event time; None where it is unknown. The snapshot's is never behind its
-            predecessor's.
+        snapshot_id: of the micro-batch; None if it had no rows, or was already committed.
+        watermark: after the micro-batch, ms of event time; None if unknown. The watermark of a snapshot is never lower
+            than its predecessor's.
         rows: written.
         files: data files written, with ``bytes``.
-        compaction: what background merges have done, and the small files that wait for one; None before the
-            first commit, and where the query does not compact (``write-only``, output mode ``complete``).
+        compaction: what background merges have done, and the pending small files; None before the first commit, and if
+            the query does not compact (``write-only``, output mode ``complete``).
     """
 
     query_id: str
@@ -43,7 +43,7 @@ class WriteProgress:
 
 
 class _WriteBoard:
-    """Keeps the last write of each query of this process. Thread-safe."""
+    """Stores the last write of each query of this process. Thread-safe."""
 
     def __init__(self) -> None:
         self._sources: dict[str, Callable[[], WriteProgress]] = {}
@@ -66,7 +66,7 @@ _BOARD: Final = _WriteBoard()
 
 
 def note_write(query_id: str, ask: Callable[[], WriteProgress]) -> None:
-    """Note that a query has written; ``ask`` returns the progress, with the state of the compaction at that moment."""
+    """Record that a query has written; ``ask`` returns the progress, with the current state of the compaction."""
     _BOARD.note(query_id, ask)
 
 
@@ -77,6 +77,6 @@ def last_write(query_id: str) -> WriteProgress | None:
         query_id: ``query.id``.
 
     Returns:
-        None where it has committed none since it was started.
+        None if it has committed none since it was started.
     """
     return _BOARD.ask(str(query_id))

@@ -1,4 +1,4 @@
-"""Write DataFrames to data files, without a shuffle unless the table asks for one."""
+"""Write DataFrames to data files, without a shuffle unless the table's options require one."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def write_dataframe(
     """Write the rows of a DataFrame to data files of a table; nothing is committed.
 
     Args:
-        job_id: from ``new_job_id``; None to make one here.
+        job_id: from ``new_job_id``; None to create one.
         file_rows: approximate number of rows that reach the target file size, if the caller knows it.
 
     Returns:
-        Messages in the order of the DataFrame: one Spark partition after the other, each in its own order.
+        Messages in the order of the DataFrame: one Spark partition after another, each in its own order.
 
     Raises:
-        SchemaMismatchError: rows that do not fit the table; no file is left.
+        SchemaMismatchError: the rows do not match the table; no files are left.
         StorageError: a worker does not share the table's storage; the files that the driver sees are deleted.
     """
     job_id = job_id or new_job_id()
@@ -46,7 +46,7 @@ def write_dataframe(
     ensure_python_worker(df.sparkSession)
     names = tuple(df.columns)
     task = WriteTask(ref=ref, job_id=job_id, storage=mark_storage(ref), names=names)
-    # mapInArrow looks columns up by name: it finds no name with a dot, and no name that two columns have.
+    # mapInArrow looks up columns by name, which fails for names with a dot and for duplicate names.
     plain = df.toDF(*(f"c{number}" for number in range(len(names))))
     try:
         rows = distribute(plain, ref, names).mapInArrow(task, OUTCOME_SCHEMA).collect()
@@ -61,11 +61,11 @@ def write_dataframe(
 def collect_messages(
     ref: TableRef, outcomes: Iterable[TaskOutcome], job_id: str, *, speculates: bool
 ) -> tuple[CommitMessage, ...]:
-    """Join the messages of a job's tasks; delete the files that other attempts of the tasks left.
+    """Join the messages of a job's tasks; delete the files of other attempts.
 
     Args:
         outcomes: in task order.
-        speculates: speculative execution is on, so tasks may have had other attempts.
+        speculates: whether speculative execution is on, so that tasks may have had other attempts.
 
     Raises:
         TableStoreError: a task failed (the error of the first such task); the files of all other tasks are deleted.

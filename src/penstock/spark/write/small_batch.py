@@ -2,7 +2,7 @@
 
 Writing 1,000 rows in the driver takes a fifth of the time that starting the Python workers of one job takes.
 
-A few rows can still be too large for the driver: Spark estimates a string column at 20 bytes a row, whatever its
+A few rows can still be too large for the driver: Spark estimates a string column at 20 bytes per row, whatever its
 values. So tasks measure each row and do not send wide rows.
 """
 
@@ -32,7 +32,7 @@ _MAX_BYTES: Final = 16 << 20
 # Rows that all tasks together may send, as a multiple of the limit, since one task may have all rows.
 _TASKS_FACTOR: Final = 4
 _LEAST_ROWS_PER_TASK: Final = 1_000
-# Size of an element besides its bytes: an offset and a flag.
+# Overhead of an element: an offset and a flag.
 _OVERHEAD_BYTES: Final = 8
 _TOO_LARGE: Final = "spark.driver.maxResultSize"
 # Columns in addition to those of the rows.
@@ -49,8 +49,8 @@ def max_small_rows(df: DataFrame) -> int:
 def collect_small(df: DataFrame, max_rows: int) -> pa.Table | None:
     """Collect the rows, in order; None if there are more than ``max_rows`` or if they are too large.
 
-    A task sends at most one row more than its limit, and no values of rows that are wider than the average that is
-    allowed; so little was read if the result is None. If there are few rows, but some are wide, all are read twice.
+    A task sends at most one row more than its limit, and no values of rows that are wider than the allowed average, so
+    little was read if the result is None. If there are few rows, but some are wide, all are read twice.
     """
     without_wide = _without_wide_rows(df, _MAX_BYTES // max_rows)
     limit = max_rows + 1
@@ -97,7 +97,7 @@ def _without_wide_rows(df: DataFrame, max_width: int) -> DataFrame:
 def _measuring(schema: spark_types.StructType, max_width: int) -> tuple[str, ...]:
     """Return the expressions of ``_without_wide_rows``.
 
-    As text, since each part of a ``Column`` is a call of the JVM: for four columns, 20 ms of each micro-batch.
+    As text, since each part of a ``Column`` is a JVM call: for four columns, 20 ms per micro-batch.
     """
     columns = [quoted(field.name) for field in schema.fields]
     sizes = [_bytes_of(column, field.dataType) for column, field in zip(columns, schema.fields, strict=True)]
@@ -147,13 +147,13 @@ def _bytes_of_elements(value: str, kind: spark_types.DataType, depth: int) -> st
 
 
 def _count_tasks(df: DataFrame) -> int:
-    """Return how many tasks the rows come from; Spark keeps the plan that it makes for this."""
+    """Return the number of tasks that produce the rows; Spark caches the plan that this creates."""
     given: Any = df._jdf  # noqa: SLF001 - the partitions of a micro-batch are known, and Python would make an RDD
     return max(1, int(given.queryExecution().toRdd().getNumPartitions()))
 
 
 def _limited(df: DataFrame, rows_per_task: int) -> DataFrame:
-    """Return the first rows of each task; ``DataFrame.limit`` would run one task after the other."""
+    """Return the first rows of each task; ``DataFrame.limit`` would run one task after another."""
     given: Any = df._jdf  # noqa: SLF001 - Python has no limit for each task
     jvm = _classes_of(df.sparkSession._jvm)  # noqa: SLF001 - see above
     count = jvm.literal(rows_per_task, jvm.integer)
@@ -163,7 +163,7 @@ def _limited(df: DataFrame, rows_per_task: int) -> DataFrame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SparkClasses:
-    """Classes of the JVM, each part of whose names is asked for by a call."""
+    """JVM classes; each part of their names takes one call to resolve."""
 
     literal: Any
     integer: Any

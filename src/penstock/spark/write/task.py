@@ -49,7 +49,7 @@ def write_batches(ref: TableRef, batches: Iterable[pa.RecordBatch], *, job_id: s
         job_id: prefix of the ids in the names of the files.
 
     Raises:
-        SchemaMismatchError: rows that do not fit the table.
+        SchemaMismatchError: the rows do not match the table.
     """
     with TableWriter(ref, job_id=job_id) as writer:
         plan = None

@@ -1,1 +1,1 @@
-"""What a commit does besides its rows: retention, tags, partitions marked done."""
+"""Actions around commits: row changes, retention, tags, marking partitions done."""

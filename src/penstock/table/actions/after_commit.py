@@ -1,7 +1,7 @@
-"""Maintenance after a commit: makes tags and marks, deletes what has expired.
+"""Maintenance after a commit: creates tags, marks partitions done, and deletes what has expired.
 
-The commit is done by then and never fails because of it: errors are logged, and the work is tried again after
-a later commit.
+The commit has succeeded by then and never fails because of it: errors are logged, and the work is retried after a later
+commit.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ _LOG: Final = open_log("penstock.housekeeping")
 
 @dataclass(slots=True, kw_only=True)
 class _Hook:
-    """Does one part of the work, so that its errors do not stop the other parts."""
+    """Runs one part of the work, so that its errors do not stop the other parts."""
 
     table: str
     last_failure: str = ""
     has_missed: bool = False
 
     def run(self, work: Callable[[], object], when: str) -> None:
-        """Do it; an error is logged, and not again while it stays the same."""
+        """Run it; an error is logged, but not repeatedly while it stays the same."""
         try:
             work()
             self.has_missed = False
         except Exception as error:  # noqa: BLE001 - the commit is done: the caller must not take it for failed
-            # Another job that expires snapshots at this moment deletes lists before the snapshots that name them:
-            # a missing file is only reported when one is missing the next time, too.
+            # A concurrent expiration deletes lists before the snapshots that name them, so a missing file is only
+            # reported if one is missing the next time, too.
             is_race = isinstance(error, NotFoundError) and not self.has_missed
             self.has_missed = isinstance(error, NotFoundError)
             if str(error) != self.last_failure:
@@ -57,23 +57,23 @@ class _Hook:
 
 
 class PostCommitHooks:
-    """Does the maintenance of one table; caches what it read, so that most commits make no request for it.
+    """Runs the maintenance of one table; caches what it read, so that most commits make no additional request.
 
-    With ``write-only`` it marks partitions done and nothing else, as the writers of the reference do. With
-    ``snapshot.expire.execution-mode = async`` all is done on a thread, one at a time, that the process waits for when
-    it ends.
+    With ``write-only`` it only marks partitions done, like the writers of the reference. With
+    ``snapshot.expire.execution-mode = async`` the work runs on a thread, one run at a time, for which the process waits
+    when it ends.
 
     Args:
         adds_rows: False for a job that adds none, which marks no partition done.
 
     Raises:
-        InvalidOptionError: an option that it reads has a value that it must not have.
-        UnsupportedFeatureError: an option asks for something that is not done here.
+        InvalidOptionError: an option has an invalid value.
+        UnsupportedFeatureError: an option requires an unsupported action.
     """
 
     def __init__(self, committer: TableCommitter, *, adds_rows: bool = True) -> None:
         ref = committer.ref
-        self._written = committer.store  # has cached what the job wrote
+        self._written = committer.store  # it has cached what the job wrote
         is_write_only = ref.parsed(WriteOptions).write_only or branch_of(ref.file_io) is not None
         self._is_async = not is_write_only and _expire_mode(ref) is ExpireMode.ASYNC
         if self._is_async:
@@ -86,21 +86,21 @@ class PostCommitHooks:
 
     @property
     def has_work(self) -> bool:
-        """Whether the table's options ask for any of it."""
+        """Whether the table's options require any maintenance."""
         return self._retention is not None or self._watch is not None
 
     def after_commit(self, snapshot: Snapshot) -> None:
-        """Do the maintenance, or have a thread do it."""
+        """Run the maintenance, in this thread or another one."""
         watch = self._watch
         if watch is not None:
             self._marking.run(lambda: watch.note(self._written, snapshot), f"after snapshot {snapshot.id}")
         self._do(lambda: self._keep(snapshot))
 
     def on_idle(self) -> None:
-        """Do what is due by time alone: delete what has expired, and mark partitions done by the clock.
+        """Run what is due by time alone: delete what has expired, and mark partitions done by the clock.
 
-        For a job between its commits; not while it commits. Tags, and marks by watermark, wait for a snapshot. Most
-        calls make no request.
+        For a job between its commits, not during a commit. Tags, and marks by watermark, need a snapshot. Most calls
+        make no request.
         """
         self._do(self._run_on_idle)
 

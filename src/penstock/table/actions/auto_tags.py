@@ -1,7 +1,7 @@
-"""Tags that commits make by themselves: one per period, of the first snapshot after it.
+"""Tags that commits create automatically: one per period, of the first snapshot after it.
 
-Which snapshot gets a tag depends on the snapshots and on the tags that are there, not on who looks or when: so every
-job that commits makes the same ones, and one that comes too late finds them made.
+Which snapshot gets a tag depends only on the existing snapshots and tags, not on the process or the time: all
+committing jobs create the same tags, and a late one finds them already created.
 
 Source:
     Paimon ``core:tag/TagAutoCreation.java``, ``TagTimeExtractor.java``.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class TagMaker:
-    """Makes the tags of one table while a job commits to it; caches what it read, so that most commits cost nothing.
+    """Creates the tags of one table while a job commits to it; caches what it read, so that most commits cost nothing.
 
     Args:
         options: of the table, with ``process-time`` or ``watermark``.
@@ -64,15 +64,15 @@ class TagMaker:
             key, zone = ("sink.process-time-zone", options.process_zone or "")
         self._zone = parse_zone(zone or None, key, ref.name)
         self._reader = TagReader(ref.file_io, ref.location)
-        # The beginning of the period whose tag comes next; None where there is no tag yet.
+        # The beginning of the period of the next tag; None if there is no tag yet.
         self._next_period: datetime | None = None
         self._next_id: int | None = None
         self._seen: Snapshot | None = None
 
     def run(self, latest: Snapshot) -> tuple[str, ...]:
-        """Make the tags that are due with the snapshots up to one; returns their names in order.
+        """Create the tags that are due with the snapshots up to a given one; returns their names in order.
 
-        Reads no snapshot before that one is due: times of commits and watermarks do not fall, so none before it is.
+        Reads earlier snapshots only if the given one is due: commit times and watermarks do not decrease.
         """
         is_rolled_back = self._seen is not None and latest.id <= self._seen.id and latest != self._seen
         if self._next_id is None or is_rolled_back:
@@ -98,7 +98,7 @@ class TagMaker:
         return None if millis is None else wall_clock(millis, self._zone)
 
     def _due_time(self, snapshot: Snapshot) -> datetime | None:
-        """Return the time of a snapshot when it is due for a tag; None when it is not."""
+        """Return the time of a snapshot if it is due for a tag, else None."""
         time = self._time_of(snapshot)
         if time is None or self._next_period is None:
             return time
@@ -138,8 +138,8 @@ class TagMaker:
     def _last_tag(self) -> tuple[datetime, int] | None:
         """Return the period and the snapshot id of the tag with the newest snapshot; None without any.
 
-        Two are read, not all: where the last by its name has a newer snapshot than the one before it, they were made
-        one after another.
+        Only two are read: if the last one by name has a newer snapshot than the one before it, they were created in
+        order.
         """
         named = [
             (beginning, name) for name in self._store.list_tags() if (beginning := self._periods.beginning_of(name))

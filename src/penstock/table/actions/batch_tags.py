@@ -1,4 +1,4 @@
-"""The tag that a batch makes: named by the day of its commit, or with a fixed name.
+"""The tag that a batch creates, named after the day of its commit or with a fixed name.
 
 Source:
     Paimon ``core:tag/TagBatchCreation.java``.
@@ -30,22 +30,22 @@ _PREFIX: Final = "batch-write-"
 
 
 def batch_zone(options: TagOptions, table: str) -> tzinfo | None:
-    """Return the zone whose day names the tag; None for this machine's. Raises ``InvalidOptionError``."""
+    """Return the zone of the day in the tag's name; None for this machine's. Raises ``InvalidOptionError``."""
     return parse_zone(options.process_zone, "sink.process-time-zone", table)
 
 
 def make_batch_tag(
     ref: TableRef, store: MetadataStore, options: TagOptions, *, now: Callable[[], datetime] = local_now
 ) -> str | None:
-    """Tag the latest snapshot, taking the name from the snapshot that had it.
+    """Tag the latest snapshot, moving the tag from the snapshot that had it.
 
-    Beyond ``tag.num-retained-max`` the tags of the oldest snapshots are deleted, those made by hand, too.
+    Beyond ``tag.num-retained-max`` the tags of the oldest snapshots are deleted, including manually created ones.
 
     Args:
         now: local wall clock as if it were UTC.
 
     Returns:
-        The name; None where nothing was ever committed.
+        The name; None if nothing was ever committed.
 
     Raises:
         InvalidOptionError: no such zone.
@@ -61,7 +61,7 @@ def make_batch_tag(
     except NotFoundError:
         before = None
     tag = new_tag(snapshot, options.default_time_retained_ms, now=now)
-    # In one step, where the reference deletes it first: readers always find it.
+    # In one step, so that readers always find it; the reference deletes it first.
     store.file_io.write(tag_path(store.location, name), encode_tag(tag))
     note_tag(store, name, options)
     if before is not None:

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 def open_committer(
     ref: TableRef, store: MetadataStore | None = None, *, adds_rows: bool = True, before: TableCommitter | None = None
 ) -> TableCommitter:
-    """Return a committer with the table's options, which does maintenance after its commits unless switched off.
+    """Return a committer with the table's options, which runs maintenance after its commits unless that is turned off.
 
     Args:
-        store: share one to share what it has cached.
+        store: pass one to share its cache.
         adds_rows: False for a job that adds none, which marks no partition done.
-        before: the committer of the table's earlier schema; what it knows of sequence numbers, and its clock, go on.
+        before: the committer of the table's earlier schema, whose sequence numbers and clock are reused.
 
     Raises:
         InvalidOptionError, UnsupportedFeatureError: as ``PostCommitHooks``.
@@ -56,14 +56,14 @@ def _hooks_of(committer: TableCommitter, *, adds_rows: bool) -> PostCommitHooks 
 def commit_append(
     committer: TableCommitter, messages: tuple[CommitMessage, ...], *, commit_user: str | None = None
 ) -> Snapshot | None:
-    """Commit rows to add; None when there are none.
+    """Commit rows to append; None if there are none.
 
     Args:
         messages: in input order.
         commit_user: None for a fresh one.
 
     Raises:
-        TableStoreError: as ``TableCommitter.commit``. Unless the outcome is unknown, the messages' files are gone.
+        TableStoreError: as ``TableCommitter.commit``. Unless the outcome is unknown, the messages' files are deleted.
     """
     return commit_or_discard(
         committer,
@@ -83,10 +83,10 @@ def commit_overwrite(
     *,
     commit_user: str | None = None,
 ) -> Snapshot | None:
-    """Commit rows that replace what is in scope.
+    """Commit rows that replace the rows in scope.
 
     Returns:
-        None when the scope is the written partitions and there are none; a snapshot in every other case.
+        None if the scope is the written partitions and there are none, otherwise a snapshot.
 
     Raises:
         TableStoreError: as ``commit_append``.
@@ -107,11 +107,11 @@ def overwrite_scope(ref: TableRef, partition: Mapping[str, object] | None) -> Ov
     """Return what an overwrite replaces.
 
     Args:
-        partition: the partitions to replace, ``{}`` for the whole table; None for what the option
-            ``dynamic-partition-overwrite`` says: the partitions that receive rows, or everything.
+        partition: the partitions to replace, ``{}`` for the whole table; None to follow the option
+            ``dynamic-partition-overwrite``: the partitions that receive rows, or everything.
 
     Raises:
-        InvalidOptionError: it names something else than partition columns.
+        InvalidOptionError: it names other columns than partition columns.
 
     Source:
         docs/spec/commit.md section 4.4.
@@ -123,15 +123,15 @@ def overwrite_scope(ref: TableRef, partition: Mapping[str, object] | None) -> Ov
 
 
 def truncate(committer: TableCommitter) -> Snapshot | None:
-    """Remove all rows by a new snapshot; older ones keep them until they expire."""
+    """Remove all rows in a new snapshot; older snapshots keep them until they expire."""
     return commit_overwrite(committer, (), WholeTable())
 
 
 def drop_partitions(committer: TableCommitter, specs: Sequence[Mapping[str, object]]) -> Snapshot | None:
-    """Remove the rows of partitions by a new snapshot.
+    """Remove the rows of partitions in a new snapshot.
 
     Raises:
-        InvalidOptionError: no spec, or an empty one: truncate removes everything.
+        InvalidOptionError: no spec, or an empty one; use truncate to remove everything.
     """
     if not specs or any(not spec for spec in specs):
         raise InvalidOptionError(

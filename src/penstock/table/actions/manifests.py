@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestCompaction:
-    """What a compaction of manifests did, or would do.
+    """The result of a manifest compaction, or of its dry run.
 
     Attributes:
-        manifests_before: manifests of the snapshot before it.
-        rewritten: of those, the ones that are rewritten.
+        manifests_before: number of manifests of the previous snapshot.
+        rewritten: number of those that are rewritten.
         manifests_after: None in a dry run.
-        snapshot: the new snapshot; None where nothing was to be merged, and in a dry run.
+        snapshot: the new snapshot; None if there was nothing to merge, and in a dry run.
     """
 
     manifests_before: int
@@ -38,7 +38,7 @@ class ManifestCompaction:
 
 
 def compact_manifests(committer: TableCommitter, *, dry_run: bool = False) -> ManifestCompaction:
-    """Merge the manifests that are small or hold entries of deleted files, whatever their number.
+    """Merge the manifests that are small or contain entries of deleted files, whatever their number.
 
     Raises:
         TableStoreError: as ``TableCommitter.commit``.
@@ -73,5 +73,5 @@ def compact_manifests(committer: TableCommitter, *, dry_run: bool = False) -> Ma
 
 
 def merge_everything(options: ManifestOptions) -> ManifestOptions:
-    """Return the options with thresholds that no manifest stays below."""
+    """Return the options with thresholds that every manifest reaches."""
     return replace(options, manifest_full_compaction_threshold_bytes=1, manifest_merge_min_count=1)

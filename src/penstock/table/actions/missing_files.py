@@ -1,4 +1,4 @@
-"""Removal of data files from a table's metadata that are not on storage any more.
+"""Removal of missing data files from a table's metadata.
 
 Source:
     Paimon ``core:operation/ListUnexistingFiles.java``, ``flink:action/RemoveUnexistingFilesAction.java``.
@@ -42,7 +42,7 @@ class MissingFile:
 
 
 def find_missing_files(ref: TableRef, store: MetadataStore) -> tuple[MissingFile, ...]:
-    """Return the data files of the latest snapshot that are not on storage, in scan order.
+    """Return the data files of the latest snapshot that are missing on storage, in scan order.
 
     Raises:
         StorageError: a directory cannot be listed, so it is unknown what is missing.
@@ -53,14 +53,14 @@ def find_missing_files(ref: TableRef, store: MetadataStore) -> tuple[MissingFile
         directory, _, name = path.rpartition("/")
         if directory not in listed:
             listed[directory] = frozenset(each.name for each in ref.file_io.list(directory))
-        # Looked for by its name as well: a listing may be a little older than the file.
+        # Also checked by name: the listing may be slightly older than the file.
         if name not in listed[directory] and not has_file(ref.file_io, path):
             found.append(MissingFile(path=path, row_count=entry.file.row_count, entry=entry))
     return tuple(found)
 
 
 def drop_missing_files(committer: TableCommitter, missing: Iterable[MissingFile]) -> Snapshot | None:
-    """Remove files from the metadata by an OVERWRITE snapshot; None when there are none.
+    """Remove files from the metadata in an OVERWRITE snapshot; None if there are none.
 
     Raises:
         TableStoreError: as ``TableCommitter.commit``.

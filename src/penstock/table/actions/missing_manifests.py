@@ -1,4 +1,4 @@
-"""Removal of manifests from a table's metadata that are not on storage any more.
+"""Removal of missing manifests from a table's metadata.
 
 Source:
     Paimon ``flink:action/RemoveUnexistingManifestsAction.java``.
@@ -31,8 +31,8 @@ class MissingManifest:
     """A manifest of the latest snapshot that does not exist.
 
     Attributes:
-        added_files: additions of data files that it held; the rows of these files cannot be read.
-        deleted_files: deletions that it held, of files that other manifests add: what these hold is live again.
+        added_files: number of data files that it added, whose rows cannot be read.
+        deleted_files: number of data files that it deleted and other manifests add; these become live again.
     """
 
     path: str
@@ -41,7 +41,7 @@ class MissingManifest:
 
 
 def find_missing_manifests(store: MetadataStore) -> tuple[MissingManifest, ...]:
-    """Return the manifests of the latest snapshot that are not on storage, in the order of its lists.
+    """Return the manifests of the latest snapshot that are missing on storage, in the order of its lists.
 
     Raises:
         NotFoundError: a manifest list is missing.
@@ -52,10 +52,10 @@ def find_missing_manifests(store: MetadataStore) -> tuple[MissingManifest, ...]:
 
 
 def drop_missing_manifests(committer: TableCommitter) -> tuple[MissingManifest, ...]:
-    """Remove the missing manifests by an OVERWRITE snapshot that names the others; none is made if none is missing.
+    """Remove the missing manifests in an OVERWRITE snapshot that names the others; no snapshot if none is missing.
 
     Raises:
-        CommitConflictError: others committed each time that this was tried.
+        CommitConflictError: others committed at every attempt.
         NotFoundError: as ``find_missing_manifests``.
         TableStoreError: as ``TableCommitter.commit``.
     """
@@ -90,7 +90,7 @@ def _missing(store: MetadataStore, base: Snapshot) -> tuple[ManifestFileMeta, ..
         return ()
     directory = manifest_path(store.location, metas[0].file_name).rpartition("/")[0]
     listed = {each.name for each in file_io.list(directory)}
-    # Looked for by its name as well: a listing may be a little older than the file.
+    # Also checked by name: the listing may be slightly older than the file.
     return tuple(
         meta
         for meta in metas
@@ -99,7 +99,7 @@ def _missing(store: MetadataStore, base: Snapshot) -> tuple[ManifestFileMeta, ..
 
 
 def _count_rows(store: MetadataStore, base: Snapshot, lost: frozenset[str]) -> int:
-    """Count the rows that are read without the lost manifests."""
+    """Count the rows that can be read without the lost manifests."""
     metas = [meta for meta in store.load_manifests(base) if meta.file_name not in lost]
     entries = [entry for part in store.iter_manifests(metas, snapshot_id=base.id) for entry in part]
     return sum(entry.file.row_count for entry in live_entries(entries))

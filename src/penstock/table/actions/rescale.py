@@ -1,4 +1,4 @@
-"""Changing the number of buckets of a queue: each partition is rewritten, its rows in the order of their buckets.
+"""Changing the number of buckets of a queue: each partition is rewritten, reading its rows bucket by bucket in order.
 
 Rows with the same bucket key are in one bucket before and after, so they keep their order.
 
@@ -50,16 +50,16 @@ class RescaledPartition:
 def rescale_partitions(
     committer: TableCommitter, *, buckets: int, wanted: Callable[[str], bool], dry_run: bool = False
 ) -> Iterator[RescaledPartition]:
-    """Rewrite the partitions whose files have another number of buckets, each by a commit of its own.
+    """Rewrite the partitions whose files have another number of buckets, each in a separate commit.
 
     Args:
-        committer: of the table with its present schema, whose option ``bucket`` is ``buckets``.
-        wanted: whether a partition is to be rewritten, by its directory.
+        committer: of the table with its current schema, whose option ``bucket`` is ``buckets``.
+        wanted: whether to rewrite a partition, given its directory.
 
     Raises:
-        CommitConflictError: others committed to the table each time that a partition was written.
-        TableStoreError: as ``TableCommitter.commit``; no new file is left. Partitions that were yielded stay as they
-            are, and calling this again goes on.
+        CommitConflictError: others committed to the table at every attempt to rewrite a partition.
+        TableStoreError: as ``TableCommitter.commit``; no new files are left. Partitions that were yielded remain
+            rewritten, and calling this again continues.
     """
     ref, locator = committer.ref, FileLocator.of(committer.ref)
     for each in _to_rewrite(committer, buckets):

@@ -1,4 +1,4 @@
-"""Going back to an older state by a new snapshot, so that the snapshots between stay.
+"""Restoring an older state in a new snapshot, which keeps the snapshots in between.
 
 Source:
     Paimon ``flink:procedure/RollbackToAsLatestProcedure.java``, ``core:operation/FileStoreCommitImpl.java``.
@@ -41,13 +41,13 @@ def restore_snapshot(
     live again, and expirations of other engines would delete them with the snapshots between.
 
     Returns:
-        The new snapshot; None where the latest has these very files.
+        The new snapshot; None if the latest snapshot has exactly these files.
 
     Raises:
         InvalidOptionError: not exactly one target.
         NotFoundError: there is no such snapshot or tag, or the snapshot is about to expire.
-        UnsupportedFeatureError: a snapshot with index files.
-        CommitConflictError: others committed each time that this was tried.
+        UnsupportedFeatureError: the snapshot has index files.
+        CommitConflictError: others committed at every attempt.
     """
     ref, store = committer.ref, committer.store
     # Readers of the reference first collect the names of all DELETE entries, and then skip the ADD entries of those
@@ -103,7 +103,7 @@ def _restore(committer: TableCommitter, target: Snapshot) -> Snapshot | None:
 def _messages(
     live: Mapping[FileIdentity, ManifestEntry], wanted: Mapping[FileIdentity, ManifestEntry]
 ) -> tuple[CommitMessage, ...]:
-    """Return what replaces the live files by the wanted ones; files that both have are left alone."""
+    """Return messages that replace the live files by the wanted ones; files in both sets are not touched."""
     groups: dict[tuple[bytes, int, int], tuple[list[ManifestEntry], list[ManifestEntry]]] = defaultdict(
         lambda: ([], [])
     )

@@ -1,4 +1,4 @@
-"""Retention after each commit: makes tags, and deletes what has expired.
+"""Retention after each commit: creates tags, and deletes what has expired.
 
 Source:
     Paimon ``core:operation/FileStoreCommitImpl.java``, ``core:table/sink/TableCommitImpl.java``; docs/spec/commit.md
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
     from penstock.table.commit.committer import TableCommitter
     from penstock.table.expire.plan import ExpireRules
 
-# Finding tags and consumers that have expired lists directories, which need not be done after each micro-batch.
+# Finding expired tags and consumers lists directories, which is not necessary after every micro-batch.
 _LOOK_INTERVAL_MS: Final = 60_000
 
 
 class Retention:
-    """Makes tags of one table and deletes what has expired; caches what it read.
+    """Creates tags of one table and deletes what has expired; caches what it read.
 
     Args:
-        committer: its store and clock are used, and with it partitions are dropped.
+        committer: provides the store and the clock, and drops partitions.
 
     Raises:
-        InvalidOptionError: an option that it reads has a value that it must not have.
+        InvalidOptionError: an option has an invalid value.
     """
 
     def __init__(self, committer: TableCommitter) -> None:
@@ -63,11 +63,11 @@ class Retention:
         self._latest: Snapshot | None = None
         self._known = Expiration()
         self._next_look = 0
-        # Jobs that begin together do not all check at the same time.
+        # Random, so that jobs that start together do not all check at the same time.
         self._next_partition_check = self._now() + int(random.random() * self._partition_options.check_interval_ms)  # noqa: S311 - not for secrets
 
     def keep(self, snapshot: Snapshot) -> None:
-        """Do what is due after a snapshot. Raises whatever goes wrong."""
+        """Run what is due after a snapshot; all errors are raised."""
         self._latest = snapshot
         with requests_ahead(self._committer.ref.file_io) as ahead:
             if self._now() >= self._next_look:
@@ -75,7 +75,7 @@ class Retention:
             self._keep(snapshot)
 
     def _request(self, ahead: Ahead) -> None:
-        """Request what is read at the first commit, and from time to time."""
+        """Request what is read at the first commit, and periodically."""
         location = self._committer.ref.location
         if self._tag_options.time_expire_enabled:
             ahead.list(tag_directory(location))
@@ -83,11 +83,11 @@ class Retention:
         self._committer.store.request_earliest(ahead)
 
     def _keep(self, snapshot: Snapshot) -> None:
-        self._make_tags(snapshot)  # first, so that no snapshot expires before it gets one
+        self._make_tags(snapshot)  # first, so that no snapshot expires before it gets its tag
         self._expire(snapshot.id, is_end=snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER)
 
     def run_on_idle(self) -> None:
-        """Do what is due by time alone, which is no tag: those need a snapshot. Raises whatever goes wrong."""
+        """Run what is due by time alone, except tags, which need a snapshot; all errors are raised."""
         self._latest = self._latest or self._committer.store.load_latest_snapshot()
         if self._latest is not None:
             self._expire(self._latest.id, is_end=False)
@@ -127,7 +127,7 @@ class Retention:
             expire_consumers(committer.store, self._consumer_options.expiration_time_ms, clock=self._now)
 
     def _expire_partitions(self, *, is_end: bool) -> int:
-        """Drop partitions when it is time to look for them; returns how many snapshots that made."""
+        """Drop expired partitions if it is time to check for them; returns the number of snapshots created."""
         options, committer = self._partition_options, self._committer
         if options.expiration_time_ms is None or not committer.ref.schema.partition_keys:
             return 0
@@ -135,7 +135,7 @@ class Retention:
             return 0
         self._next_partition_check = self._now() + options.check_interval_ms
         expired = find_expired_partitions(committer.ref, committer.store, options=options)
-        # One without this hook, and without what the job's own committer is in the middle of.
+        # A committer without this hook, and without the state of the job's own committer.
         own = replace(committer, index=BucketIndex(), new_hooks=no_hooks)
         return drop_expired_partitions(own, expired, batch_size=options.batch_size)
 

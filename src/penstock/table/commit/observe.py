@@ -1,4 +1,4 @@
-"""Logs and counts what commits do."""
+"""Logs and metrics of commits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LOG: Final = open_log("penstock.commit")
 
 
 def note_committed(table: str, snapshot: Snapshot, delta: Sequence[ManifestEntry], race: Race) -> None:
-    """Note that a snapshot was created: at DEBUG, as a stream makes one every few seconds."""
+    """Log and count a new snapshot: at DEBUG, as a stream creates one every few seconds."""
     _LOG.debug(
         "table %s: committed snapshot %s (%s, %s rows, user %s) after %s lost races in %.3f s",
         *(table, snapshot.id, snapshot.commit_kind, snapshot.delta_record_count, snapshot.commit_user),
@@ -52,18 +52,18 @@ def note_committed(table: str, snapshot: Snapshot, delta: Sequence[ManifestEntry
 
 
 def note_lost_race(table: str, snapshot_id: int, race: Race) -> None:
-    """Note that another writer created the snapshot: at INFO, as many of these mean too many writers."""
+    """Log and count a lost race: at INFO, since many of them indicate too many writers."""
     _LOG.info("table %s: another writer committed snapshot %s first (race %s)", table, snapshot_id, race.lost + 1)
     record(COMMIT_RETRIES, 1, mask_locations(table))
 
 
 @contextmanager
 def observed(table: str) -> Iterator[None]:
-    """Note the commits that were given up, or of which the storage did not say whether they succeeded."""
+    """Log and count commits that failed with a conflict, or whose outcome is unknown."""
     try:
         yield
     except CommitConflictError as error:
-        # The caller gets the error, so it is no warning here.
+        # The caller gets the error, so no warning is needed.
         _LOG.info("%s", error)
         record(COMMIT_CONFLICTS, 1, mask_locations(table))
         raise

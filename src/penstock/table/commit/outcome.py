@@ -1,4 +1,4 @@
-"""A commit and what becomes of its data files: they are live, deleted, or left where nobody knows."""
+"""A commit and the fate of its data files: live, deleted, or kept if the outcome is unknown."""
 
 from __future__ import annotations
 

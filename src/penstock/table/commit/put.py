@@ -51,11 +51,11 @@ def put_snapshot(
 
 
 def is_put(ref: TableRef, snapshot: Snapshot) -> bool:
-    """Whether the snapshot of that id is this one, after ``put_snapshot`` has returned False.
+    """Whether the existing snapshot with that id is this one, after ``put_snapshot`` has returned False.
 
     Raises:
-        NotFoundError: there is none of that id any more, so it is unknown; not for a table of a REST catalog, whose
-            server also refuses a snapshot because its base has changed.
+        NotFoundError: that snapshot no longer exists, so the answer is unknown; not for a table of a REST catalog,
+            whose server also refuses a snapshot because its base has changed.
         FormatError: it is damaged.
     """
     path = snapshot_path(ref.location, snapshot.id)
@@ -65,12 +65,12 @@ def is_put(ref: TableRef, snapshot: Snapshot) -> bool:
         if isinstance(ref.file_io, RestTableFileIO):
             return False
         raise
-    # A server writes the snapshot itself, and older ones know no uuid. The name of the list is as unique.
+    # A server writes the snapshot itself, and older servers drop its uuid. The name of the list is equally unique.
     return found.delta_manifest_list == snapshot.delta_manifest_list and found.uuid in {snapshot.uuid, None}
 
 
 def _statistics(ref: TableRef, delta: Iterable[ManifestEntry]) -> list[dict[str, Any]]:
-    """Return what a commit adds to each partition; numbers are negative where it removes files.
+    """Return the statistics that a commit adds to each partition; negative if it removes files.
 
     Source:
         Paimon ``core:manifest/PartitionEntry.java``; ``PartitionStatistics`` in ``rest-catalog-open-api.yaml``.

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostManifests:
-    """Manifests that are not on storage any more, and that the new snapshot leaves out.
+    """Manifests that are missing on storage and that the new snapshot omits.
 
     Attributes:
         names: file names.
-        total_record_count: rows of the live files that the other manifests of the base have.
+        total_record_count: rows of the live files in the other manifests of the base.
     """
 
     names: frozenset[str]
@@ -36,14 +36,14 @@ class CommitRequest:
         messages: in input order; sequence numbers follow this order.
         scope: what an OVERWRITE replaces; None if the messages name the files to replace, and for other kinds.
         watermark: event time in ms; a snapshot never has an earlier watermark than the one before it. A snapshot is
-            also made if only the watermark changes.
+            also created if only the watermark changes.
         check_committed: first check whether this user has committed this identifier or a later one (a replayed batch).
         committed_after_id: that check reads only snapshots after this id; 0 for all snapshots.
-        commit_empty: make a snapshot even when nothing changes.
-        merges_manifests: only merge manifests, all that can be; no snapshot where there is nothing to merge.
-        read: the snapshot that the changes were computed from, if no other may come in between; ``has_read`` is set
-            then, and the snapshot is None where nothing was ever committed.
-        lost: what the base names and the new snapshot does not; only with ``read`` and without messages. No manifests
+        commit_empty: create a snapshot even if nothing changes.
+        merges_manifests: only merge manifests, as many as possible; no snapshot if there is nothing to merge.
+        read: the snapshot from which the changes were computed, if no other snapshot may come in between; ``has_read``
+            is set then, and the snapshot is None if nothing was ever committed.
+        lost: manifests of the base that the new snapshot omits; only with ``read`` and without messages. No manifests
             are merged then.
     """
 

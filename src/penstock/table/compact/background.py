@@ -1,8 +1,8 @@
 """Background compaction of a stream: a thread that plans after commits, merges a few tasks in parallel, commits them.
 
 It never delays or fails a commit of the stream: it has its own committer and its own thread. A merge that loses a race
-is dropped and planned again. A merge that fails is logged and retried after a pause, as is any other error. If several
-streams write to a table, a lease lets only one of them compact; when its process dies, another one takes over.
+is discarded and planned again. A merge that fails is logged and retried after a pause, as is any other error. If
+several streams write to a table, a lease lets only one of them compact; when its process dies, another one takes over.
 
 Source:
     Paimon ``core:append/AppendCompactCoordinator.java``, ``flink:sink/AppendCompactWorkerOperator.java``;
@@ -53,7 +53,7 @@ class BackgroundCompactor:
         merge: runs one merge of the table it is given, on any thread; ``merge_one``, or a function that runs it
             elsewhere.
         commit_user: of the COMPACT snapshots.
-        max_tasks: most merges in parallel.
+        max_tasks: maximum number of parallel merges.
         idle_seconds: pause between checks of the table if ``wake`` is not called.
         cancel: ends calls of ``merge`` early, those that run and later ones.
     """
@@ -88,7 +88,7 @@ class BackgroundCompactor:
 
     @property
     def state(self) -> CompactionState:
-        """What it has done so far; may be read from any thread."""
+        """Progress so far; may be read from any thread."""
         return self._state
 
     def start(self) -> None:
@@ -96,7 +96,7 @@ class BackgroundCompactor:
         self._thread.start()
 
     def wake(self) -> None:
-        """Tell the thread that there is a new commit. Returns at once."""
+        """Notify the thread of a new commit. Returns immediately."""
         self._news.set()
 
     def stop(self) -> None:
@@ -231,7 +231,7 @@ class BackgroundCompactor:
             self._watch.finish(task, is_done=False)
 
     def _commit(self) -> None:
-        """Commit the group, and tell the watch for each task whether it was committed."""
+        """Commit the group, and report to the watch for each task whether it was committed."""
         tasks = self._group.tasks
         done: Compacted | None = None
         try:

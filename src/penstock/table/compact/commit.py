@@ -1,4 +1,4 @@
-"""Commit merged files; merges whose inputs were replaced meanwhile are dropped.
+"""Commit merged files; merges whose inputs were replaced meanwhile are discarded.
 
 A merge may conflict with another compaction, an overwrite or a dropped partition. This is normal: the merged files are
 deleted, and the next plan starts from the latest snapshot.
@@ -39,7 +39,7 @@ class Compacted:
     """The outcome of committing merges.
 
     Attributes:
-        snapshot: the new snapshot; None where no merge could be committed.
+        snapshot: the new snapshot; None if no merge could be committed.
         committed: merges that replaced their inputs.
         lost: merges that conflicted: an input was not live any more, or another live file began with the same sequence
             number as an output. Their new files are deleted.
@@ -58,7 +58,7 @@ def commit_compacted(
     commit_identifier: int = BATCH_COMMIT_IDENTIFIER,
     kind: CommitKind = CommitKind.COMPACT,
 ) -> Compacted:
-    """Commit merges as one snapshot; merges that conflict with other commits are left out.
+    """Commit merges as one snapshot, without those that conflict with other commits.
 
     Args:
         kind: COMPACT, or OVERWRITE where rows change their order. Both replace only the files that a message names.

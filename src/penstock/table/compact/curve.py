@@ -1,4 +1,4 @@
-"""Sort keys along a curve through several columns, so that rows with near values in all columns are near in a file.
+"""Sort keys along a curve through several columns, so that rows with similar values in all columns are close in a file.
 
 The keys use the rank of a value in its column, not the value. The reference interleaves the bits of the values, so with
 a timestamp and a small number, the timestamp alone decides the order. Keys are never stored, so any consistent order is
@@ -55,9 +55,10 @@ class Ranks:
         return rank_values(values, self.bounds)
 
     def spread(self, values: ArrowAny) -> Codes:
-        """Return ranks stretched over all ``RANK_BITS`` bits, so that a column of few values counts as much as others.
+        """Return ranks scaled to all ``RANK_BITS`` bits.
 
-        Null gets 0, as does a value less than the whole sample.
+        So a column with few distinct values has the same weight as others. Null gets 0, as does a value
+        less than the whole sample.
         """
         if len(self.bounds) == 0:
             return np.zeros(len(values), dtype=np.uint64)

@@ -1,6 +1,6 @@
-"""Finds the partitions that got no rows for a while.
+"""Finds the partitions that have received no rows for a while.
 
-A merged file has the creation time of its oldest input, so a merge does not make a partition look written to. Rows that
+A merged file has the creation time of its oldest input, so a merge does not make a partition appear newer. Rows that
 were both written and merged within the idle time are found in the snapshots that wrote them, unless those have expired.
 """
 

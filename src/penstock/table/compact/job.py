@@ -39,15 +39,15 @@ _LOG: Final = open_log("penstock.compaction")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionResult:
-    """What a compaction did to one partition.
+    """The result of a compaction for one partition.
 
     Attributes:
         files_before: live files at planning, with ``bytes_before``.
         files_in: files merged away, with ``bytes_in``.
         files_out: files that replaced them, with ``bytes_out``.
-        skipped: why nothing, or only a part of the plan, was done; None if all was done.
+        skipped: why nothing, or only a part of the plan, was done; None if the whole plan was done.
         seconds: sum over all rewrites of the partition.
-        dropped: merges that were dropped because another commit had replaced their files.
+        dropped: number of merges that were discarded because another commit had replaced their files.
     """
 
     partition: str
@@ -64,7 +64,7 @@ class PartitionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionResult:
-    """What a compaction did.
+    """The result of a compaction.
 
     Attributes:
         snapshots: its snapshots, oldest first; empty if there was nothing to do, or no merge was committed.
@@ -86,7 +86,7 @@ def run_compaction(
 ) -> CompactionResult:
     """Run all tasks of a plan and commit the merged files.
 
-    A merge is dropped when another commit has replaced its inputs, even if these have already expired; the result of
+    A merge is discarded if another commit has replaced its inputs, even if these have already expired; the result of
     its partition counts it.
 
     Args:

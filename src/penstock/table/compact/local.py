@@ -1,8 +1,8 @@
 """Runs a dedicated compaction, from the user's arguments to the committed snapshots; and merges after an append.
 
-Whether merges are due after an append to a queue follows from what the commit reads anyway: the entries of the
-partitions that it adds files to, from which it takes the next sequence numbers. So an append after which nothing is
-due makes no further request. Scalable tables are compacted by streams and jobs alone, as by Paimon.
+Whether merges are due after an append to a queue is determined from what the commit reads anyway: the entries of the
+partitions to which it adds files, from which it takes the next sequence numbers. So an append without due merges makes
+no additional request. Scalable tables are compacted only by streams and jobs, as in Paimon.
 
 Source:
     docs/spec/compaction.md sections 3 and 7; Paimon ``core:append/BucketedAppendCompactManager.java``.
@@ -49,11 +49,11 @@ _LOG: Final = open_log(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionRequest:
-    """What a dedicated compaction is asked to compact.
+    """The request of a dedicated compaction.
 
     Attributes:
         scope: the partitions; None for all.
-        idle_ms: only partitions that got no rows for this long; None for all.
+        idle_ms: only partitions that received no rows for this long; None for all.
     """
 
     strategy: CompactStrategy = CompactStrategy.FULL
@@ -69,7 +69,7 @@ def request_compaction(
     strategy: str | None = None,
     idle_time: str | None = None,
 ) -> CompactionRequest:
-    """Parse a request from user arguments; None leaves an argument out.
+    """Parse a request from user arguments; None means that an argument is not given.
 
     Raises:
         InvalidOptionError: ``partitions`` and ``where`` together, a column that is not a partition column, an unknown
@@ -103,7 +103,7 @@ def run_here(ref: TableRef, threads: int | None = None) -> Execute:
     """Return an executor that merges in this process.
 
     Args:
-        threads: merges in parallel; None for the value of ``penstock.compaction.max-tasks``, else one for each core.
+        threads: parallel merges; None for ``penstock.compaction.max-tasks`` or, if it is not set, one per core.
     """
     most = threads or ref.parsed(CompactOptions).max_tasks or os.cpu_count() or 1
     return partial(merge_in_threads, merge=partial(merge_one, ref=ref), threads=most, ref=ref)
@@ -153,16 +153,16 @@ def open_appender(ref: TableRef, store: MetadataStore | None = None) -> TableCom
 def compact_appended(
     committer: TableCommitter, messages: Iterable[CommitMessage], merge_on: MergeOn = run_here
 ) -> CompactionResult | None:
-    """Merge small files of the buckets that an append has added files to, if enough of them are there.
+    """Merge small files of the buckets to which an append has added files, if there are enough of them.
 
-    The rows are committed already, so an error is logged and not raised.
+    The rows are already committed, so an error is logged and not raised.
 
     Args:
         committer: of the append, from ``open_appender``.
         messages: of the append.
 
     Returns:
-        None if nothing was due, another job compacts the table already, or the merges failed.
+        None if nothing was due, another job is compacting the table, or the merges failed.
     """
     tails = committer.index.watch
     if not isinstance(tails, QueueTails):
@@ -177,7 +177,7 @@ def compact_appended(
 def compact_written(ref: TableRef, messages: Sequence[CommitMessage], *, commit_user: str) -> CompactionResult | None:
     """Merge small files of the partitions to which a commit has added files, by the rule of ``minor``, in this process.
 
-    The rows are committed already, so an error is logged and not raised.
+    The rows are already committed, so an error is logged and not raised.
 
     Args:
         messages: of the commit.

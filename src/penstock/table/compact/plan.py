@@ -2,7 +2,8 @@
 
 Source:
     docs/spec/compaction.md section 7. Two deviations: ``full`` merges small files of scalable tables too, where the
-    reference ignores it; and a partition is idle by when rows came, so that merging it does not make it busy.
+    reference ignores it; and idleness is determined by when rows arrived, so that a merge does not make a partition
+    active.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 Pick: TypeAlias = "Callable[[list[DataFileMeta], bool], Iterable[tuple[DataFileMeta, ...]]]"
 """Takes the files of a bucket and whether the table is a queue; returns the files of each task."""
 
-# Most tiny files in one task of a full compaction; opening that many takes a few seconds.
+# Maximum number of tiny files in one task of a full compaction; opening that many takes a few seconds.
 _MOST_FILES: Final = 4_096
 
 
@@ -76,7 +77,7 @@ class CompactionPlan:
     """The plan of a dedicated compaction.
 
     Attributes:
-        snapshot: the planned snapshot; None where nothing was ever committed.
+        snapshot: the planned snapshot; None if nothing was ever committed.
         partitions: the partitions in scope, in manifest order.
     """
 
@@ -104,7 +105,7 @@ def plan_compaction(
             files: in a scalable table, any two small files of a partition; in a queue, whole buckets in which most
             files are small.
         scope: the partitions, also as serialized values; None for all.
-        idle_ms: only partitions that got no rows for this long.
+        idle_ms: only partitions that received no rows for this long.
 
     Raises:
         UnsupportedFeatureError: deletion vectors, or files that are kept in levels (``clustering.incremental``).

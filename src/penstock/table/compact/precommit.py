@@ -2,8 +2,8 @@
 
 Source:
     Paimon ``core:append/AppendPreCommitCompactCoordinator.java``;
-    docs/spec/compaction.md section 5. The reference does it
-    for scalable tables; in a queue neighbours alone are merged, so the order stays.
+    docs/spec/compaction.md section 5. The reference does this for scalable tables only; in a queue only adjacent files
+    are merged, which preserves the order.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def merge_before_commit(
         execute: runs the merges.
 
     Returns:
-        One message for each partition and bucket, with its files in the order of the rows; ``messages`` unchanged where
+        One message for each partition and bucket, with its files in the order of the rows; ``messages`` unchanged if
         there is nothing to merge.
 
     Raises:

@@ -1,8 +1,8 @@
 """Chooses which adjacent files of a queue's bucket are merged.
 
-Only files that are adjacent in write order are merged, so the order of the rows stays. In a merge no file has more rows
-than all newer ones together, so a row is rewritten about once each time its file doubles, and a bucket has at most
-twice ``compaction.min.file-num`` small files. Paimon's rule merges the five oldest small files again and again: every
+Only files that are adjacent in write order are merged, which preserves the order of the rows. In a merge no file has
+more rows than all newer ones together, so a row is rewritten about once each time its file doubles, and a bucket has at
+most twice ``compaction.min.file-num`` small files. Paimon's rule repeatedly merges the five oldest small files: every
 fourth tiny commit rewrites the same rows, until their file reaches 0.7 of the target size. With 10,000 commits of one
 row each, a row is rewritten 1,250 times on average by Paimon's rule, and 6 times by this one
 (tests/unit/table/compact/test_queue.py).

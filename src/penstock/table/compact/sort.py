@@ -1,8 +1,8 @@
-"""Sort compaction: the order, the plan and the commit message. Spark does the sorting itself.
+"""Sort compaction: the order, the plan and the commit message. Spark executes the sort.
 
 The order of the rows changes, so sort compaction commits OVERWRITE snapshots, which streaming readers skip. The
 reference replaces all files that are live at the commit. Penstock's commit names the files that were read: rows written
-meanwhile stay, and if one of those files is not live any more, the result of its partition is dropped.
+meanwhile are kept, and if one of those files is no longer live, the result of its partition is discarded.
 
 Source:
     docs/spec/compaction.md section 8; Paimon ``flink:action/SortCompactAction.java``.
@@ -46,7 +46,7 @@ class OrderStrategy(StrEnum):
 
     ORDER: by the first column, equal rows by the next one, and so on; null first.
     ZORDER, HILBERT: along a space-filling curve, so that each file has a narrow range in every column; HILBERT keeps
-        near rows together better.
+        similar rows together better.
     """
 
     ORDER = "order"
@@ -111,7 +111,7 @@ def plan_sort(
 
 
 def parse_order(ref: TableRef, strategy: str | None, order_by: Sequence[str] | None) -> SortOrder | None:
-    """Parse the order from user arguments; None when there are none.
+    """Parse the order from user arguments; None if there are none.
 
     Args:
         strategy: None means ``order`` if columns are given.
@@ -143,7 +143,7 @@ def sort_table(
     Args:
         ref: from ``for_compaction``.
         request: the partitions to sort.
-        sort: runs the plan; None where there is no Spark.
+        sort: runs the plan; None without Spark.
         dry_run: only plan; the result has no outputs.
         on_plan: called with the plan before the sort.
 
@@ -167,7 +167,7 @@ def sort_table(
 
 
 def sorted_message(task: CompactTask, messages: Sequence[CommitMessage], ref: TableRef) -> CommitMessage:
-    """Combine the messages of a sort into one, which names the files that were read and those that replace them.
+    """Combine the messages of a sort into one, with the files that were read and those that replace them.
 
     The new files get ascending sequence numbers in their order, so a read in that order returns sorted rows. They get
     the creation time of the oldest file that they replace.

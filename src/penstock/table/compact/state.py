@@ -29,7 +29,7 @@ class WaitingFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionState:
-    """What a stream's background compaction has done, and what is pending.
+    """The completed and pending work of a stream's background compaction.
 
     Attributes:
         is_active: this process holds the lease; if not, another process compacts the table, or none does.
@@ -38,7 +38,7 @@ class CompactionState:
         waiting: the same for the 20 partitions with the most such files, most first.
         running_tasks: merges that run or wait for a free worker.
         committed_merges: merges committed so far.
-        lost: merges dropped because another commit replaced their inputs, or won every race.
+        lost: merges discarded because another commit replaced their inputs, or won every race.
         files_in: files merged away so far, with ``bytes_in``.
         files_out: files that replaced them, with ``bytes_out``.
         last_error: text of the last error; None again when all work is done without one.

@@ -1,1 +1,1 @@
-"""Changes of rows by copy on write: DELETE, UPDATE and MERGE replace the files that hold rows to change."""
+"""Row changes by copy-on-write: DELETE, UPDATE and MERGE replace the files that contain rows to change."""

@@ -1,4 +1,4 @@
-"""DELETE and UPDATE: changes of the rows that pass a filter."""
+"""DELETE and UPDATE: changes of the rows that match a filter."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteRows:
-    """Delete the rows for which the filter is true; those for which it is unknown stay."""
+    """Delete the rows for which the filter is true, but not those for which it is unknown."""
 
     predicate: Predicate
     probe_columns: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class DeleteRows:
         return batch.num_rows
 
     def apply(self, batch: pa.RecordBatch, rest: BoundPredicate) -> ChangedBatch:
-        """Leave out the rows that pass."""
+        """Remove the rows that match."""
         hits = _true_rows(batch, rest)
         return ChangedBatch(kept=batch.filter(pa.array(~hits.to_numpy(zero_copy_only=False))), deleted=hits.true_count)
 
@@ -88,7 +88,7 @@ def update_places(
     values: dict[str, ArrowAny],
     key_names: Sequence[str],
 ) -> tuple[pa.RecordBatch, npt.NDArray[np.bool_]]:
-    """Set columns of some rows; return all rows, and which of them move because partition or bucket key changed.
+    """Set columns of some rows; return all rows, and which of them move because their partition or bucket key changed.
 
     Args:
         key_names: columns among the values that determine partition or bucket.

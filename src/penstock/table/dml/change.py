@@ -1,4 +1,4 @@
-"""What a change of rows does to the rows of a file."""
+"""The effect of a row change on the rows of a file."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class ChangedBatch:
     """The rows of a batch after a change.
 
     Attributes:
-        kept: the rows that stay in their file's bucket, changed or not, in their order.
+        kept: the rows that stay in their bucket, changed or not, in order.
         moved: rows that now belong to another partition or bucket; None if there are none.
-        matched: numbers of the source rows that matched, for a MERGE; else None.
+        matched: for a MERGE, the numbers of the source rows that matched; else None.
     """
 
     kept: pa.RecordBatch
@@ -33,25 +33,25 @@ class ChangedBatch:
 
 
 class RowChange(Protocol):
-    """A DELETE, UPDATE or MERGE, as the rewriting of files needs it. Threads share it."""
+    """A DELETE, UPDATE or MERGE as applied to the rows of files. Shared by threads."""
 
     @property
     def predicate(self) -> Predicate:
-        """Rows that do not pass it certainly stay as they are."""
+        """A filter; rows that do not match it are certainly unchanged."""
         ...
 
     @property
     def probe_columns(self) -> tuple[str, ...]:
-        """Columns that ``count_hits`` needs besides those of the predicate."""
+        """Columns that ``count_hits`` needs in addition to those of the predicate."""
         ...
 
     @property
     def only_deletes(self) -> bool:
-        """Whether every hit is deleted, so that a file of hits only needs no second read."""
+        """Whether every matching row is deleted, so that a file with only matching rows need not be read again."""
         ...
 
     def count_hits(self, batch: pa.RecordBatch) -> int:
-        """Return how many rows of a batch, which has passed the predicate, may change."""
+        """Return how many rows of a batch that matches the predicate may change."""
         ...
 
     def apply(self, batch: pa.RecordBatch, rest: BoundPredicate) -> ChangedBatch:
@@ -59,10 +59,10 @@ class RowChange(Protocol):
 
         Args:
             batch: all columns of the table, in canonical form.
-            rest: what the predicate says of rows of this partition.
+            rest: what remains of the predicate for this partition.
         """
         ...
 
     def new_rows(self, matched: Sequence[npt.NDArray[np.int64]]) -> pa.Table | None:
-        """Return the rows to insert, given what ``apply`` has matched in all files; None for none."""
+        """Return the rows to insert, given the matches of ``apply`` in all files; None for none."""
         ...

@@ -1,4 +1,4 @@
-"""Finds the source row of a MERGE that a target row belongs to, by equal keys."""
+"""Finds the source row of a MERGE that matches a target row by equal keys."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from penstock.datafile.types import ArrowAny
 
 NONE: Final = -1
-# Up to so many values of a key column prune by each of them, more by the range that they span.
+# Up to this many values of a key column are used for pruning individually, more as a range.
 _MAX_VALUES: Final = 1_000
 
 
 class KeyMatcher:
-    """The keys of the source rows, made ready for look-ups. A row with a NULL in its key matches nothing.
+    """The keys of the source rows, prepared for lookups. A row with a NULL in its key matches nothing.
 
     Args:
         source: the source rows.
@@ -62,7 +62,7 @@ class KeyMatcher:
         return found
 
     def predicate(self) -> Predicate:
-        """Return a filter that every row passes which may match."""
+        """Return a filter that every possibly matching row satisfies."""
         if not len(self._sorted):
             return FALSE
         return And(operands=tuple(part for name in self._keys for part in _range_of(name, self._values[name])))
@@ -95,7 +95,7 @@ def _one_array(column: pa.ChunkedArray[pa.Scalar[pa.DataType]]) -> ArrowAny:
 
 
 def _comparable(column: ArrowAny) -> ArrowAny:
-    """Return floating point numbers with one zero only, as the two are equal."""
+    """Return floating point numbers with -0.0 replaced by 0.0, as the two are equal."""
     return pc.add(column, 0.0) if pa.types.is_floating(column.type) else column
 
 

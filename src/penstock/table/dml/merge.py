@@ -1,8 +1,8 @@
-"""MERGE: rows of a source update, delete or add to the rows of a table, by equal keys.
+"""MERGE: rows of a source update, delete or insert rows of a table, matched by equal keys.
 
 Source:
-    Paimon ``spark:commands/MergeIntoPaimonTable.scala``; which clause acts on a row is that of SQL: the first whose
-    condition is true.
+    Paimon ``spark:commands/MergeIntoPaimonTable.scala``; as in SQL, the first clause whose condition is true applies to
+    a row.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class MergeDelete:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeInsert:
-    """Add a row.
+    """Insert a row.
 
     Attributes:
         values: column to constant, or to an expression over source columns by names such as ``source.price``; other
@@ -74,7 +74,7 @@ MatchedClause: TypeAlias = "MergeUpdate | MergeDelete"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeClauses:
-    """What a MERGE does; in each group the first clause whose condition is true acts on a row.
+    """The clauses of a MERGE; in each group the first clause whose condition is true applies to a row.
 
     Attributes:
         matched: for target rows with a source row.
@@ -89,14 +89,14 @@ class MergeClauses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Clause:
-    """A clause made ready; without ``values`` it deletes."""
+    """A prepared clause; without ``values`` it deletes."""
 
     where: pc.Expression | None
     values: NewValues | None
 
 
 class MergeRows:
-    """A MERGE as a change of rows.
+    """A MERGE as a row change.
 
     Args:
         ref: the table.
@@ -126,11 +126,11 @@ class MergeRows:
 
     @property
     def predicate(self) -> Predicate:
-        """Which target rows may change or match: all where those without a source row may."""
+        """A filter for target rows that may change or match; all rows if those without a source row may change."""
         return TRUE if self._by_source else self._matcher.predicate()
 
     def count_hits(self, batch: pa.RecordBatch) -> int:
-        """Return how many rows match, or all where the others may change."""
+        """Return how many rows match, or all if the others may change."""
         if self._by_source:
             return batch.num_rows
         return int(np.count_nonzero(self._matcher.rows_of(batch) != NONE))
@@ -166,7 +166,7 @@ class MergeRows:
         )
 
     def new_rows(self, matched: Sequence[npt.NDArray[np.int64]]) -> pa.Table | None:
-        """Return the rows that the source rows without a target row add."""
+        """Return the rows to insert for source rows without a target row."""
         if not self._inserts:
             return None
         is_new = np.ones(self._source.num_rows, dtype=bool)
@@ -181,7 +181,7 @@ class MergeRows:
         if not parts:
             return None
         added = pa.Table.from_batches([batch for _, batch in parts])
-        # In the order of the source, whichever clause added a row.
+        # In the order of the source, whichever clause inserted a row.
         order = np.argsort(np.concatenate([chosen for chosen, _ in parts]), kind="stable")
         return added.take(order).select(self._schema.names)
 
@@ -219,7 +219,7 @@ class MergeRows:
 def _first_true(
     clauses: Sequence[_Clause], rows: pa.RecordBatch, table: str
 ) -> list[tuple[_Clause, npt.NDArray[np.int64]]]:
-    """Return for each clause the rows that it acts on: those that no clause before it has."""
+    """Return for each clause the rows to which it applies: those to which no earlier clause applies."""
     left = np.ones(rows.num_rows, dtype=bool)
     chosen = []
     for clause in clauses:

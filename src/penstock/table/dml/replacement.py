@@ -1,4 +1,4 @@
-"""Commits files that another engine has written in place of the files that it has read, such as Spark for UPDATE."""
+"""Commits files that another engine, such as Spark for UPDATE, has written to replace the files that it has read."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class _FileKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadFiles:
-    """What a change has read.
+    """The files that a change has read.
 
     Attributes:
-        snapshot: None where nothing was committed yet.
-        predicate: files that it excludes hold no row that the change depends on; None if it depends on all.
+        snapshot: None if nothing was committed yet.
+        predicate: excludes files without rows on which the change depends; None if it depends on all files.
         splits: the files that are replaced, each once.
     """
 
@@ -57,18 +57,18 @@ def commit_replacement(
 ) -> Snapshot | None:
     """Replace the files that were read by the files that were written, in one commit.
 
-    When others have committed meanwhile, it succeeds only if they changed no file that the change depends on: neither
-    added one that its predicate does not exclude, nor removed one that is to be replaced.
+    If others have committed meanwhile, it succeeds only if they have neither added a file that the predicate does not
+    exclude nor removed a file that is to be replaced.
 
     Args:
-        written: the new files, with all rows of the files read that are to stay.
+        written: the new files, including all rows to keep of the files that were read.
 
     Returns:
         The snapshot, of kind OVERWRITE, or APPEND where nothing is replaced; None if there is nothing to commit.
 
     Raises:
         CommitConflictError: others changed such files or the columns; the written files are deleted.
-        CommitUnknownError: the storage did not say whether it succeeded.
+        CommitUnknownError: the storage did not answer whether the commit succeeded.
     """
     removed = _removals(read.splits)
     if not removed and not written:
@@ -103,7 +103,7 @@ def commit_replacement(
 
 
 def _unaffected_base(committer: TableCommitter, read: ReadFiles) -> Snapshot | None:
-    """Return the latest snapshot if the change would have read the same files of it, else None."""
+    """Return the latest snapshot if the change would have read the same files from it, else None."""
     store, ref = committer.store, committer.ref
     if store.latest_schema_id() != ref.schema.id:
         return None

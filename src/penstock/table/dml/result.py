@@ -1,4 +1,4 @@
-"""What a change of rows did, or would do."""
+"""The result of a row change, or of its dry run."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeResult:
-    """What a DELETE, UPDATE or MERGE did; with ``is_dry_run`` what it would do.
+    """The result of a DELETE, UPDATE or MERGE; with ``is_dry_run``, its expected result.
 
     Attributes:
-        snapshot: None where nothing was to change, and for a dry run.
+        snapshot: None if there was nothing to change, and for a dry run.
         files: the files that are replaced.
-        files_added: the new ones.
+        files_added: number of new files.
     """
 
     snapshot: Snapshot | None

@@ -1,4 +1,4 @@
-"""Rewrites the files in which rows change: reads one batch after another, and rewrites it in the same order.
+"""Rewrites the files in which rows change, batch by batch and in the same order.
 
 Source:
     Paimon ``spark:commands/DeleteFromPaimonTableCommand.scala``, ``UpdatePaimonTableCommand.scala``.
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOutcome:
-    """What a change does to files that are rewritten together; nothing if ``messages`` is empty.
+    """The result of a change for files that are rewritten together; no change if ``messages`` is empty.
 
     Attributes:
         messages: the replacement first, then rows that moved to other buckets.
@@ -65,7 +65,7 @@ class _Counts:
 
 
 class FileRewriter:
-    """Applies a change to files of one table. Threads share it.
+    """Applies a change to files of one table. Shared by threads.
 
     Args:
         ref: the table with its latest schema, which the new files get.
@@ -81,7 +81,7 @@ class FileRewriter:
         self._locator = FileLocator.of(ref)
 
     def count_hits(self, split: DataSplit, file: DataFileMeta) -> int:
-        """Return how many rows of a file may change; reads only the columns that decide it."""
+        """Return how many rows of a file may change; reads only the required columns."""
         return sum(self._change.count_hits(batch) for batch in self._probe.read_file(split, file))
 
     def drop(self, split: DataSplit, files: tuple[DataFileMeta, ...]) -> FileOutcome:
@@ -93,7 +93,7 @@ class FileRewriter:
         return FileOutcome(messages=(message,), changes=changes)
 
     def rewrite(self, split: DataSplit, files: tuple[DataFileMeta, ...]) -> FileOutcome:
-        """Rewrite the rows of files of one bucket, in their order.
+        """Rewrite the rows of files of one bucket, in order.
 
         Raises:
             TableStoreError: a file cannot be read or written, or a new value does not fit; the new files are deleted.
@@ -152,7 +152,7 @@ class FileRewriter:
 
 
 def _as_outputs(files: tuple[DataFileMeta, ...], outputs: tuple[DataFileMeta, ...]) -> tuple[DataFileMeta, ...]:
-    """Give the new files the place of the old ones in the order of the bucket, and their creation time.
+    """Give the new files the position of the old ones in the order of the bucket, and their creation time.
 
     All get the same range of sequence numbers: files with equal first numbers are read in the order of the manifest,
     and ascending numbers could pass those of the next file where ranges of several writers overlap.

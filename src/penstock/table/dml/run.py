@@ -1,8 +1,8 @@
-"""Runs a DELETE, UPDATE or MERGE: finds the files with hits, rewrites them, and commits all of it at once.
+"""Runs a DELETE, UPDATE or MERGE: finds the files with matching rows, rewrites them, and makes one commit.
 
-The commit lands only on the snapshot that the change was computed from. When others committed in between, the change
-is evaluated again: only files that are new are read, and those that are gone are dropped. So a row that is appended
-meanwhile is either changed, too, or was appended after the change.
+The commit succeeds only on the snapshot from which the change was computed. If others committed in between, the change
+is evaluated again: only new files are read, and results for files that are no longer live are discarded. So a row that
+is appended concurrently is either changed, too, or was appended after the change.
 
 Source:
     Paimon ``spark:commands/PaimonRowLevelCommand.scala``; docs/spec/commit.md section 5.1.
@@ -64,11 +64,11 @@ class _Unit:
 
 @dataclass(slots=True)
 class _Progress:
-    """What was found out so far; kept when the change is evaluated again.
+    """Results so far, which are reused when the change is evaluated again.
 
     Attributes:
         hits: number of rows of a file that may change.
-        outcomes: of the files with hits that were rewritten together.
+        outcomes: results of the files with matching rows that were rewritten together.
     """
 
     hits: dict[_FileKey, int] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class _Progress:
 
 
 def run_change(committer: TableCommitter, change: RowChange, *, dry_run: bool = False) -> ChangeResult:
-    """Change rows by one commit, or none if no row is to change.
+    """Change rows in one commit; no commit if there is no row to change.
 
     Args:
         committer: with the table's latest schema.
@@ -86,8 +86,8 @@ def run_change(committer: TableCommitter, change: RowChange, *, dry_run: bool = 
         InvalidFilterError: the predicate does not fit the table.
         UnsupportedFeatureError: the table has index files, which would have to be rewritten.
         SchemaMismatchError: a new value does not fit its column.
-        CommitConflictError: others committed again and again meanwhile, or changed the columns; nothing was changed.
-        CommitUnknownError: the storage did not say whether it succeeded.
+        CommitConflictError: others committed at every attempt, or changed the columns; nothing was changed.
+        CommitUnknownError: the storage did not answer whether the commit succeeded.
     """
     return _ChangeRun(committer, change, is_dry_run=dry_run).run()
 
@@ -135,7 +135,7 @@ class _ChangeRun:
         return self._commit(snapshot, outcomes)
 
     def _plan_units(self, plan: ScanPlan) -> list[_Unit]:
-        """Return the files that hold rows which may change, in the order of the plan."""
+        """Return the files with rows that may change, in the order of the plan."""
         splits = [
             (self._split(entry, plan, PartitionPruneResult(values=each.values, rest=each.rest)), entry)
             for each in plan.partitions
@@ -163,10 +163,10 @@ class _ChangeRun:
     def _peers(
         self, snapshot: Snapshot | None, hit: Sequence[ManifestEntry]
     ) -> dict[tuple[bytes, int, int], tuple[ManifestEntry, ...]]:
-        """Return the files of queues that begin with the same sequence number as one with hits.
+        """Return the files of queues that begin with the same sequence number as a file with matching rows.
 
-        Only their order in the manifest says which is first, so they have to be replaced together. Writers that do not
-        number rows at commit make such files.
+        Only their order in the manifest determines which is first, so they have to be replaced together. Writers that
+        do not number rows at commit create such files.
         """
         places = {_place(entry) for entry in hit if entry.total_buckets > 0}
         if snapshot is None or not places:
@@ -233,7 +233,7 @@ class _ChangeRun:
             with enough_memory(self._ref.name):
                 return self._committer.commit(request)
         except BaseException:
-            # Which rows are inserted depends on all files, so they are written again each time.
+            # The inserted rows depend on all files, so they are written again at each attempt.
             if not self._committer.may_be_committed:
                 delete_new_files(self._ref, added)
             raise

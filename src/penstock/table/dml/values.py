@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# Not pyarrow.acero, which imports pyarrow.dataset, and that imports pandas: two seconds for a driver that starts.
+# Not pyarrow.acero, which imports pyarrow.dataset and thereby pandas: two seconds when a driver starts.
 from pyarrow._acero import (  # type: ignore[import-untyped]
     Declaration,
     ProjectNodeOptions,
@@ -39,7 +39,7 @@ class NewValues:
         values: column to constant, or to an expression of ``pyarrow.compute`` over the columns.
 
     Attributes:
-        names: the columns that get values.
+        names: the columns to set.
 
     Raises:
         InvalidOptionError: there is no column to set.
@@ -79,7 +79,7 @@ class NewValues:
         return {name: conformed.column(name) for name in self.names}
 
     def _as_number(self, name: str, array: ArrowAny) -> ArrowAny:
-        """Return an array of numbers in the column's type: expressions over small integers have larger ones."""
+        """Return an array of numbers in the column's type: expressions over small integers have wider types."""
         wanted = self._schema.field(name).type
         if array.type == wanted or not (_is_number(array.type) and _is_number(wanted)):
             return array

@@ -1,1 +1,1 @@
-"""Removal of snapshots, partitions and files that are not needed any more; rollback."""
+"""Removal of snapshots, partitions and files that are no longer needed; rollback."""

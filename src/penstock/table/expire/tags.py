@@ -71,16 +71,16 @@ def replace_tag(
     time_retained: str | None = None,
     now: Callable[[], datetime] = local_now,
 ) -> Tag:
-    """Give the name of a tag to another snapshot; if the former one has expired, its files are deleted.
+    """Move a tag to another snapshot; if the former snapshot has expired, its files are deleted.
 
     The file is replaced in one step, so readers always find a tag.
 
     Args:
         snapshot_id: None for the latest.
-        time_retained: such as ``7 d``; None for what the options say, or for ever.
+        time_retained: such as ``7 d``; None for the table's option, or forever if it is not set.
 
     Raises:
-        NotFoundError: there is no such tag or snapshot, or the snapshot is about to expire; the tag is as before then.
+        NotFoundError: there is no such tag or snapshot, or the snapshot is about to expire; the tag is not changed.
     """
     before, options, path = store.load_tag(name), ref.parsed(TagOptions), tag_path(store.location, name)
     tag = tag_of(store, snapshot_id, time_retained, options, now=now)
@@ -137,8 +137,8 @@ def expire_tags(
     """Delete the tags whose retention time has passed; return their names, sorted.
 
     Args:
-        older_than_millis: also delete all tags that were made before, ms since 1970-01-01 UTC; a tag without a
-            retention has no time of creation, so the time of its file counts, as in the reference.
+        older_than_millis: also delete all tags created before this time, ms since 1970-01-01 UTC; a tag without a
+            retention time stores no creation time, so its file's modification time is used, as in the reference.
         dry_run: only find them.
         reader: a reader that is kept between calls reads only new tags.
     """
@@ -153,7 +153,7 @@ def expire_tags(
 
 
 def _made_before(ref: TableRef, tags: Mapping[str, Tag], millis: int) -> set[str]:
-    """Return the tags that were made before a time. Files without a modification time are not among them."""
+    """Return the tags created before a time. Tags whose file has no modification time are not included."""
     files = {tag_name_of(each.name): each.modified_millis for each in ref.file_io.list(tag_directory(ref.location))}
     wall_clock_nanos = to_wall_clock(millis) * 1_000_000
     found = set()

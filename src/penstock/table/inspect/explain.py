@@ -1,4 +1,4 @@
-"""The pruning of a plan as text: what a read opens, and why not more.
+"""The pruning of a plan as text: which files a read opens, and how the others were pruned.
 
 Only metadata is read.
 """
@@ -62,7 +62,7 @@ def explain_plan(plan: ScanPlan) -> str:
 
 
 def plan_values(plan: ScanPlan) -> dict[str, Any]:
-    """Return what ``explain_plan`` says as values."""
+    """Return the content of ``explain_plan`` as values."""
     return {
         "snapshot_id": None if plan.snapshot is None else plan.snapshot.id,
         "after_snapshot_id": plan.after_snapshot_id,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class FindingKind(StrEnum):
-    """What is wrong."""
+    """Kind of a problem."""
 
     MISSING = "missing"
     SIZE = "size"
@@ -35,11 +35,11 @@ class FindingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that is wrong.
+    """A problem.
 
     Attributes:
         what: the kind of file: snapshot, tag, schema, manifest or data file.
-        snapshot_id: the first snapshot that was found to need it; None where that is not known.
+        snapshot_id: the first snapshot found to need the file; None if unknown.
     """
 
     kind: FindingKind
@@ -51,11 +51,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FsckReport:
-    """What was checked, and the problems found.
+    """The checked files, and the problems found.
 
     Attributes:
-        files: distinct data files, extra files left out.
-        bytes: that they should have.
+        files: number of distinct data files, without extra files.
+        bytes: their recorded size.
     """
 
     snapshots: int
@@ -72,10 +72,10 @@ def check_table(
     all_snapshots: bool = False,
     progress: Callable[[int, int | None], None] = lambda _files, _bytes: None,
 ) -> FsckReport:
-    """Check every file that the latest snapshot needs.
+    """Check all files that the latest snapshot needs.
 
     Args:
-        all_snapshots: also those that only older snapshots and tags need.
+        all_snapshots: also check files that only older snapshots and tags need.
         progress: called with the number of data files checked.
     """
     check = _Check(ref, store, progress)
@@ -107,7 +107,7 @@ class _Check:
         self._schemas: set[int] = set()
 
     def snapshots(self, *, all_snapshots: bool) -> Iterator[Snapshot]:
-        """Yield readable snapshots, the latest first; what cannot be read is a finding."""
+        """Yield readable snapshots, the latest first; unreadable ones are reported as findings."""
         ids = sorted(self._store.list_snapshot_ids(), reverse=True)
         for snapshot_id in ids if all_snapshots else ids[:1]:
             path = snapshot_path(self._ref.location, snapshot_id)
@@ -152,7 +152,7 @@ class _Check:
             )
 
     def _load_entries(self, snapshot: Snapshot) -> list[ManifestEntry] | None:
-        """Load all entries; None where one manifest cannot be read, since what is live is not known then."""
+        """Load all entries; None if a manifest cannot be read, because the live files are unknown then."""
         location = self._ref.location
         metas: list[ManifestFileMeta] = []
         is_whole = True

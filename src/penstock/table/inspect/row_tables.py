@@ -1,4 +1,4 @@
-"""System tables that have the rows of the table itself: ``audit_log`` and ``ro``.
+"""System tables that return the rows of the table itself: ``audit_log`` and ``ro``.
 
 Source:
     Paimon ``core:table/system/AuditLogTable.java``, ``ReadOptimizedTable.java``. An append table has insertions only,
@@ -32,7 +32,7 @@ def load_row_table(name: str, ref: TableRef, store: MetadataStore, snapshot: Sna
     """Read a system table of ``ROW_TABLES`` into memory.
 
     Args:
-        snapshot: whose rows; None for what options of this use name, else the latest.
+        snapshot: to read; None for the one that the options select, by default the latest.
 
     Raises:
         TableStoreError: as ``plan_query``.

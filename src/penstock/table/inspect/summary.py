@@ -1,4 +1,4 @@
-"""What a table holds, in a few numbers."""
+"""The main figures of a table."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSummary:
-    """What a table holds.
+    """The main figures of a table.
 
     Attributes:
-        latest: None when nothing was ever committed.
-        snapshots: how many there are.
+        latest: the latest snapshot; None if nothing was ever committed.
+        snapshots: number of snapshots.
         partitions: of the latest snapshot, as are ``rows``, ``files`` and ``bytes``.
-        small_files: that a merge would make larger; None for a table that Penstock does not compact.
-        waiting_files: that a full compaction would merge, with ``waiting_bytes``; None likewise.
+        small_files: number of small files, which are candidates for a merge; None for a table that Penstock does not
+        compact.
+        waiting_files: number of files that a full compaction would merge, with ``waiting_bytes``; None likewise.
     """
 
     latest: Snapshot | None
@@ -43,7 +44,7 @@ class TableSummary:
 
 
 def summarize(ref: TableRef, store: MetadataStore) -> TableSummary:
-    """Return what a table holds; reads metadata of the latest snapshot only."""
+    """Return the main figures of a table; reads only metadata of the latest snapshot."""
     latest = store.load_latest_snapshot()
     partitions = load_system_table("partitions", ref, store)
     try:

@@ -1,7 +1,7 @@
 """System tables: a table's metadata as rows, with the reference's column names.
 
-Instants (``commit_time``, ``update_time``) are timestamps in UTC. What the format stores as a writer's wall clock
-(``creation_time``, ``last_update_time``, ``create_time``) stays a timestamp without a zone.
+Instants (``commit_time``, ``update_time``) are timestamps in UTC. Values that the format stores as a writer's wall
+clock (``creation_time``, ``last_update_time``, ``create_time``) are timestamps without a zone.
 
 A partition is ``dt=2026-01-01/hr=5`` in ``partitions``, as in the reference since 1.4, and in ``compaction``;
 ``files``, ``buckets`` and ``manifests`` show its values alone, as the reference does.
@@ -157,12 +157,12 @@ def load_system_table(name: str, ref: TableRef, store: MetadataStore, snapshot: 
     """Load the system table of that name.
 
     Args:
-        snapshot: whose files, partitions, buckets, manifests and debt; None for the one that options of this use name,
-            else the latest. The others always show all.
+        snapshot: for files, partitions, buckets, manifests and compaction; None for the one that the options select, by
+            default the latest. The other system tables always show everything.
 
     Raises:
-        NotFoundError: there is no such system table, the message says which there are; or no such snapshot or tag.
-        UnsupportedFeatureError: options of this use that name no single snapshot, or any for a table that shows all.
+        NotFoundError: there is no such system table (the message lists all), snapshot or tag.
+        UnsupportedFeatureError: the options do not select a single snapshot, or the system table does not support that.
     """
     table = SYSTEM_TABLES.get(name)
     if name in ROW_TABLES:
@@ -294,7 +294,7 @@ def _buckets(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> 
 
 
 def file_counts(entries: Sequence[ManifestEntry]) -> tuple[int, int, int, int | None]:
-    """Return rows, bytes and files of the entries, and the latest creation time of a file; None where none has one."""
+    """Return rows, bytes and files of the entries, and the latest creation time of a file; None if none has one."""
     created = [entry.file.creation_millis for entry in entries if entry.file.creation_millis is not None]
     return (
         sum(entry.file.row_count for entry in entries),

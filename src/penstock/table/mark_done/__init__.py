@@ -1,1 +1,1 @@
-"""Partitions marked done, by hand or by time."""
+"""Marking partitions done, manually or by time."""

@@ -1,7 +1,7 @@
-"""A cache of the partitions that were marked done, so that a job that starts need not read the mark of each.
+"""A cache of the partitions that were marked done, so that a starting job need not read each mark.
 
-What it lacks is in the success files, so losing it costs time only. It also holds the number of rows
-of a partition when it was marked, which distinguishes later rows from a merge even after they were merged.
+The success files contain what it lacks, so losing it only costs time. It also holds the number of rows of a partition
+at the time of its mark, which distinguishes later rows from a compaction even after they were compacted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Marked:
 
     Attributes:
         rows: in its live files.
-        millis: when, ms since 1970-01-01 UTC.
+        millis: time of the mark, ms since 1970-01-01 UTC.
     """
 
     rows: int
@@ -42,8 +42,8 @@ class Ledger:
 
     Attributes:
         looked_millis: when a job last checked all partitions, ms since 1970-01-01 UTC; 0 for never.
-        next_due: what the clock that counts has to pass until the first of those that it found is done; None where
-            there was none.
+        next_due: time of the configured clock at which the first pending partition becomes done; None if there was
+            none.
         partitions: by directory.
     """
 
@@ -53,7 +53,7 @@ class Ledger:
 
 
 def load_ledger(file_io: FileIO, location: str) -> Ledger:
-    """Load the cache; empty when there is no file, or a damaged one."""
+    """Load the cache; empty if the file is missing or damaged."""
     path = done_ledger_path(location)
     try:
         json = decode_json(file_io.read(path), "ledger of done partitions", path)
@@ -70,7 +70,7 @@ def load_ledger(file_io: FileIO, location: str) -> Ledger:
 
 
 def save_ledger(file_io: FileIO, location: str, ledger: Ledger) -> None:
-    """Replace the cache. Of two jobs at once, the last one's content wins."""
+    """Replace the cache. If two jobs do so at once, the last content wins."""
     partitions = {directory: [each.rows, each.millis] for directory, each in sorted(ledger.partitions.items())}
     values = {_LOOKED: ledger.looked_millis, _NEXT_DUE: ledger.next_due, _PARTITIONS: partitions}
     file_io.write(done_ledger_path(location), encode_json(values))

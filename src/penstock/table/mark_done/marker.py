@@ -46,8 +46,8 @@ class LivePartition:
         data: serialized BinaryRow of its values.
         directory: such as ``dt=2026-01-01/hour=5``.
         rows: in its files.
-        written_millis: when the newest of its files was made that is not the result of a merge, the writer's wall clock
-            as ms since 1970-01-01; None where there are only such.
+        written_millis: creation time of its newest file that is not the result of a compaction, the writer's wall clock
+            as ms since 1970-01-01; None if there is no such file.
     """
 
     data: bytes
@@ -62,9 +62,9 @@ class DonePartition:
 
     Attributes:
         directory: such as ``dt=2026-01-01/hour=5``.
-        rows: in its live files; 0 where it has none.
-        creation_millis: when it was marked for the first time, ms since 1970-01-01 UTC.
-        modification_millis: when it was marked last.
+        rows: in its live files; 0 if it has none.
+        creation_millis: time of its first mark, ms since 1970-01-01 UTC.
+        modification_millis: time of its last mark.
     """
 
     directory: str
@@ -74,10 +74,10 @@ class DonePartition:
 
 
 def check_actions(options: MarkDoneOptions, table: str) -> None:
-    """Refuse ways to mark partitions that Penstock does not support.
+    """Refuse unsupported ways of marking partitions.
 
     Raises:
-        UnsupportedFeatureError: names the way, the reason, and what is supported.
+        UnsupportedFeatureError: the message has the way, the reason, and what is supported.
     """
     for action in options.actions:
         if action is not MarkDoneAction.SUCCESS_FILE:
@@ -133,7 +133,8 @@ def find_partitions(
         specs: partition column to value, as for ``scope_of_specs``.
 
     Raises:
-        InvalidOptionError: no spec, an empty one, a column that is no partition column, or a value that does not fit.
+        InvalidOptionError: no spec, an empty one, a column that is not a partition column, or a value that does not
+        fit.
         NotFoundError: no partition matches a spec that does not name all columns.
     """
     if not specs or any(not spec for spec in specs):
@@ -160,16 +161,16 @@ def find_partitions(
 def mark_done(
     ref: TableRef, partitions: Sequence[LivePartition], *, now_millis: int | None = None, dry_run: bool = False
 ) -> tuple[DonePartition, ...]:
-    """Mark partitions done, one after the other; those that are marked already are marked again.
+    """Mark partitions done, one after another; already marked ones are marked again.
 
     The caller adds them to the ledger.
 
     Args:
-        now_millis: what is written, ms since 1970-01-01 UTC; None for the present.
+        now_millis: time of the mark, ms since 1970-01-01 UTC; None for the current time.
         dry_run: only return what would be written.
 
     Raises:
-        StorageError: one could not be marked; those before it are.
+        StorageError: a partition could not be marked; those before it were.
     """
     now = utc_millis() if now_millis is None else now_millis
     done: list[DonePartition] = []

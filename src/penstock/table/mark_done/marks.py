@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def is_remembered(partition: LivePartition, ledger: Ledger) -> bool:
-    """Whether the ledger's entry of a partition is current: with as many rows, none of them later than its mark."""
+    """Whether the ledger's entry of a partition is current: the same number of rows, none later than the mark."""
     entry = ledger.partitions.get(partition.directory)
     return entry is not None and entry.rows == partition.rows and _is_current(entry.millis, partition)
 
@@ -29,7 +29,7 @@ def is_remembered(partition: LivePartition, ledger: Ledger) -> bool:
 def load_marked(ref: TableRef, partitions: Sequence[LivePartition], ledger: Ledger) -> dict[str, Marked]:
     """Load the marks of partitions that have one since their last rows, by directory.
 
-    When the ledger's entry is missing or not current, the success file is read, several at once.
+    If the ledger's entry is missing or outdated, the success file is read, several in parallel.
     """
     unsure = [each for each in partitions if not is_remembered(each, ledger)]
     paths = [partition_success_path(ref.location, each.directory) for each in unsure]
@@ -52,5 +52,5 @@ def _covers(success: SuccessFile, partition: LivePartition, entry: Marked | None
 
 
 def _is_current(mark_millis: int, partition: LivePartition) -> bool:
-    """Whether a mark is no older than a partition's files; merged files, with the time of a part, do not count."""
+    """Whether a mark is not older than a partition's files, ignoring merged files, which have the time of an input."""
     return partition.written_millis is None or partition.written_millis <= to_wall_clock(mark_millis)

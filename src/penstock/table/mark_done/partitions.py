@@ -1,4 +1,4 @@
-"""Marking partitions done: by hand, all that are due, and after commits.
+"""Marking partitions done: manually, all that are due, and after commits.
 
 Source:
     Paimon ``flink:sink/listener/PartitionMarkDoneListener.java``, ``flink:procedure/MarkPartitionDoneProcedure.java``.
@@ -28,7 +28,7 @@ _LOG: Final = open_log(__name__)
 
 
 def open_done_watch(ref: TableRef, *, clock_millis: Callable[[], int]) -> DoneWatch | None:
-    """Return a watch over the partitions of a table, if its options ask for one. Raises as ``DoneWatch``."""
+    """Return a watch over the partitions of a table, if its options require one. Raises as ``DoneWatch``."""
     options = ref.parsed(MarkDoneOptions)
     if not ref.schema.partition_keys:
         return None
@@ -46,7 +46,7 @@ def open_done_watch(ref: TableRef, *, clock_millis: Callable[[], int]) -> DoneWa
 def mark_named_partitions(
     ref: TableRef, store: MetadataStore, specs: Sequence[Mapping[str, object]], *, dry_run: bool = False
 ) -> tuple[DonePartition, ...]:
-    """Mark the partitions that agree with at least one spec, also if done already. Raises as ``find_partitions``.
+    """Mark the partitions that match at least one spec, even if already done. Raises as ``find_partitions``.
 
     Args:
         dry_run: only return which.
@@ -68,7 +68,7 @@ def mark_due_partitions(ref: TableRef, store: MetadataStore, *, dry_run: bool = 
         dry_run: only return which.
 
     Raises:
-        InvalidOptionError: the options do not say when a partition is done.
+        InvalidOptionError: the options do not define when a partition is done.
         UnsupportedFeatureError: the table asks for another mark than the success file.
     """
     options = ref.parsed(MarkDoneOptions)

@@ -1,8 +1,8 @@
-"""Which partitions have become done while a job writes to a table.
+"""Determines which partitions become done while a job writes to a table.
 
-A partition is done when the clock is more than the idle time after its end and after its last rows. Flink keeps
-the partitions to mark in its state; here they follow from the table: when a job starts, those whose mark is missing or
-older than their rows; then those that its own commits add rows to. design/0013 has the reasons.
+A partition is done when both its end and its last rows are more than the idle time ago. Flink stores the pending
+partitions in its state; here they are derived from the table: when a job starts, those whose mark is missing or older
+than their rows; then those to which its own commits add rows. design/0013 has the reasons.
 
 Source:
     Paimon ``flink:sink/listener/PartitionMarkDoneTrigger.java``, ``PartitionMarkDoneListener.java``;
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 _LOG: Final = open_log(__name__)
 _LONG_AGO: Final = -(2**63)
 _NEVER: Final = 2**63
-# Of jobs that start soon after each other, not every one checks all partitions.
+# If several jobs start within a short time, not all of them check all partitions.
 _MOST_BETWEEN_LOOKS_MS: Final = 3_600_000
 _NAMES_IN_LOG: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touch:
-    """When a partition got rows last.
+    """When a partition last received rows.
 
     Attributes:
         clock: by the clock of the mode: ms of processing time or event time.
@@ -62,7 +62,7 @@ class Touch:
 
 
 class DoneWatch:
-    """Watches over the partitions of one table; a worker that lives as long as a job that commits to it.
+    """Watches the partitions of one table for as long as a job commits to it.
 
     ``note`` may be called while another thread is in one of the others.
 
@@ -71,7 +71,7 @@ class DoneWatch:
 
     Raises:
         UnsupportedFeatureError: the table's options need another mark than the success file.
-        InvalidOptionError: a pattern of time that does not fit the partition columns.
+        InvalidOptionError: a time pattern that does not fit the partition columns.
     """
 
     def __init__(self, ref: TableRef, options: MarkDoneOptions, *, clock_millis: Callable[[], int]) -> None:
@@ -92,7 +92,7 @@ class DoneWatch:
         self._pending: dict[bytes, Touch] = {}
         # Their input has ended, so they are done at any time.
         self._ended: set[bytes] = set()
-        # Until this job has looked through all partitions: when it has to, by its own clock and by the one that counts.
+        # Until this job has checked all partitions: when it has to, by its own clock and by the configured one.
         self._recheck_at: tuple[int, int] | None = (0, _LONG_AGO) if options.recover and options.is_by_time else None
         # Marks that are not in the ledger yet.
         self._fresh: Ledger | None = None
@@ -108,7 +108,7 @@ class DoneWatch:
             self._noted.append((snapshot, load_written_partitions(store, snapshot), self._now()))
 
     def look(self, store: MetadataStore, latest: Snapshot) -> tuple[DonePartition, ...]:
-        """Mark what is done by a snapshot that this job has committed; makes no request when nothing is.
+        """Mark the partitions that are done as of a snapshot that this job has committed; no request if there are none.
 
         Args:
             latest: newer snapshots are not read.
@@ -124,7 +124,7 @@ class DoneWatch:
     def check_on_idle(
         self, store: MetadataStore, load_latest: Callable[[], Snapshot | None]
     ) -> tuple[DonePartition, ...]:
-        """Mark what is done by the clock alone, though nothing was committed. Raises as ``look``.
+        """Mark the partitions that are done by the clock alone, without a new commit. Raises as ``look``.
 
         Args:
             load_latest: called only when partitions may be due, or the job has committed no snapshot yet.
@@ -138,10 +138,10 @@ class DoneWatch:
         return self._mark(self.find_due(store, latest))
 
     def recover(self, store: MetadataStore, latest: Snapshot, ledger: Ledger) -> Ledger:
-        """Watch the partitions that may not have been marked before this job began, too; reads all manifests.
+        """Also watch partitions that earlier jobs may have left unmarked; reads all manifests.
 
         Returns:
-            The new ledger: without partitions that are gone, and with the time when the next one is due.
+            The new ledger, without dropped partitions, and with the time at which the next one is due.
         """
         live = load_live_partitions(self._ref, store, latest)
         for data, each in live.items():
@@ -158,7 +158,7 @@ class DoneWatch:
         )
 
     def find_due(self, store: MetadataStore, latest: Snapshot) -> tuple[LivePartition, ...]:
-        """Find the partitions to be marked now, in order of their ends."""
+        """Find the partitions to mark now, in order of their ends."""
         due, ended = self._due(self._clock(latest)), frozenset(self._ended)
         if not due | ended:
             return ()
@@ -178,7 +178,7 @@ class DoneWatch:
         return self._recheck_at is not None and (self._now() >= self._recheck_at[0] or clock > self._recheck_at[1])
 
     def _recover_in_turn(self, store: MetadataStore, latest: Snapshot) -> None:
-        """Recover once per job, and not before a partition can be due that no other job has marked."""
+        """Recover once per job, and not before a partition that no other job has marked can be due."""
         clock = self._clock(latest)
         if clock is None or not self._is_to_recover(clock):
             return
@@ -221,11 +221,11 @@ class DoneWatch:
         return clock > self._due_at(data, touch)
 
     def _due_at(self, data: bytes, touch: Touch) -> int:
-        """Return what the clock has to pass."""
+        """Return the time that the clock has to pass."""
         return max(self._end(data) or 0, touch.clock) + (self._options.idle_time_ms or 0)
 
     def _forget_marked(self, partitions: list[LivePartition]) -> None:
-        """Watch those no longer that have a mark since their last rows."""
+        """Stop watching partitions that have a mark since their last rows."""
         if not partitions:
             return
         ledger = load_ledger(self._ref.file_io, self._ref.location)
@@ -268,7 +268,7 @@ class DoneWatch:
         return done
 
     def _remember(self, marked: dict[str, Marked]) -> None:
-        """Write the ledger if it has changed: after the marks, so that it has none that does not exist."""
+        """Write the ledger if it has changed, after the marks, so that it contains only existing marks."""
         file_io, location = self._ref.file_io, self._ref.location
         if self._fresh is not None:
             save_ledger(file_io, location, replace(self._fresh, partitions={**self._fresh.partitions, **marked}))
@@ -283,7 +283,7 @@ def _event_time(snapshot: Snapshot) -> int:
 
 
 def _watermark_then(store: MetadataStore, latest: Snapshot, millis: int) -> int:
-    """Return the watermark of the first snapshot from a time on; where it may have expired, one of long ago."""
+    """Return the watermark of the first snapshot since a time; if it may have expired, a very old one."""
     before = newest_by_time(store, latest, millis)
     if before is None:
         return _LONG_AGO

@@ -1,7 +1,7 @@
 """Translation of ``versionAsOf`` and ``timestampAsOf`` of a batch read to Penstock's options for the same state.
 
 Source:
-    Delta Lake's options of ``spark.read``; Paimon's ``scan.version`` is what its ``VERSION AS OF`` becomes.
+    Delta Lake's options of ``spark.read``; Paimon's ``scan.version``, to which its ``VERSION AS OF`` is translated.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def translate_as_of(options: Mapping[str, str], table: str, zone: str | None = N
 
     Args:
         options: keys are not case-sensitive.
-        zone: zone of a time that is given without one, such as the session's; None if it is not known.
+        zone: for times without a zone, such as the session's; None if it is unknown.
 
     Raises:
         InvalidOptionError: the options name two states, the time cannot be parsed, or its zone is not known.

@@ -24,7 +24,7 @@ MARK: Final = "$branch_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """A branch other than the main one; ``created_millis`` is 0 where the storage does not say."""
+    """A branch other than the main one; ``created_millis`` is 0 if the storage has no file times."""
 
     name: str
     created_millis: int
@@ -37,7 +37,7 @@ def split_branch(name: str) -> tuple[str, str | None]:
 
 
 def at_branch(ref: TableRef, branch: str) -> TableRef:
-    """Return a table as one of its branches has it, at the latest schema there.
+    """Return the table of a branch, with the latest schema of the branch.
 
     Raises:
         NotFoundError: there is no such branch.
@@ -68,7 +68,7 @@ def load_branches(ref: TableRef) -> tuple[Branch, ...]:
 
 
 def check_branch_name(table: str, branch: str) -> None:
-    """Raise InvalidOptionError for a name that no branch can have."""
+    """Raise InvalidOptionError for an invalid branch name."""
     if (
         branch == MAIN_BRANCH
         or not branch.strip()
@@ -83,5 +83,5 @@ def check_branch_name(table: str, branch: str) -> None:
 
 
 def main_storage(file_io: FileIO) -> FileIO:
-    """Return the storage that the table has without the branch."""
+    """Return the storage of the table without the branch."""
     return file_io.inner if isinstance(file_io, BranchFileIO) else file_io

@@ -1,4 +1,4 @@
-"""A planned read as a dataset of pyarrow, which DuckDB, Polars and others scan with their own readers."""
+"""A planned read as a pyarrow dataset, which DuckDB, Polars and others scan with their own readers."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def to_dataset(query: Query, store: MetadataStore) -> ds.Dataset:
     """Return the files of a plan as a dataset, each with the values of its partition.
 
     Raises:
-        UnsupportedFeatureError: files that a reader without the table's metadata would read wrong: of another storage
-            than the local one, with another format than Parquet, of a schema whose columns were renamed, moved or
-            changed, or with deletion vectors.
+        UnsupportedFeatureError: a reader without the table's metadata would misread a file, because it is not on local
+            storage, is not Parquet, has a schema whose columns were renamed, moved or changed, or has a deletion
+            vector.
     """
     ref, name = query.ref, query.ref.name
     if not isinstance(ref.file_io, LocalFileIO):
@@ -61,7 +61,7 @@ def to_dataset(query: Query, store: MetadataStore) -> ds.Dataset:
 
 
 def _guarantee(fields: Sequence[DataField], split: DataSplit) -> ArrowAny:
-    """Return what holds for all rows of a split, so that a filter leaves out the files of other partitions."""
+    """Return an expression that is true for all rows of a split, by which filters prune files of other partitions."""
     known = ds.scalar(True)  # noqa: FBT003 - an expression
     for name, value in _plain_values(fields, split):
         known = known & (ds.field(name).is_null() if value is None else ds.field(name) == value)
@@ -69,7 +69,7 @@ def _guarantee(fields: Sequence[DataField], split: DataSplit) -> ArrowAny:
 
 
 def _plain_values(fields: Sequence[DataField], split: DataSplit) -> Iterator[tuple[str, ArrowAny]]:
-    """Yield partition values whose internal form is that of Arrow; other columns prune by statistics only."""
+    """Yield partition values whose internal form equals Arrow's; other columns are pruned by statistics only."""
     for field, value in zip(fields, split.values, strict=True):
         wanted: ArrowAny = to_arrow_type(field.type)
         if value is None:

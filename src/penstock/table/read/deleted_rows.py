@@ -1,4 +1,4 @@
-"""Rows that deletion vectors delete: found for a data file, and left out of its batches."""
+"""Rows that deletion vectors delete: loading their positions, and removing them from batches."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from penstock.format.manifest.index_manifest import VectorPlace
     from penstock.table.ref import TableRef
 
-# Length before, and checksum after a vector.
+# Length before and checksum after a vector.
 _FRAME_BYTES = 8
 
 
 class DeletedRows:
-    """Reads the deletion vectors of data files. Threads may share it."""
+    """Reads the deletion vectors of data files. Thread-safe."""
 
     def __init__(self, ref: TableRef) -> None:
         self._ref = ref

@@ -1,8 +1,8 @@
 """The changes committed since a snapshot that was read before.
 
-What a process keeps up to date from snapshot to snapshot (file lists, sequence numbers, partitions) reads only the
-deltas in between. It must start again after a rollback, when the same ids may have other content, and when snapshots in
-between have expired.
+State that a process updates from snapshot to snapshot (file lists, sequence numbers, partitions) needs only the deltas
+in between. It must be rebuilt after a rollback, when the same ids may have other content, and if snapshots in between
+have expired.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class DeltaSource(Protocol):
     """The two reads of a ``MetadataStore`` that are needed."""
 
     def find_snapshot(self, snapshot_id: int) -> Snapshot | None:
-        """Load one snapshot; None when it is not there."""
+        """Load one snapshot; None if it does not exist."""
         ...
 
     def load_delta(self, snapshot: Snapshot) -> Sequence[ManifestEntry]:
@@ -34,7 +34,7 @@ class DeltaSource(Protocol):
 
 
 def is_in_history(source: DeltaSource, seen: Snapshot) -> bool:
-    """Whether a snapshot that was read before is still there: it has not expired, and was not rolled back."""
+    """Whether a snapshot that was read before still exists: it has not expired, and was not rolled back."""
     return source.find_snapshot(seen.id) == seen
 
 
@@ -44,7 +44,7 @@ def snapshots_since(
     """Load the snapshots after ``seen`` up to ``latest``, ascending.
 
     Args:
-        most: load no more snapshots than that.
+        most: maximum number of snapshots to load.
 
     Returns:
         None where ``seen`` is not in the history of ``latest``, a snapshot in between has expired, or there are more

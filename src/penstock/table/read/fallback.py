@@ -1,4 +1,4 @@
-"""``scan.fallback-branch``: partitions that the current branch does not have are read from another branch.
+"""``scan.fallback-branch``: partitions that are missing in the current branch are read from another branch.
 
 Source:
     Paimon ``core:table/FallbackReadFileStoreTable.java``.
@@ -34,8 +34,8 @@ class Fallback:
 
     Attributes:
         ref: the branch, with the options of the read.
-        snapshot: its latest; None where it has none.
-        here: serialized partitions that the current branch has, which are not read from the other.
+        snapshot: its latest snapshot; None if it has none.
+        here: serialized partitions of the current branch, which are not read from the other one.
     """
 
     ref: TableRef
@@ -45,13 +45,13 @@ class Fallback:
     def add_to(
         self, store: MetadataStore, plan: ScanPlan, predicate: Predicate | None, *, with_vectors: bool
     ) -> ScanPlan:
-        """Return a plan with the partitions of the other branch that the current one does not have.
+        """Return a plan extended by the partitions of the other branch that are missing in the current one.
 
         Args:
             store: of the current branch, whose columns are read.
 
         Raises:
-            UnsupportedFeatureError: files have other columns than the current branch has for their schema.
+            UnsupportedFeatureError: the schema of a file differs between the branches.
         """
         other = MetadataStore(self.ref)
         found = plan_scan(other, self.ref, self.snapshot, predicate, with_vectors=with_vectors)
@@ -68,16 +68,16 @@ class Fallback:
 
 
 def pin_fallback(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None, *, is_latest: bool) -> Fallback | None:
-    """Return the state of the branch that the table's options name; None if they name none.
+    """Return the state of the fallback branch in the table's options; None if there is none.
 
     Args:
         snapshot: the state of the current branch.
-        is_latest: whether that is a read of the latest state.
+        is_latest: whether the read is of the latest state.
 
     Raises:
         NotFoundError: there is no such branch.
-        InvalidOptionError: that is no name of a branch.
-        UnsupportedFeatureError: a read of another state.
+        InvalidOptionError: the branch name is invalid.
+        UnsupportedFeatureError: the read is not of the latest state.
     """
     name = ref.options.get(KEY, "").strip()
     if not name:
@@ -98,7 +98,7 @@ def pin_fallback(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None,
 
 
 def _check_schemas(store: MetadataStore, other: MetadataStore, entries: Iterable[ManifestEntry]) -> None:
-    """Refuse files of a schema that is another one here: a reader finds the columns of files by the schema's number."""
+    """Refuse files whose schema id has other columns in this branch: a reader resolves columns by schema id."""
     known = set(store.list_schema_ids())
     for schema_id in {entry.file.schema_id for entry in entries}:
         if schema_id not in known or store.load_schema(schema_id).fields != other.load_schema(schema_id).fields:
@@ -124,7 +124,7 @@ def _sum_of(one: Funnel, two: Funnel) -> Funnel:
 
 
 def _sum_of_stages(one: Sequence[FunnelStage], two: Sequence[FunnelStage]) -> tuple[FunnelStage, ...]:
-    """Add up stages; the last one of a branch stands for the steps that only the other branch has."""
+    """Add up stages; for steps that a branch lacks, its last stage is used."""
     most = max(len(one), len(two))
     pairs = [(one[min(place, len(one) - 1)], two[min(place, len(two) - 1)]) for place in range(most)]
     longer = one if len(one) == most else two

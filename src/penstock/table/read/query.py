@@ -41,7 +41,7 @@ class Query:
 
 
 def read_ref(ref: TableRef, store: MetadataStore) -> TableRef:
-    """Return the table with the columns that a read with its options has; errors as ``plan_query``."""
+    """Return the table with the columns of a read with its options; errors as ``plan_query``."""
     check_reads(ref.options, ref.name, of_batch_read=True)
     options = ref.parsed(ReadOptions)
     if reads_changes(options, ref.name):
@@ -57,8 +57,8 @@ class PinnedRead:
     Attributes:
         ref: as for ``Query``.
         point: the state; None for an incremental read, whose range each plan resolves.
-        fallback: the state of the branch from which partitions come that this one does not have.
-        predicate: a filter that every plan has in addition to its own.
+        fallback: the state of the branch from which missing partitions are read.
+        predicate: a filter that is combined with that of every plan.
     """
 
     ref: TableRef

@@ -89,8 +89,8 @@ class Funnel:
         files_total: live files of the snapshot, including those of manifests that were not read.
         rows_total: rows of the snapshot; None if the snapshot does not record them.
         stages: in the order of the steps; ``live`` counts the live files of the manifests that were read.
-        index_files: index files of which something was read.
-        index_bytes: bytes that were read of them.
+        index_files: number of index files that were read, at least in part.
+        index_bytes: number of bytes read from them.
     """
 
     manifests_total: int = 0
@@ -107,11 +107,10 @@ class ScanPlan:
     """The files of a read.
 
     Attributes:
-        snapshot: None where nothing was ever committed.
+        snapshot: None if nothing was ever committed.
         predicate: the whole filter, bound to the read schema.
         partitions: in the order in which they first appear in the manifests.
-        vectors: deletion vectors by data file; empty unless they were asked for. The numbers of rows include what they
-            delete.
+        vectors: deletion vectors by data file; empty unless requested. Row counts include the rows that they delete.
         after_snapshot_id: for an incremental read, the exclusive start of its range; else None.
     """
 
@@ -153,7 +152,7 @@ def plan_scan(
         ref: its schema is the read schema; the filter is bound to its columns.
         snapshot: None gives an empty plan.
         created_from_millis: only plan files created at or after this time, ms since 1970-01-01 UTC.
-        with_vectors: for readers that leave out the rows that ``ScanPlan.vectors`` says; all others must not set it.
+        with_vectors: set only by readers that apply ``ScanPlan.vectors``.
 
     Raises:
         InvalidFilterError: the filter does not fit the schema.
@@ -257,7 +256,7 @@ def check_deletion_vectors(store: MetadataStore, snapshot: Snapshot) -> None:
 
 
 def load_vector_places(store: MetadataStore, snapshot: Snapshot) -> dict[str, VectorPlace]:
-    """Load where the deletion vectors of a snapshot are, by the name of their data file."""
+    """Load the positions of a snapshot's deletion vectors, by the name of their data file."""
     data = store.read_index_manifest(snapshot)
     if data is None:
         return {}

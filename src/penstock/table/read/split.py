@@ -37,7 +37,8 @@ class DataSplit:
         bucket_path: directory of the files without an external path.
         files: in reading order.
         rest: the remaining filter for the rows.
-        vectors: file name and place of the deletion vectors of its files; the numbers of rows include what they delete.
+        vectors: file name and position of the deletion vectors of its files; row counts include the rows that they
+            delete.
     """
 
     snapshot_id: int

@@ -291,8 +291,8 @@ def newest_by_time(store: MetadataStore, latest: Snapshot, millis: int, *, or_eq
         or_equal: whether snapshots of exactly this time also count as before it.
 
     Source:
-        Paimon ``core:table/source/snapshot/TimeTravelUtil.java`` takes times as ascending; so do we, but that we look
-        at ``_CLEAN_STEPS`` snapshots more, until all of them lie before the time.
+        Paimon ``core:table/source/snapshot/TimeTravelUtil.java`` assumes ascending times; so does this function, but it
+        checks ``_CLEAN_STEPS`` further snapshots, until all of them are before the time.
     """
 
     def is_before(snapshot: Snapshot) -> bool:

@@ -1,6 +1,6 @@
 """Waiting until a table is complete up to a point in event time.
 
-A snapshot's watermark says that this snapshot or an earlier one has committed all rows with earlier event times, except
+A snapshot's watermark means that this snapshot or an earlier one contains all rows with earlier event times, except
 late ones (docs/spec/streaming.md section 6). So a reader of a complete day waits for the watermark of the day's end.
 """
 
@@ -66,7 +66,7 @@ def wait_for_watermark(
     while True:
         latest = store.load_latest_snapshot()
         if latest is None:
-            store.latest_schema_id()  # raises if the table was dropped, as it would wait for ever
+            store.latest_schema_id()  # raises if the table was dropped; otherwise the wait would never end
         else:
             reached = watermark_of(latest)
             if reached is not None and reached >= watermark:
@@ -80,11 +80,11 @@ def wait_for_watermark(
 
 
 def shortfall(watermark: int, latest: Snapshot | None) -> str:
-    """Return a text that says how far a table is from a watermark that it has not reached.
+    """Return a message about the current watermark of a table that has not reached the requested one.
 
     Args:
         watermark: ms of event time.
-        latest: the latest snapshot; None where nothing was ever committed.
+        latest: the latest snapshot; None if nothing was ever committed.
     """
     if latest is None:
         return "nothing was committed to it yet"

@@ -72,7 +72,7 @@ class AlignedScanner:
         if offset.ended:
             membership.leave()
             return offset
-        # A stream that ends by itself needs the current state of the group, not a cached one.
+        # A stream that ends when there are no more rows needs the current state of the group, not a cached one.
         limit = WatermarkLimit(allowance=membership.look(is_fresh=until is not None), own=membership.watermark)
         end = self._follower.plan_batch(offset, limits, until=until, limit_by_watermark=limit)
         if end.offset.ended or (until is not None and not end.has_rows and not end.is_held):

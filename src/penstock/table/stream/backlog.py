@@ -1,7 +1,7 @@
 """Measures the backlog of a reader.
 
 Source:
-    Spark's ``reportLatestOffset`` and source metrics; design.md section 5 for what a stream delivers.
+    Spark's ``reportLatestOffset`` and source metrics; docs/spec/streaming.md section 2.1 for what a stream delivers.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _MAX_LOOKS: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """What a stream has yet to deliver, before any filter.
+    """The rows that a stream has not delivered yet, before any filter.
 
     Attributes:
         snapshots: number of snapshots with rows to deliver; a partly delivered one counts.
         files: number of data files.
         bytes: size of the data files on storage.
         rows: number of rows in the data files.
-        event_time_lag_ms: how far the watermark of the table is ahead of that of the last delivered snapshot; None
-            where one of them has no watermark.
+        event_time_lag_ms: the table's watermark minus that of the last delivered snapshot; None if one of them has no
+            watermark.
         latest_snapshot_id: None when nothing was ever committed.
         is_partial: not all snapshots are measured yet, so the numbers are too small.
     """
@@ -68,7 +68,7 @@ class BacklogCache:
 
     Attributes:
         units: unit store of a reader of the same table; None for a new one.
-        max_looks: most snapshots that one call measures; None for 1,000.
+        max_looks: maximum number of snapshots that one call measures; None for 1,000.
         sizes: files, bytes and rows that a snapshot delivers, by snapshot id.
         watermarks: ms by snapshot id.
     """
@@ -98,8 +98,8 @@ def measure_backlog(
 ) -> Backlog:
     """Measure the backlog of a reader.
 
-    One call measures at most 1,000 snapshots, or ``max_looks`` of the cache; the next call with the same cache goes on
-    after them.
+    One call measures at most 1,000 snapshots, or ``max_looks`` of the cache; the next call with the same cache
+    continues after them.
 
     Args:
         at: an offset, or the id of the next snapshot that a consumer reads.

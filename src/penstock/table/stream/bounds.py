@@ -1,9 +1,8 @@
-"""The bounds at which a stream ends by itself.
+"""The bounds at which a stream ends.
 
 Source:
     Paimon ``core:table/source/snapshot/BoundedChecker.java``;
-    docs/spec/streaming.md section 2.3. Bounds by snapshot and by
-    time are Penstock's own.
+    docs/spec/streaming.md section 2.3. Bounds by snapshot and by time are specific to Penstock.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Bounds:
 
     @staticmethod
     def describe(options: StreamOptions) -> str:
-        """Return the bounds that the options give, as text; empty where they give none."""
+        """Return the bounds in the options as text; empty if there are none."""
         given = {
             "scan.bounded": None if options.bounded is None else str(options.bounded).lower(),
             "scan.bounded.watermark": options.bounded_watermark,

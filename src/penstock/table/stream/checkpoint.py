@@ -1,8 +1,8 @@
 """Reads the progress of a Spark query from its checkpoint.
 
 Source:
-    Spark ``OffsetSeqLog``: ``offsets/<batch>`` holds a version, the batch's metadata, then a line a source with where
-    the batch ends; ``commits/<batch>`` is there once the batch is done.
+    Spark ``OffsetSeqLog``: ``offsets/<batch>`` holds a version, the batch's metadata, then one line per source with the
+    end offset of the batch; ``commits/<batch>`` exists once the batch is done.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _POLICY: Final = "spark.sql.streaming.multipleWatermarkPolicy"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchEnds:
-    """What Spark wrote to the checkpoint about a micro-batch before it ran.
+    """The entry that Spark wrote to the checkpoint before a micro-batch ran.
 
     Attributes:
         sources: end offset of each source, in the query's order; None for a source that is not a Penstock table, and
@@ -55,7 +55,7 @@ def decode_batch(data: bytes, path: str) -> BatchEnds:
 
 
 def decode_end(text: str) -> StreamOffset | None:
-    """Decode where one source ends; None for a source that is not a Penstock table.
+    """Decode the end offset of one source; None for a source that is not a Penstock table.
 
     Raises:
         FormatError: it is damaged.
@@ -64,7 +64,7 @@ def decode_end(text: str) -> StreamOffset | None:
 
 
 def load_delivered(file_io: FileIO, checkpoint: str) -> tuple[StreamOffset, ...]:
-    """Load how far a query's sources have delivered, in the query's order; only sources that read Penstock tables.
+    """Load the delivered offsets of a query's sources, in the query's order; only sources that read Penstock tables.
 
     Returns:
         The end offsets of the last completed batch; if none is completed, the start offsets of the first one.

@@ -1,4 +1,4 @@
-"""Consumers: read positions stored in the table, which keep unread snapshots from expiring.
+"""Consumers: read positions stored in the table, which prevent unread snapshots from expiring.
 
 Source:
     Paimon ``core:consumer/ConsumerManager.java``; docs/spec/format.md section 3.2, docs/spec/streaming.md section 7.
@@ -83,7 +83,8 @@ def reset_consumer(
     """Set the position of a consumer, forwards or backwards; creates the consumer if there is none.
 
     Args:
-        next_snapshot: from the earliest snapshot to the one after the latest, which ``latest`` stands for.
+        next_snapshot: from the earliest snapshot to the one after the latest; ``latest`` means the one after the
+        latest.
         dry_run: only check the arguments.
 
     Raises:
@@ -118,7 +119,7 @@ def check_reset(store: MetadataStore, consumer_id: str, next_snapshot: int) -> N
 
 
 def delete_consumer(store: MetadataStore, consumer_id: str, *, dry_run: bool = False) -> None:
-    """Delete a consumer; it then keeps no snapshot from expiring.
+    """Delete a consumer, which then no longer prevents snapshots from expiring.
 
     Args:
         dry_run: only check that there is one.
@@ -144,7 +145,7 @@ def clear_consumers(
         excluding: of those, keep the consumers whose whole id matches this.
 
     Raises:
-        LeaseHeldError: queries read as some of them; the others are deleted.
+        LeaseHeldError: queries use some of them; the others are deleted.
     """
     cleared: list[str] = []
     held: list[str] = []
@@ -205,7 +206,7 @@ def expire_consumers(
 
 
 def first_protected(store: MetadataStore) -> int | None:
-    """Return the least position of all consumers, from which on no snapshot may expire; None without consumers.
+    """Return the lowest position of all consumers, from which on no snapshot may expire; None without consumers.
 
     Raises:
         FormatError: a consumer's file is damaged, so its position is unknown.

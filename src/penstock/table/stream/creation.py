@@ -1,6 +1,6 @@
 """Tracks the creation times of a table's partitions from snapshot to snapshot.
 
-A partition's creation time is the least creation time of its live files, so every process computes the same. A
+A partition's creation time is the minimum creation time of its live files, so every process computes the same. A
 compaction that keeps the creation times of its inputs does not change it.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class CreationTracker:
-    """Knows the creation time of every partition at one snapshot; reads only the deltas to advance to a later one.
+    """Holds the creation time of every partition as of one snapshot; advancing to a later one reads only the deltas.
 
     Keeps one number for each live file in memory. Not for several threads.
     """

@@ -1,11 +1,12 @@
 """Computes the watermarks of a stream's buckets from the statistics of its files, without reading rows.
 
-If a table declares a watermark, each bucket's watermark is the largest event time of the delivered rows, less the
-declared delay. It moves only at the end of a snapshot: inside a snapshot, and above all in the full phase, partitions
-are not delivered in the order of event time, so later rows may be older.
+If a table declares a watermark, each bucket's watermark is the latest event time of the delivered rows minus the
+declared delay. It advances only at the end of a snapshot: within a snapshot, especially in the full phase, partitions
+are not delivered in event time order, so later rows may be older.
 
 Source:
-    Flink's ``WATERMARK FOR`` as Paimon keeps it (docs/spec/streaming.md section 8); docs/spec/streaming.md section 6.2.
+    Flink's ``WATERMARK FOR`` as Paimon stores it (docs/spec/streaming.md section 8); docs/spec/streaming.md section
+    6.2.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _NANOS_PER_MILLI: Final = 1_000_000
 def usable_watermark(ref: TableRef) -> DeclaredWatermark | None:
     """Return the watermark that a table declares; None if there is none, or Penstock cannot compute it.
 
-    Penstock does not have Flink's computed columns, and evaluates no expression other than a delay.
+    Penstock does not evaluate Flink's computed columns, nor any expression other than a delay.
     """
     declared = declared_watermark(ref.schema.option_map)
     if declared is None or declared.delay_millis is None or declared.column not in ref.schema.field_names:
@@ -75,7 +76,7 @@ class EventTimes:
         return tuple(sorted(found.items()))
 
     def latest_millis(self, file: DataFileMeta) -> int | None:
-        """Return the latest event time of a file, less the delay, ms; None if it has none or no statistics of it."""
+        """Return the latest event time of a file minus the delay, ms; None if it has none or no statistics for it."""
         declared = self._declared
         if declared is None:
             return None

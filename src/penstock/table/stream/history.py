@@ -2,8 +2,8 @@
 
 Source:
     Paimon ``core:utils/NextSnapshotFetcher.java``;
-    docs/spec/streaming.md section 2.2. The digests are Penstock's own: they
-    show a rollback, and a table that was created again, that ids alone would hide.
+    docs/spec/streaming.md section 2.2. The digests are specific to Penstock: they reveal a rollback, and a recreated
+    table, which ids alone would not.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class History:
     """Checks a stream's offsets against the table's history, and explains why a snapshot is missing.
 
     Args:
-        fails: raise an error when unread rows have expired; if false, warn and go on after them.
+        fails: raise an error if unread rows have expired; if false, warn and continue after them.
     """
 
     def __init__(self, store: MetadataStore, *, fails: bool) -> None:
@@ -107,7 +107,7 @@ class History:
             raise self.rolled_back(position.rests_on)
 
     def lost(self, snapshot_id: int) -> int:
-        """Return the earliest later snapshot, where the stream goes on after an expired one; warns of it.
+        """Return the earliest later snapshot, at which the stream continues after an expired one; logs a warning.
 
         Raises:
             DataLossError: data loss is not allowed; or there is no later snapshot, so this one was rolled back.
@@ -132,7 +132,7 @@ class History:
         return later[0]
 
     def lost_since(self, millis: int, earliest: Snapshot) -> int:
-        """Return the earliest snapshot, for a stream whose requested start time is before it; warns of it.
+        """Return the earliest snapshot, for a stream whose requested start time is before it; logs a warning.
 
         Args:
             millis: requested start, ms since 1970-01-01 UTC; snapshots between it and ``earliest`` may have expired.

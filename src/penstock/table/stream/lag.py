@@ -101,7 +101,7 @@ def _next_id(offset: StreamOffset) -> int:
 
 
 def _from_earliest(offset: StreamOffset, earliest: int) -> StreamOffset:
-    # The backlog counts only readable snapshots: a reader of an expired one goes on at the earliest.
+    # The backlog counts only readable snapshots: a reader of an expired one continues at the earliest.
     if offset.position is None or offset.position.snapshot_id >= earliest:
         return offset
     return StreamOffset(position=Position(snapshot_id=earliest))

@@ -27,7 +27,7 @@ class ReadLimits:
         max_bytes: size of the data files on storage.
         max_rows: rows in the data files, before any filter.
         max_snapshots: snapshots from which files are taken.
-        min_rows: least rows of a micro-batch; fewer wait for more until ``max_delay_ms`` have passed.
+        min_rows: minimum rows of a micro-batch; with fewer it waits until ``max_delay_ms`` have passed.
         max_delay_ms: longest such wait.
     """
 

@@ -1,7 +1,7 @@
 """The offset of a stream: its whole progress as a value that a checkpoint stores.
 
 Source:
-    docs/spec/streaming.md sections 1 and 2; PySpark's Python Data Source API for what an offset may hold.
+    docs/spec/streaming.md sections 1 and 2; PySpark's Python Data Source API for the permitted content of an offset.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class StreamOffset:
 
     Attributes:
         start: where the stream began, resolved once; None while it is not resolved.
-        position: where the stream goes on; None while ``start`` is None.
+        position: where the stream continues; None while ``start`` is None.
         by_value: partitions are ordered by their values, else by their creation time; never changes for a query.
         ended: a bound was reached; there are no more rows.
         table: digest of the table's first schema file, which distinguishes the table from a later one at the same
@@ -82,10 +82,10 @@ class StreamOffset:
         last_id: the last snapshot to deliver, fixed at the start by ``scan.bounded``; None where it is not fixed.
         watermarks: of the buckets that had rows with a time, after the last completely delivered snapshot; None where
             the table declares no watermark.
-        waits: how often a query that ends by itself had to wait for other sources; it only makes the offset a new
-            value, so that the query goes on.
-        closed: the bound at whose end Spark's watermark was moved to ``END_OF_INPUT_MS``, so that rows that follow
-            would be late; None where it was not moved.
+        waits: how often a query under ``availableNow`` had to wait for other sources; it only makes the offset a new
+            value, so that the query continues.
+        closed: the bound at which Spark's watermark was advanced to ``END_OF_INPUT_MS``, so that later rows would be
+            late; None if it was not advanced.
     """
 
     start: Position | None = None

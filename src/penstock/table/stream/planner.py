@@ -120,8 +120,8 @@ class MicroBatchPlanner:
     """Plans one micro-batch, and holds the state of the plan.
 
     Attributes:
-        start: offset where the plan began, or went on after a pause.
-        offset: offset where the plan goes on; it also moves over snapshots without rows to deliver.
+        start: offset where the plan began, or continued after a pause.
+        offset: offset where the plan continues; it also moves over snapshots without rows to deliver.
         reached: offset after the last unit that was taken.
         budget: the amount taken.
         horizon: the last snapshot to read.
@@ -130,8 +130,8 @@ class MicroBatchPlanner:
         progress: in event time at ``offset``; empty for a stream without a group.
         is_cut: a limit ended the micro-batch, and there are more rows.
         is_held: the limit of the group ended it, and there are more rows.
-        next_watermark: after the files that the group was asked about first; None where it was not asked, or knew the
-            stream's watermark.
+        next_watermark: after the files that were first checked against the group; None if there was no check, or the
+            group knew the stream's watermark.
         snapshots: the first snapshots that were read, by id.
     """
 
@@ -153,13 +153,13 @@ class MicroBatchPlanner:
 
     @property
     def position(self) -> Position:
-        """Position where the plan goes on."""
+        """Position where the plan continues."""
         if self.offset.position is None:
             raise AssertionError  # a plan begins at a resolved offset
         return self.offset.position
 
     def go_on(self, horizon: int, ready_millis: int | None, limit_by_watermark: WatermarkLimit | None) -> None:
-        """Set new ends for a plan that ended before a limit was reached, so that ``run`` goes on."""
+        """Set new ends for a plan that ended before a limit was reached, so that ``run`` continues."""
         self.start, self.horizon, self.ready_millis, self.limit_by_watermark = (
             self.offset,
             horizon,

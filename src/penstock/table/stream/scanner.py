@@ -41,11 +41,11 @@ _COUNTED_SNAPSHOTS: Final = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pause:
-    """A plan that has found too few rows, and goes on when there are more snapshots.
+    """A plan that has found too few rows, and continues when there are more snapshots.
 
     Attributes:
         begun: the start offset of the micro-batch.
-        planner: its state, to go on with.
+        planner: its state, with which to continue.
         since_millis: when the first of its rows were found.
     """
 
@@ -59,8 +59,8 @@ class BatchEnd:
     """Where a micro-batch ends.
 
     Attributes:
-        watermark: after the planned rows; where these have none, after the next rows. None where it is unknown, and for
-            a stream without a group.
+        watermark: after the planned rows or, if these have none, after the next rows. None if unknown, and for a stream
+            without a group.
         is_held: it ended because the others of the group lag too far; there are more rows.
         has_rows: rows are planned; for a stream of a group only.
     """
@@ -82,8 +82,8 @@ class StreamScanner:
         clock_millis: ms since 1970-01-01 UTC.
 
     Raises:
-        InvalidOptionError: options that contradict each other, or that a stream does not have.
-        UnsupportedFeatureError: a scan mode that only a batch read has, or a feature that Penstock does not have.
+        InvalidOptionError: options that contradict each other, or that do not apply to streams.
+        UnsupportedFeatureError: a scan mode for batch reads only, or a feature that Penstock does not support.
         InvalidFilterError: the filter does not fit the schema.
     """
 
@@ -208,7 +208,7 @@ class StreamScanner:
     def measure_backlog(self, offset: StreamOffset) -> Backlog:
         """Measure the backlog after an offset with a cache; each call measures at most 32 more snapshots.
 
-        It is measured up to the snapshot that the last ``advance`` has found, so that it costs no request of its own.
+        It is measured up to the snapshot that the last ``advance`` has found, so that it costs no additional request.
 
         Raises as ``measure_backlog``.
         """
@@ -261,7 +261,7 @@ class StreamScanner:
         *,
         may_wait: bool,
     ) -> MicroBatchPlanner:
-        """Return a planner that goes on after what earlier calls with the same offset planned or skipped."""
+        """Return a planner that continues after the snapshots that earlier calls with this offset handled."""
         pause = self._pause
         if may_wait and pause is not None and pause.begun == begun and pause.planner.budget.limits == limits:
             pause.planner.go_on(horizon or 0, self._ready_millis(), limit_by_watermark)

@@ -60,7 +60,7 @@ class LocalStreamReader:
     Args:
         ref: its options set where the stream begins and ends, and its alignment group; with ``consumer-id`` the
             position is stored in the table.
-        columns: names in the order wanted; None for all.
+        columns: names in the desired order; None for all.
         on_snapshot: called before the rows of each snapshot.
 
     Attributes:
@@ -91,18 +91,18 @@ class LocalStreamReader:
         self.schema = self._reader.schema
 
     def read(self, waiting: PollOptions, *, limit: int | None = None) -> Generator[pa.RecordBatch]:
-        """Yield rows until the stream's bound, or for ever; meanwhile it holds the consumer's lease.
+        """Yield rows until the stream's bound, or forever, holding the consumer's lease.
 
-        The consumer's position moves when the caller asks for more after the last row of a snapshot. A snapshot that
-        was not read to its end is read again by the next reader with this consumer id.
+        The consumer's position advances when the caller requests the next row after the last one of a snapshot. A
+        snapshot that was not read to its end is read again by the next reader with this consumer id.
 
         Args:
             waiting: how to poll.
-            limit: most rows; None for all.
+            limit: maximum number of rows; None for all.
 
         Raises:
             DataLossError: the next snapshot has expired, was rolled back or belongs to another table.
-            LeaseHeldError: another process reads as this consumer.
+            LeaseHeldError: another process uses this consumer.
         """
         if limit == 0:
             return

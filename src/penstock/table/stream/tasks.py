@@ -1,8 +1,8 @@
 """Assigns the units of a micro-batch to tasks.
 
 Source:
-    docs/spec/streaming.md section 5.2, 5.3. One task a bucket number is Penstock's own: it keeps the order of a bucket
-    over all partitions and snapshots of a micro-batch, in a parallel sink too.
+    docs/spec/streaming.md section 5.2, 5.3. One task per bucket number is specific to Penstock: it preserves the order
+    of a bucket across all partitions and snapshots of a micro-batch, in a parallel sink too.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
-# Their index files are read in parallel. A micro-batch with a limit may end inside of them, and the next one begins
-# with the answers that are already there.
+# Their index files are read in parallel. A micro-batch with a limit may end among them, and the next one reuses the
+# cached results.
 _ASKED_AT_ONCE: Final = 64
 
 
@@ -45,7 +45,7 @@ class StreamTask:
     """The splits that one task of a micro-batch reads. Picklable.
 
     Attributes:
-        bucket: number of the bucket; -1 where there is no order to keep.
+        bucket: number of the bucket; -1 if there is no order to preserve.
         splits: in the order of delivery.
     """
 
@@ -80,7 +80,7 @@ class TaskPlanner:
         """Yield the units that may hold a row that passes the filter, each with its index.
 
         Args:
-            created_from: least creation time of the file, a wall clock in ms; None for any.
+            created_from: minimum creation time of the file, a wall clock in ms; None for any.
         """
         budget = self._indexes.new_budget()
         for first in range(0, len(units), _ASKED_AT_ONCE):
@@ -122,7 +122,7 @@ class TaskPlanner:
         return [list(islice(left, len(pack))) for pack in packs]
 
     def _splits(self, deliveries: Sequence[Delivery]) -> tuple[DataSplit, ...]:
-        """Make one split of consecutive files with the same snapshot, partition and bucket."""
+        """Combine consecutive files with the same snapshot, partition and bucket into one split."""
         splits = []
         for _, group in groupby(
             deliveries, key=lambda each: (each.snapshot_id, each.entry.partition, each.entry.bucket)

@@ -1,4 +1,4 @@
-"""The files that Penstock keeps in a streaming query's checkpoint: the table it belongs to, and a note for each batch.
+"""Penstock's files in a streaming query's checkpoint: the table it belongs to, and a note for each batch.
 
 An unreadable file counts as missing: each file is written before the action that it announces, so a truncated file
 means that the process was killed during the write and did nothing afterwards.
@@ -23,7 +23,7 @@ _KEPT_NOTES: Final = 2
 
 
 class CheckpointFiles(Protocol):
-    """Penstock's own directory inside a query's checkpoint. Every failure is a ``StorageError``."""
+    """Penstock's directory inside a query's checkpoint. Every failure is a ``StorageError``."""
 
     @property
     def place(self) -> str:
@@ -54,7 +54,7 @@ class CheckpointMark:
     Attributes:
         location: of the table.
         identity: from ``load_identity``.
-        base_id: id of the table's latest snapshot when the mark was made; 0 when there was none, or when the query may
+        base_id: id of the table's latest snapshot when the mark was written; 0 if there was none, or if the query may
             have committed before.
     """
 
@@ -139,7 +139,7 @@ class BatchNotes:
         }
         self._files.write(name, encode_json({key: value for key, value in values.items() if value is not None}))
         names = sorted({*self._list(), name}, key=_batch_id)
-        # Notes of later batches exist when the checkpoint was set back: they are deleted too.
+        # Notes of later batches exist if the checkpoint was restored from an older copy: they are deleted too.
         place = names.index(name) + 1
         self._names = names[max(0, place - _KEPT_NOTES) : place]
         for each in names:

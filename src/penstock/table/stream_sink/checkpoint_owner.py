@@ -25,7 +25,7 @@ def claim_checkpoint(
 ) -> CheckpointMark:
     """Return the mark of a checkpoint; a checkpoint without a mark is assigned to the table now.
 
-    A mark made by a start that ran no batch is replaced. If the table was moved, its mark gets the new location.
+    A mark written by a start that ran no batch is replaced. If the table was moved, its mark gets the new location.
 
     Args:
         base_id: id of the table's latest snapshot; 0 for none.
@@ -75,7 +75,7 @@ def check_identity(mark: CheckpointMark, identity: str, ref: TableRef, notes: Ba
 
 
 def _is_same_place(location: str, ref: TableRef) -> bool:
-    """Whether a location is that of the table, also by another path to the same directory, as by a link or a mount."""
+    """Whether a location is the table's, possibly by another path to the directory, such as a link or a mount."""
     if location == ref.location:
         return True
     return isinstance(ref.file_io, LocalFileIO) and is_same_file(Path(location), Path(ref.location))

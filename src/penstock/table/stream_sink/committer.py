@@ -2,7 +2,7 @@
 
 The snapshot of a batch stores the query (the commit user), the batch id (the commit identifier) and a digest of the
 offsets that the batch covers. Before a batch is written, it is searched among the snapshots made since the checkpoint's
-last note. So a replayed batch is found and not written again, and a checkpoint that does not fit the table is refused
+last note. So a replayed batch is found and not written again, and a checkpoint that does not match the table is refused
 before the table changes.
 """
 
@@ -59,8 +59,8 @@ class Batch:
         commit_user: the query's id, which stays the same over restarts.
         id: grows from 0 by one.
         digest: of the offsets that it covers; None where the offsets are not available.
-        watermark: after the batch, ms of event time; None where it is unknown. If it moves, a batch without rows makes
-            a snapshot too.
+        watermark: after the batch, ms of event time; None if unknown. If it advances, a batch without rows creates a
+            snapshot too.
         upstream_times: event times of the observed partitions after the batch, encoded as for ``merge_times``.
     """
 
@@ -146,7 +146,7 @@ class StreamCommitter:
 
     @property
     def committer(self) -> TableCommitter:
-        """The committer that makes the snapshots."""
+        """The committer that creates the snapshots."""
         return self._committer
 
     def load_ref(self) -> TableRef:
@@ -249,7 +249,7 @@ class StreamCommitter:
         return snapshot
 
     def commit_on_idle(self, last: Batch, watermark: int | None, *, is_forced: bool = False) -> Snapshot | None:
-        """Commit a snapshot without rows, which moves the table's watermark while the query is idle.
+        """Commit a snapshot without rows, which advances the table's watermark while the query is idle.
 
         It has its own commit user, so that it does not count as a batch of the query. It stores the id of the last
         batch before it: after many such snapshots that batch's snapshot may expire, and the next start needs the id.
@@ -290,7 +290,8 @@ class StreamCommitter:
     def _find_own_commits(self, batch: Batch, latest_id: int, note: BatchNote | None) -> OwnCommits:
         after_id = self._seen_id
         if after_id is None:
-            # With a note of a later batch, the checkpoint was set back: the note's base may be later than this batch.
+            # With a note of a later batch, the checkpoint was restored from an older copy: the note's base may be later
+            # than this batch.
             after_id = self._mark.base_id if note is None or note.batch_id > batch.id else note.base_id
         return search_commits(self._store, _is_of(batch.commit_user), latest_id=latest_id, after_id=after_id)
 
@@ -311,11 +312,11 @@ class StreamCommitter:
 def commit_unnoted(
     ref: TableRef, batch: Batch, messages: tuple[CommitMessage, ...], *, is_overwrite: bool
 ) -> Snapshot | None:
-    """Commit the rows of a batch where no checkpoint is available; the files of a replayed batch are deleted.
+    """Commit the rows of a batch without access to its checkpoint; the files of a replayed batch are deleted.
 
     It reads the snapshots from the latest back to the query's newest one, or all if there is none. For a batch 0 that
     was seen before, it reads only the snapshots made since then. A batch 0 that is seen for the first time counts as
-    new even if snapshots have expired. Batch 0 makes a snapshot even without rows, so that later batches find it.
+    new even if snapshots have expired. Batch 0 creates a snapshot even without rows, so that later batches find it.
 
     Raises:
         CheckpointError: as ``is_committed``; the files are deleted.

@@ -5,8 +5,8 @@ or the partitions of a topic, whose event times are observed when the rows are r
 restored from the offsets, and from the query's snapshots and checkpoint.
 
 Source:
-    Flink's rule, the least over upstream channels that are not idle (docs/spec/streaming.md section 6.1). Spark's own
-    watermark follows the fastest channel, so it is asked only where it holds rows back, or where nothing else is known.
+    Flink's rule, the minimum over upstream channels that are not idle (docs/spec/streaming.md section 6.1). Spark's own
+    watermark follows the fastest channel, so it is used only if it holds rows back, or if nothing else is known.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Observed:
 
     Attributes:
         sources: how many of the query's sources ``times`` covers.
-        times: for each partition of these sources, by name: the latest event time of the batch's rows less the delay,
+        times: for each partition of these sources, by name: the latest event time of the batch's rows minus the delay,
             ms; None for a partition without any.
         is_complete: False if there were also rows of other partitions.
-        least_of_tasks: the minimum, over the files that the batch wrote, of their latest event time less the delay, ms;
-            None where it was not observed, or there were no times.
+        least_of_tasks: the minimum, over the files that the batch wrote, of their latest event time minus the delay,
+            ms; None if it was not observed, or there were no times.
     """
 
     sources: int = 0
@@ -58,7 +58,7 @@ class SinkWatermark:
 
     Attributes:
         table: name for messages.
-        waits_for_spark: the query keeps rows until Spark's own watermark has passed them, so the snapshots' watermark
+        waits_for_spark: the query holds rows until Spark's own watermark has passed them, so the snapshots' watermark
             must not be ahead of Spark's.
         is_wanted: the table declares a watermark, so a warning is logged where there is none.
         spark_knows_all: Spark computes its own watermark from every source, so it may be used for sources without event
@@ -95,7 +95,7 @@ class SinkWatermark:
         return self._now(batch, observed)
 
     def on_idle(self) -> int | None:
-        """Return the current watermark after the last batch: it moves when a partition becomes idle."""
+        """Return the current watermark after the last batch: it advances when a partition becomes idle."""
         return None if self._last is None else self._now(*self._last)
 
     def _now(self, batch: BatchEnds, observed: Observed) -> int | None:
@@ -113,7 +113,7 @@ class SinkWatermark:
             return None
         spark = self._spark(batch)
         if spark == END_OF_INPUT_MS:
-            # No event time: Spark has delivered what it kept, because the input has ended.
+            # No event time: Spark has emitted its state, because the input has ended.
             return least
         return spark if spark is None or least is None else min(least, spark)
 

@@ -1,4 +1,4 @@
-"""The snapshot that a tag gets which is made for a point in time, or in event time.
+"""The snapshot of a tag that is created for a point in time or event time.
 
 Source:
     Paimon ``flink:procedure/CreateTagFromTimestampProcedure.java``, ``CreateTagFromWatermarkProcedure.java``.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def first_since(store: MetadataStore, millis: int) -> Snapshot:
-    """Return the first snapshot that was committed at or after a time; one that has expired if it has a tag.
+    """Return the first snapshot that was committed at or after a time; an expired one if it has a tag.
 
     Args:
         millis: since 1970-01-01 UTC.

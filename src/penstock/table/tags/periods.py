@@ -1,4 +1,4 @@
-"""Periods of time that have a tag each, and the names of those tags.
+"""Periods of automatic tags, and the names of these tags.
 
 Source:
     Paimon ``core:tag/TagPeriodHandler.java``.
@@ -67,7 +67,7 @@ class TagPeriods:
         return timedelta(milliseconds=self.length_ms)
 
     def last_ended(self, time: datetime) -> datetime:
-        """Return the beginning of the period before the one that a time is in: what has ended by then."""
+        """Return the beginning of the last period that has ended at a time."""
         millis = (time - _EPOCH) // _MILLI
         count = abs(millis) // self.length_ms
         # Towards zero, as Java divides.
@@ -80,7 +80,7 @@ class TagPeriods:
     def beginning_of(self, name: str) -> datetime | None:
         """Return the beginning of the period of a tag's name; None for a tag of another kind.
 
-        Of daily ones only the text before a space counts, so that names of hourly tags count as days, too.
+        For daily periods only the text before a space is parsed, so names of hourly tags count as days, too.
         """
         text = name if "HH" in self.pattern else name.split(" ", maxsplit=1)[0]
         digits = _FIELD.sub(lambda match: rf"\d{{{len(match.group())}}}", self.pattern)
@@ -93,7 +93,7 @@ class TagPeriods:
 
 
 def tag_periods(options: TagOptions, table: str) -> TagPeriods:
-    """Return the periods that a table's options ask for.
+    """Return the periods in a table's options.
 
     Raises:
         InvalidOptionError: the delay is as long as a period, or longer.

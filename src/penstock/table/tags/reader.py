@@ -1,4 +1,4 @@
-"""All tags of a table, read again only if they changed."""
+"""All tags of a table, which are read again only if they changed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from penstock.format.tag import Tag
     from penstock.io.file_io import FileIO, FileStatus
 
-# A tag that was made again under its name has another time of change, unless that is too recent to tell.
+# A recreated tag has another modification time, unless both are too recent to be distinguished.
 _SURE_AFTER_MILLIS: Final = 60_000
 
 
 class TagReader:
-    """Loads the tags of one table; keeps those that have not changed for a while.
+    """Loads the tags of one table; caches those that have not changed for a while.
 
     Args:
         clock_millis: now, ms since 1970-01-01 UTC.

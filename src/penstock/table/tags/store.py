@@ -41,7 +41,7 @@ def create_tag(
 
     Args:
         snapshot_id: None for the latest; the snapshot of another tag may have expired.
-        time_retained: such as ``7 d``; None for what the options say, or for ever.
+        time_retained: such as ``7 d``; None for the table's option, or forever if it is not set.
         options: of the table; None for the defaults.
         now: local wall clock as if it were UTC.
 
@@ -72,7 +72,7 @@ def tag_of(
 
     Raises:
         NotFoundError: there is no such snapshot, and no tag of it.
-        InvalidOptionError: ``time_retained`` is no duration.
+        InvalidOptionError: ``time_retained`` is not a duration.
     """
     snapshot = store.load_latest_snapshot() if snapshot_id is None else _find_snapshot(store, snapshot_id)
     if snapshot is None:
@@ -99,7 +99,7 @@ def new_tag(snapshot: Snapshot, retained_ms: int | None, *, now: Callable[[], da
     """Return a tag of a snapshot.
 
     Args:
-        retained_ms: None for ever.
+        retained_ms: None for no limit.
         now: local wall clock as if it were UTC.
     """
     if retained_ms is None:
@@ -109,10 +109,10 @@ def new_tag(snapshot: Snapshot, retained_ms: int | None, *, now: Callable[[], da
 
 
 def put_tag(store: MetadataStore, name: str, tag: Tag, options: TagOptions) -> bool:
-    """Create a tag, and its success file if the options ask for one; False when the name is taken.
+    """Create a tag, and its success file if the options require one; False if the name is taken.
 
     Raises:
-        NotFoundError: the snapshot's files are being deleted, and no other tag keeps them; the tag is not made then.
+        NotFoundError: the snapshot's files are being deleted, and no other tag retains them; the tag is not created.
     """
     if not _put(store, name, encode_tag(tag)):
         return False
@@ -129,7 +129,8 @@ def put_tag(store: MetadataStore, name: str, tag: Tag, options: TagOptions) -> b
 def is_kept(store: MetadataStore, name: str, snapshot_id: int) -> bool:
     """Whether no expiration may delete the files of a snapshot that has just got a tag of this name.
 
-    An expired snapshot keeps its files as long as it has another tag; that has to be there after the new one was made.
+    An expired snapshot keeps its files as long as it has another tag, which must still exist after the new tag was
+    created.
     """
     if not is_expiring(store, snapshot_id):
         return True
@@ -138,9 +139,9 @@ def is_kept(store: MetadataStore, name: str, snapshot_id: int) -> bool:
 
 
 def rename_tag(store: MetadataStore, name: str, new_name: str, options: TagOptions) -> None:
-    """Give a tag another name; its snapshot, its age and its retention stay.
+    """Rename a tag; its snapshot, its age and its retention are unchanged.
 
-    The new name is made before the old one goes, so that the snapshot always has one of them.
+    The new name is created before the old one is deleted, so the snapshot always has one of them.
 
     Raises:
         NotFoundError: there is no such tag.
@@ -160,7 +161,7 @@ def rename_tag(store: MetadataStore, name: str, new_name: str, options: TagOptio
 
 
 def note_tag(store: MetadataStore, name: str, options: TagOptions) -> None:
-    """Write the success file of a tag, if the options ask for one."""
+    """Write the success file of a tag, if the options require one."""
     if options.create_success_file:
         write_success(store.file_io, tag_success_path(store.location, name), utc_millis())
 
@@ -170,10 +171,10 @@ def _put(store: MetadataStore, name: str, data: bytes) -> bool:
     try:
         return store.file_io.put_if_absent(path, data)
     except StorageError:
-        # Only the answer may have been lost. Another writer's tag of the same name and bytes is as good.
+        # Only the response may have been lost. Another writer's tag with the same name and content is equivalent.
         with suppress(TableStoreError):
             if store.file_io.read(path) == data:
-                flush(store.file_io, [path], root=store.location)  # or this is what failed
+                flush(store.file_io, [path], root=store.location)  # or this read failed
                 return True
         raise
 

@@ -1,7 +1,7 @@
-"""Adoption of a Hive-style directory of Parquet and ORC files: its files become files of a table, without a copy.
+"""In-place migration of a Hive-style directory of Parquet and ORC files to a table.
 
-A file gets a second name in the table by a hard link, so the directory stays as it is. The files do not have the
-partition columns, whose values readers take from the partition, as in Paimon.
+The table gets hard links to the files, so the directory is unchanged. The files lack the partition columns; readers
+take their values from the partition, as in Paimon.
 
 Source:
     Paimon ``core:migrate/FileMetaUtils.java``, ``hive:migrate/HiveMigrator.java``.
@@ -52,11 +52,11 @@ _COPY_INSTEAD: Final = "penstock import copies the rows of Parquet files instead
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptionPlan:
-    """The files of a directory, and the table that they make.
+    """The files of a directory, and the definition of the table.
 
     Attributes:
-        columns: of the files, without those of the directories.
-        partition_keys: columns of the directories, from above to below.
+        columns: of the files, without partition columns.
+        partition_keys: partition columns, from the outermost directory to the innermost.
         files: sorted by path; the partition of each is in the order of ``partition_keys``.
         formats: of the files.
     """
@@ -68,12 +68,12 @@ class AdoptionPlan:
 
 
 def plan_adoption(file_io: FileIO, root: str) -> AdoptionPlan:
-    """Find the files below a directory, and the columns that all of them have.
+    """Find the files below a directory, and their common columns.
 
     Raises:
         NotFoundError: there are no files.
-        UnsupportedFeatureError: it is not on a local file system, is a table of Paimon already, or its files have
-            columns that have to be converted.
+        UnsupportedFeatureError: it is not on a local file system, is already a Paimon table, or its files have columns
+            that need a conversion.
         SchemaMismatchError: files with different columns, or directories with different partition columns.
     """
     if not isinstance(file_io, LocalFileIO):
@@ -87,7 +87,7 @@ def plan_adoption(file_io: FileIO, root: str) -> AdoptionPlan:
         )
     found_files = tuple(files_below(file_io, root))
     paths = {file.path for file in found_files}
-    # Indexes of data files that other engines wrote: nothing but speed is lost without them.
+    # Indexes of data files, written by other engines: without them only performance is lost.
     files = tuple(file for file in found_files if file.path.removesuffix(_INDEX) not in paths - {file.path})
     if not files:
         raise NotFoundError(f"{root} holds no files; check the path (files that begin with _ or . do not count)")
@@ -112,7 +112,7 @@ def plan_adoption(file_io: FileIO, root: str) -> AdoptionPlan:
 
 
 def check_partitions(schema: TableSchema, plan: AdoptionPlan) -> None:
-    """Raise SchemaMismatchError if the name of a directory is no value of its column's type."""
+    """Raise SchemaMismatchError if a directory name cannot be parsed as its column's type."""
     fields = {field.name: field for field in schema.partition_fields}
     for name, text in {pair for file in plan.files for pair in file.partition}:
         constant_array(fields[name], text, 0)
@@ -121,16 +121,17 @@ def check_partitions(schema: TableSchema, plan: AdoptionPlan) -> None:
 def adopt_files(
     ref: TableRef, plan: AdoptionPlan, source: FileIO, *, copy: bool, report: Callable[[int, int], None]
 ) -> tuple[CommitMessage, ...]:
-    """Put the files of a plan into a table with its columns; return the messages to commit.
+    """Link the files of a plan into a table with its columns; return the messages to commit.
 
     Args:
         source: storage of the files.
         copy: copy the files instead of linking them.
-        report: called with the number of rows and bytes that are done.
+        report: called with the number of rows and bytes processed so far.
 
     Raises:
-        UnsupportedFeatureError: the file system has no hard links, or the directory is on another one.
-        TableStoreError: a file cannot be read; no file is left in the table.
+        UnsupportedFeatureError: the file system does not support hard links, or the directory is on another file
+        system.
+        TableStoreError: a file cannot be read; no files are left in the table.
     """
     file_io = ref.file_io
     if not isinstance(file_io, LocalFileIO):

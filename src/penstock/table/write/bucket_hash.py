@@ -77,7 +77,7 @@ def bucket_hashes(columns: Sequence[ArrowAny], types: Sequence[DataType]) -> Buc
         types: of the columns.
 
     Returns:
-        One signed hash per row: ``spec.murmur.hash_bytes`` of its BinaryRow without the arity prefix.
+        One signed hash per row: ``format.row.murmur.hash_bytes`` of its BinaryRow without the arity prefix.
 
     Raises:
         UnsupportedFeatureError: a column of a type that no bucket key may have.

@@ -1,6 +1,6 @@
 """Conversion of incoming Arrow batches to a table's schema: columns by name, lossless casts, null checks, defaults.
 
-A plan is made once for an incoming schema. Applying it to batches that are canonical already copies nothing.
+A plan is created once per incoming schema. Applying it to batches that are already canonical copies nothing.
 
 Source:
     Nulls are checked before defaults as in Paimon ``core:table/sink/TableWriteImpl.java``;
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnPlan:
-    """How one column of the table is made from an incoming column.
+    """How one column of the table is computed from an incoming column.
 
     Attributes:
         field: the canonical field.
         source: index of the incoming column.
         is_cast: the incoming type differs.
-        limited: the column's type if it limits the length of texts or bytes, else None.
-        has_nested_not_null: something inside of the type must not be null.
-        default: replaces nulls; None where the column has no default.
+        limited: the column's type if it limits the length of strings or binary values, else None.
+        has_nested_not_null: whether a nested value of the type must not be null.
+        default: replaces nulls; None if the column has no default.
     """
 
     field: ArrowAny
@@ -113,13 +113,13 @@ def conform_batch(batch: pa.RecordBatch, plan: ConformPlan, first_row: int = 0) 
     """Convert a batch to exactly the table's canonical schema.
 
     Args:
-        batch: of the schema that the plan was made for.
+        batch: of the schema for which the plan was created.
         plan: from ``plan_conform``.
         first_row: number of the batch's first row, for messages.
 
     Raises:
         SchemaMismatchError: a null in a NOT NULL column (checked before defaults are filled in, as in the reference),
-            a value that a cast would change, or a text or bytes longer than the type allows.
+            a value that a cast would change, or a string or binary value longer than the type allows.
     """
     arrays = [_conform_column(batch.column(column.source), column, plan.table, first_row) for column in plan.columns]
     return pa.RecordBatch.from_arrays(arrays, schema=plan.schema)

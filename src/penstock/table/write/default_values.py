@@ -22,7 +22,7 @@ def decode_default(column: DataField, arrow_type: ArrowAny, table: str) -> Arrow
     writer's zone (the reference takes the zone of its JVM).
 
     Raises:
-        InvalidSchemaError: the text is no value of the type, or the type is nested.
+        InvalidSchemaError: the text is not a value of the type, or the type is nested.
 
     Source:
         Paimon ``common:casting/DefaultValueRow.java``: the text is cast to the column's type.

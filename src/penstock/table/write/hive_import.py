@@ -1,7 +1,7 @@
 """Import of a Hive-style directory of Parquet files, ``dt=2024-01-01/part-0.parquet``, into a table.
 
 Source:
-    Hive's directory layout, ``org.apache.hadoop.hive.common.FileUtils`` for what is escaped in it.
+    Hive's directory layout; ``org.apache.hadoop.hive.common.FileUtils`` for its escaping.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def plan_hive_import(ref: TableRef, file_io: FileIO, root: str) -> tuple[HiveFil
 
     Args:
         ref: the table; its partition columns are those of the directories, in any order.
-        root: the directory above the partitions.
+        root: the parent directory of the partitions.
 
     Raises:
         NotFoundError: there is no Parquet file below the directory.
@@ -73,7 +73,7 @@ def constant_array(field: DataField, text: str | None, rows: int) -> ArrowAny:
     """Return a column that repeats one value, parsed from the text of its partition directory.
 
     Raises:
-        SchemaMismatchError: the text is no value of the column's type.
+        SchemaMismatchError: the text is not a value of the column's type.
     """
     wanted: ArrowAny = to_arrow_type(field.type)
     if text is None:
@@ -93,7 +93,7 @@ def constant_array(field: DataField, text: str | None, rows: int) -> ArrowAny:
 def files_below(
     file_io: FileIO, directory: str, partition: tuple[tuple[str, str | None], ...] = ()
 ) -> Iterator[HiveFile]:
-    """Yield the files below a directory, but for hidden ones; their partitions are in the order of the directories.
+    """Yield the files below a directory, except hidden ones; partition columns are in directory order.
 
     Raises:
         SchemaMismatchError: a directory is not named ``column=value``.

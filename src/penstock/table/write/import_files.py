@@ -1,4 +1,4 @@
-"""Import of Parquet files that another writer has written: files are moved into the table, not rewritten."""
+"""Import of Parquet files of another writer: files are moved into the table, not rewritten."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def import_parquet_files(
 
     Args:
         ref: a scalable table (``bucket`` = -1); the files must have its columns, in order, with its physical types. The
-            partition of a file is what its statistics have for the partition columns.
-        paths: on the table's storage, in the order in which the rows shall be kept. Files without rows are not moved.
+            partition of a file is determined from its statistics of the partition columns.
+        paths: on the table's storage, in the order of the rows. Files without rows are not moved.
         job_id: prefix of the id in the new file names.
         row_count: total number of rows that the other writer reports for all files.
 
     Returns:
-        One message for each partition, none when there are no rows. None if the statistics of a file do not show
-        that all its rows are of one partition; nothing was moved.
+        One message for each partition; no messages if there are no rows. None if the statistics of a file do not show
+        that all its rows belong to one partition; nothing was moved then.
 
     Raises:
         StorageError: the files have more or fewer rows than the other writer reports; nothing was moved.

@@ -1,4 +1,4 @@
-"""Search for nulls in ARRAY, MAP and ROW values whose type says NOT NULL; Arrow itself does not check this."""
+"""Search for nulls in ARRAY, MAP and ROW values whose type is NOT NULL; Arrow itself does not check this."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NestedNull(NamedTuple):
 
 
 def has_nested_not_null(data_type: ArrowAny) -> bool:
-    """Whether something inside of the type must not be null."""
+    """Whether a nested value of the type must not be null."""
     fields = inner_fields(data_type)
     if arrow.is_map(data_type):
         # Arrow itself checks that keys are not null.

@@ -71,7 +71,7 @@ class _Cursor:
 
 
 class SpillBuffer:
-    """Keeps rows of any number of groups until they are drained.
+    """Buffers rows of any number of groups until they are drained.
 
     Memory use stays at about ``write_buffer_bytes``, plus one incoming batch and, while draining, one small batch per
     run.
@@ -166,7 +166,7 @@ class SpillBuffer:
     def close(self) -> None:
         """Drop all rows and delete the runs on disk."""
         for run in self._runs:
-            with suppress(OSError):  # closing writes what is left in its buffer; the file is closed anyway, and goes
+            with suppress(OSError):  # closing flushes the buffer; the file is closed in any case, and is deleted
                 run.file.close()
         self._runs.clear()
         self._batches.clear()
@@ -182,7 +182,7 @@ class SpillBuffer:
 
     @contextmanager
     def _named_errors(self, action: str) -> Iterator[None]:
-        """Raise ``StorageError`` where the local disk fails."""
+        """Raise ``StorageError`` if the local disk fails."""
         try:
             yield
         except OSError as error:

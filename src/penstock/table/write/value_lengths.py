@@ -1,6 +1,6 @@
-"""Search for texts and bytes that are longer than the n of their CHAR(n), VARCHAR(n), BINARY(n) or VARBINARY(n).
+"""Search for values that are longer than the n of their CHAR(n), VARCHAR(n), BINARY(n) or VARBINARY(n).
 
-Java Paimon does not check lengths when it writes; readers may cut such values.
+Java Paimon does not check lengths when it writes; readers may truncate such values.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _is_limited(data_type: AtomicType) -> bool:
 def _find_here(array: ArrowAny, data_type: AtomicType, path: str) -> LongValue | None:
     limit = data_type.length or 1
     lengths: ArrowAny = pc.binary_length(array)
-    # Most texts are short enough in bytes already, so that their characters need not be counted.
+    # Most strings are short enough in bytes, so that their characters need not be counted.
     if (pc.max(lengths).as_py() or 0) <= limit:
         return None
     if data_type.root in _TEXTS:

@@ -3,8 +3,8 @@
 Source:
     Paimon ``core:operation/AbstractFileStoreWrite.java``, ``core:append/AppendOnlyWriter.java``;
     docs/spec/commit.md 2.2 to
-    2.6. How memory is bounded is ours: where the reference gives every writer a buffer of its own, one sort by group
-    serves them all, so that one file after another is written.
+    2.6. Memory is bounded differently: the reference gives every writer its own buffer, while here a single sort by
+    group serves all of them, so that one file after another is written.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ def write_arrow(
 
 
 def _thread_count(ref: TableRef) -> int:
-    # Threads of object stores mostly wait for answers.
+    # Threads mostly wait for responses of object stores.
     return calls_at_once(ref.file_io) if is_object_store(ref.file_io) else min(os.cpu_count() or 1, MAX_THREADS)
 
 

@@ -1,7 +1,8 @@
 """The recommended limit of writers per task: (partitions x buckets) / tasks < 100.
 
 Source:
-    Paimon's documentation of append tables: "(N * B) / P < 100"; more writers a task mean small files and much memory.
+    Paimon's documentation of append tables: "(N * B) / P < 100"; more writers per task mean small files and much
+    memory.
 """
 
 from __future__ import annotations

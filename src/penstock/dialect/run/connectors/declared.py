@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 KAFKA: Final = "kafka"
 _FILES: Final = "filesystem"
-# Connectors of Flink that cannot be, with the reason.
+# Unsupported connectors of Flink, with the reason.
 _REFUSED: Final = {
     "upsert-kafka": "its records change and delete rows by their key, and an append table has no keys: with 'kafka', "
     "'key.format' and 'key.fields' every record is a row, which MERGE INTO brings into a table by its key",
@@ -53,8 +53,8 @@ def check_declaration(table: CreateTable) -> None:
 
     Raises:
         InvalidOptionError: the connector, or an option of it, is not known or does not accept its value.
-        UnsupportedFeatureError: the connector is one of Flink's that cannot be.
-        InvalidSqlError: the connector has no partitions, no computed columns or no metadata columns.
+        UnsupportedFeatureError: a connector of Flink that is not supported.
+        InvalidSqlError: the connector does not support partitions, computed columns or metadata columns.
     """
     name, connector = ".".join(table.name), connector_of(table)
     if connector in _REFUSED:
@@ -81,10 +81,10 @@ def check_declaration(table: CreateTable) -> None:
 
 
 def connector_table(table: CreateTable, hint: Pairs = ()) -> ConnectorTable:
-    """Return the options of a table of a session, as those of a topic that is written to if it is one of Kafka's.
+    """Return the options of a table of a session; for Kafka, those of a topic that is written to.
 
     Args:
-        hint: options of one use, which override those of the table.
+        hint: options of a hint, which override those of the table.
     """
     options = {**dict(table.options), **dict(hint)}
     shown = {column.name for column in table.metadata}
@@ -93,7 +93,7 @@ def connector_table(table: CreateTable, hint: Pairs = ()) -> ConnectorTable:
 
 
 def is_endless(table: CreateTable, hint: Pairs = ()) -> bool:
-    """Whether a table of a session has no end, so that it can only be read as a stream."""
+    """Whether a table of a session is unbounded, so that it can only be read as a stream."""
     if connector_of(table) == KAFKA:
         kafka, _ = parse_kafka({**dict(table.options), **dict(hint)}, ".".join(table.name))
         return kafka.end_mode is EndMode.UNBOUNDED

@@ -24,7 +24,7 @@ def connector_frame(
     """Return the rows of a table of a session.
 
     Raises:
-        InvalidOptionError: rows can only be written to the table, or an option of the use is wrong.
+        InvalidOptionError: the table is only a sink, or an option is invalid.
     """
     name, fields = ".".join(own.name), fields_of(own)
     if connector_of(own) == KAFKA:

@@ -1,1 +1,1 @@
-"""What the statements that insert rows share."""
+"""Shared code of statements that insert rows."""

@@ -1,4 +1,4 @@
-"""Fill tables of a session."""
+"""Insert into tables of a session."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 def insert_into_connector(state: SqlState, own: CreateTable, statement: Insert) -> Outcome:
-    """Insert rows into a table of a session: once, or by a streaming query if the source is a stream.
+    """Insert rows into a table of a session: as a batch, or with a streaming query if the source is a stream.
 
     Raises:
-        UnsupportedFeatureError: there is no Spark session; or the table cannot take the rows.
-        InvalidOptionError: the table takes no rows, or an option is wrong.
+        UnsupportedFeatureError: there is no Spark session, or the table does not support the rows.
+        InvalidOptionError: the table is not a sink, or an option is invalid.
         SchemaMismatchError: the rows do not have the table's columns.
     """
     name = ".".join(own.name)

@@ -17,7 +17,7 @@ _UNSAFE: Final = re.compile(r"[^\w.-]+")
 
 def stream_trigger(settings: Settings, *, ends_at_start: bool) -> dict[str, object] | None:
     """Return the trigger of a streaming insert; None to run micro-batches without a pause."""
-    # A query with another bound waits for rows that are not written yet, and ends by itself at the bound.
+    # A query with another bound waits for rows that are not written yet, and ends at the bound.
     if ends_at_start:
         return {"availableNow": True}
     return None if settings.interval_ms is None else {"processingTime": f"{settings.interval_ms} milliseconds"}

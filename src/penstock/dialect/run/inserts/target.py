@@ -1,4 +1,4 @@
-"""Shape rows as the target of an ``INSERT`` has them."""
+"""Convert rows to the columns of the target of an ``INSERT``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsertTarget:
-    """What rows are inserted into: a table of a catalog, or one of the session."""
+    """The target of an ``INSERT``: a table of a catalog or of the session."""
 
     name: str
     fields: Sequence[DataField]
@@ -81,7 +81,7 @@ def literal_rows(target: InsertTarget, statement: Insert, columns: tuple[str, ..
 
 
 def arrow_rows(target: InsertTarget, statement: Insert, columns: tuple[str, ...], rows: pa.Table) -> pa.Table:
-    """Return the rows of a query, matched by place. Raises ``SchemaMismatchError``."""
+    """Return the rows of a query, matched by position. Raises ``SchemaMismatchError``."""
     if rows.num_columns != len(columns):
         raise SchemaMismatchError(
             f"table {target.name}: the query has {rows.num_columns} columns, and {len(columns)} are to be written:"

@@ -83,7 +83,7 @@ def _compact_manifest(state: SqlState, arguments: Arguments) -> Outcome:
 
 
 def _rescale(state: SqlState, arguments: Arguments) -> Outcome:
-    # Partitions are written one after the other, in this process.
+    # Partitions are written one after another, in this process.
     for name in ("scan_parallelism", "sink_parallelism"):
         arguments.integer(name)
     specs, buckets, table = (

@@ -1,4 +1,4 @@
-"""Procedures of Paimon that are not here, each with the reason and with what does the same.
+"""Unsupported procedures of Paimon, each with the reason and an alternative.
 
 Source:
     Paimon 1.4 and its later development: the procedures of its Flink and its Spark modules.

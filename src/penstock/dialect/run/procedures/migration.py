@@ -1,4 +1,4 @@
-"""The procedures that adopt directories of files as tables."""
+"""Procedures that migrate directories of files to tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a procedure is, and what several of them use."""
+"""The definition of a procedure, and shared helpers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Procedure:
 
     Attributes:
         parameters: parameters in positional order.
-        aliases: names that Paimon has for parameters in Spark or in newer versions, by which they can be given, too.
+        aliases: alternative parameter names of Paimon on Spark or of newer versions.
     """
 
     parameters: tuple[str, ...]
@@ -40,7 +40,7 @@ def table_of(state: SqlState, arguments: Arguments, options: Mapping[str, str] |
     """Load the table that the argument ``table`` names.
 
     Args:
-        options: of this use.
+        options: of the handle.
     """
     return state.load(split_name(arguments.needed("table")), options)
 

@@ -1,4 +1,4 @@
-"""Procedures that delete what is not needed any more, and for marks of partitions and consumers."""
+"""Procedures for expiration, and for partition marks and consumers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _remove_orphan_files(state: SqlState, arguments: Arguments) -> Outcome:
 
 
 def _remove_unexisting_files(state: SqlState, arguments: Arguments) -> Outcome:
-    arguments.integer("parallelism")  # directories are listed one after the other
+    arguments.integer("parallelism")  # directories are listed one after another
     dry_run = arguments.flag("dry_run", default=False)
     missing = [
         each for path in tables_of(state, arguments) for each in state.load(path).remove_missing_files(dry_run=dry_run)

@@ -1,4 +1,4 @@
-"""Procedures for tags, and for going back to an older snapshot."""
+"""Procedures for tags, and for rollback to an older snapshot."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _trigger_tag_automatic_creation(state: SqlState, arguments: Arguments) -> Ou
 
 def _rollback_to(state: SqlState, arguments: Arguments) -> Outcome:
     table = table_of(state, arguments)
-    if arguments.is_number("tag"):  # sys.rollback_to('t', 10), as Paimon has it in Flink 1.18
+    if arguments.is_number("tag"):  # sys.rollback_to('t', 10), as in Paimon for Flink 1.18
         return _rolled_back(table.rollback_to(snapshot_id=arguments.integer("tag")))
     return _rolled_back(table.rollback_to(snapshot_id=arguments.integer("snapshot_id"), tag=arguments.text("tag")))
 

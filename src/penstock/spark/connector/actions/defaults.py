@@ -1,8 +1,8 @@
 """Default values of columns: ``DEFAULT`` in statements, and the ``defaultValue`` of a column in the format.
 
 Source:
-    Spark keeps a default as SQL in the metadata of a column (``CURRENT_DEFAULT``); the format keeps the text of a
-    literal, and takes it where a row has null.
+    Spark stores a default as SQL in the metadata of a column (``CURRENT_DEFAULT``); the format stores the text of a
+    literal, which replaces null in written rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 CURRENT_DEFAULT: Final = "CURRENT_DEFAULT"
 """Key of the default in the metadata of a column."""
 
-# The value of a column in rows from before the column was added.
+# The value of a column in rows written before the column was added.
 _EXISTS_DEFAULT: Final = "EXISTS_DEFAULT"
 _NUMBERS: Final = frozenset(
     {
@@ -40,7 +40,7 @@ _NUMBERS: Final = frozenset(
 )
 _TYPED: Final = {TypeRoot.DATE: "DATE ", TypeRoot.TIMESTAMP: "TIMESTAMP_NTZ "}
 _TEXTS: Final = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
-# Spark's names of types whose values have one text, the same for Spark and the format.
+# Spark's names of types whose values have the same text in Spark and in the format.
 _PLAIN: Final = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string", "char")
 _ALSO_PLAIN: Final = ("varchar", "date", "timestamp_ntz")
 
@@ -53,7 +53,7 @@ def default_text(spark: SparkSession, sql: str, column: str, data_type: str, tab
         data_type: Spark's name of the column's type.
 
     Raises:
-        UnsupportedFeatureError: defaults of this type depend on the session, or have no text.
+        UnsupportedFeatureError: defaults of this type depend on the session, or have no text form.
     """
     if data_type.partition("(")[0] not in {*_PLAIN, *_ALSO_PLAIN}:
         raise UnsupportedFeatureError(
@@ -78,13 +78,13 @@ def _with_default(field: StructField, defaults: Mapping[str, str | None]) -> Str
     sql = defaults[field.name]
     if sql is None:
         return field
-    # Rows from before the column was added have null.
+    # Rows written before the column was added have null.
     metadata = {**field.metadata, CURRENT_DEFAULT: sql, _EXISTS_DEFAULT: "NULL"}
     return StructField(field.name, field.dataType, field.nullable, metadata)
 
 
 def _to_sql(field: DataField) -> str | None:
-    """Return the default as SQL of Spark; None if there is none, or none that Spark can have."""
+    """Return the default as Spark SQL; None if there is none, or Spark does not support it."""
     text = field.default_value
     if text is None or not isinstance(field.type, AtomicType):
         return None

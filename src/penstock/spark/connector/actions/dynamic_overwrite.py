@@ -1,6 +1,6 @@
 """Dynamic overwrite: ``overwritePartitions()``, and ``INSERT OVERWRITE`` where ``partitionOverwriteMode`` is dynamic.
 
-Spark does not hand over the rows of such a write as a DataFrame. So they go through Spark's writers for Python.
+Spark does not provide the rows of such a write as a DataFrame, so they go through Spark's writers for Python.
 
 Source:
     ``SupportsDynamicOverwrite`` and ``BatchWrite`` of Spark; ``PythonBatchWriterFactory`` takes a pickled function from
@@ -97,7 +97,7 @@ class DynamicBatchWrite(Proxy):
 
     @from_spark
     def createBatchWriterFactory(self, info: JavaObject) -> JavaObject:
-        """Return the factory that makes writers on executors."""
+        """Return the factory that creates writers on executors."""
         bridge = self._bridge
         ensure_python_worker(self._spark)
         source = bridge.private("UserDefinedPythonDataSource")(wrapped_class(self._spark, PenstockDataSource))
@@ -106,7 +106,7 @@ class DynamicBatchWrite(Proxy):
         return factory(source, function, bridge.schema(self._columns), bridge.nothing(), bridge.nothing())
 
     def useCommitCoordinator(self) -> bool:
-        """Let Spark commit one attempt of each task only."""
+        """Return true: Spark commits only one attempt of each task."""
         return True
 
     def onDataWriterCommit(self, message: JavaObject) -> None:
@@ -127,7 +127,8 @@ class DynamicBatchWrite(Proxy):
         """Delete the files that the tasks of a failed job have written."""
         if any(message is None for message in messages):
             delete_job_files(self._task.ref, self._task.job_id, keep=())
-        # Else all tasks succeeded, so the commit failed. Only the commit knows which files may be live: delete none.
+        # Otherwise all tasks succeeded and the commit failed. Only the commit knows which files may be live: delete
+        # none.
 
 
 def _outcomes(messages: JavaObject) -> list[TaskOutcome]:

@@ -50,7 +50,7 @@ class PartitionManagement(Proxy):
 
     @from_spark
     def listPartitionIdentifiers(self, names: JavaObject, values: JavaObject) -> JavaObject:
-        """Return the partitions that have given values.
+        """Return the partitions with the given values.
 
         Args:
             names: partition columns; none for all partitions.

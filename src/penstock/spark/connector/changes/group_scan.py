@@ -1,4 +1,4 @@
-"""Scan of whole files for a change of rows: filters choose files, but no row of a chosen file is left out."""
+"""Scan of whole files for a row change: filters select files, but all rows of the selected files are read."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _LEAST_PARTITIONS: Final = 2
 
 
 class GroupScanBuilder(TableScanBuilder):
-    """Collects the filters of a change, and makes its scan.
+    """Collects the filters of a change, and builds its scan.
 
     Args:
-        made: is called with the scan.
-        of_a_scan: what ``TableScanBuilder`` takes.
+        made: called with the scan.
+        of_a_scan: arguments of ``TableScanBuilder``.
     """
 
     def __init__(self, made: Callable[[GroupScan], None], *of_a_scan: Any) -> None:  # noqa: ANN401 - passed on
@@ -66,7 +66,7 @@ class GroupScan(TableScan):
         self._scanned: tuple[DataSplit, ...] | None = None
 
     def read_files(self) -> ReadFiles:
-        """Return what the scan has read; nothing before it runs."""
+        """Return the files that the scan has read; none before it runs."""
         request = self._request
         point = request.read.point
         return ReadFiles(
@@ -76,14 +76,14 @@ class GroupScan(TableScan):
         )
 
     def partition_count(self) -> int:
-        """Return of how many partitions the scan reads files, before runtime filters."""
+        """Return the number of partitions whose files the scan reads, before runtime filters."""
         return len({split.partition for split in self._files.splits})
 
     @from_spark
     def filterAttributes(self) -> JavaObject:
-        """Return the columns by which Spark may look for the files with rows to change, by a query before the scan.
+        """Return the columns by which a query before the scan may find the files with rows to change.
 
-        That query reads the columns of the condition, so it does not pay where it cannot leave out a part of the files.
+        That query reads the columns of the condition, so it is useful only if it can exclude some of the files.
         """
         if len(self._files.splits) < _LEAST_SPLITS:
             return self._bridge.references(())
@@ -92,7 +92,7 @@ class GroupScan(TableScan):
         return self._bridge.references(name for name in self._laid_out() if name not in without)
 
     def remember(self, splits: Sequence[DataSplit]) -> None:
-        """Note the files of the partitions that Spark reads."""
+        """Record the files of the partitions that Spark reads."""
         self._scanned = tuple(splits)
 
     def partitions_of(self, splits: Sequence[DataSplit]) -> tuple[JavaObject, JavaObject]:
@@ -102,9 +102,9 @@ class GroupScan(TableScan):
 
     @from_spark
     def filter(self, predicates: JavaObject) -> None:
-        """Take the runtime filters, and keep NULL: the lists of values that Spark has found leave it out.
+        """Take the runtime filters, but keep NULL, which is not in the lists of values that Spark has found.
 
-        A file that is left out is taken for one without a matching row, so a MERGE would add the row a second time.
+        An excluded file counts as having no matching row, so a MERGE would insert the row a second time.
         """
         super().filter(predicates)
         self._runtime = tuple(

@@ -1,7 +1,7 @@
 """UPDATE, MERGE and DELETE with subqueries through Spark's catalog: Spark computes the rows, files are replaced.
 
 Source:
-    ``SupportsRowLevelOperations`` of Spark, group-based: Spark reads whole files and writes all their rows again.
+    ``SupportsRowLevelOperations`` of Spark, group-based: Spark reads whole files and rewrites all their rows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def check_row_level(ref: TableRef, command: str) -> None:
     """Refuse tables whose rows Spark must not rewrite.
 
     Raises:
-        UnsupportedFeatureError: a table with buckets, or on an object store; or one that Penstock only reads.
+        UnsupportedFeatureError: the table has buckets, is on an object store, or is read-only for Penstock.
     """
     check_writable(ref)
     reason = None
@@ -56,7 +56,7 @@ def check_row_level(ref: TableRef, command: str) -> None:
 
 
 class RowChangeBuilder(Proxy):
-    """Builds the operation; Spark has no settings for it here."""
+    """Builds the operation; Spark passes no settings to it."""
 
     interfaces: ClassVar = (f"{_WRITE}RowLevelOperationBuilder",)
 
@@ -70,11 +70,11 @@ class RowChangeBuilder(Proxy):
 
 
 class RowChangeOperation(Proxy):
-    """One UPDATE, MERGE or DELETE. Its write replaces what its scan has read.
+    """One UPDATE, MERGE or DELETE. Its write replaces the files that its scan has read.
 
     Args:
-        new_builder: makes a scan builder of the table, from the options of the read and a function that takes the scan.
-        snapshot: which the table is pinned to.
+        new_builder: returns a scan builder of the table for the options of the read and a callback for the scan.
+        snapshot: to which the table is pinned.
         command: as Spark names it, such as ``UPDATE``.
     """
 
@@ -101,7 +101,7 @@ class RowChangeOperation(Proxy):
 
     @from_spark
     def command(self) -> JavaObject:
-        """Return which statement it is."""
+        """Return the kind of the statement."""
         return self._bridge.value_of("write.RowLevelOperation$Command", self._command)
 
     @from_spark
@@ -132,17 +132,17 @@ class RowChangeOperation(Proxy):
         self._scan = scan
 
     def _arrangement(self) -> Arrangement:
-        """Return how the rows have to come, so that each file gets rows of one partition."""
+        """Return the required distribution and order of the rows, so that each file gets rows of one partition."""
         if not self._ref.schema.partition_keys:
             return Arrangement.AS_READ
         if self._command == "MERGE":
-            # Joined by any columns, and with new rows.
+            # The join may be on any columns and may add new rows.
             return Arrangement.CLUSTERED
         is_one = self._scan is None or self._scan.partition_count() <= 1
         return Arrangement.AS_READ if is_one else Arrangement.SORTED
 
     def _read_files(self) -> ReadFiles:
-        """Return what was read; without a scan, no file can hold a row to change."""
+        """Return the files that were read; without a scan, no file can contain a row to change."""
         if self._scan is None:
             return ReadFiles(snapshot=self._snapshot, predicate=None, splits=())
         return self._scan.read_files()

@@ -1,9 +1,9 @@
-"""Write of a change of rows: tasks write Parquet files next to the table, and the driver takes them over and commits.
+"""Write of a row change: tasks write Parquet files next to the table; the driver moves them into it and commits.
 
-Spark gives the writers of such a statement one row after the other, which its writers for Python do not take. So the
-tasks run the writer of Spark's own Parquet source, whose files are then moved into the table if they are exactly what
-the table needs, else written once more as the rows of an append are. What it needs is rows of one partition in each
-file, so Spark is asked for rows that are sorted by partition (design/0070).
+Spark passes single rows to the writers of such a statement, which its writers for Python do not support. So the tasks
+run the writer of Spark's own Parquet source. Its files are moved into the table if they are exactly what the table
+needs; otherwise their rows are written again as in an append. The table needs the rows of only one partition in each
+file, so Spark is asked to sort the rows by partition (design/0070).
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _UTF8: Final = "UTF-8"
 
 
 class Arrangement(Enum):
-    """How the rows of a change come to the tasks that write them.
+    """The distribution and order of the rows of a change in the writing tasks.
 
     Attributes:
-        AS_READ: as the query leaves them; most have files of one partition only.
+        AS_READ: as the query returns them; most tasks then have files of only one partition.
         SORTED: each task sorts its rows by partition.
-        CLUSTERED: rows of a partition come to one task, or to a few where they are many, and are sorted there.
+        CLUSTERED: the rows of a partition go to one task, or to a few if there are many, and are sorted there.
     """
 
     AS_READ = auto()
@@ -58,9 +58,9 @@ class ReplaceFiles(Proxy):
 
     Args:
         info: of the rows to write.
-        read_files: returns what the operation has read, once it has run.
-        arrangement: returns what the rows should be like if tasks write the files of the table.
-        check: refuses tables that cannot be changed so.
+        read_files: returns the files that the operation has read, once it has run.
+        arrangement: returns the arrangement of the rows if tasks write the files of the table.
+        check: refuses tables that cannot be changed in this way.
     """
 
     interfaces: ClassVar = (f"{_WRITE}RequiresDistributionAndOrdering",)
@@ -108,7 +108,7 @@ class ReplaceFiles(Proxy):
 
     @from_spark
     def requiredDistribution(self) -> JavaObject:
-        """Return by which columns rows that belong together are brought to one task."""
+        """Return the columns by which rows are distributed to tasks."""
         is_clustered = self._arrangement is Arrangement.CLUSTERED
         return self._bridge.clustered(self._ref.schema.partition_keys if is_clustered else ())
 
@@ -121,12 +121,12 @@ class ReplaceFiles(Proxy):
         return 0
 
     def advisoryPartitionSizeInBytes(self) -> int:
-        """Return none: Spark's setting has it."""
+        """Return none: Spark's setting applies."""
         return 0
 
     @from_spark
     def requiredOrdering(self) -> JavaObject:
-        """Return by which columns each task sorts its rows."""
+        """Return the columns by which each task sorts its rows."""
         is_arranged = self._arrangement is not Arrangement.AS_READ
         return self._bridge.ascending(self._ref.schema.partition_keys if is_arranged else ())
 
@@ -161,7 +161,7 @@ class ReplaceFilesBatch(Proxy):
 
     @from_spark
     def useCommitCoordinator(self) -> bool:
-        """Return what Spark's Parquet source does: its own protocol lets one attempt of each task commit only."""
+        """Return the value of Spark's Parquet source: its own protocol commits only one attempt of each task."""
         return bool(self._staged.write.useCommitCoordinator())
 
     def onDataWriterCommit(self, message: JavaObject) -> None:
@@ -190,26 +190,26 @@ class ReplaceFilesBatch(Proxy):
 
 
 class _Counts:
-    """What Spark reports of the rows of an operation; it may not know some counts."""
+    """Row counts that Spark reports for an operation; some may be unknown."""
 
     def __init__(self, bridge: Bridge, summary: JavaObject) -> None:
         self._counts: dict[str, int] = json.loads(bridge.driver.counts(summary))
 
     @property
     def written(self) -> int | None:
-        """Rows in the new files; None if Spark does not say."""
+        """Rows in the new files; None if Spark does not report them."""
         known = [self._counts[name] for name in (*_KEPT, *_CHANGED) if name in self._counts]
         return sum(known) if known and min(known) >= 0 else None
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether Spark says that no row was changed, added or deleted."""
+        """Whether Spark reports that no row was changed, added or deleted."""
         known = [self._counts[name] for name in (*_CHANGED, *_DELETED) if name in self._counts]
         return bool(known) and all(count == 0 for count in known)
 
 
 def _names_any_directory(bridge: Bridge) -> bool:
-    """Whether the JVM can name directories by all texts, so that no two partitions have one directory."""
+    """Whether the JVM can encode all strings in directory names, so that no two partitions share a directory."""
     return bool(
         bridge.once("encoding of names", lambda: bridge.java("java.lang.System").getProperty(_ENCODING)) == _UTF8
     )

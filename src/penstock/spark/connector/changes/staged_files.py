@@ -1,4 +1,4 @@
-"""Files that tasks of Spark's Parquet source write next to a table, and that the driver takes over."""
+"""Files that tasks of Spark's Parquet source write next to a table, and that the driver moves into it."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class StagedFiles:
 
     Args:
         info: of the rows to write.
-        takes: the files may become files of the table.
-        by_partition: rows come sorted by partition, and each file gets those of one.
+        takes: whether the files may become files of the table.
+        by_partition: whether rows are sorted by partition, so that each file gets those of one partition.
 
     Attributes:
         write: the write of Spark's Parquet source.
@@ -58,17 +58,17 @@ class StagedFiles:
         return self._bridge.driver.byPartition(self._session, made, places_text(names.index(key) for key in self._keys))
 
     def delete(self) -> None:
-        """Delete what is still staged."""
+        """Delete the files that are still staged."""
         delete_staging(self._ref, self.job_id)
 
     def take_over(self, row_count: int | None) -> tuple[CommitMessage, ...]:
-        """Return the messages of the rows that the tasks wrote: files are moved, or their rows written once more.
+        """Return messages for the rows that the tasks wrote: files are moved, or their rows are written again.
 
         Args:
-            row_count: number of rows that Spark says it has written; None if it does not say.
+            row_count: number of written rows reported by Spark; None if it is unknown.
 
         Raises:
-            StorageError: the driver finds another number of rows; nothing is left of what was written once more.
+            StorageError: the driver finds a different number of rows; rewritten files are deleted.
         """
         ref = self._ref
         parts = part_files(ref, self._staging, levels=len(self._keys))
@@ -113,7 +113,7 @@ class StagedFiles:
         paths = bridge.sequence([f"file://{self._staging}"])
         table = bridge.private("ParquetTable")(ref.name, session, options, paths, bridge.nothing(), kind)
         sessions = bridge.private("SparkSession")
-        # The source takes its settings from the session that is active.
+        # The source takes its settings from the active session.
         sessions.setActiveSession(session)
         try:
             return table.newWriteBuilder(described).build().toBatch()

@@ -1,1 +1,1 @@
-"""The part of the connector that runs in the JVM of the driver, so that many objects take one call from Python."""
+"""The part of the connector that runs in the driver's JVM, so that many objects need only one call from Python."""

@@ -1,4 +1,4 @@
-"""The class ``Driver.java``: compiled by the compiler that Spark has for the code of its queries, in the driver's JVM.
+"""The class ``Driver.java``, compiled in the driver's JVM by the compiler that Spark uses for generated code.
 
 Source:
     ``org.codehaus.janino.SimpleCompiler``, which Spark depends on.
@@ -29,7 +29,7 @@ def compile_driver(compiler: Any, loader: Any) -> Any:  # noqa: ANN401 - objects
 
 
 def places_text(places: Iterable[int]) -> str:
-    """Return the text in which ``Driver.chosen`` and ``Driver.filters`` take places; an array takes a call for each."""
+    """Return positions as text for ``Driver.chosen`` and ``Driver.filters``; an array would take a call per element."""
     return ",".join(map(str, places))
 
 
@@ -43,5 +43,5 @@ def ordered_files(runs: Iterable[Sequence[tuple[str, int]]]) -> str:
 
 
 def listed_files(given: Iterable[tuple[str, int]]) -> str:
-    """Return the text that ``Driver.packed`` takes; a URI has no tabulator and no line break."""
+    """Return the text that ``Driver.packed`` takes; a URI contains no tab and no line break."""
     return "\n".join(f"{uri}\t{size}" for uri, size in given)

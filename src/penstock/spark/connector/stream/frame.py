@@ -1,4 +1,4 @@
-"""Streaming DataFrames of tables that need no catalog, for ``Table.read_stream``."""
+"""Streaming DataFrames of tables without a catalog, for ``Table.read_stream``."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def _column(field: StructField, needed: StructType) -> Column:
 
 
 class StreamTable(PlainTable):
-    """A table as the source of one streaming DataFrame; each query on it gets a source of its own.
+    """A table as the source of one streaming DataFrame; each query on it gets its own source.
 
-    The source notices a table that was dropped and created again.
+    The source detects a table that was dropped and recreated.
     """
 
     interfaces: ClassVar = (f"{_CONNECTOR}catalog.SupportsRead", f"{_CONNECTOR}read.ScanBuilder")
@@ -99,7 +99,7 @@ class StreamTable(PlainTable):
         self._reader = reader
 
     def newScanBuilder(self, options: JavaObject) -> JavaObject:
-        """Return the builder of a scan: the options are given already."""
+        """Return this object as the builder of a scan: the options are already known."""
         return self
 
     @from_spark

@@ -1,11 +1,13 @@
-"""The end of a bounded input, which lets Spark deliver the rows that it has kept, as Flink does.
+"""The end of a bounded input, at which Spark emits the rows that it holds in state, as Flink does.
 
-A watermark is the latest event time less a delay, so the last windows of a stream stay open. Where all sources of a
-query have reached the bounds that their options declare, no row follows, and the watermark can move to the end of time.
+A watermark is the latest event time minus a delay, so the last windows of a stream stay open. When all sources of a
+query have reached the bounds declared by their options, no row follows, and the watermark can advance to the end of
+time.
 
-Spark reads the watermark of a micro-batch after it has asked the sources for their offsets, and stores it with them
-before the micro-batch runs. So a source that sets it when it is asked is replayed with the same one. A source says that
-it has done so in its offset: that is a new offset, so Spark runs a micro-batch, also as the first one after a restart.
+Spark reads the watermark of a micro-batch after it has requested the offsets of the sources, and stores both before the
+micro-batch runs. So if a source sets the watermark when its offset is requested, a replay uses the same watermark. The
+source records this in its offset: because the offset is new, Spark runs a micro-batch, also as the first one after a
+restart.
 
 Source:
     ``MicroBatchExecution.constructNextBatch`` of Spark 4.2.
@@ -26,19 +28,19 @@ _APPEND: Final = "Append"
 
 
 class InputEnd:
-    """Moves Spark's watermark to the end of time, for one source of a query."""
+    """Advances Spark's watermark to the end of time, for one source of a query."""
 
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
         self._keeps_rows: bool | None = None
 
     def is_to_close(self, start: dict[str, Any]) -> bool:
-        """Whether the next micro-batch is the one in which the query delivers what it has kept; it sets the watermark.
+        """Whether the next micro-batch is the one in which the query emits its state; if so, set the watermark.
 
-        All sources of a query give the same answer in one trigger, since it depends on the micro-batches before.
+        All sources of a query return the same answer in one trigger, since it depends on previous micro-batches.
 
         Args:
-            start: where the source is, as Spark asks for the next offset.
+            start: the current offset of the source.
         """
         offset = decode_offset(start)
         if not offset.ended or offset.closed is not None or self._keeps_rows is False:
@@ -59,5 +61,5 @@ class InputEnd:
 
 
 def _keeps_rows(query: JavaObject) -> bool:
-    """Whether a query delivers rows once its watermark has passed them; in other output modes it has done so before."""
+    """Whether a query emits rows only after its watermark has passed them; other output modes emit them earlier."""
     return query.outputMode().toString() == _APPEND and plan_keeps_rows(query.analyzedPlan())

@@ -1,7 +1,7 @@
 """The source of a streaming query, in the driver's process.
 
-Offsets, planning and everything else that a query sees are those of ``format("penstock")``; only the process that plans
-is another one, and the files are read by Spark's own reader where it reads them correctly.
+Offsets, planning and everything else that a query observes are the same as for ``format("penstock")``, but planning
+happens in the driver process, and Spark's own reader reads the files if it reads them correctly.
 
 Source:
     Spark's ``MicroBatchStream``, ``SupportsAdmissionControl`` and ``SupportsTriggerAvailableNow``.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 _STREAMING: Final = "org.apache.spark.sql.connector.read.streaming."
-# ``latestOffset`` applies all limits of the options; Spark is only told that there are some.
+# ``latestOffset`` applies all limits of the options; Spark only needs to know that there are some.
 _SOME_FILES: Final = 2**31 - 1
 
 
@@ -86,7 +86,7 @@ class TableStream(Proxy):
 
     @from_spark
     def initialOffset(self) -> JavaObject:
-        """Return the same constant always, because Spark asks again when it replays the first batch."""
+        """Return a constant, because Spark calls this again when it replays the first batch."""
         return self._encoded(encode_offset(UNRESOLVED))
 
     def deserializeOffset(self, text: str) -> JavaObject:
@@ -100,7 +100,7 @@ class TableStream(Proxy):
 
     @from_spark
     def stop(self) -> None:
-        """Release what the session holds."""
+        """Release the resources of the session."""
         session, self._session = self._session, None
         if session is not None:
             session.close()
@@ -121,7 +121,7 @@ class TableStream(Proxy):
 
     @from_spark
     def prepareForTriggerAvailableNow(self) -> None:
-        """End this run with the snapshot that is the latest now."""
+        """End this run with the current latest snapshot."""
         self._open().stop_at_latest()
 
     @from_spark
@@ -129,7 +129,8 @@ class TableStream(Proxy):
         """Return the end of the next micro-batch; ``start`` itself if there is nothing to read.
 
         Returns:
-            None if not even the start is known, because nothing was ever committed: Spark would run a batch for it.
+            None if nothing was ever committed, so that even the start is unknown: Spark would run a batch for an
+            offset.
         """
         given = _decoded(start)
         end = self._open().advance(given, applies_limits=not limit.equals(self._all_available))
@@ -141,7 +142,7 @@ class TableStream(Proxy):
 
     @from_spark
     def reportLatestOffset(self) -> JavaObject:
-        """Return the lag of the query behind the table, which Spark shows as the source's latest offset."""
+        """Return the lag of the query, which Spark shows as the source's latest offset."""
         report = self._open().report()
         return None if report is None else self._encoded(report)
 

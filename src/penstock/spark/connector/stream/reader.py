@@ -29,7 +29,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class BatchReader:
-    """Makes partitions and reader factories, one after the other: Spark asks for both, in this order, for each batch.
+    """Creates the partitions and then the reader factory of each batch: Spark requests both, in this order.
 
     The choice depends on the files of the micro-batch only, so that a replayed batch is read in the same way.
 
@@ -68,7 +68,7 @@ class BatchReader:
         return python_partitions(self._bridge, tasks)
 
     def factory(self) -> JavaObject:
-        """Return the reader factory for the partitions that were made last."""
+        """Return the reader factory for the partitions that were created last."""
         return self._native_factory if self._reason is None else self._python_factory
 
     # A factory holds a broadcast of the Hadoop configuration, so one serves the whole query.

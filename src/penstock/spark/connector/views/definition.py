@@ -1,7 +1,8 @@
-"""Convert Spark's views to stored ones and back.
+"""Convert Spark's views to stored views and back.
 
-Paimon's form of a view has no place for what Spark keeps in addition to the text, so this is in options that begin with
-``spark.view.``. A view without them, made by another engine, is in the catalog and database where it is stored.
+Paimon's view format has no fields for what Spark stores in addition to the text, so options that begin with
+``spark.view.`` hold it. The names of a view without these options, created by another engine, are resolved in the
+catalog and database where it is stored.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ _IGNORED: Final = frozenset({"owner", "table_type", _COMMENT})
 
 
 def stored_view(view: JavaObject, catalog: str, before: View | None = None) -> View:
-    """Return the stored form of a view of Spark's.
+    """Return the stored form of a Spark view.
 
     Args:
         view: a ``View``.
-        catalog: name of the catalog that will have it; in the stored form this catalog has no name, so that the view
-            also works where it is called something else.
-        before: the view that it replaces; if the text stays, those for other engines stay too.
+        catalog: name of the catalog that will contain it; the stored form omits this name, so that the view also works
+            if the catalog is attached under another name.
+        before: the view that it replaces; if the text is unchanged, the texts for other engines are kept too.
     """
     text = str(view.queryText())
     properties = _pairs(view.properties())
@@ -60,7 +61,7 @@ def stored_view(view: JavaObject, catalog: str, before: View | None = None) -> V
 
 
 def spark_view(bridge: Bridge, view: View, catalog: str, database: str) -> JavaObject:
-    """Return the ``View`` for a stored one.
+    """Return the ``View`` for a stored view.
 
     Args:
         catalog: name of the catalog that has it.
@@ -70,9 +71,9 @@ def spark_view(bridge: Bridge, view: View, catalog: str, database: str) -> JavaO
     text = view.text_for(SPARK)
     meant = view_names(view, database)
     names: Sequence[str] = meant.columns
-    if not names:  # by another engine, whose columns go by their places
+    if not names:  # created by another engine, with columns matched by position
         names = [field.name for field in view.fields]
-        text = f"SELECT * FROM ({text}) AS v({', '.join(map(quoted, names))})"  # noqa: S608 - the text of a query is what a view is
+        text = f"SELECT * FROM ({text}) AS v({', '.join(map(quoted, names))})"  # noqa: S608 - a view is the text of a query
     shown = {key: value for key, value in options.items() if not key.startswith(OWN)}
     configs = {key.removeprefix(_CONFIG): value for key, value in options.items() if key.startswith(_CONFIG)}
     made = bridge.connector("catalog.View$Builder")()

@@ -57,7 +57,7 @@ class ViewMethods(Proxy):
 
     @from_spark
     def createView(self, ident: JavaObject, view: JavaObject) -> JavaObject:
-        """Make a view."""
+        """Create a view."""
         name = self._needed_name(ident)
         with self._vacant(ident):
             views.create_view(self._warehouse, name, stored_view(view, self._name))
@@ -65,7 +65,7 @@ class ViewMethods(Proxy):
 
     @from_spark
     def replaceView(self, ident: JavaObject, view: JavaObject) -> JavaObject:
-        """Give a view another definition."""
+        """Replace the definition of a view."""
         name = self._needed_name(ident)
         try:
             before = views.load_view(self._warehouse, name)
@@ -76,7 +76,7 @@ class ViewMethods(Proxy):
 
     @from_spark
     def createOrReplaceView(self, ident: JavaObject, view: JavaObject) -> JavaObject:
-        """Make a view, or give the one that is there another definition."""
+        """Create a view, or replace an existing one."""
         name = self._needed_name(ident)
         try:
             before = views.load_view(self._warehouse, name)
@@ -100,7 +100,7 @@ class ViewMethods(Proxy):
 
     @from_spark
     def renameView(self, old: JavaObject, new: JavaObject) -> None:
-        """Give a view another name."""
+        """Rename a view."""
         target = self._name_of(new) or f"{old.namespace()[0]}.{new.name()}"
         if not self.viewExists(old):
             raise no_such_view(self._bridge, old)
@@ -115,7 +115,7 @@ class ViewMethods(Proxy):
             return None
         try:
             found = views.load_view(self._warehouse, name)
-        except (NotFoundError, UnsupportedFeatureError):  # not every server has views
+        except (NotFoundError, UnsupportedFeatureError):  # not every server supports views
             return None
         return spark_view(self._bridge, found, self._name, str(ident.namespace()[0]))
 

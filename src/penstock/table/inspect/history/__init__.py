@@ -1,1 +1,1 @@
-"""What happened to a table, as values: what each commit did, and how the table is now."""
+"""A table's history as values: the changes of each commit, and the current state of the table."""

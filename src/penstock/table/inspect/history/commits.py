@@ -1,7 +1,7 @@
-"""What each commit did to a table, and what the table held after it.
+"""The changes of each commit to a table, and the state of the table after it.
 
-Reading a snapshot costs its file, its delta manifest list and the manifests in that. What the table held is
-counted backwards from the newest snapshot, so that no base manifest list but that one's is read.
+For each snapshot, its file, its delta manifest list and the manifests in it are read. The state of the table is
+computed backwards from the newest snapshot, so that only its base manifest list is read.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class FileSums:
 
     Attributes:
         bytes: on storage.
-        small_files: files that a merge would make larger, by the table's current options.
+        small_files: number of small files by the table's current options.
     """
 
     files: int = 0
@@ -70,10 +70,10 @@ class FileSums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What one commit did.
+    """The changes of one commit.
 
     Attributes:
-        added: files that it brought; those of a merge too.
+        added: files that it added, including merged ones.
         removed: files that it removed.
     """
 
@@ -83,13 +83,13 @@ class Change:
 
     @property
     def brings_rows(self) -> bool:
-        """Whether it wrote rows that were not there: a merge only moves them."""
+        """Whether it added new rows: a compaction only rewrites existing ones."""
         return self.added.rows > 0 and self.snapshot.commit_kind in _WITH_ROWS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """What one commit did, and what the table held then.
+    """The changes of one commit, and the state of the table after it.
 
     Attributes:
         live: all files of the snapshot.
@@ -100,17 +100,17 @@ class Commit:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The snapshot that it made."""
+        """The snapshot that it created."""
         return self.change.snapshot
 
     @property
     def watermark(self) -> int | None:
-        """Event time in ms up to which the snapshot is complete; None where it does not say."""
+        """Event time in ms up to which the snapshot is complete; None if it has no watermark."""
         return watermark_of(self.snapshot)
 
     @property
     def event_time_lag_ms(self) -> int | None:
-        """Commit time less watermark, negative when the watermark is ahead; None without a watermark."""
+        """Commit time minus watermark, negative if the watermark is ahead; None without a watermark."""
         watermark = self.watermark
         if watermark is None or watermark >= END_OF_TIME_MS:
             return None
@@ -119,7 +119,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What the newest commits did, oldest first.
+    """The changes of the newest commits, oldest first.
 
     Attributes:
         left_out: number of older snapshots that exist.
@@ -130,7 +130,7 @@ class Changes:
 
 
 class ChangeReader:
-    """Reads what commits did; later calls read only new commits. Not thread-safe."""
+    """Reads the changes of commits; later calls read only new commits. Not thread-safe."""
 
     def __init__(self, ref: TableRef, store: MetadataStore) -> None:
         self._store = store
@@ -138,16 +138,16 @@ class ChangeReader:
         self._known: dict[int, Change] = {}
 
     def load(self, limit: int = DEFAULT_LIMIT) -> Changes:
-        """Load what the newest commits did.
+        """Load the changes of the newest commits.
 
         Args:
-            limit: most snapshots to read.
+            limit: maximum number of snapshots to read.
 
         Returns:
-            Fewer than asked for where snapshots expire meanwhile.
+            Fewer than requested if snapshots expire meanwhile.
 
         Raises:
-            NotFoundError: a manifest is missing of a snapshot that is there.
+            NotFoundError: a manifest of an existing snapshot is missing.
             FormatError: metadata is damaged.
         """
         ids = self._store.list_snapshot_ids()
@@ -200,7 +200,7 @@ class ChangeReader:
 
 
 def with_totals(changes: Sequence[Change], live: FileSums) -> tuple[Commit, ...]:
-    """Return for each commit what the table held after it.
+    """Return for each commit the state of the table after it.
 
     Args:
         changes: of successive snapshots, oldest first.

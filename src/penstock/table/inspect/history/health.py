@@ -1,6 +1,6 @@
-"""Health checks of a table: whether rows come, how complete it is, whether compaction or readers lag.
+"""Health checks of a table: whether rows arrive, how complete it is, whether compaction or readers lag.
 
-Every limit is the table's own: ten times its usual pause between commits with rows, and never less than a minute.
+The limit is specific to the table: ten times its usual pause between commits with rows, and at least a minute.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _PAUSES: Final = 10
 _LEAST_PATIENCE_MS: Final = 60_000
-# Fewer pauses have no usual length; more than a hundred may be from another load.
+# Fewer pauses have no typical length; more than a hundred may reflect an earlier load.
 _LEAST_COMMITS: Final = 4
 _MOST_COMMITS: Final = 101
 
@@ -31,15 +31,15 @@ class HealthStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthReport:
-    """The results of the health checks; UNKNOWN when there is not enough data.
+    """The results of the health checks; UNKNOWN if there is not enough data.
 
     Attributes:
-        usual_pause_ms: median time between commits that brought rows; None where they are too few.
+        usual_pause_ms: median time between commits that added rows; None if there are too few.
         staleness_threshold_ms: a longer time without progress needs attention; None likewise.
-        flow: rows came within the staleness threshold.
-        watermark: it moves, or nothing came that could move it.
-        files: small ones are no more than a compaction that keeps up leaves.
-        readers: none has lost snapshots, or has unread rows that are older than the staleness threshold.
+        flow: rows were added within the staleness threshold.
+        watermark: it advances, or no rows were added that could advance it.
+        files: there are no more small files than a compaction that keeps up leaves.
+        readers: none has lost snapshots, or has unread rows older than the staleness threshold.
         order: no file of a queue's bucket begins within another.
     """
 
@@ -73,7 +73,7 @@ def _usual_pause_ms(history: TableHistory) -> int | None:
     times = [commit.snapshot.time_millis for commit in history.commits if commit.change.brings_rows][-_MOST_COMMITS:]
     if len(times) < _LEAST_COMMITS:
         return None
-    # Clocks of several committers may go back.
+    # The clocks of several committers may differ, so times may decrease.
     return int(median(max(0, after - before) for before, after in pairwise(times)))
 
 

@@ -1,4 +1,4 @@
-"""A table over time, as one value."""
+"""A table's history as one value."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Debt:
 
     Attributes:
         waiting_files: that a full compaction would merge, with ``waiting_bytes``.
-        usual_small_files: as many as a compaction that keeps up leaves.
+        usual_small_files: number of small files that a compaction that keeps up leaves.
     """
 
     small_files: int
@@ -62,15 +62,15 @@ class TagMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableHistory:
-    """A table over time.
+    """A table's history.
 
     Attributes:
         seen_millis: when it was read, ms since 1970-01-01 UTC.
         total_buckets: of new files; -1 for a scalable table.
-        event_time_column: the column that the table declares a watermark for; None where it declares none.
+        event_time_column: the column of the declared watermark; None if none is declared.
         commits: the newest ones, oldest first.
         left_out: number of older snapshots that exist.
-        standstills: of the watermark, oldest first.
+        standstills: stalls of the watermark, oldest first.
         debt: None for a table that Penstock does not compact; ``no_debt`` is the reason.
         buckets: of the newest snapshot, as ``order``, which is None for a scalable table.
     """
@@ -94,23 +94,23 @@ class TableHistory:
 
     @property
     def latest(self) -> Commit | None:
-        """The newest commit; None where there is none."""
+        """The newest commit; None if there is none."""
         return self.commits[-1] if self.commits else None
 
     @property
     def last_rows(self) -> Commit | None:
-        """The newest commit that brought rows, of those that were read."""
+        """The newest commit that added rows, of those that were read."""
         return next((commit for commit in reversed(self.commits) if commit.change.brings_rows), None)
 
     @property
     def last_merge(self) -> Commit | None:
-        """The newest merge, of those that were read."""
+        """The newest compaction, of those that were read."""
         kinds = (commit for commit in reversed(self.commits) if commit.snapshot.commit_kind is CommitKind.COMPACT)
         return next(kinds, None)
 
 
 def load_history(ref: TableRef, store: MetadataStore, *, limit: int = DEFAULT_LIMIT) -> tuple[Commit, ...]:
-    """Load what the newest commits did and what the table held then, oldest first; as ``ChangeReader.load``."""
+    """Load the newest commits and the state of the table after each, oldest first; see ``ChangeReader.load``."""
     reader = ChangeReader(ref, store)
     changes = reader.load(limit).changes
     live = load_live_entries(store, changes[-1].snapshot, lambda _: True).values() if changes else ()
@@ -121,8 +121,8 @@ class HistoryReader:
     """Reads the history of a table; later calls read only new commits. Not thread-safe.
 
     Args:
-        checkpoints: of Spark queries that read the table, to be listed among its readers; paths or URIs.
-        limit: most snapshots to read.
+        checkpoints: of Spark queries to include as readers of the table; paths or URIs.
+        limit: maximum number of snapshots to read.
         clock: ms since 1970-01-01 UTC.
     """
 
@@ -142,7 +142,7 @@ class HistoryReader:
         self._clock = clock
         self._changes = ChangeReader(ref, store)
         locator = FileLocator.of(ref)
-        # Days as they are written, not as directories count them.
+        # Dates as text, not as the epoch days in directory names.
         self._locator = replace(locator, layout=replace(locator.layout, legacy_partition_name=False))
         self._live: tuple[Snapshot | None, tuple[ManifestEntry, ...]] = (None, ())
         self._debt: tuple[Debt | None, str | None] = (None, None)

@@ -20,11 +20,12 @@ class Reader:
 
     Attributes:
         kind: ``consumer`` or ``checkpoint``.
-        next_snapshot_id: to read; None where a query has not begun.
-        snapshots: unread ones with rows; ``files``, ``bytes`` and ``rows`` are theirs, before any filter.
-        event_time_lag_ms: the table's watermark less that of what was read; None where one is missing.
-        unread_since_millis: commit time of the first snapshot with rows that was not read; None where all were.
-        expired_snapshots: number that expired before they were read.
+        next_snapshot_id: the next snapshot to read; None if a query has not begun.
+        snapshots: number of unread snapshots with rows; ``files``, ``bytes`` and ``rows`` are theirs, before any
+        filter.
+        event_time_lag_ms: the table's watermark minus that of the rows read; None if one is missing.
+        unread_since_millis: commit time of the first unread snapshot with rows; None if all were read.
+        expired_snapshots: number of snapshots that expired before they were read.
     """
 
     name: str

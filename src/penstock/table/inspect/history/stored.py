@@ -38,7 +38,7 @@ HISTORY_SCHEMA: Final = pa.schema(
 
 
 def history_table(commits: Iterable[Commit]) -> pa.Table:
-    """Return a row per commit, in their order."""
+    """Return one row per commit, in order."""
     rows = [_row(commit) for commit in commits]
     columns = [pa.array([row[place] for row in rows], field.type) for place, field in enumerate(HISTORY_SCHEMA)]
     return pa.Table.from_arrays(columns, schema=HISTORY_SCHEMA)

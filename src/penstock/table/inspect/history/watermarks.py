@@ -1,4 +1,4 @@
-"""Stalls of the watermark while rows came."""
+"""Stalls of the watermark while rows were added."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StalledWatermark:
-    """A time in which rows were committed and the watermark stayed where it was.
+    """A period in which rows were committed but the watermark did not advance.
 
     Attributes:
         watermark: ms of event time.
         from_millis: commit time of the first snapshot with it that was read.
-        to_millis: commit time of the last one that brought rows and did not move it.
-        commits: that brought rows and did not move it.
+        to_millis: commit time of the last one that added rows and did not advance it.
+        commits: number of commits that added rows and did not advance it.
         is_open: it has not ended.
     """
 
@@ -37,9 +37,9 @@ class StalledWatermark:
 
 
 def find_stalled_watermarks(commits: Sequence[Commit]) -> tuple[StalledWatermark, ...]:
-    """Find the times in which rows came and the watermark did not move, oldest first.
+    """Find the periods in which rows were added but the watermark did not advance, oldest first.
 
-    A time without new rows does not count.
+    Periods without new rows are ignored.
 
     Args:
         commits: oldest first.

@@ -1,4 +1,4 @@
-"""Reading of index files, which lie next to their data files: heads first, then only the indexes of some columns.
+"""Reading of index files next to data files: first the headers, then only the indexes of the required columns.
 
 Source:
     Paimon ``core:io/FileIndexEvaluator.java``, ``common:fileindex/FileIndexPredicate.java``; design/0071.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 INDEX_SUFFIX: Final = ".index"
 
 _LOG: Final = open_log(__name__)
-# The places of the indexes of a hundred columns, or a small index as a whole.
+# Holds the positions of the indexes of a hundred columns, or a whole small index.
 _HEAD_BYTES: Final = 8_192
 # 600 KB is the Bloom filter of a million values; a bitmap of 1 MB is read value by value in tens of milliseconds.
 _MAX_INDEX_BYTES: Final = {BLOOM_FILTER: 8_388_608, BITMAP: 1_048_576}
@@ -34,7 +34,7 @@ _READ_AT_ONCE: Final = 16
 
 
 class Question(NamedTuple):
-    """Which values of a column a filter allows.
+    """The values of a column that a filter allows.
 
     Attributes:
         column: name in the file.
@@ -47,18 +47,18 @@ class Question(NamedTuple):
     values: frozenset[object]
 
     def may_hold(self, kind: str, index: bytes) -> bool:
-        """Whether the file may have a row with one of the values, by an index of this kind."""
+        """Whether, according to an index of this kind, the file may have a row with one of the values."""
         return may_hold({kind: index}, self.data_type, self.values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexFile:
-    """An index file, and what is asked of it.
+    """An index file and the questions to evaluate with it.
 
     Attributes:
         path: of the index file.
         data_bytes: size of the data file.
-        questions: about columns; the file is kept unless one of them has the answer no.
+        questions: about columns; the file is kept unless the answer to one of them is no.
     """
 
     path: str
@@ -68,12 +68,12 @@ class IndexFile:
 
 @dataclass(slots=True)
 class IndexBudget:
-    """What reading index files may cost, and what it did cost.
+    """The permitted and the actual cost of reading index files.
 
     Attributes:
         left: bytes that may still be read.
-        files: number of index files of which something was read.
-        bytes: bytes of these, those that were still in memory included.
+        files: number of index files that were read, at least in part.
+        bytes: number of bytes read from them, including cached ones.
     """
 
     left: int
@@ -81,7 +81,7 @@ class IndexBudget:
     bytes: int = 0
 
     def take(self, size: int) -> bool:
-        """Count bytes that are about to be read; False if they are too many."""
+        """Count bytes that are about to be read; False if there are too many."""
         if size > self.left:
             return False
         self.left -= size
@@ -89,7 +89,7 @@ class IndexBudget:
 
 
 class _Part(NamedTuple):
-    """An index that has to be read."""
+    """An index to read."""
 
     question: Question
     kind: str
@@ -98,7 +98,7 @@ class _Part(NamedTuple):
 
 
 class IndexFiles:
-    """Asks index files; one that is missing or damaged, or costs too much to read, gives the answer "may hold"."""
+    """Evaluates index files; a file that is missing, damaged or too expensive to read never excludes its data file."""
 
     def __init__(self, ref: TableRef) -> None:
         self._ref = ref
@@ -108,7 +108,7 @@ class IndexFiles:
     def ask(self, files: Sequence[IndexFile], budget: IndexBudget) -> list[bool]:
         """Return for each file whether its data file may have a row that passes the filter.
 
-        On object stores this takes two requests after one another for each 16 files, whatever the size of the indexes.
+        On object stores this takes two sequential requests per 16 files, whatever the size of the indexes.
         """
         asked = [file for file in files if budget.take(_HEAD_BYTES)]
         budget.files += len(asked)
@@ -134,7 +134,7 @@ class IndexFiles:
         path, parts = call
         for part in parts:
             data = self._read(path, part.start, part.length)
-            # Of a part of a Bloom filter, other bits would be asked.
+            # With a truncated Bloom filter, the wrong bits would be tested.
             if data is not None and len(data) == part.length and not part.question.may_hold(part.kind, data):
                 return False
         return True
@@ -150,7 +150,7 @@ class IndexFiles:
 
 
 def _parts(file: IndexFile, head: bytes) -> list[_Part]:
-    """Return the indexes that can answer, of those that are worth reading."""
+    """Return the usable indexes that are worth reading."""
     places = decode_index_places(head)
     found = []
     for question in file.questions:

@@ -1,4 +1,4 @@
-"""Pruning of files by the indexes that other engines write: in the manifest entry of a file, or in a file of its own.
+"""Pruning of files by the indexes that other engines write, in the manifest entry of a file or in a separate file.
 
 Source:
     Paimon ``core:operation/AppendOnlyFileStoreScan.java`` (``testFileIndex``), ``core:io/FileIndexEvaluator.java``;
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from penstock.predicate.tree import BoundPredicate
     from penstock.table.ref import TableRef
 
-# About 10 MB of names; a stream asks for the same files when it ends a micro-batch and when it plans its tasks.
+# About 10 MB of names; a stream checks the same files when it ends a micro-batch and when it plans its tasks.
 _MAX_ANSWERS: Final = 65_536
 
 
 class FileIndexPruner:
-    """Prunes files of which an index says that they hold none of the values that a filter allows in a column.
+    """Prunes files that, according to an index, contain none of the values that a filter allows in a column.
 
-    Use one for one filter.
+    Use one pruner per filter.
 
     Args:
         load_schema: loads a schema by id.
@@ -52,7 +52,7 @@ class FileIndexPruner:
         self._indexed: dict[int, frozenset[str]] = {}
 
     def new_budget(self) -> IndexBudget:
-        """Return what one plan may read of index files."""
+        """Return the budget for index files of one plan."""
         return IndexBudget(left=self._max_bytes)
 
     def kept(self, files: Iterable[tuple[ManifestEntry, BoundPredicate]], budget: IndexBudget) -> list[bool]:
@@ -92,9 +92,9 @@ class FileIndexPruner:
         return tuple(found)
 
     def _is_indexed(self, schema_id: int, questions: Sequence[Question]) -> bool:
-        """Whether options say that a column is indexed, so that it is worth to read the head of the file's index.
+        """Whether options declare a column as indexed, so that the header of the file's index is worth reading.
 
-        Those of today count as well: Paimon's ``rewrite_file_index`` adds indexes to files with an older schema.
+        The current options count as well: Paimon's ``rewrite_file_index`` adds indexes to files with an older schema.
         """
         if not questions:
             return False
@@ -105,18 +105,18 @@ class FileIndexPruner:
         return any(question.column in columns for question in questions)
 
     def _stored(self, schema_id: int, field: DataField) -> DataField | None:
-        """Return a column as the file has it; None if it has none of the same type."""
+        """Return a column as stored in the file; None if the file has none of the same type."""
         for stored in self._load_schema(schema_id).fields:
             if stored.id == field.id:
                 return stored if is_same_but_nulls(stored.type, field.type) else None
         return None
 
     def _path(self, entry: ManifestEntry) -> str | None:
-        """Return the path of the only index file of a data file; None if there is none, or it may not be read."""
+        """Return the path of the index file of a data file; None if there is none, or it may not be read."""
         try:
             path = self._locator.path(entry.partition, entry.bucket, entry.file)
         except UnsupportedFeatureError:
-            return None  # the read of the data file says so
+            return None  # the read of the data file reports this
         paths = [each for each in extra_file_paths(path, entry.file) if each.endswith(INDEX_SUFFIX)]
         return paths[0] if len(paths) == 1 else None
 
@@ -127,7 +127,7 @@ def _indexed_columns(options: Mapping[str, str]) -> frozenset[str]:
 
 
 def has_index(file: DataFileMeta) -> bool:
-    """Whether a file has an index of any kind, in its manifest entry or in a file of its own."""
+    """Whether a file has an index of any kind, in its manifest entry or in a separate file."""
     return file.embedded_file_index is not None or any(name.endswith(INDEX_SUFFIX) for name in file.extra_files)
 
 

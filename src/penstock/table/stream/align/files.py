@@ -1,6 +1,6 @@
 """The files of an alignment group: one for each member, in ``.penstock/alignment/<group>`` of the warehouse.
 
-Each member writes only its own file, again and again, so there are no conflicts. A member without a file has left.
+Each member rewrites only its own file, so there are no conflicts. A member without a file has left.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class GroupFiles:
         self._file_io.delete(self._path(member_id))
 
     def _delete_remains(self, statuses: Sequence[FileStatus]) -> None:
-        """Delete the temporary files of members that were killed while they wrote; no orphan removal comes here."""
+        """Delete temporary files of members that were killed during a write; orphan removal does not cover them."""
         now_millis = max((status.modified_millis for status in statuses), default=0)
         for status in statuses:
             if _TEMPORARY.match(status.name) and now_millis - status.modified_millis >= _REMAINS_MILLIS:
@@ -115,8 +115,8 @@ class GroupFiles:
 def _root_of(location: str) -> str:
     """Return the warehouse of a table; for a table outside of a warehouse, its parent directory.
 
-    The group's directory appears in no listing of databases or tables: databases end in ``.db``, and tables have schema
-    files.
+    The group's directory does not appear in listings of databases or tables: databases end in ``.db``, and tables have
+    schema files.
     """
     database = location.rpartition("/")[0]
     return database.rpartition("/")[0] if database.endswith(DATABASE_SUFFIX) else database

@@ -1,13 +1,13 @@
-"""Decides which source of a group may go on: no source may be ahead of the slowest one by more than the drift.
+"""Decides which source of a group may continue: no source may be ahead of the slowest one by more than the drift.
 
 A source plans the next snapshot if its watermark is at most the minimum of the other live sources plus the drift. The
-slowest source always goes on, else a snapshot that spans more than the drift would stop the group for ever. So the
-group keeps within the drift, or within the time span of one snapshot where that is more. A source may know old
-watermarks of the others: watermarks only grow, so this never lets it go too far.
+slowest source always continues; otherwise a snapshot that spans more than the drift would block the group forever. So
+the group stays within the drift, or within the time span of one snapshot if that is longer. A source may have outdated
+watermarks of the others: since watermarks only increase, it never goes too far.
 
 Source:
-    Flink ``flink:FlinkConnectorOptions.java``; docs/spec/streaming.md section 4. That groups span queries, and that
-    snapshots rather than records are held back, are Penstock's own.
+    Flink ``flink:FlinkConnectorOptions.java``; docs/spec/streaming.md section 4. Groups that span queries, and holding
+    back snapshots instead of records, are specific to Penstock.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class MemberState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A running source as its group knows it.
+    """A running source in its group.
 
     Attributes:
         id: random, new at each start.
@@ -70,7 +70,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """How far a source may go, by what it knows of its group.
+    """How far a source may go, given its knowledge of the group.
 
     Attributes:
         slowest: the slowest of the other live members; a member without a known watermark is slower than all others.
@@ -104,8 +104,8 @@ class AlignmentRule:
         group: name of the group, also of its directory.
         max_drift_ms: how far a source may be ahead of the slowest one.
         update_interval_ms: between reads of the group's files.
-        idle_ms: a source without rows for this long holds back no other.
-        dead_ms: a source without a heartbeat for this long holds back no other.
+        idle_ms: a source without rows for this long holds back no other source.
+        dead_ms: a source without a heartbeat for this long holds back no other source.
         path: directory used in place of the table's warehouse; None for the warehouse.
     """
 
