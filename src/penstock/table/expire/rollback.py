@@ -152,7 +152,7 @@ def _newest_until(store: MetadataStore, watermark: int) -> Snapshot:
 
     found = newest_before(store, latest, is_before)
     if found is None or reached_by(found) is None:
-        beyond = store.load_snapshot(first_id if found is None else min(found.id + 1, latest.id))
+        beyond = store.find_at_or_after(first_id if found is None else found.id + 1) or latest
         least = watermark_of(beyond)
         raise NotFoundError(
             f"table {store.name}: no snapshot has a watermark of {utc_text(watermark)} ({watermark}) or earlier; "

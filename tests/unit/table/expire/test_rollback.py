@@ -230,16 +230,22 @@ def test_a_watermark_leads_to_the_newest_snapshot_that_is_not_beyond_it(
     steps=st.lists(st.one_of(st.none(), st.integers(0, 3)), min_size=1, max_size=12),
     until=st.integers(-1, 20),
     expired=st.integers(0, 3),
+    gap=st.one_of(st.just(range(0)), st.builds(range, st.integers(2, 6), st.integers(3, 11))),
 )
-def test_the_search_finds_what_looking_at_each_finds(steps: list[int | None], until: int, expired: int) -> None:
+def test_the_search_finds_what_looking_at_each_finds(
+    steps: list[int | None], until: int, expired: int, gap: range
+) -> None:
     reached = 0
     watermarks = [None if step is None else (reached := reached + step) for step in steps]
     store = with_watermarks(*watermarks)
     expired = min(expired, len(steps) - 1)
-    for snapshot_id in range(1, expired + 1):
+    gone = {*range(1, expired + 1), *(each for each in gap if each < len(steps))}
+    for snapshot_id in gone:
         store.file_io.delete(snapshot_path(store.location, snapshot_id))
     known, counted = None, {}
-    for snapshot_id, watermark in list(enumerate(watermarks, start=1))[expired:]:
+    for snapshot_id, watermark in enumerate(watermarks, start=1):
+        if snapshot_id in gone:
+            continue
         known = known if watermark is None else watermark
         counted[snapshot_id] = known
     wanted = [each for each, watermark in counted.items() if watermark is not None and watermark <= until]
