@@ -138,7 +138,8 @@ class TableVersions:
     ) -> RollbackPlan:
         """Make an older snapshot the latest; what came after it is gone.
 
-        Writers may commit meanwhile: they wait for its end, at most 5 s, and add to the older snapshot.
+        Writers may commit meanwhile: they wait for its end, at most 5 s, and add to the older snapshot. Consumers that
+        have read what is gone continue after the older snapshot.
 
         Args:
             timestamp: the newest snapshot committed then or before, in ms since 1970-01-01 UTC or as a datetime (local
