@@ -12,6 +12,7 @@ import fastavro
 import pytest
 from tests.unit.datafile.arrays import batch_of, column, columns, rows_of
 
+from penstock.datafile.avro import columns as columns_module
 from penstock.datafile.avro.schema import to_avro_schema, without_logical_types
 from penstock.datafile.formats import FORMATS
 from penstock.errors import FormatError, InvalidOptionError, UnsupportedFeatureError
@@ -215,6 +216,23 @@ def test_blocks_are_cut_so_that_the_size_can_be_seen_while_writing() -> None:
     writer.abort()
     writer.abort()
     assert not IO.exists(PATH)
+
+
+def test_the_children_of_a_long_array_are_converted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = columns(INT, ArrayType(element=ArrayType(element=INT)), MapType(key=STRING, value=INT))
+    rows = [(i, None if i % 3 == 0 else [[i], None, []], [("a", i), ("b", None)]) for i in range(20_000)]
+    converted = 0
+    atoms = columns_module._atoms
+
+    def count(array: Any, data_type: AtomicType) -> list[Any]:
+        nonlocal converted
+        converted += len(array)
+        return atoms(array, data_type)
+
+    monkeypatch.setattr(columns_module, "_atoms", count)
+    write(fields, batch_of(rows, fields).slice(1, 19_998), batch_of(rows, fields).slice(5, 0))
+    assert converted <= 6 * 20_000
+    assert read(fields) == rows[1:-1]
 
 
 def test_a_file_without_rows_is_a_file() -> None:
