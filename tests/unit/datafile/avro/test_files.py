@@ -177,6 +177,18 @@ def test_rows_and_items_that_take_no_bytes_are_refused_as_readers_refuse_them() 
     assert read(kept) == rows
 
 
+@pytest.mark.parametrize("inner", [ArrayType(element=INT), MapType(key=INT, value=INT)])
+def test_nested_rows_of_the_same_name_are_refused(inner: Any) -> None:
+    row = RowType(fields=(column("x", INT),))
+    nested = RowType(fields=(column("b", ArrayType(element=row)), column("c", inner)))
+    with pytest.raises(UnsupportedFeatureError, match=r"'a_b'.*rename one"):
+        FORMATS[FileFormat.AVRO].open_writer(IO, PATH, (column("a", nested), column("a_b", row)), FormatOptions())
+    kept = (column("a", nested), column("a_d", row))
+    rows = [(([(1,), None], None), (2,))]
+    write(kept, batch_of(rows, kept))
+    assert read(kept) == rows
+
+
 @pytest.mark.parametrize("name", ["a b", "é", "1a", "a.b", "a-b"])
 def test_names_that_avro_lacks_are_refused(name: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match="rename"):
