@@ -101,6 +101,23 @@ def test_many_keys(table: penstock.Table) -> None:
     assert table.to_arrow().num_rows == 0
 
 
+def test_keys_of_many_columns_with_many_values() -> None:
+    """A number for each combination of 600 values in 8 columns would have 74 bits."""
+    catalog = penstock.Catalog(f"memory://merge-{next(NUMBERS)}")
+    catalog.create_database("db")
+    keys = [f"k{number}" for number in range(8)]
+    table = catalog.create_table("db.t", f"{', '.join(f'{key} INT' for key in keys)}, v INT")
+    others = [{**dict.fromkeys(keys, 2), "k0": 4, "v": -1}, {**dict.fromkeys(keys, 2), "k7": None, "v": -1}]
+    table.append([{**dict.fromkeys(keys, n), "v": 0} for n in range(0, 700, 2)] + others)
+    source = [{**dict.fromkeys(keys, n), "v": n} for n in range(600)]
+    result = table.merge(source, keys, matched=MergeUpdate(), not_matched=MergeInsert())
+    assert (result.rows_updated, result.rows_inserted) == (300, 300)
+    found = table.to_arrow(["v"]).column("v").to_pylist()
+    assert sorted(found) == [-1, -1, *[0] * 50, *range(600)]
+    with pytest.raises(InvalidOptionError, match="several rows of the source"):
+        table.merge([*source, source[-1]], keys, matched=MergeUpdate())
+
+
 def test_a_dry_run_counts_and_writes_nothing(table: penstock.Table) -> None:
     stored = stored_files(table._ref)
     source = [{"k": 1, "name": "a"}, {"k": 99, "name": "b"}]

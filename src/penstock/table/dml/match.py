@@ -37,6 +37,9 @@ class KeyMatcher:
         self._table = table
         columns = {name: _comparable(_one_array(source.column(name))) for name in keys}
         self._values = {name: pc.unique(column.drop_null()) for name, column in columns.items()}
+        # Where a number for all combinations of values would have more than 64 bits: by column, the numbers that the
+        # columns before it have in the source.
+        self._prefixes: dict[str, npt.NDArray[np.int64]] = {}
         codes = self._codes(columns, source.num_rows)
         known = np.flatnonzero(codes >= 0)
         order = known[np.argsort(codes[known], kind="stable")]
@@ -80,13 +83,29 @@ class KeyMatcher:
         size = 1
         for name, column in columns.items():
             values = self._values[name]
-            size *= max(len(values), 1)
-            if size > np.iinfo(np.int64).max:
-                raise InvalidOptionError(f"table {self._table}: the key {', '.join(self._keys)} has too many columns")
+            width = max(len(values), 1)
+            if size * width > np.iinfo(np.int64).max:
+                codes, size = self._compressed(name, codes)
             index = pc.fill_null(pc.index_in(column, value_set=values, skip_nulls=True), pa.scalar(NONE, pa.int32()))
             part = np.asarray(index, dtype=np.int64)
-            codes = np.where((codes < 0) | (part < 0), NONE, codes * max(len(values), 1) + part)
+            codes = np.where((codes < 0) | (part < 0), NONE, codes * width + part)
+            size *= width
         return codes
+
+    def _compressed(self, name: str, codes: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], int]:
+        """Return the place of each number among those that the source has, and how many these are.
+
+        Args:
+            name: the column that comes next; the first call for it is with the numbers of the source.
+        """
+        known = codes >= 0
+        prefixes = self._prefixes.get(name)
+        if prefixes is None:
+            prefixes = self._prefixes[name] = np.unique(codes[known])
+        places = np.searchsorted(prefixes, codes)
+        known &= places < len(prefixes)
+        known[known] = prefixes[places[known]] == codes[known]
+        return np.where(known, places, NONE), max(len(prefixes), 1)
 
 
 def _one_array(column: pa.ChunkedArray[pa.Scalar[pa.DataType]]) -> ArrowAny:
