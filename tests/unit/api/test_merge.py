@@ -14,6 +14,7 @@ from penstock import MergeDelete, MergeInsert, MergeUpdate
 from penstock.errors import InvalidOptionError, NotFoundError, SchemaMismatchError
 from penstock.format.snapshot import CommitKind
 from penstock.table.commit.committer import TableCommitter
+from penstock.table.dml import match
 from penstock.testing.garbage import needed_files, stored_files
 
 NUMBERS = itertools.count()
@@ -116,6 +117,31 @@ def test_keys_of_many_columns_with_many_values() -> None:
     assert sorted(found) == [-1, -1, *[0] * 50, *range(600)]
     with pytest.raises(InvalidOptionError, match="several rows of the source"):
         table.merge([*source, source[-1]], keys, matched=MergeUpdate())
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.date32(), pa.timestamp("us"), pa.timestamp("ms", tz="UTC")])
+def test_keys_of_many_values_match_as_others_do(monkeypatch: pytest.MonkeyPatch, kind: Any) -> None:
+    stored: Any = pa.int32() if pa.types.is_date32(kind) else kind if pa.types.is_integer(kind) else pa.int64()
+    source = pa.table({"a": pa.array([5, None, -128, 0, 7, 7], stored).view(kind), "b": ["x", "x", "y", "x", "x", None]})
+    batch = pa.record_batch({"a": pa.array([0, -128, 6, None, 5, 7, 0], stored).view(kind), "b": [*"xyxxxxz"]})
+    wanted = [3, 2, match.NONE, match.NONE, 0, 4, match.NONE]
+    assert match.KeyMatcher(source, ["a", "b"], "t").rows_of(batch).tolist() == wanted
+    monkeypatch.setattr(match, "_MANY_VALUES", 1)
+    assert match.KeyMatcher(source, ["a", "b"], "t").rows_of(batch).tolist() == wanted
+
+
+def test_the_values_of_a_large_source_are_not_hashed_for_each_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    matcher = match.KeyMatcher(pa.table({"k": pa.array(range(200_000), pa.int64())}), ["k"], "t")
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(match.pc, "index_in", refuse)
+    assert matcher.rows_of(pa.record_batch({"k": pa.array([199_999, 200_000, None], pa.int64())})).tolist() == [
+        199_999,
+        match.NONE,
+        match.NONE,
+    ]
 
 
 def test_a_dry_run_counts_and_writes_nothing(table: penstock.Table) -> None:
