@@ -194,9 +194,15 @@ def _start_millis(read: ReadOptions, table: str) -> int:
 
 
 def _first_since(store: MetadataStore, latest: Snapshot, millis: int) -> int:
-    """Return the id after the newest snapshot older than a time; the earliest id where no snapshot is older."""
+    """Return the id after the newest snapshot older than a time; the earliest id where no snapshot is older.
+
+    A rollback beside a commit may leave a gap of ids after that snapshot; then it is the first id after the gap.
+    """
     older = newest_by_time(store, latest, millis)
-    return older.id + 1 if older is not None else store.earliest_snapshot_id() or latest.id
+    if older is None:
+        return store.earliest_snapshot_id() or latest.id
+    following = None if older.id >= latest.id else store.find_at_or_after(older.id + 1)
+    return older.id + 1 if following is None else following.id
 
 
 def _is_full_compaction(ref: TableRef) -> Callable[[Snapshot], bool]:
