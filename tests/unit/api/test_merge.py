@@ -122,7 +122,9 @@ def test_keys_of_many_columns_with_many_values() -> None:
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.date32(), pa.timestamp("us"), pa.timestamp("ms", tz="UTC")])
 def test_keys_of_many_values_match_as_others_do(monkeypatch: pytest.MonkeyPatch, kind: Any) -> None:
     stored: Any = pa.int32() if pa.types.is_date32(kind) else kind if pa.types.is_integer(kind) else pa.int64()
-    source = pa.table({"a": pa.array([5, None, -128, 0, 7, 7], stored).view(kind), "b": ["x", "x", "y", "x", "x", None]})
+    source = pa.table(
+        {"a": pa.array([5, None, -128, 0, 7, 7], stored).view(kind), "b": ["x", "x", "y", "x", "x", None]}
+    )
     batch = pa.record_batch({"a": pa.array([0, -128, 6, None, 5, 7, 0], stored).view(kind), "b": [*"xyxxxxz"]})
     wanted = [3, 2, match.NONE, match.NONE, 0, 4, match.NONE]
     assert match.KeyMatcher(source, ["a", "b"], "t").rows_of(batch).tolist() == wanted

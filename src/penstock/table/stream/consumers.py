@@ -84,7 +84,7 @@ def reset_consumer(
 
     Args:
         next_snapshot: from the earliest snapshot to the one after the latest; ``latest`` means the one after the
-        latest.
+            latest.
         dry_run: only check the arguments.
 
     Raises:

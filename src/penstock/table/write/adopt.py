@@ -130,7 +130,7 @@ def adopt_files(
 
     Raises:
         UnsupportedFeatureError: the file system does not support hard links, or the directory is on another file
-        system.
+            system.
         TableStoreError: a file cannot be read; no files are left in the table.
     """
     file_io = ref.file_io
