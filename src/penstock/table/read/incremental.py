@@ -115,7 +115,7 @@ def _plan_appends(store: MetadataStore, ref: TableRef, span: _Span, predicate: P
 
 
 def _load_all(store: MetadataStore, first_id: int, last_id: int) -> list[Snapshot]:
-    """Load the snapshots of a range; raise if one has expired. A rollback beside a commit may have left a gap."""
+    """Load the snapshots of a range; raise if one has expired. Ids may be missing after a rollback."""
     snapshots = list(store.find_snapshots(range(first_id, last_id + 1)))
     is_whole = len(snapshots) == last_id - first_id + 1
     # Snapshots expire in the order of their ids: if one of these two is there, none of the range has expired.

@@ -265,7 +265,7 @@ def newest_before(store: MetadataStore, latest: Snapshot, is_before: Callable[[S
     """Find the newest snapshot for which ``is_before`` is true, by binary search; None if there is none.
 
     ``is_before`` must be true for all snapshots up to some id, and false for all later ones. Ids may be missing between
-    two snapshots, after a rollback beside a commit.
+    two snapshots, after a rollback concurrent with a commit.
     """
     earliest = store.load_earliest_snapshot()
     if earliest is None or not is_before(earliest):
@@ -348,7 +348,7 @@ def _first_with_watermark(store: MetadataStore, latest: Snapshot, watermark: int
 
 
 def nearest_with_watermark(store: MetadataStore, snapshot_id: int, first_id: int) -> Snapshot | None:
-    """Load the newest snapshot with an id from ``first_id`` to ``snapshot_id`` and a watermark; None if none has one."""
+    """Load the newest snapshot with an id from ``first_id`` to ``snapshot_id`` and a watermark; None without one."""
     snapshot = store.find_at_or_before(snapshot_id)
     while snapshot is not None and snapshot.id >= first_id:
         if watermark_of(snapshot) is not None:

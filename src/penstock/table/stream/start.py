@@ -196,7 +196,7 @@ def _start_millis(read: ReadOptions, table: str) -> int:
 def _first_since(store: MetadataStore, latest: Snapshot, millis: int) -> int:
     """Return the id after the newest snapshot older than a time; the earliest id where no snapshot is older.
 
-    A rollback beside a commit may leave a gap of ids after that snapshot; then it is the first id after the gap.
+    A rollback during a commit may leave a gap of ids after that snapshot; then it is the first id after the gap.
     """
     older = newest_by_time(store, latest, millis)
     if older is None:
