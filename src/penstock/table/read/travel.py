@@ -348,7 +348,7 @@ def _first_with_watermark(store: MetadataStore, latest: Snapshot, watermark: int
 
 
 def nearest_with_watermark(store: MetadataStore, snapshot_id: int, first_id: int) -> Snapshot | None:
-    """Load the newest snapshot with an id from ``first_id`` to ``snapshot_id`` and a watermark; None without one."""
+    """Load the newest snapshot with a watermark and an id from ``first_id`` to ``snapshot_id``; None without one."""
     snapshot = store.find_at_or_before(snapshot_id)
     while snapshot is not None and snapshot.id >= first_id:
         if watermark_of(snapshot) is not None:
