@@ -67,12 +67,24 @@ class PenstockGroup(TyperGroup):
             _say("error", str(error))
             raise typer.Exit(exit_code_of(error)) from error
         except BrokenPipeError:
-            # The reader of the output has closed the pipe. Python must not write the rest of the buffer on exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            # The reader of the output has closed the pipe.
+            _discard_output()
             raise typer.Exit(ExitCode.DONE) from None
+        except OSError as error:
+            # Errors of files have names, and storages raise errors of ours.
+            if error.filename is not None or getattr(ctx.obj, "debug", False):
+                raise
+            _discard_output()
+            _say("error", f"the output cannot be written: {error.strerror}")
+            raise typer.Exit(ExitCode.STORAGE) from error
         except KeyboardInterrupt:
             _say("error", "interrupted")
             raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+
+def _discard_output() -> None:
+    """Keep Python from writing the rest of the buffer when it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def hoist(args: Sequence[str]) -> list[str]:

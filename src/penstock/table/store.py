@@ -241,8 +241,8 @@ class MetadataStore:
     def find_at_or_before(self, snapshot_id: int) -> Snapshot | None:
         """Load the newest snapshot with this id or a lower one; None when there is none.
 
-        An id between two snapshots may be missing: a rollback during a commit can leave a gap. The directory is listed only
-        if the id is missing.
+        An id between two snapshots may be missing: a rollback during a commit can leave a gap. The directory is
+        listed only if the id is missing.
 
         Raises:
             FormatError: it is damaged.

@@ -8,15 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pytest
 
 from penstock import Catalog
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MAIN: Final = "from penstock.cli.main import main; main()"
 # Seconds of this process, not of a busy machine; about 0.4 on an idle one.
@@ -77,6 +75,23 @@ def test_a_reader_that_has_enough_ends_the_command_quietly(warehouse: Path) -> N
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "args", [("list",), ("read", "shop.t", "--format", "json"), ("follow", "shop.t", "--once", "--from", "earliest")]
+)
+def test_output_that_finds_no_space_is_one_line_and_a_code(warehouse: Path, args: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", MAIN, *args],
+            env=_environment(warehouse),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.stderr == "error: the output cannot be written: No space left on device\n"
+    assert done.returncode == 7
 
 
 def test_rows_go_through_a_pipe_from_table_to_table(warehouse: Path) -> None:

@@ -238,9 +238,11 @@ class ShowPartitions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Describe:
-    """``DESCRIBE``, or ``SHOW COLUMNS FROM``."""
+    """``DESCRIBE``, or ``SHOW COLUMNS FROM … [NOT] LIKE``."""
 
     name: Path
+    like: str | None = None
+    is_negated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,9 +270,10 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """``CALL sys.procedure(…)``."""
+    """``CALL [catalog.]sys.procedure(…)``."""
 
     procedure: str
+    catalog: str | None = None
     arguments: tuple[Argument, ...] = ()
 
 
@@ -295,10 +298,16 @@ class Insert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteRows:
-    """``DELETE FROM``; the condition is in filter syntax."""
+    """``DELETE FROM``.
+
+    Attributes:
+        where: the condition, in filter syntax.
+        options: options of the hint.
+    """
 
     name: Path
     where: str
+    options: Pairs = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,11 +316,13 @@ class UpdateRows:
 
     Attributes:
         values: column to constant or Arrow expression.
+        options: options of the hint.
     """
 
     name: Path
     values: tuple[tuple[str, object], ...]
     where: str
+    options: Pairs = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,11 +345,13 @@ class MergeRows:
 
     Attributes:
         on: pairs of a column of the table and one of the source.
+        options: options of the hint.
     """
 
     name: Path
     source: Query
     on: Pairs
+    options: Pairs = field(default=(), repr=False)
     matched: tuple[MergeClause, ...] = ()
     not_matched: tuple[MergeClause, ...] = ()
     not_matched_by_source: tuple[MergeClause, ...] = ()
