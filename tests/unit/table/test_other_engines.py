@@ -37,7 +37,7 @@ def table() -> Table:
 
 def commit_as_other_engine(table: Table, snapshot_id: int) -> None:
     """Write the next snapshot as an engine that gives no version of its writer."""
-    file_io: FileIO = table._ref.file_io
+    file_io: FileIO = table._ref.file_io  # of a branch, too
     snapshot = json.loads(file_io.read(f"{table.location}/snapshot/snapshot-{snapshot_id - 1}"))
     del snapshot["writerVersion"]
     changed = {**snapshot, "id": snapshot_id, "uuid": str(uuid.uuid4()), "commitUser": "flink-job"}
@@ -67,6 +67,15 @@ def test_a_reader_is_warned_once(table: Table) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         table.to_arrow()
+
+
+def test_a_branch_is_guarded_like_its_table(table: Table) -> None:
+    table.create_branch("b", snapshot_id=1)
+    branch = table.with_options({"branch": "b"})
+    commit_as_other_engine(branch, 2)
+    with pytest.raises(UnsupportedFeatureError, match="another engine made snapshot 2"):
+        branch.append(ROWS)
+    table.append(ROWS)
 
 
 def test_on_a_disk_other_engines_commit_as_they_like(tmp_path: Path) -> None:
