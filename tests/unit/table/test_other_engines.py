@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from penstock import Catalog, OtherEngineWarning, Table, UnsupportedFeatureError
+from penstock.testing.garbage import stored_files
 from penstock.testing.requests import memory_store
 
 if TYPE_CHECKING:
@@ -76,6 +77,17 @@ def test_a_branch_is_guarded_like_its_table(table: Table) -> None:
     with pytest.raises(UnsupportedFeatureError, match="another engine made snapshot 2"):
         branch.append(ROWS)
     table.append(ROWS)
+
+
+def test_a_store_that_lets_two_commits_land_gets_no_files(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_client: object, _directory: str) -> None:
+        raise UnsupportedFeatureError("2 conditional puts succeeded")
+
+    monkeypatch.setattr("penstock.io.object_store.file_io.check_conditional_puts", refuse)
+    before = stored_files(table._ref)
+    with pytest.raises(UnsupportedFeatureError, match="2 conditional puts"):
+        table.append(ROWS)
+    assert stored_files(table._ref) == before
 
 
 def test_on_a_disk_other_engines_commit_as_they_like(tmp_path: Path) -> None:
