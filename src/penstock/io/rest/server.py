@@ -33,12 +33,11 @@ Body: TypeAlias = dict[str, Any]
 
 _LIBRARY: Final = "requests"
 _VERSION: Final = "v1"
-_TIMEOUT_SECONDS: Final = (3, 60)  # to connect, and between two bytes of a response
+_TIMEOUT_SECONDS: Final = (2, 60)  # to connect, and between two bytes of a response
 _BUSY: Final = (429, 503)
 _PASSING: Final = (429, 500, 502, 503, 504)
 # An unreachable server is reported within ten seconds, a busy one after about ten.
-_CONNECT_TRIES: Final = 2
-_READ_TRIES: Final = 3
+_CONNECT_TRIES: Final = 3
 _BUSY_TRIES: Final = 5
 _WAIT_SECONDS: Final = 0.2
 _LONGEST_WAIT_SECONDS: Final = 10
@@ -225,7 +224,7 @@ def _session(_process_id: int, is_safe: bool) -> Session:  # noqa: FBT001 - a ke
     retry = _retry_class()(
         total=None,
         connect=_CONNECT_TRIES,
-        read=_READ_TRIES if is_safe else 0,
+        read=_CONNECT_TRIES if is_safe else 0,
         other=0,  # such as a certificate that is not trusted; without it there is no end of them
         status=_BUSY_TRIES,
         status_forcelist=_PASSING if is_safe else _BUSY,
