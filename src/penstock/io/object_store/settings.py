@@ -110,6 +110,8 @@ def _s3_config(given: ObjectStoreOptions, address: StoreAddress, endpoint: str |
         "session_token": given.s3_session_token,
         "region": region,
         "virtual_hosted_style_request": str(not is_path_style).lower(),
+        # Commits rely on it, so no variable of the environment (AWS_CONDITIONAL_PUT) changes it.
+        "conditional_put": "etag",
     }
 
 

@@ -116,6 +116,18 @@ def test_a_store_without_conditional_puts_is_refused_at_once() -> None:
         assert len([key for method, key in store.requests if method == "PUT"]) == 1
 
 
+@pytest.mark.parametrize("value", ["disabled", "dynamo:table"])
+def test_no_variable_of_the_environment_changes_how_commits_are_made(
+    value: str, store: ScriptedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_CONDITIONAL_PUT", value)
+    file_io, _ = resolve(
+        "s3://bucket/t", {**store.options, "s3.region": value.partition(":")[0]}
+    )  # a client of its own
+    assert file_io.put_if_absent(PATH, b"ours") is True
+    assert file_io.put_if_absent(PATH, b"theirs") is False
+
+
 def test_a_store_that_is_busy_at_first_is_tried_as_long_as_the_options_say() -> None:
     for call in (lambda storage: storage.put_if_absent(PATH, b"ours"), lambda storage: storage.write(PATH, b"ours")):
         with ScriptedStore() as store:

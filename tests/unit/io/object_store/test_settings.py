@@ -93,6 +93,7 @@ def test_options_have_the_names_of_paimon_and_hadoop(keys: tuple[str, ...]) -> N
         "region": "eu-west-1",
         "endpoint": "https://bucket.store.example:9000",
         "virtual_hosted_style_request": "true",
+        "conditional_put": "etag",
     }
     assert not settings.is_cloud
 
