@@ -25,6 +25,7 @@ from penstock.errors import (
     NotFoundError,
     StorageError,
     TableStoreError,
+    UnsupportedFeatureError,
 )
 from penstock.format.hint import encode_hint
 from penstock.format.layout import (
@@ -103,7 +104,7 @@ class Unknown:
 class Refused:
     """The storage refused to create our snapshot and confirms that it does not exist."""
 
-    cause: StorageError
+    cause: TableStoreError
 
 
 class _OutdatedBaseError(Exception):
@@ -442,6 +443,8 @@ class TableCommitter:
                 # later, the put of an earlier try may still take effect.
                 if try_number == 0 and not error.retryable and self._is_absent(path):
                     return Refused(cause)
+            except UnsupportedFeatureError as error:  # the store lets two puts succeed, so none was sent
+                return Refused(error)
             except (NotFoundError, FormatError, MemoryError) as error:
                 cause = _as_storage_error(error)
             else:

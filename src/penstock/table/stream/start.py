@@ -15,6 +15,7 @@ from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER
 from penstock.options import CompactOptions, StreamOptions
 from penstock.options.choices import ScanMode
+from penstock.table.other_engines import warn_other_engines
 from penstock.table.read.travel import (
     check_positions,
     newest_by_time,
@@ -109,6 +110,7 @@ def resolve_start(
         if kept is not None:
             return _changes(kept)  # may have expired: the scanner that reads it reports the loss
     latest = store.load_latest_snapshot()
+    warn_other_engines(ref, latest)
     if latest is None:
         # These modes deliver the changes of the first snapshot; the others wait until it exists.
         is_first = mode in {ScanMode.LATEST, ScanMode.EARLIEST} or _snapshot_id(read) in {0, 1}
