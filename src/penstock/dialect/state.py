@@ -52,6 +52,7 @@ class SqlState:
     """Resolves names and stores the effects of statements; threads that use it share current names and settings.
 
     Attributes:
+        has_named_query: whether a query of the statement set that runs has the name of the settings.
         catalogs: catalogs by name in this session; ``paimon`` is the catalog that the state is attached to.
     """
 
@@ -63,6 +64,7 @@ class SqlState:
         self.catalog_name = DEFAULT_CATALOG
         self.database = DEFAULT_DATABASE
         self.settings: dict[str, str] = {}
+        self.has_named_query = False
         self.session_tables: dict[Path, CreateTable] = {}
         self.views: dict[Path, CreateView] = {}
         self._stored_views: dict[Path, View | None] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
@@ -81,23 +82,28 @@ def parse_script(script: str) -> tuple[Statement, ...]:
         InvalidSqlError: a statement has a syntax error; the message has line, column and what is valid there.
     """
     statements: list[Statement] = []
+    place: int | None = None
     # Editors on Windows begin files with this mark.
     script = script.removeprefix("\ufeff")
     begun: StatementText | None = None
     for source in split_script(script):
         opening = _SET_BEGINS.match(source.text)
         if begun is not None and _SET_ENDS.fullmatch(source.text):
-            begun = None
+            begun = place = None
             continue
         if begun is not None and opening is not None:
             raise source.error(0, "a statement set is inside of no other; END the first one")
         rest = source
         if opening is not None:
-            begun, rest = source, _after(source, opening.end())
+            begun, rest, place = source, _after(source, opening.end()), 0
         if rest.text:
             statements.append(_parse(rest))
-            if begun is not None and not isinstance(statements[-1].action, Insert):
-                raise rest.error(0, "a statement set has INSERT statements only")
+            action = statements[-1].action
+            if place is not None:
+                if not isinstance(action, Insert):
+                    raise rest.error(0, "a statement set has INSERT statements only")
+                statements[-1] = replace(statements[-1], action=replace(action, place_in_set=place))
+                place += 1
     if begun is not None:
         raise begun.error(0, "this statement set is never closed; expected END after its last INSERT")
     return tuple(statements)

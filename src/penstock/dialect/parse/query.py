@@ -193,7 +193,8 @@ class _Edits:
         if len(path) == 1 and path[0].lower() in self._own_names:
             return
         piece = self._use(path, start)
-        alias = "" if node.alias else f" AS {quoted(self.tables[piece].last_name)}"
+        # In Spark an alias follows TABLESAMPLE, and there is no place known behind it.
+        alias = "" if node.alias or node.args.get("sample") else f" AS {quoted(self.tables[piece].last_name)}"
         self._edits.append((start, end, (piece, alias)))
 
     def _use(self, path: Path, offset: int) -> int:

@@ -285,6 +285,7 @@ class Insert:
         options: options of the hint after the table's name.
         columns: target columns, in the order of the query's columns; empty for all columns of the table.
         rows: rows of a ``VALUES`` that has only literals; None if there is a query.
+        place_in_set: its place in its statement set, from 0; None outside of one.
     """
 
     name: Path
@@ -294,6 +295,7 @@ class Insert:
     is_overwrite: bool = False
     query: Query | None = None
     rows: tuple[tuple[object, ...], ...] | None = None
+    place_in_set: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,8 +129,8 @@ def evaluate_all(rows: pa.RecordBatch, expressions: Mapping[str, pc.Expression],
         unknown = _NO_COLUMN.search(str(error))
         if unknown is not None:
             raise InvalidOptionError(
-                f"table {table}: an expression names the column '{unknown['name']}', and here are"
-                f" {', '.join(rows.schema.names)}"
+                f"table {table}: an expression cannot be evaluated: there is no column '{unknown['name']}' here; "
+                f"there are {', '.join(rows.schema.names)}"
             ) from error
         raise InvalidOptionError(f"table {table}: an expression cannot be evaluated: {error}") from error
     return {name: _one_chunk(result.column(name)) for name in expressions}

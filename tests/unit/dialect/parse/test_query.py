@@ -191,5 +191,10 @@ def test_a_branch_needs_no_back_quotes() -> None:
     ]
 
 
+def test_an_alias_follows_the_sample() -> None:
+    assert rewritten("SELECT a FROM t TABLESAMPLE (10 ROWS)") == "SELECT a FROM `v0` TABLESAMPLE (10 ROWS)"
+    assert rewritten("SELECT a FROM t TABLESAMPLE (10 ROWS) AS x") == "SELECT a FROM `v0` TABLESAMPLE (10 ROWS) AS x"
+
+
 def test_values_are_a_query() -> None:
     assert rewritten("VALUES (1, 'a'), (1 + 1, 'b')") == "VALUES (1, 'a'), (1 + 1, 'b')"
