@@ -8,8 +8,11 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.base import PySparkException
 
+import penstock
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -102,6 +105,50 @@ def test_columns_and_options_are_altered(run: Callable[[str], list[Any]], catalo
     assert run("SELECT * FROM penstock.d.altered") == [(None, "x", 1)]
     run("ALTER TABLE penstock.d.altered RENAME TO d.renamed")
     assert run("SELECT a FROM penstock.d.renamed") == [(1,)]
+
+
+def test_a_table_is_renamed_to_a_name_with_its_catalog(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
+    catalog.create_database("e", if_not_exists=True)
+    for name in ("one", "two", "three"):
+        run(f"CREATE TABLE penstock.d.{name} (id INT)")
+    run("ALTER TABLE penstock.d.one RENAME TO penstock.e.one")
+    run("ALTER TABLE penstock.d.two RENAME TO uno")
+    run("CREATE VIEW penstock.d.seen AS SELECT 1 AS n")
+    run("ALTER VIEW penstock.d.seen RENAME TO penstock.e.seen")
+    for statement in (
+        "ALTER TABLE penstock.d.three RENAME TO other.e.three",
+        "ALTER VIEW penstock.e.seen RENAME TO o.d.v",
+    ):
+        with pytest.raises(PySparkException, match="in the same catalog"):
+            run(statement)
+    assert catalog.list_tables("e") == ("one",)
+    assert {"uno", "three"} <= set(catalog.list_tables("d"))
+    assert run("SELECT * FROM penstock.e.seen") == [(1,)]
+
+
+def test_names_with_dots_are_names_and_names_with_slashes_are_no_locations(
+    run: Callable[[str], list[Any]], catalog: Catalog, tmp_path: Path
+) -> None:
+    run("CREATE TABLE penstock.d.`a.b``c` (`x.y` INT, `q``` INT)")
+    run("INSERT INTO penstock.d.`a.b``c` VALUES (1, 2), (3, 4)")
+    assert run("SELECT `x.y` FROM penstock.d.`a.b``c` WHERE `q``` = 4") == [(3,)]
+    assert run("SELECT count(*) FROM penstock.d.`a.b``c`.snapshots") == [(1,)]
+    assert run("SELECT count(*) FROM penstock.d.`a.b``c$snapshots`") == [(1,)]
+    run("ALTER TABLE penstock.d.`a.b``c` RENAME TO `d.e`")
+    assert "d.e" in catalog.list_tables("d")
+    run("DROP TABLE penstock.d.`d.e`")
+    outside = penstock.Catalog(tmp_path)
+    outside.create_database("far")
+    outside.create_table("far.t", "id INT")
+    for name in (f"d.`{tmp_path}/far.db/t`", f"`{tmp_path}/far`.`db/t`", "d.`x/y`"):
+        for statement in (
+            f"SELECT * FROM penstock.{name}",
+            f"DROP TABLE penstock.{name}",
+            f"CREATE TABLE penstock.{name} (i INT)",
+        ):
+            with pytest.raises(PySparkException, match="the character '/' cannot be in a name"):
+                run(statement)
+    assert outside.list_tables("far") == ("t",)
 
 
 def test_rows_are_added_and_replaced(spark: SparkSession, run: Callable[[str], list[Any]], catalog: Catalog) -> None:
