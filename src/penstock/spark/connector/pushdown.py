@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -46,6 +46,8 @@ _Node: TypeAlias = dict[str, Any]
 _COMPARISONS: Final = {sign.value: sign for sign in Operator}
 _DAY_NANOS: Final = 86_400 * 10**9
 _MILLI_NANOS: Final = 10**6
+_MICRO_NANOS: Final = 10**3
+_TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 # TIME is a number of milliseconds in our Spark schema; for none of these do Spark and we have the same order.
 _UNLIKE: Final = frozenset({TypeRoot.TIME, TypeRoot.VARIANT, TypeRoot.BLOB})
 _EXACT_FOR_ROWS: Final = frozenset({*COMPARED_ALIKE, TypeRoot.DECIMAL, TypeRoot.FLOAT, TypeRoot.DOUBLE})
@@ -103,9 +105,12 @@ def take_filters(bridge: Bridge, ref: TableRef, predicates: JavaObject) -> list[
 def _take(ref: TableRef, place: int, node: _Node) -> Pushed | None:
     roots = {field.name: field.type.root if isinstance(field.type, AtomicType) else None for field in ref.schema.fields}
     literals: list[object] = []
+    fine = frozenset(field.name for field in ref.schema.fields if _is_fine(field.type))
     try:
         predicate = _translate(node, literals)
         columns = set(columns_of(predicate))
+        if not fine.isdisjoint(columns):
+            predicate = _of_cut_off(predicate, fine)
         if any(roots.get(name) in _UNLIKE for name in columns):
             return None
         bind(predicate, ref.schema.fields, ref.name)
@@ -127,8 +132,58 @@ def _compares_alike(kind: DataType) -> bool:
     """Whether our comparison of a row's value is Spark's: not for padded texts, nor for digits that Spark cuts off."""
     if not isinstance(kind, AtomicType):
         return False
-    is_timestamp = kind.root in {TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ}
-    return kind.root in _EXACT_FOR_ROWS or (is_timestamp and timestamp_precision(kind) <= SPARK_PRECISION)
+    return kind.root in _EXACT_FOR_ROWS or (kind.root in _TIMESTAMPS and not _is_fine(kind))
+
+
+def _is_fine(kind: DataType) -> bool:
+    """Whether values may have digits that Spark cuts off."""
+    return isinstance(kind, AtomicType) and kind.root in _TIMESTAMPS and timestamp_precision(kind) > SPARK_PRECISION
+
+
+def _of_cut_off(node: Predicate, fine: frozenset[str]) -> Predicate:
+    """Return what is true for a value where ``node`` is true for the microseconds of it that Spark sees.
+
+    Args:
+        fine: columns with more digits.
+    """
+    match node:
+        case And(operands=operands):
+            return And(operands=tuple(_of_cut_off(each, fine) for each in operands))
+        case Or(operands=operands):
+            return Or(operands=tuple(_of_cut_off(each, fine) for each in operands))
+        case Not(operand=operand):
+            return Not(operand=_of_cut_off(operand, fine))
+        case In(column=column, values=values) if column in fine:
+            return Or(operands=tuple(_same_micro(column, each) for each in values))
+        case Compare(column=column, value=TimestampLiteral() as value) if column in fine:
+            return _compare_micros(node.operator, column, value)
+        case _:
+            return node
+
+
+def _compare_micros(operator: Operator, column: str, value: TimestampLiteral) -> Predicate:
+    match operator:
+        case Operator.EQ:
+            return _same_micro(column, value)
+        case Operator.NE:
+            return Not(operand=_same_micro(column, value))
+        case Operator.LE:
+            return Compare(column=column, operator=Operator.LT, value=_next_micro(value))
+        case Operator.GT:
+            return Compare(column=column, operator=Operator.GE, value=_next_micro(value))
+        case _:
+            return Compare(column=column, operator=operator, value=value)
+
+
+def _same_micro(column: str, value: object) -> Predicate:
+    if not isinstance(value, TimestampLiteral):
+        return Compare(column=column, operator=Operator.EQ, value=value)
+    least = Compare(column=column, operator=Operator.GE, value=value)
+    return And(operands=(least, Compare(column=column, operator=Operator.LT, value=_next_micro(value))))
+
+
+def _next_micro(value: TimestampLiteral) -> TimestampLiteral:
+    return replace(value, nanos=value.nanos + _MICRO_NANOS)
 
 
 def conjunction_of(pushed: Sequence[Pushed]) -> Predicate | None:
