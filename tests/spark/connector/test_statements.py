@@ -169,6 +169,28 @@ def test_rows_are_added_and_replaced(spark: SparkSession, run: Callable[[str], l
     assert table.snapshots()["commit_kind"].to_pylist()[-3:] == ["OVERWRITE"] * 3
 
 
+@pytest.mark.parametrize(
+    ("kind", "literal"),
+    [
+        ("DOUBLE", "1.5D"),
+        ("DECIMAL(5, 2)", "1.50"),
+        ("TIMESTAMP", "TIMESTAMP '2024-01-01 00:00:00'"),
+        ("TIMESTAMP_NTZ", "TIMESTAMP_NTZ '2024-01-01 00:00:00'"),
+        ("CHAR(4)", "'ab'"),
+    ],
+)
+def test_partitions_of_any_type_are_replaced(run: Callable[[str], list[Any]], kind: str, literal: str) -> None:
+    run(f"CREATE OR REPLACE TABLE penstock.d.of_type (id INT, p {kind}) PARTITIONED BY (p)")
+    run(f"INSERT INTO penstock.d.of_type VALUES (1, {literal}), (2, NULL)")
+    run(f"INSERT OVERWRITE penstock.d.of_type PARTITION (p = {literal}) VALUES (3)")
+    assert sorted(run("SELECT id FROM penstock.d.of_type")) == [(2,), (3,)]
+    run("INSERT OVERWRITE penstock.d.of_type PARTITION (p = NULL) VALUES (4)")
+    assert sorted(run("SELECT id, p IS NULL FROM penstock.d.of_type")) == [(3, False), (4, True)]
+    with pytest.raises(PySparkException, match=r"replaces whole partitions.*\(p\)") as caught:
+        run(f"INSERT INTO penstock.d.of_type REPLACE WHERE id = 3 VALUES (5, {literal})")
+    assert "Traceback" not in str(caught.value)
+
+
 def test_dynamic_mode_replaces_the_partitions_of_the_rows(
     spark: SparkSession, run: Callable[[str], list[Any]], catalog: Catalog
 ) -> None:

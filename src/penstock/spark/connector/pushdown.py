@@ -80,6 +80,7 @@ class Pushed:
     Attributes:
         place: of Spark's filter among those that were given.
         predicate: our equivalent predicate.
+        is_of_partitions: it compares partition columns only, so it holds for all rows of a partition or for none.
         is_exact: every row of a partition that is not pruned matches, so Spark need not filter again.
         is_exact_for_rows: our result for a row replaces Spark's.
         is_for_files: Spark's readers may skip row groups by it.
@@ -87,6 +88,7 @@ class Pushed:
 
     place: int
     predicate: Predicate
+    is_of_partitions: bool
     is_exact: bool
     is_exact_for_rows: bool
     is_for_files: bool
@@ -116,11 +118,12 @@ def _take(ref: TableRef, place: int, node: _Node) -> Pushed | None:
         bind(predicate, ref.schema.fields, ref.name)
     except (_UnknownError, InvalidFilterError):
         return None
-    keys = {field.name for field in ref.schema.partition_fields}
+    is_of_partitions = bool(columns) and columns <= {field.name for field in ref.schema.partition_fields}
     return Pushed(
         place=place,
         predicate=predicate,
-        is_exact=bool(columns) and columns <= keys and all(roots[name] in COMPARED_ALIKE for name in columns),
+        is_of_partitions=is_of_partitions,
+        is_exact=is_of_partitions and all(roots[name] in COMPARED_ALIKE for name in columns),
         is_exact_for_rows=all(_compares_alike(field.type) for field in ref.schema.fields if field.name in columns),
         is_for_files=bool(columns)
         and not any(roots[name] is None or roots[name] in _UNSAFE_IN_FILES for name in columns)
