@@ -191,6 +191,20 @@ def test_partitions_of_any_type_are_replaced(run: Callable[[str], list[Any]], ki
     assert "Traceback" not in str(caught.value)
 
 
+def test_collations_of_columns_are_refused(run: Callable[[str], list[Any]]) -> None:
+    run("CREATE TABLE penstock.d.texts (s STRING)")
+    for statement in (
+        "CREATE TABLE penstock.d.collated (s STRING COLLATE UTF8_LCASE)",
+        "CREATE TABLE penstock.d.collated (s ARRAY<STRING COLLATE UTF8_LCASE>)",
+        "CREATE TABLE penstock.d.collated AS SELECT 'a' COLLATE UTF8_LCASE AS s",
+        "ALTER TABLE penstock.d.texts ADD COLUMN t STRING COLLATE UTF8_LCASE",
+    ):
+        with pytest.raises(PySparkException, match="compared by their bytes"):
+            run(statement)
+    run("INSERT INTO penstock.d.texts VALUES ('A'), ('b')")
+    assert run("SELECT s FROM penstock.d.texts WHERE s COLLATE UTF8_LCASE = 'a'") == [("A",)]
+
+
 def test_dynamic_mode_replaces_the_partitions_of_the_rows(
     spark: SparkSession, run: Callable[[str], list[Any]], catalog: Catalog
 ) -> None:
