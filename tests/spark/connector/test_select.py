@@ -168,6 +168,17 @@ def test_options_of_a_read_do_not_move_a_frame(spark: SparkSession, catalog: Cat
         past.count()
 
 
+def test_the_options_of_spark_name_a_snapshot(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.versions", "id INT")
+    first = table.append(pa.table({"id": pa.array([1], pa.int32())}))
+    table.append(pa.table({"id": pa.array([2], pa.int32())}))
+    table.create_tag("one", snapshot_id=1)
+    assert first is not None
+    moment = dt.datetime.fromtimestamp(first.time_millis / 1000 + 0.001, dt.UTC).isoformat()
+    for name, value in (("versionAsOf", 1), ("versionAsOf", "one"), ("timestampAsOf", moment)):
+        assert spark.read.option(name, value).table("penstock.d.versions").collect() == [(1,)], (name, value)
+
+
 def test_options_name_a_state_from_before_the_columns_changed(spark: SparkSession, catalog: Catalog) -> None:
     table = catalog.create_table("d.reshaped", "id INT, v STRING, gone INT")
     table.append(pa.table({"id": pa.array([1], pa.int32()), "v": ["a"], "gone": pa.array([5], pa.int32())}))
@@ -198,6 +209,19 @@ def test_equal_scans_are_equal_to_spark(spark: SparkSession, days: Table) -> Non
         assert "InMemoryTableScan" in again._jdf.queryExecution().executedPlan().toString()
     finally:
         cached.unpersist()
+
+
+def test_a_cached_table_shows_the_commits_of_others_after_a_refresh(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.held", "id INT")
+    table.append(pa.table({"id": pa.array([1], pa.int32())}))
+    spark.sql("CACHE TABLE penstock.d.held")
+    table.append(pa.table({"id": pa.array([2], pa.int32())}))
+    assert spark.table("penstock.d.held").count() == 1
+    spark.sql("REFRESH TABLE penstock.d.held")
+    assert spark.table("penstock.d.held").count() == 2
+    spark.sql("INSERT INTO penstock.d.held VALUES (3)")
+    assert spark.table("penstock.d.held").count() == 3
+    spark.sql("UNCACHE TABLE penstock.d.held")
 
 
 def test_what_spark_reads_wrong_comes_through_python_and_says_so(

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 _Builder = TypeVar("_Builder", bound=TableScanBuilder)
 
 _CATALOG: Final = "org.apache.spark.sql.connector.catalog."
+_TIME_TRAVEL: Final = frozenset({"versionasof", "timestampasof"})
 # Spark hands over the rows of most writes as a DataFrame (V1_BATCH_WRITE), but not those of a dynamic overwrite.
 _CAPABILITIES: Final = (
     "BATCH_READ",
@@ -160,6 +161,9 @@ class CatalogTable(PartitionManagement):
 
     def _scan_builder(self, options: JavaObject, kind: Callable[..., _Builder]) -> _Builder:
         own = own_options(self._bridge, options)
+        if self._ref.dynamic_options:
+            # Spark passes the option, too, by which it has loaded this state.
+            own = {key: value for key, value in own.items() if key.lower() not in _TIME_TRAVEL}
         check_keys(own, table=self._ref.name)
         return kind(
             self._bridge,
