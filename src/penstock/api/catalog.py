@@ -295,8 +295,8 @@ class Catalog:
         """Apply changes to a table's schema, all or none; concurrent changes by others are kept.
 
         Raises:
-            NotFoundError: no such table or column. InvalidSchemaError, InvalidOptionError, UnsupportedFeatureError: a
-            change that is not allowed.
+            NotFoundError: no such table or column.
+            InvalidSchemaError, InvalidOptionError, UnsupportedFeatureError: a change that is not allowed.
         """
         return Table(tables.alter_table(self._warehouse, name, changes_of(changes, name)))
 

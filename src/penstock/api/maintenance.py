@@ -115,7 +115,7 @@ class TableMaintenance:
             wanted, kept = re.compile(including), None if excluding is None else re.compile(excluding)
         except re.error as error:
             raise InvalidOptionError(
-                f"table {self._table.name}: '{error.pattern!s}' is no regular expression for consumers: {error}"
+                f"table {self._table.name}: '{error.pattern!s}' is not a regular expression for consumers: {error}"
             ) from None
         return clear_consumers(self._table.checked_store, wanted, kept)
 
@@ -164,10 +164,11 @@ class TableMaintenance:
             The result for each partition, or the reason why nothing was done.
 
         Raises:
-            InvalidOptionError, InvalidFilterError: invalid arguments. UnsupportedFeatureError: the table is read-only
-            for Penstock, has live deletion vectors, or has ``clustering.incremental``. TableStoreError: a file cannot
-            be read or written, or the commit failed; merges that were already committed remain, the others leave no
-            files.
+            InvalidOptionError, InvalidFilterError: invalid arguments.
+            UnsupportedFeatureError: the table is read-only for Penstock, has live deletion vectors, or has
+                ``clustering.incremental``.
+            TableStoreError: a file cannot be read or written, or the commit failed; merges that were already committed
+                remain, the others leave no files.
         """
         given = texts_of(options)
         check_keys(given, table=self._table.name, stacklevel=3)
@@ -248,7 +249,7 @@ class TableMaintenance:
             retain_max: maximum number of snapshots to retain, whatever their age; None for the option
                 ``snapshot.num-retained.max``.
             retain_min: number of newest snapshots to retain, whatever their age; None for
-            ``snapshot.num-retained.min``.
+                ``snapshot.num-retained.min``.
             older_than: states of the table since then stay readable, in ms since 1970-01-01 UTC or as a datetime
                 (local without a zone); None for now less ``snapshot.time-retained``.
             max_deletes: maximum number of snapshots to expire; None for no limit.
@@ -390,7 +391,7 @@ class TableMaintenance:
 
         Args:
             buckets: None for the current value of the option, to rewrite partitions that were written before it
-            changed.
+                changed.
             partition: only this one, such as ``{"dt": "2026-01-01"}``; the option must already have the new number.
             dry_run: only return them.
 

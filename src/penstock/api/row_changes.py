@@ -108,7 +108,8 @@ class RowChanges:
 
         Raises:
             InvalidOptionError: a row matches several rows of the source; nothing was changed.
-            NotFoundError, SchemaMismatchError: columns do not match. TableStoreError: as ``delete``.
+            NotFoundError, SchemaMismatchError: columns do not match.
+            TableStoreError: as ``delete``.
         """
         committer = self._change_committer()
         if is_spark_object(source):

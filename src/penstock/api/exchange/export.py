@@ -60,9 +60,10 @@ def export_parquet(
     Args:
         directory: a local one that does not exist yet, or is empty.
         columns: names in the desired order; None for all. A partition column that is not included creates no
-        directories.
+            directories.
         filter: as for ``Table.to_arrow``.
-        progress: called with the number of rows written so far. **at: the snapshot, as for ``Table.to_arrow``.
+        progress: called with the number of rows written so far.
+        **at: the snapshot, as for ``Table.to_arrow``.
 
     Raises:
         AlreadyExistsError: the directory is not empty.

@@ -134,8 +134,8 @@ class TableReading:
         run.
 
         Args:
-            filter: prunes files by the table's metadata before the dataset is created; it does not filter rows. **at:
-            the snapshot, as for ``to_arrow``.
+            filter: prunes files by the table's metadata before the dataset is created; it does not filter rows.
+            **at: the snapshot, as for ``to_arrow``.
 
         Raises:
             UnsupportedFeatureError: such a reader would misread a file, see the message; use ``to_batches`` instead.
@@ -155,8 +155,8 @@ class TableReading:
         """Return a DataFrame of exactly one snapshot, read by Spark's own readers.
 
         Args:
-            filter: prunes partitions, buckets and files before Spark gets the list of files; as for ``to_arrow``. **at:
-            the snapshot, as for ``to_arrow``.
+            filter: prunes partitions, buckets and files before Spark gets the list of files; as for ``to_arrow``.
+            **at: the snapshot, as for ``to_arrow``.
         """
         check_spark(spark, self._table.name, f"spark.read.format('penstock').load('{self._table.ref.location}')")
         position = position_options(at, "to_spark")

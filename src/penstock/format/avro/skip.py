@@ -42,7 +42,7 @@ def skipper(avro_type: AvroType, reader: Reader) -> Skip:
     """Return a function that skips a value: it returns the end position.
 
     Args:
-        reader: makes decoding functions, which are used for rare types.
+        reader: creates decoding functions, which are used for rare types.
     """
     match avro_type:
         case str() if avro_type in _SKIPS:

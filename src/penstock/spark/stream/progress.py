@@ -70,7 +70,7 @@ class StreamProgress:
             planned, so behind its end.
         is_partial: whether not all of the lag was counted.
         event_time_lag_ms: difference between the table's watermark and that of the delivered rows; None without
-        watermarks.
+            watermarks.
         reader: which DataFrame of ``read_stream``; empty for ``readStream.format``.
     """
 

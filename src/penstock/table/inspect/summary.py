@@ -26,7 +26,7 @@ class TableSummary:
         snapshots: number of snapshots.
         partitions: of the latest snapshot, as are ``rows``, ``files`` and ``bytes``.
         small_files: number of small files, which are candidates for a merge; None for a table that Penstock does not
-        compact.
+            compact.
         waiting_files: number of files that a full compaction would merge, with ``waiting_bytes``; None likewise.
     """
 

@@ -134,7 +134,7 @@ def find_partitions(
 
     Raises:
         InvalidOptionError: no spec, an empty one, a column that is not a partition column, or a value that does not
-        fit.
+            fit.
         NotFoundError: no partition matches a spec that does not name all columns.
     """
     if not specs or any(not spec for spec in specs):

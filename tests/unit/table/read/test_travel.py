@@ -92,8 +92,8 @@ def test_a_clock_far_ahead_hides_later_snapshots_until_its_time() -> None:
         ({"scan.tag-name": "none"}, "its tags are '2', 'first'"),
         ({"scan.timestamp-millis": "1999"}, "the earliest that is still there, snapshot 2"),
         ({"scan.watermark": "31"}, "no snapshot has a watermark"),
-        ({"scan.version": "nothing"}, "is no tag"),
-        ({"scan.version": "watermark-x"}, "is no tag"),
+        ({"scan.version": "nothing"}, "is not a tag"),
+        ({"scan.version": "watermark-x"}, "is not a tag"),
     ],
 )
 def test_a_position_without_a_snapshot_says_what_there_is(

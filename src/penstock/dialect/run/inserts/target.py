@@ -52,7 +52,7 @@ def target_columns(target: InsertTarget, statement: Insert) -> tuple[str, ...]:
     strangers = sorted(constants - set(target.partition_keys))
     if strangers:
         keys = ", ".join(target.partition_keys) or "none"
-        raise SchemaMismatchError(f"table {target.name}: '{strangers[0]}' is no partition column; they are: {keys}")
+        raise SchemaMismatchError(f"table {target.name}: '{strangers[0]}' is not a partition column; they are: {keys}")
     if not statement.columns:
         return tuple(name for name in names if name not in constants)
     for place, name in enumerate(statement.columns):

@@ -22,7 +22,7 @@ class Reader:
         kind: ``consumer`` or ``checkpoint``.
         next_snapshot_id: the next snapshot to read; None if a query has not begun.
         snapshots: number of unread snapshots with rows; ``files``, ``bytes`` and ``rows`` are theirs, before any
-        filter.
+            filter.
         event_time_lag_ms: the table's watermark minus that of the rows read; None if one is missing.
         unread_since_millis: commit time of the first unread snapshot with rows; None if all were read.
         expired_snapshots: number of snapshots that expired before they were read.
