@@ -1,1 +1,1 @@
-"""Benchmarks: our work next to that of its peers, paired in one run. Start with ``make bench``; see README.md."""
+"""Benchmarks: Penstock compared with its peers, paired in one run. Start with ``make bench``; see README.md."""

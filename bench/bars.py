@@ -1,4 +1,4 @@
-"""Horizontal bars as SVG: the medians of contenders at one work, with the least and the greatest time."""
+"""Horizontal bars as SVG: median times of contenders for one task, with the minimum and maximum."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _VALUES: Final = 90
 _BAR: Final = 18
 _STEP: Final = 26
 _TITLE: Final = 30
-# Told apart on light and on dark pages, and by those who do not see red and green.
+# Distinguishable on light and dark pages, and with red-green color blindness.
 _OURS: Final = "#0b6fb8"
 _THEIRS: Final = "#c8500a"
 _GREY: Final = "#808080"
 
 
 def to_svg(works: Sequence[tuple[str, Sequence[Series]]], ours: str) -> str:
-    """Draw a group of bars for each work, below each other; each group has its own scale, from 0.
+    """Draw a group of bars for each task, below each other; each group has its own scale, from 0.
 
     Args:
-        ours: what the names of our contenders begin with; they have another colour.
+        ours: prefix of the names of our contenders, which have another color.
     """
     height = sum(_TITLE + len(series) * _STEP + 10 for _, series in works)
     size = f'viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="13" fill="{_GREY}"'

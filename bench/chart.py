@@ -28,8 +28,8 @@ class Panel:
     """One chart; its vertical axis begins at 0.
 
     Attributes:
-        lines: by name, the same names in every panel; points at even distances.
-        limit: drawn across, where there is one.
+        lines: by name, the same names in every panel; points are equally spaced.
+        limit: a horizontal line, if any.
     """
 
     title: str
@@ -38,7 +38,7 @@ class Panel:
 
 
 def to_svg(panels: Sequence[Panel], *, x_most: float, x_title: str) -> str:
-    """Draw panels below each other over one horizontal axis from 0 to ``x_most``."""
+    """Draw panels below each other with a common horizontal axis from 0 to ``x_most``."""
     height = _LEGEND_HEIGHT + len(panels) * _PANEL_HEIGHT + 20
     size = f'viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12" fill="{_GREY}"'
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" {size}>', *_legend(list(panels[0].lines))]
@@ -88,7 +88,7 @@ def _path(values: Sequence[float], x_most: float, top: float) -> str:
 
 
 def _step(most: float) -> float:
-    """Return the distance of the grid's lines: a round number, four to eight of them to the top."""
+    """Return the distance of the grid lines: a round number, for four to eight lines."""
     rough = (most or 1) / 5
     power = 10.0 ** math.floor(math.log10(rough))
     return next(each * power for each in _STEPS if each * power >= rough)

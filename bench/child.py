@@ -1,4 +1,4 @@
-"""A process of a peer that cannot be in ours, asked over a pipe: ``line_server`` is its side."""
+"""A process for a peer that cannot run in ours, with requests through a pipe; ``line_server`` is the other side."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a child did.
+    """Response of a child.
 
     Attributes:
-        seconds: that it took there, by its own clock.
+        seconds: duration in the child, by its own clock.
     """
 
     value: Any
@@ -31,8 +31,8 @@ class Child:
 
     Args:
         name: for messages.
-        module: of ours, that ``python`` runs.
-        log: gets its standard error; None for this process's own.
+        module: our module, which ``python`` runs.
+        log: receives its standard error; None for that of this process.
     """
 
     def __init__(
@@ -66,10 +66,10 @@ class Child:
         self._process.__exit__(kind, error, trace)
 
     def ask(self, op: str, **request: Any) -> Answer:  # noqa: ANN401 - JSON
-        """Send a request and wait for its answer.
+        """Send a request and wait for the response.
 
         Raises:
-            RuntimeError: the peer refused it, or its process ended.
+            RuntimeError: the peer rejected it, or its process ended.
         """
         assert self._process.stdin
         assert self._process.stdout

@@ -1,4 +1,4 @@
-"""Commit: an append on top of a short and of a long history, metadata only."""
+"""Commit: an append to a table with a short and with a long history, metadata only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KINDS = {"scalable": False, "queue of 8 buckets": True}
 
 
 def measure(settings: Settings) -> Section:
-    """Commit in turns to tables whose histories differ in length only."""
+    """Commit in turns to tables that differ only in the length of their history."""
     DATA.mkdir(parents=True, exist_ok=True)
     folder = tempfile.mkdtemp(prefix="run-", dir=DATA)
     try:
@@ -66,8 +66,8 @@ def _time_commits(tables: dict[int, TableRef], settings: Settings) -> tuple[Figu
 
 
 def _living(recorded: Recorded) -> tuple[float, float]:
-    """Return the mean time of some commits, and how many manifests one of them read."""
-    append_once(recorded.committer)  # takes in what the fresh process has committed
+    """Return the mean time of some commits, and the number of manifests that one of them read."""
+    append_once(recorded.committer)  # loads what the fresh process has committed
     recorded.manifests_read()
     started = time.perf_counter()
     for _ in range(COMMITS_A_ROUND):

@@ -1,7 +1,7 @@
-"""Time the ways into Spark next to each other on one table: ``python -m bench.connector``.
+"""Compare the ways to read a table in Spark: ``python -m bench.connector``.
 
-The rows come from a seed. Medians of rounds in which all ways take turns; the first rounds are not counted. Raw times
-are kept in ``bench/results/connector/``.
+Rows are generated from a seed. Medians of rounds in which all ways take turns; the first rounds are not counted. Raw
+times are stored in ``bench/results/connector/``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MANY_APPENDS: Final = 10
 
 
 def main() -> int:
-    """Run all, print medians in seconds, keep the raw times."""
+    """Run all, print medians in seconds, store the raw times."""
     with tempfile.TemporaryDirectory() as root:
         spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
         catalog = penstock.attach(spark, root)

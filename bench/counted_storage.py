@@ -1,4 +1,4 @@
-"""Storage that counts what each commit asks of it."""
+"""Storage that counts the calls of each commit."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ READS = (Operation.READ, Operation.OPEN_INPUT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitReads:
-    """What was asked between one snapshot and the next.
+    """Calls between one snapshot and the next.
 
     Attributes:
-        manifests: that were read, lists left out.
-        calls: to the storage, of every kind.
+        manifests: number read, without manifest lists.
+        calls: to the storage, of all kinds.
     """
 
     manifests: int
@@ -27,18 +27,18 @@ class CommitReads:
 
 
 class CountedFileIO(RecordingFileIO):
-    """Adds an entry to ``commits`` whenever a snapshot lands; copies that go to tasks count for themselves."""
+    """Adds an entry to ``commits`` for every committed snapshot; copies in tasks have their own counts."""
 
     def __init__(self, inner: FileIO) -> None:
         super().__init__(inner)
         self.commits: list[CommitReads] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        # A log that travels with every task would be a slope of its own.
+        # A log that is sent with every task would itself slow down later tasks.
         return {**super().__getstate__(), "commits": [], "_calls": []}
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Pass on, and close the account where a snapshot has landed."""
+        """Delegate; finish the counts of a commit if a snapshot was committed."""
         landed = super().put_if_absent(path, data)
         if landed and "/snapshot/snapshot-" in path:
             manifests = [name for name in self.paths(*READS) if is_manifest(name)]
@@ -48,5 +48,5 @@ class CountedFileIO(RecordingFileIO):
 
 
 def is_manifest(path: str) -> bool:
-    """Whether a file lists data files, which a manifest list does not."""
+    """Whether a file is a manifest, not a manifest list."""
     return "/manifest/manifest-" in path and "/manifest-list-" not in path

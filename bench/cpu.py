@@ -1,4 +1,4 @@
-"""Processor time of this process and of everything below it: Spark's JVM and its Python workers."""
+"""CPU time of this process and all its descendants: Spark's JVM and its Python workers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SET_CHILD_SUBREAPER = 36
 
 
 def adopt_orphans() -> None:
-    """Keep the time of processes whose parent was killed: they become our own children, not those of the system.
+    """Keep the CPU time of processes whose parent was killed: they become our children instead of init's.
 
     Spark kills the parents of its Python workers when a query ends.
     """
@@ -23,14 +23,15 @@ def adopt_orphans() -> None:
 
 
 def cpu_seconds() -> float:
-    """Return user and system time spent so far, that of ended and collected children included; 0 without /proc."""
+    """Return user and system time so far, including that of reaped children; 0 without /proc."""
     spent, children = {}, {}
     for stat in PROC.glob("[0-9]*/stat"):
         try:
             text = stat.read_text()
         except OSError:
             continue  # it has ended meanwhile
-        # After the name, which may hold anything: state, parent, ..., own and children's times from the 12th on.
+        # After the name, which may contain any character: state, parent, ...; times of the process and its children
+        # from the 12th field on.
         fields = text[text.rindex(")") + 2 :].split()
         process = int(stat.parent.name)
         spent[process] = sum(map(int, fields[11:15]))

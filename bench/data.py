@@ -1,4 +1,4 @@
-"""The rows that are written and read, made once and kept in bench/data."""
+"""The rows that are written and read, generated once and stored in bench/data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOTE_BYTES: Final = 20
 
 
 def make_orders(rows: int) -> Path:
-    """Return a folder of Parquet files with the seven-column table: rising ids and times, random rest."""
+    """Return a folder of Parquet files with the seven-column table: ascending ids and times, the rest random."""
 
     def write(folder: Path) -> None:
         for number in range(FILES):
@@ -42,7 +42,7 @@ def make_orders(rows: int) -> Path:
 
 
 def orders_chunk(start: int, stop: int) -> pa.Table:
-    """Return rows ``start`` to ``stop`` of the seven-column table, the same ones at every call."""
+    """Return rows ``start`` to ``stop`` of the seven-column table, deterministically."""
     count = stop - start
     random = np.random.default_rng(start)
     ids = np.arange(start, stop, dtype=np.int64)
@@ -87,7 +87,7 @@ def make_lineitem(scale: float) -> Path:
 
 
 def make_batches(batches: int, rows: int, files: int = FILES) -> Path:
-    """Return a folder with the seven-column table in so many micro-batches of so many rows and files each."""
+    """Return a folder with the seven-column table, split into micro-batches of the given rows and files each."""
 
     def write(folder: Path) -> None:
         for number in range(batches * files):
@@ -98,9 +98,9 @@ def make_batches(batches: int, rows: int, files: int = FILES) -> Path:
 
 
 def make_uneven_batches(sizes: Sequence[int], files: int) -> Path:
-    """Return a folder with the seven-column table in micro-batches of so many rows each, of so many files each.
+    """Return a folder with the seven-column table, split into micro-batches with individual numbers of rows and files.
 
-    Spark's file source goes by the times of files, so these are a second apart.
+    Spark's file source sorts files by modification time, so these are a second apart.
     """
 
     def write(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""On what a result was measured: enough to judge it, nothing that names the machine."""
+"""The environment of a result: enough to judge it, nothing that identifies the machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def describe_machine() -> dict[str, str]:
 
 
 def describe_versions() -> dict[str, str]:
-    """Return the versions of what took part."""
+    """Return the versions of the compared software."""
     found = {"python": platform.python_version(), "java": _java()}
     for package in PACKAGES:
         try:
@@ -43,7 +43,7 @@ def describe_code() -> str:
 
 
 def load_average() -> float:
-    """Return how many processes waited for the processor during the last minute."""
+    """Return the load average of the last minute."""
     return os.getloadavg()[0]
 
 

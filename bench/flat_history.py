@@ -1,8 +1,8 @@
-"""Thousands of micro-batches into one table that compacts and expires as it goes, without Spark.
+"""Thousands of micro-batches into one table with compaction and expiration meanwhile, without Spark.
 
-The commits are those of a streaming query: each batch is noted in a checkpoint, written, committed, and followed by
-the housekeeping that the table's options ask for. Compaction runs in turn with the batches, which comes out the same
-every time, or on a thread beside them, as beside ``write_stream``.
+The commits are those of a streaming query: each batch is recorded in a checkpoint, written, committed, and followed by
+the maintenance that the table's options specify. Compaction runs between the batches, which is deterministic, or on a
+separate thread, as with ``write_stream``.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _COMPACTOR: Final = "query-compaction"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """What is to happen to a table.
+    """The workload of a table.
 
     Attributes:
-        partitions: each batch has rows for all of them.
+        partitions: number; each batch has rows for all of them.
         buckets: of a queue; -1 for a scalable table.
         rows: of a batch, for each partition.
-        payload_bytes: of each row, that no codec makes smaller.
-        is_beside: compaction runs on its own thread, not in turn with the batches.
+        payload_bytes: incompressible bytes in each row.
+        is_beside: compaction runs on its own thread, not between the batches.
         pause_seconds: between batches, untimed.
         options: of the table.
     """
@@ -74,15 +74,15 @@ class Course:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What one micro-batch cost, and what was there after it.
+    """Cost of one micro-batch, and the state of the table after it.
 
     Attributes:
-        seconds: from the look whether it has landed to the end of the housekeeping behind its commit; compaction in
-            turn is left out.
-        cpu_seconds: of all threads, in the same time.
-        calls: to the storage, of the batch alone.
+        seconds: from the check whether it was committed to the end of the maintenance after its commit; without
+            compaction between the batches.
+        cpu_seconds: of all threads, in the same period.
+        calls: to the storage, by the batch only.
         manifests_read: among them.
-        live_files: after the compaction, if it is in turn.
+        live_files: after the compaction, if it runs between the batches.
         metadata_bytes: in the snapshot and manifest directories, as of the last ``is_looked_at``.
     """
 
@@ -96,13 +96,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """What happened.
+    """Result of a workload.
 
     Attributes:
         appended: bytes of the files of each batch.
         rewritten_bytes: of all files that merges wrote.
-        merges: that landed.
-        is_whole: each row is in the table once at the end, and each file that a snapshot names is there.
+        merges: number of committed merges.
+        is_whole: each row is in the table exactly once at the end, and all files that snapshots reference exist.
     """
 
     course: Course
@@ -114,12 +114,12 @@ class History:
 
     @property
     def rewritten_share(self) -> float:
-        """Bytes that merges wrote, for each byte that batches wrote."""
+        """Bytes written by merges, per byte written by batches."""
         return self.rewritten_bytes / sum(self.appended)
 
 
 def is_looked_at(number: int) -> bool:
-    """Whether the metadata are listed after a batch: it takes as long as the batch, and they change slowly."""
+    """Whether the metadata is listed after a batch: that takes as long as the batch, and it changes slowly."""
     return number % 10 == 0
 
 
@@ -127,7 +127,7 @@ def run_course(warehouse: str, course: Course) -> History:
     """Run all batches of a course into a new table.
 
     Args:
-        warehouse: URI of a folder that is not there yet.
+        warehouse: URI of a folder that does not exist yet.
     """
     ref = _create(warehouse, course)
     query = _Query(ref, course)
@@ -176,7 +176,7 @@ class _Query:
         self._committer = StreamCommitter(ref, notes, mark, is_overwrite=False)
 
     def run(self, number: int) -> tuple[float, float]:
-        """Run a micro-batch; returns its wall and processor time in seconds."""
+        """Run a micro-batch; returns its wall and CPU time in seconds."""
         rows = self._rows(number)
         batch = Batch(commit_user=_QUERY, id=number, digest=f"offsets of {number}")
         started, cpu_started = time.perf_counter(), time.process_time()
@@ -213,7 +213,7 @@ class _InTurn:
         self._committer = open_committer(ref)
 
     def compact(self) -> None:
-        """Do what one look at the table asks for."""
+        """Check the table once, and compact if necessary."""
         tasks = self._watch.plan()
         if not tasks:
             return
@@ -245,7 +245,7 @@ class _Beside:
         return self._compactor.state.committed_merges
 
     def compact(self) -> None:
-        """Say that there is something to look at."""
+        """Wake the thread after a commit."""
         self._compactor.wake()
 
     def stop(self) -> None:
@@ -256,7 +256,7 @@ class _Beside:
 
 @dataclass(slots=True)
 class _MemoryCheckpoint:
-    """Our files in a query's checkpoint."""
+    """Penstock's files in a query's checkpoint."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     place: str = "memory"
@@ -299,7 +299,7 @@ def _metadata_bytes(ref: TableRef) -> int:
 
 
 def _is_whole(ref: TableRef, rows: int) -> bool:
-    """Whether each row is there once, and each file that any snapshot names."""
+    """Whether each row occurs exactly once, and all files that any snapshot references exist."""
     table = penstock.Table(ref)
     ids = table.to_arrow(columns=["id"])["id"].to_numpy()
     return np.array_equal(np.sort(ids), np.arange(rows)) and not table.fsck(all_snapshots=True).findings

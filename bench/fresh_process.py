@@ -1,4 +1,4 @@
-"""Asks ``subprocess_worker`` in a fresh process."""
+"""Run ``subprocess_worker`` in a fresh process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.settings import ROOT
 
 
 def ask_fresh(*arguments: str) -> dict[str, Any]:
-    """Return what a step said.
+    """Return the output of a step.
 
     Raises:
         RuntimeError: it failed.

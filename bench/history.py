@@ -1,4 +1,4 @@
-"""Tables with a long history, metadata only, and commits on top of it that count what they read."""
+"""Tables with a long history, metadata only, and commits to them with counts of what they read."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ QUEUE_BUCKETS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """A committer, and the log of what it asks the storage."""
+    """A committer, and the log of its storage calls."""
 
     committer: TableCommitter
     file_io: RecordingFileIO
 
     def manifests_read(self) -> int:
-        """Return how many manifests, lists left out, were read since the last call."""
+        """Return the number of manifests, without manifest lists, read since the last call."""
         paths = self.file_io.paths(Operation.READ, Operation.OPEN_INPUT, containing="/manifest/manifest-")
         self.file_io.forget()
         return sum("/manifest-list-" not in path for path in paths)
 
 
 def make_history(warehouse: str, name: str, snapshots: int, *, is_queue: bool) -> TableRef:
-    """Return a new table with so many APPEND snapshots, each with one new file, or one a bucket."""
+    """Return a new table with the given number of APPEND snapshots, each with one new file, or one per bucket."""
     catalog = penstock.Catalog(warehouse)
     catalog.create_database("bench", if_not_exists=True)
     options = {"bucket": str(QUEUE_BUCKETS), "bucket-key": "product_id"} if is_queue else {}
@@ -55,17 +55,17 @@ def make_history(warehouse: str, name: str, snapshots: int, *, is_queue: bool) -
 
 
 def open_recorded(ref: TableRef) -> Recorded:
-    """Return a fresh committer whose storage keeps a log."""
+    """Return a new committer whose storage logs its calls."""
     file_io = RecordingFileIO(ref.file_io)
     return Recorded(committer=open_committer(replace(ref, file_io=file_io)), file_io=file_io)
 
 
 def append_once(committer: TableCommitter, days: Sequence[str] = ()) -> None:
-    """Commit what a micro-batch leaves in a partition: one file, or in a queue one for each bucket.
+    """Commit the files of a micro-batch in a partition: one file, or in a queue one for each bucket.
 
     Args:
         committer: of a table with the columns of ``many_files``.
-        days: the partitions, where the table is partitioned by ``dt``.
+        days: the partitions, if the table is partitioned by ``dt``.
     """
     ref = committer.ref
     buckets = int(ref.options.get("bucket", "-1"))

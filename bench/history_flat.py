@@ -1,4 +1,4 @@
-"""History: do live files, metadata and the time of a micro-batch stay flat over ten thousand of them?"""
+"""History: do live files, metadata and the time of a micro-batch stay constant over ten thousand micro-batches?"""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ TARGET_SIZES: Final = {"1 mb": MIB, "256 mb": 256 * MIB}
 
 
 def measure(settings: Settings) -> Section:
-    """Run the courses with compaction in turn; then count what merges rewrite."""
+    """Run the workloads with compaction between batches; then measure how much merges rewrite."""
     courses = {kind: course for kind, course in COURSES.items() if not course.is_beside}
     series, checks = _run_all(courses, settings.history_batches)
     for target in TARGET_SIZES:
@@ -59,7 +59,7 @@ def measure(settings: Settings) -> Section:
 
 
 def measure_beside(settings: Settings) -> Section:
-    """Run the courses with compaction on a thread, a fifth of the batches."""
+    """Run the workloads with compaction on a thread, with a fifth of the batches."""
     courses = {kind: course for kind, course in COURSES.items() if course.is_beside}
     series, checks = _run_all(courses, settings.history_batches // 5)
     title = "History, with compaction on a thread"
@@ -77,10 +77,10 @@ def _run_all(courses: Mapping[str, Course], batches: int) -> tuple[list[Series],
 
 
 def flat_checks(kind: str, history: History, *, is_timed: bool = True) -> list[Check]:
-    """Hold a history against what is promised of it.
+    """Compare a history with its targets.
 
     Args:
-        is_timed: its times are those of a machine that had nothing else to do.
+        is_timed: its times were measured on an otherwise idle machine.
     """
     steps = history.steps
     early, late = early_and_late(steps)
@@ -146,7 +146,7 @@ def amplification_course(batches: int, target: str) -> Course:
 
 
 def amplification_checks(target: str, history: History) -> list[Check]:
-    """Say how often a byte is rewritten, next to what Paimon's rule would do with the same files."""
+    """Return how often a byte is rewritten, compared with Paimon's rule for the same files."""
     target_bytes = TARGET_SIZES[target]
     appended = sum(history.appended)
     most = 1 + math.log(target_bytes * len(history.appended) / appended, MIN_FILES)
@@ -204,5 +204,5 @@ def _traces(kind: str, steps: Sequence[Step]) -> list[Check]:
 
 
 def _in_memory(course: Course) -> History:
-    """Run a course where no other's disk traffic gets into its times."""
+    """Run a workload in memory, where the disk traffic of others does not affect its times."""
     return run_course(f"memory://history-{uuid.uuid4()}", course)

@@ -1,4 +1,4 @@
-"""Draws what ``--only history-flat`` measured: ``python -m bench.history_plot bench/results/<result>.json``."""
+"""Draw the results of ``--only history-flat``: ``python -m bench.history_plot bench/results/<result>.json``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiles the small catalog through which Iceberg runs on Spark 4.2."""
+"""Compile the small catalog through which Iceberg runs on Spark 4.2."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ SOURCE: Final = Path(__file__).parent / "java" / "IcebergTables.java"
 
 
 def compile_catalog(jars: Sequence[Path]) -> Path:
-    """Return a JAR with the catalog's class, compiled when the source has changed.
+    """Return a JAR with the catalog's class, compiled if the source has changed.
 
     Raises:
-        OSError: this Java has no compiler, or the source does not fit the JARs.
+        OSError: this Java has no compiler, or the source does not compile with the JARs.
     """
     key = hashlib.sha256(b"\0".join([SOURCE.read_bytes(), *(jar.name.encode() for jar in jars)])).hexdigest()[:12]
     target = DATA / f"iceberg-catalog-{key}.jar"

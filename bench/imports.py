@@ -22,7 +22,7 @@ IMPORTS = {
 
 
 def measure(settings: Settings) -> Section:
-    """Start a fresh interpreter each time; imports are timed inside of it, the command from outside."""
+    """Start a fresh interpreter each time; imports are timed inside it, the command from outside."""
     rounds = 2 * settings.rounds + 1
     seconds: dict[str, list[float]] = {name: [] for name in IMPORTS}
     for round_number in range(-settings.warm_ups, rounds):

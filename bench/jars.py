@@ -18,10 +18,10 @@ def peer_jars(peer: str) -> tuple[Jar, ...]:
 
 
 def fetch_peer(peer: str) -> tuple[Path, ...]:
-    """Return the paths of a peer's JARs, fetched where they are not on this machine.
+    """Return the paths of a peer's JARs; fetch those that are missing.
 
     Raises:
-        OSError: no way led to one of them.
+        OSError: one of them could not be fetched.
     """
     return tuple(fetch(jar) for jar in peer_jars(peer))
 

@@ -1,4 +1,4 @@
-"""Latest offset: what a streaming query asks its source before every micro-batch; metadata only, without a JVM."""
+"""Latest offset: the request of a query to its source before every micro-batch; metadata only, without a JVM."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ STEADY: Final = (NOTHING, RESTART, ONE_MORE, NEXT_ORDERED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """One answer to ``latestOffset``.
+    """One call of ``latestOffset``.
 
     Attributes:
         calls: to the storage.
@@ -52,7 +52,7 @@ class Look:
 
 
 def measure(settings: Settings) -> Section:
-    """Ask for the latest offset of tables of each size and kind, in turns."""
+    """Request the latest offset of tables of each size and kind, in turns."""
     DATA.mkdir(parents=True, exist_ok=True)
     folder = tempfile.mkdtemp(prefix="run-", dir=DATA)
     series: list[Series] = []
@@ -77,7 +77,7 @@ def measure(settings: Settings) -> Section:
 
 
 def look_around(ref: TableRef) -> dict[str, Look]:
-    """Ask as a new query does, as one that goes on, and as one that starts again; adds snapshots to the table."""
+    """Request it as a new query, a running query and a restarted query do; adds snapshots to the table."""
     file_io = RecordingFileIO(ref.file_io)
     recorded = replace(ref, file_io=file_io)
     looks: dict[str, Look] = {}
@@ -102,7 +102,7 @@ def look_around(ref: TableRef) -> dict[str, Look]:
     _stayed(ask(RESTART, lambda: new_follower().advance(end, NO_LIMITS)), end)
     committer = open_committer(ref)
     append_once(committer, DAYS[:1])
-    end = living.advance(end, NO_LIMITS)  # lets go of the files of the first look
+    end = living.advance(end, NO_LIMITS)  # drops the files of the first request
     for name, days in {ONE_MORE: DAYS[:1], FIRST_ORDERED: DAYS, NEXT_ORDERED: DAYS}.items():
         append_once(committer, days)
         before, end = end, ask(name, lambda end=end: living.advance(end, NO_LIMITS))

@@ -1,6 +1,6 @@
-"""The side of a child process: one JSON request a line, one answer with the seconds that it took a line.
+"""The child process's side: one JSON request per line, one response per line, with its duration in seconds.
 
-Needs nothing but Python, for it runs in the environments of others.
+Needs only Python, as it runs in the environments of peers.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def serve(steps: Mapping[str, Callable[[dict[str, Any]], object]]) -> None:
-    """Answer requests by the step that their ``op`` names until standard input ends."""
-    # What a library prints must not get among the answers.
+    """Handle requests with the step that their ``op`` names, until standard input ends."""
+    # The output of libraries must not mix with the responses.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(2, 1)
     for line in sys.stdin:

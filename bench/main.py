@@ -63,10 +63,10 @@ BUSY: Final = 1.5
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, and keep the raw figures."""
+    """Measure, print, and store the raw figures."""
     given = _parser().parse_args(arguments)
     settings = _settings(given)
-    # An installed package has its bytecode at hand; so do the processes that we start, whatever this shell says.
+    # Installed packages have cached bytecode; so must the processes that we start, whatever the shell's settings.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ.setdefault("PYTHONPYCACHEPREFIX", str(DATA / "pycache"))
     if load_average() > BUSY:

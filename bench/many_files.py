@@ -1,4 +1,4 @@
-"""Tables of metadata only: as many live files as wanted, none of which is there."""
+"""Tables of metadata only: any number of live files, none of which exists."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def make_table(warehouse: str, files: int, buckets: int = -1) -> TableRef:
     """Return a table of 100 partitions in a new warehouse, its files added in 20 commits.
 
     Args:
-        warehouse: a folder that is not there yet.
+        warehouse: a folder that does not exist yet.
         files: live files.
-        buckets: of a queue, over which the files go in turn; -1 for a scalable table.
+        buckets: of a queue, among which the files are distributed in turn; -1 for a scalable table.
     """
     catalog = penstock.Catalog(warehouse)
     catalog.create_database("bench")
@@ -45,7 +45,7 @@ def make_table(warehouse: str, files: int, buckets: int = -1) -> TableRef:
 
 
 def add_files(ref: TableRef, files: int) -> TableRef:
-    """Commit entries of files that nobody has written."""
+    """Commit entries of files that do not exist."""
     committer = open_committer(ref)
     buckets = int(ref.options.get("bucket", "-1"))
     for number in range(COMMITS):
@@ -64,12 +64,12 @@ def add_files(ref: TableRef, files: int) -> TableRef:
 
 
 def partition_value(file: int, files: int) -> str:
-    """Return the day of a file; days follow each other as they do in a table that grows."""
+    """Return the day of a file; days ascend as in a growing table."""
     return f"day-{file * PARTITIONS // files:03d}"
 
 
 def new_file(schema: TableSchema, number: int, day: str) -> DataFileMeta:
-    """Return the entry of a file with statistics of all columns, as a writer makes it."""
+    """Return the entry of a file with statistics of all columns, as a writer creates it."""
     first = number * FILE_ROWS
     time = 1_700_000_000_000_000_000 + first * 1000
     ends = (
@@ -98,6 +98,6 @@ def new_file(schema: TableSchema, number: int, day: str) -> DataFileMeta:
 
 
 def selective_filter(files: int) -> str:
-    """Return a filter that one partition and one file of it pass."""
+    """Return a filter that selects one partition and one file in it."""
     file = files // 2
     return f"dt = '{partition_value(file, files)}' AND order_id = {file * FILE_ROWS + 7}"

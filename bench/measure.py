@@ -1,4 +1,4 @@
-"""Timing contenders against each other, round by round."""
+"""Time contenders against each other, round by round."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:
-    """One way to do a piece of work.
+    """One way to do a task.
 
     Attributes:
-        name: who does it.
+        name: name of the software.
         run: the work, which is timed.
-        before: makes ready, untimed.
+        before: prepares, untimed.
         after: cleans up, untimed.
-        seconds_of: takes the time from what the run returns, where the work is timed in another process.
-        verify: what the run has made, untimed and after the first warm-up only; all contenders must say the same.
+        seconds_of: extracts the time from the result of ``run``, if the work is timed in another process.
+        verify: describes the result of ``run``, untimed and after the first warm-up only; must be equal for all
+            contenders.
     """
 
     name: str
@@ -36,12 +37,12 @@ class Contender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """The times of one contender at one piece of work.
+    """The times of one contender for one task.
 
     Attributes:
-        session: which process measured it: series are paired only inside of one.
-        seconds: one a round, in the order of the rounds.
-        rows: that each round handled; None where rows are not what counts.
+        session: the process that measured it: series are paired only within one.
+        seconds: one per round, in order.
+        rows: per round; None if rows are not relevant.
     """
 
     work: str
@@ -57,7 +58,7 @@ class Series:
 
 
 class DisagreementError(Exception):
-    """Contenders did not do the same work."""
+    """The results of contenders differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +66,8 @@ class Turn:
     """One contender's part of a round.
 
     Attributes:
-        seconds: of wall time.
-        answer: what its work returned.
+        seconds: wall time.
+        answer: result of its work.
     """
 
     seconds: float
@@ -85,7 +86,7 @@ def race(
     """Time all contenders in turns; see ``take_turns``.
 
     Raises:
-        DisagreementError: ``verify`` does not say the same of all.
+        DisagreementError: ``verify`` differs between contenders.
     """
     turns = take_turns(work, contenders, rounds=rounds, warm_ups=warm_ups)
     return tuple(
@@ -97,13 +98,13 @@ def race(
 def take_turns(
     work: str, contenders: Sequence[Contender], *, rounds: int, warm_ups: int = 1
 ) -> dict[str, tuple[Turn, ...]]:
-    """Run all contenders once a round, each round in another order, so that drift of the machine hits all alike.
+    """Run all contenders once per round, each round in another order, so that drift of the machine affects all alike.
 
     Returns:
-        The turns of each contender by its name, one a round, warm-ups left out.
+        The turns of each contender by its name, one per round, without warm-ups.
 
     Raises:
-        DisagreementError: ``verify`` does not say the same of all.
+        DisagreementError: ``verify`` differs between contenders.
     """
     turns: dict[str, list[Turn]] = {contender.name: [] for contender in contenders}
     said: dict[str, object] = {}
@@ -119,7 +120,7 @@ def take_turns(
 
 
 def check_agreement(work: str, said: dict[str, object]) -> None:
-    """Raise ``DisagreementError`` unless everybody said the same."""
+    """Raise ``DisagreementError`` unless all are equal."""
     if len(set(map(repr, said.values()))) > 1:
         message = f"{work}: not the same work: {said}"
         raise DisagreementError(message)
@@ -129,7 +130,7 @@ def _run_once(contender: Contender, said: dict[str, object] | None) -> Turn:
     if contender.before:
         contender.before()
     gc.collect()
-    os.sync()  # what others left to be written must not be written on our time
+    os.sync()  # pending writes of others must not count as our time
     started = time.perf_counter()
     answer = contender.run()
     seconds = time.perf_counter() - started

@@ -1,4 +1,4 @@
-"""What a finished streaming query says about its micro-batches."""
+"""The progress of a finished streaming query by micro-batch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class MicroBatch:
 
     Attributes:
         seconds: from the trigger to the entry in the commit log.
-        sink_seconds: of these, what the sink took, with the reading of the rows.
+        sink_seconds: of these, the time in the sink, which includes reading the rows.
     """
 
     rows: int
@@ -32,12 +32,12 @@ class MicroBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """A query that came to its end.
+    """A query that has ended.
 
     Attributes:
         batches: those with rows, in order.
-        wall_seconds: from before its start until it had ended.
-        cpu_seconds: of all processes, in the same time.
+        wall_seconds: from before its start to its end.
+        cpu_seconds: of all processes, in the same period.
     """
 
     batches: tuple[MicroBatch, ...]
@@ -51,7 +51,7 @@ class Finished:
 
 
 def finish(start: Callable[[], StreamingQuery]) -> Finished:
-    """Start a query that ends by itself, and wait for it; what makes it fail is raised."""
+    """Start a query that ends without being stopped, and wait for it; raises its error if it fails."""
     cpu, started = cpu_seconds(), time.perf_counter()
     query = start()
     query.awaitTermination()
@@ -61,7 +61,7 @@ def finish(start: Callable[[], StreamingQuery]) -> Finished:
 
 
 def batches_of(progress: Sequence[Mapping[str, Any]]) -> tuple[MicroBatch, ...]:
-    """Return the micro-batches with rows of a query's progress."""
+    """Return the micro-batches with rows from a query's progress."""
     return tuple(
         MicroBatch(
             rows=each["numInputRows"],
@@ -74,7 +74,7 @@ def batches_of(progress: Sequence[Mapping[str, Any]]) -> tuple[MicroBatch, ...]:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Return the least value that at least this share of the values does not exceed."""
+    """Return the smallest value that at least this share of the values does not exceed."""
     return sorted(values)[max(math.ceil(share * len(values)), 1) - 1]
 
 
@@ -85,6 +85,6 @@ def windows(values: Sequence[float]) -> tuple[tuple[float, ...], tuple[float, ..
 
 
 def growth(values: Sequence[float]) -> float:
-    """Return the median of the last tenth next to that of the second tenth."""
+    """Return the median of the last tenth relative to that of the second tenth."""
     early, late = windows(values)
     return statistics.median(late) / statistics.median(early)

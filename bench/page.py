@@ -1,4 +1,4 @@
-"""Write docs/benchmarks.md and its charts from the kept results: ``python -m bench.page``."""
+"""Write docs/benchmarks.md and its charts from the stored results: ``python -m bench.page``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ROOT: Final = RESULTS.parents[1]
 PAGE: Final = ROOT / "docs" / "benchmarks.md"
 _IMAGES: Final = "img/bench"
-# Of each benchmark only what compares contenders is drawn, and not every percentile.
+# Of each benchmark, only comparisons of contenders are drawn, and not every percentile.
 _MOST_WORKS: Final = 4
 _HEAD: Final = """# Benchmarks
 
@@ -45,10 +45,10 @@ a result without a session `paimon` was measured before the connector was added.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A benchmark of a kept result.
+    """A benchmark from a stored result.
 
     Attributes:
-        run: what the file says of machine, versions and settings.
+        run: machine, versions and settings, from the file.
     """
 
     section: Section
@@ -57,14 +57,14 @@ class Kept:
 
     @property
     def sessions(self) -> set[str]:
-        """Which sessions took part."""
+        """The sessions in the result."""
         return {each.session for each in self.section.series}
 
 
 def newest(results: Path) -> list[Kept]:
     """Return the newest result of each benchmark, first of those with peers.
 
-    Where the newest has only some of the sessions, as a run with ``--peer`` has, an older one with others stays.
+    If the newest has only some of the sessions, as after a run with ``--peer``, an older one with others is kept.
     """
     found: dict[str, list[Kept]] = {}
     for file in sorted(results.glob("*.json"), key=lambda path: path.stem):
@@ -97,7 +97,7 @@ def render(kept: Sequence[Kept]) -> dict[str, str]:
 
 
 def write(results: Path, docs: Path = PAGE.parent) -> int:
-    """Write them, and delete the charts of benchmarks that are not kept any more. Returns how many charts there are."""
+    """Write them, and delete the charts of benchmarks that no longer exist. Returns the number of charts."""
     files = render(newest(results))
     (docs / "img").mkdir(exist_ok=True)
     for old in (docs / "img").glob("bench-*.svg"):
@@ -134,7 +134,7 @@ def _title(kept: Kept, which: str) -> str:
 
 
 def _details(kept: Kept) -> str:
-    """Return the figures of what is drawn, or, where nothing is compared, those with a target."""
+    """Return the figures of what is drawn, or, if nothing is compared, those with a target."""
     drawn = {work for work, _ in _compared(kept.section)}
     shown = replace(
         kept.section,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def rewritten_bytes(appended: Iterable[int], *, target_bytes: int, small_bytes: int, min_files: int) -> int:
     """Return the bytes that merges write while files of these sizes are committed one after another.
 
-    A merged file weighs what its inputs did together.
+    A merged file is as large as its inputs together.
     """
     queue: deque[int] = deque()
     rewritten = 0
@@ -32,13 +32,13 @@ def rewritten_bytes(appended: Iterable[int], *, target_bytes: int, small_bytes: 
 
 
 def _pick(queue: deque[int], *, target_bytes: int, min_files: int) -> list[int]:
-    """Take the files of the next merge out of the queue; none where there are too few."""
+    """Take the files of the next merge out of the queue; none if there are too few."""
     picked: list[int] = []
     while queue:
         picked.append(queue.popleft())
         if len(picked) >= min_files:
             return picked
         if sum(picked) >= 2 * target_bytes:
-            picked.pop(0)  # it is not looked at again
+            picked.pop(0)  # it is not considered again
     queue.extendleft(reversed(picked))
     return []

@@ -1,6 +1,6 @@
-"""Paimon's connector for Spark as a peer: there is none for Spark 4.2, so it has a process of its own with Spark 3.5.
+"""Paimon's Spark connector as a peer: there is none for Spark 4.2, so it runs in a separate process with Spark 3.5.
 
-Spark's own Parquet runs in that process too, and shows what the other version of Spark makes.
+Spark's own Parquet runs in that process too, to show the effect of the Spark version.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _TABLES: Final = {"paimon": PAIMON, "parquet": PARQUET_35}
 
 
 def install() -> tuple[str, str]:
-    """Return the interpreter with Spark 3.5 and the connector's JAR, both fetched where they are not there.
+    """Return the interpreter with Spark 3.5 and the connector's JAR; fetches both if they are missing.
 
     Raises:
-        OSError: the JAR cannot be had.
-        UnavailableError: the environment cannot.
+        OSError: the JAR is not available.
+        UnavailableError: the environment is not available.
     """
     (jar,) = fetch_peer("paimon")
     folder = install_environment("Spark 3.5", _REQUIREMENTS, DATA, "--require-hashes", build=_BUILD)
@@ -46,14 +46,14 @@ def install() -> tuple[str, str]:
 
 
 def spark_version() -> str:
-    """Return the version of PySpark that is pinned for it."""
+    """Return the version of PySpark pinned for it."""
     found = re.search(r"^pyspark==(\S+)", _REQUIREMENTS.read_text(), re.MULTILINE)
     assert found
     return found[1]
 
 
 class OtherTable:
-    """A table in the other process, and what it does in a race; the seconds are those of that process."""
+    """A table in the other process, and its tasks in a race; times are those of that process."""
 
     def __init__(self, child: Child, table: str) -> None:
         self.name = _TABLES[table]
@@ -61,7 +61,7 @@ class OtherTable:
         self._table = table
 
     def fill(self, source: str, partition: Sequence[str] = ()) -> None:
-        """Make the table of the rows of a folder."""
+        """Create the table from the rows of a folder."""
         for op in ("create", "append"):
             self._child.ask(op, table=self._table, source=source, partition=partition)
 
@@ -78,7 +78,7 @@ class OtherTable:
         )
 
     def sums(self, columns: Sequence[str], condition: str = "true") -> Contender:
-        """Ask for aggregates of the rows that a condition holds for."""
+        """Request aggregates of the rows that match a condition."""
         last: list[Any] = []
 
         def verify() -> tuple[Any, ...]:
@@ -98,7 +98,7 @@ class OtherTable:
 
 @contextmanager
 def open_other_spark(job: SparkJob) -> Iterator[tuple[OtherTable, ...]]:
-    """Start the other process, with the settings of the session beside it; a job that has none gets no tables."""
+    """Start the other process, with the settings of the main session; a job without one gets no tables."""
     if not job.other:
         yield ()
         return
@@ -112,7 +112,7 @@ def open_other_spark(job: SparkJob) -> Iterator[tuple[OtherTable, ...]]:
         "spark.sql.warehouse.dir": f"{job.folder}/other-warehouse",
         "spark.local.dir": f"{job.folder}/other-local",
     }
-    # What the session beside it has set for its own Python and JVM.
+    # Settings of the main session for its own Python and JVM.
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_HOME", "PYSPARK_"))}
     environment["PYSPARK_PYTHON"] = python
     with Child(PAIMON, python, "bench.paimon_spark_worker", environment=environment) as child:

@@ -1,6 +1,6 @@
-"""Paimon's connector and Parquet on Spark 3.5, in its own environment: ``line_server`` says how it is asked.
+"""Paimon's connector and Parquet on Spark 3.5, in its own environment; see ``line_server`` for the protocol.
 
-Tables have the name of their format: ``paimon`` and ``parquet``.
+Tables are named after their format: ``paimon`` and ``parquet``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _NAME = "paimon.bench.t"
-# As all others write here: zstd at level 1, no merges while a table is written.
+# The same as for all others: zstd at level 1, no merges while a table is written.
 _OPTIONS = {
     "bucket": "-1",
     "file.format": "parquet",
@@ -39,7 +39,7 @@ class _Table(ABC):
 
     @abstractmethod
     def create(self, rows: DataFrame, partition: Sequence[str]) -> None:
-        """Make it, empty, with the columns of ``rows``."""
+        """Create it, empty, with the columns of ``rows``."""
 
     @abstractmethod
     def append(self, rows: DataFrame, partition: Sequence[str]) -> None:
@@ -51,7 +51,7 @@ class _Table(ABC):
 
     @abstractmethod
     def drop(self) -> None:
-        """Remove it, where it is there."""
+        """Remove it, if it exists."""
 
 
 class _Paimon(_Table):
@@ -115,7 +115,7 @@ class Worker:
         return str(spark.version)
 
     def create(self, request: dict[str, Any]) -> None:
-        """Make an empty table for the rows of a source, and collect garbage as is done for all others."""
+        """Create an empty table for the rows of a source, and collect garbage, as for all others."""
         table = self._table(request)
         table.create(self._source(request), request["partition"])
         table.spark._jvm.java.lang.System.gc()  # noqa: SLF001 - a full heap is not the next contender's fault
@@ -125,7 +125,7 @@ class Worker:
         self._table(request).append(self._source(request), request["partition"])
 
     def query(self, request: dict[str, Any]) -> list[Any]:
-        """Return the row of some aggregates over the rows that a condition holds for."""
+        """Return a row of aggregates over the rows that match a condition."""
         (row,) = self._table(request).load().where(request["condition"]).selectExpr(*request["columns"]).collect()
         return list(row)
 
@@ -137,7 +137,7 @@ class Worker:
         return self._tables[request["table"]]
 
     def _source(self, request: dict[str, Any]) -> DataFrame:
-        """Open a source once, when a table is made for it: nobody's append is timed with that."""
+        """Open a source once, when a table is created for it, so that no append is timed with that."""
         path = request["source"]
         if path not in self._sources:
             self._sources[path] = self._table(request).spark.read.parquet(path)

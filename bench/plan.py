@@ -1,4 +1,4 @@
-"""Planning: from a location to the list of files, as a fresh process does it."""
+"""Planning: from a location to the list of files, in a fresh process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pypaimon as a worker, in its own environment: ``line_server`` says how it is asked."""
+"""pypaimon as a worker, in its own environment; see ``line_server`` for the protocol."""
 
 import shutil
 from pathlib import Path
@@ -23,7 +23,7 @@ def load(request: dict[str, Any]) -> None:
 
 
 def create(request: dict[str, Any]) -> None:
-    """Make an empty table in a new warehouse."""
+    """Create an empty table in a new warehouse."""
     shutil.rmtree(request["warehouse"], ignore_errors=True)
     Path(request["warehouse"]).mkdir(parents=True)
     catalog = catalog_of(request["warehouse"])

@@ -1,4 +1,4 @@
-"""Without Spark: append from Arrow and read into Arrow, next to pypaimon and plain pyarrow."""
+"""Without Spark: append from Arrow and read into Arrow, compared with pypaimon and plain pyarrow."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ class PyPaimonWorker:
         self._child.__exit__(kind, error, trace)
 
     def ask(self, op: str, table: str = "", **request: Any) -> Any:  # noqa: ANN401 - JSON
-        """Send a request about one of its tables and wait for its answer.
+        """Send a request about one of its tables and wait for the response.
 
         Raises:
-            RuntimeError: pypaimon refused it.
+            RuntimeError: pypaimon rejected it.
         """
         return self._child.ask(op, warehouse=str(self._folder / f"pypaimon-{table}"), **request).value
 
 
 class OurTables:
-    """Our tables, one by each name."""
+    """Our tables, by name."""
 
     def __init__(self, rows: pa.Table, folder: Path) -> None:
         self._rows = rows
@@ -67,7 +67,7 @@ class OurTables:
         self._catalog.create_database("bench")
 
     def create(self, table: str, options: dict[str, str]) -> None:
-        """Make an empty table."""
+        """Create an empty table."""
         self._catalog.drop_table(f"bench.{table}", if_exists=True)
         self._catalog.create_table(f"bench.{table}", self._rows.schema, options=options)
 

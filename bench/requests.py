@@ -1,4 +1,4 @@
-"""Requests to an object store: how many of an operation wait for one another, and its time where each takes a while."""
+"""Requests of operations to an object store: how many are sequential, and the time with a delay for each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FILES = 105
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation on a table of 105 files, with the most requests in turn that it may take."""
+    """An operation on a table of 105 files, with the maximum number of sequential requests."""
 
     name: str
     most: int
@@ -58,7 +58,7 @@ def rows(first: int, count: int = 1000) -> pa.Table:
 
 
 def measure(_settings: Settings) -> Section:
-    """Count the requests of each operation in memory, and time it with a delay of each request."""
+    """Count the requests of each operation in memory, and time it with a delay for each request."""
     checks, series = [], []
     for operation in OPERATIONS:
         total, serial, _ = run(operation, 0.0)
@@ -73,7 +73,7 @@ def measure(_settings: Settings) -> Section:
 
 
 def run(operation: Operation, delay_seconds: float) -> tuple[int, int, float]:
-    """Return how many requests an operation makes, how many of them in turn, and the seconds it takes."""
+    """Return the number of requests of an operation, how many of them are sequential, and its time in seconds."""
     file_io = memory_store(f"bench-{uuid.uuid4()}")
     catalog = Catalog(f"{file_io.settings.address.root}/warehouse", dict(file_io.settings.options))
     catalog.create_database("db")

@@ -1,4 +1,4 @@
-"""What came out, as values, as JSON and as text."""
+"""Results, as values, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ PYARROW: Final = "pyarrow"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A figure, next to its target where it has one.
+    """A figure, with its target if it has one.
 
     Attributes:
-        values: one a round; their median counts.
+        values: one per round; their median counts.
         unit: ``x``, ``s``, ``MB`` or a word.
-        at_least: the target is a floor.
-        at_most: it is a ceiling.
+        at_least: minimum, if the target is one.
+        at_most: maximum, if the target is one.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Check:
 
     @property
     def verdict(self) -> str:
-        """``PASS``, by how much it falls short, or nothing without a target."""
+        """``PASS``, or by how much the target is missed; empty without a target."""
         if self.at_least is not None:
             missing = 1 - self.value / self.at_least
         elif self.at_most is not None:
@@ -69,7 +69,7 @@ class Section:
     """One benchmark.
 
     Attributes:
-        notes: what was left out and why, one line each.
+        notes: what was omitted and why, one line each.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Section:
 
 
 def faster_than(ours: Series, peer: Series, *, at_least: float | None = None, name: str = "") -> Check:
-    """Say how many times as fast as the peer we are, round by round."""
+    """Return how many times as fast as the peer we are, round by round."""
     pairs = zip(peer.seconds, ours.seconds, strict=True)
     label = name or f"{ours.work}: {ours.contender} vs {peer.contender}"
     label += f" ({ours.session} session)" if ours.session else ""
@@ -88,7 +88,7 @@ def faster_than(ours: Series, peer: Series, *, at_least: float | None = None, na
 
 
 def time_next_to(ours: Series, peer: Series, *, at_most: float | None = None) -> Check:
-    """Say which multiple of the peer's time we take, round by round."""
+    """Return our time as a multiple of the peer's, round by round."""
     pairs = zip(ours.seconds, peer.seconds, strict=True)
     label = f"{ours.work}: time of {ours.contender} next to {peer.contender}"
     label += f" ({ours.session} session)" if ours.session else ""
@@ -96,13 +96,13 @@ def time_next_to(ours: Series, peer: Series, *, at_most: float | None = None) ->
 
 
 def find_series(series: Sequence[Series], work: str, contender: str, session: str = "") -> Series | None:
-    """Return the series of a contender at a work, if it was measured."""
+    """Return the series of a contender for a task, if it was measured."""
     found = (each for each in series if (each.work, each.contender, each.session) == (work, contender, session))
     return next(found, None)
 
 
 def to_json(section: Section) -> dict[str, Any]:
-    """Return raw times and what they amount to."""
+    """Return raw times and derived figures."""
     data = asdict(section)
     for check, raw in zip(section.checks, data["checks"], strict=True):
         raw |= {"median": check.value, "verdict": check.verdict}
@@ -110,7 +110,7 @@ def to_json(section: Section) -> dict[str, Any]:
 
 
 def from_json(data: dict[str, Any]) -> Section:
-    """Read what ``to_json`` made."""
+    """Parse the output of ``to_json``."""
     fields = ("name", "values", "unit", "at_least", "at_most")
     return Section(
         name=data["name"],
@@ -164,7 +164,7 @@ def _spread(values: Sequence[float]) -> str:
 
 
 def _number(value: float) -> str:
-    """Three digits that count."""
+    """Format with three significant digits."""
     if value >= 100 or value == int(value):
         return f"{value:.0f}"
     if value >= 10:

@@ -1,4 +1,4 @@
-"""What a run of the benchmarks is asked to do."""
+"""Settings of a benchmark run."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ class Settings:
         warm_ups: rounds before them that do not count.
         rows: of the seven-column table.
         scale: of TPC-H, for lineitem.
-        python_rows: of the seven-column table where there is no Spark.
+        python_rows: of the seven-column table without Spark.
         live_files: sizes of the tables that are planned.
         snapshots: lengths of the histories that commits are added to.
         batch_rows: sizes of the micro-batches that are written.
-        batches: how many of each size are timed, in the order of ``batch_rows``.
+        batches: number of timed micro-batches of each size, in the order of ``batch_rows``.
         slope_batches: micro-batches in a row into one table.
-        offset_files: sizes of the tables whose latest offset is asked for.
+        offset_files: sizes of the tables whose latest offset is requested.
         small_files: of the table that is compacted, 1,000 rows each.
         history_batches: micro-batches in a row into one table that compacts and expires.
-        beside_rows: sizes of the micro-batches that a stream with compaction beside it writes.
-        beside_batches: how many of each size are timed, in the order of ``beside_rows``; the largest come first.
+        beside_rows: sizes of the micro-batches that a stream with concurrent compaction writes.
+        beside_batches: number of timed micro-batches of each size, in the order of ``beside_rows``; the largest come
+            first.
         sort_rows: of the table that is sorted.
-        sort_files: about as many does it have.
+        sort_files: approximate number of its files.
         cores: of Spark's local master.
-        driver_memory: of Spark, as it writes sizes.
-        peers: of Spark, that are measured where their JARs can be had.
+        driver_memory: of Spark, in Spark's notation.
+        peers: on Spark, which are measured if their JARs are available.
     """
 
     rounds: int = 5

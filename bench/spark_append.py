@@ -1,4 +1,4 @@
-"""Append from Spark: rows of a Parquet directory into a new table, once a round."""
+"""Append from Spark: rows of a Parquet directory into a new table, once per round."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compaction on Spark: many small files of one table to one, by everybody's own command."""
+"""Compaction on Spark: many small files of one table to one, with each contender's own command."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from bench.measure import Contender, Series, race
 from bench.result import Section
@@ -28,7 +28,7 @@ SCAN_AFTER = "sum of 2 of 7 columns after compaction"
 
 
 def measure(spark: SparkSession, job: SparkJob) -> Section:
-    """Compact a new table each round, as its files are when many small commits have made them."""
+    """Compact a new table each round, with the files of many small commits."""
     files = job.settings.small_files
     rows = spark.read.parquet(job.arguments["path"])
     folder = Path(job.folder)
@@ -74,14 +74,14 @@ class _Scans:
         self._before.append(self._scan())
 
     def after(self) -> None:
-        """Scan what they were merged to."""
+        """Scan the merged files."""
         self._after.append(self._scan())
 
     def series(self, rounds: int, session: str) -> tuple[Series, ...]:
         """Return the times of the last rounds.
 
         Raises:
-            AssertionError: the rows are not the same before and after.
+            AssertionError: the rows before and after differ.
         """
         if len(self._sums) != 1:
             message = f"sums before and after compaction: {self._sums}"

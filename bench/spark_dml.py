@@ -1,4 +1,4 @@
-"""DELETE, UPDATE and MERGE by copy on write: a few rows of one partition, and some rows of all by key."""
+"""Copy-on-write DELETE, UPDATE and MERGE: a few rows of one partition, and some rows of all partitions by key."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STATE: Final = "SELECT count(*), round(sum(v), 2), sum(id), count(DISTINCT s) F
 
 
 def measure(spark: SparkSession, job: SparkJob) -> Section:
-    """Fill the tables of everybody, then change them in turns: each round other rows, so that none is made anew."""
+    """Fill the tables of all contenders, then change them in turns: other rows each round, without new tables."""
     sides = _sides(spark, job)
     partitions = min(PARTITIONS, max(job.settings.rows // 200, 10))  # toys have fewer
     source = spark.range(0, job.settings.rows, 1, job.settings.cores).selectExpr(
@@ -65,7 +65,7 @@ class _Side:
 
     Attributes:
         create: of the table, with ``{columns}``.
-        round: number of this contender's rounds so far; which rows are changed follows from it.
+        round: number of this contender's rounds so far, which determines the changed rows.
     """
 
     name: str
@@ -102,7 +102,7 @@ class _Side:
 
 @dataclass(slots=True)
 class _Handle(_Side):
-    """A table of ours that is changed by the methods of ``Table``; its rows are read through the catalog."""
+    """A table of ours that is changed through the methods of ``Table``; its rows are read through the catalog."""
 
     location: str = ""
 

@@ -1,4 +1,4 @@
-"""Work for a Spark process, and starting one."""
+"""Jobs for Spark processes, and how they are started."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ PLAIN = "plain"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkJob:
-    """What a process with one Spark session does.
+    """The job of a process with one Spark session.
 
     Attributes:
         kind: a key of ``spark_worker.KINDS``.
-        peer: whose JARs the session has; ``plain`` for none.
-        folder: for everything that is written; goes afterwards.
-        arguments: of the kind, such as folders of source rows.
+        peer: the peer whose JARs the session has; ``plain`` for none.
+        folder: for everything that is written; deleted afterwards.
+        arguments: depend on the kind, such as folders of source rows.
         other: as in ``PeerSet``.
     """
 
@@ -45,16 +45,16 @@ class SparkJob:
 
 
 class SparkFailedError(Exception):
-    """A Spark process ended with an error; the message is the end of what it said."""
+    """A Spark process ended with an error; the message is the end of its output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerSet:
-    """A peer that can take part.
+    """A peer that can be measured.
 
     Attributes:
-        jars: of its own, that the session gets.
-        other: interpreter and JAR of a peer that has a Spark of its own beside the session.
+        jars: its JARs, for the session.
+        other: interpreter and JAR of a peer that runs in a separate Spark.
     """
 
     name: str
@@ -63,7 +63,7 @@ class PeerSet:
 
 
 def find_peers(kind: str, settings: Settings) -> tuple[tuple[PeerSet, ...], tuple[str, ...]]:
-    """Return who can take part in a kind of job, and why others cannot; without any a plain session is left."""
+    """Return the peers that can be measured in a kind of job, and why others cannot; without any, a plain session."""
     found, notes = [], []
     for peer in settings.peers:
         if peer == "paimon" and kind not in paimon_spark.KINDS:
@@ -85,10 +85,10 @@ def _find_peer(peer: str) -> PeerSet:
 
 
 def run_spark(kind: str, peer: PeerSet, settings: Settings, **arguments: Any) -> Section:  # noqa: ANN401 - JSON
-    """Do a job in a process of its own and return what it measured.
+    """Run a job in a separate process and return its measurements.
 
     Raises:
-        SparkFailedError: it did not finish.
+        SparkFailedError: it failed.
     """
     DATA.mkdir(parents=True, exist_ok=True)
     folder = tempfile.mkdtemp(prefix="run-", dir=DATA)
@@ -108,7 +108,7 @@ def run_spark(kind: str, peer: PeerSet, settings: Settings, **arguments: Any) ->
 
 
 def load_job(text: str) -> SparkJob:
-    """Read a job as ``run_spark`` hands it over."""
+    """Parse a job from ``run_spark``."""
     data = json.loads(text)
     numbers = {key: tuple(value) if isinstance(value, list) else value for key, value in data["settings"].items()}
     lists = {key: tuple(data[key]) for key in ("jars", "other")}

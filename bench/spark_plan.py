@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def measure(spark: SparkSession, job: SparkJob) -> Section:
-    """Make the DataFrame anew each round."""
+    """Create a new DataFrame each round."""
     penstock.attach(spark, Path(job.arguments["location"]).parent.parent)
     name = f"penstock.{Path(job.arguments['location']).parent.stem}.{Path(job.arguments['location']).name}"
 
     def run_attached() -> None:
         plan = spark.table(name)._jdf.queryExecution().executedPlan()  # noqa: SLF001 - see below
-        # The list of files reaches Spark with its partitions.
+        # Spark gets the list of files with its partitions.
         plan.execute().getNumPartitions()
 
     def run() -> None:

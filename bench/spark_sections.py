@@ -1,4 +1,4 @@
-"""Append and scan on Spark: one process for each peer, ours and Spark's own Parquet in each of them."""
+"""Append and scan on Spark: one process for each peer, with Penstock and Spark's own Parquet in each of them."""
 
 from __future__ import annotations
 
@@ -92,10 +92,10 @@ def measure_compact(settings: Settings) -> Section:
 
 
 def measure_sort(settings: Settings) -> Section:
-    """Sort a table by two columns, and look for rows by them."""
+    """Sort a table by two columns, and select rows by them."""
     folder = make_orders(settings.sort_rows)
     size = sum(file.stat().st_size for file in folder.glob("*.parquet"))
-    # Of the other peers none sorts without a catalog that Spark 4.2 takes.
+    # The other peers sort only with a catalog that supports Spark 4.2, of which there is none.
     peers = tuple(peer for peer in settings.peers if peer == "delta")
     series: list[Series] = []
     checks: list[Check] = []
@@ -122,7 +122,7 @@ def measure_scan(settings: Settings) -> Section:
 
 
 def measure_select(settings: Settings) -> Section:
-    """Ask for a few rows of tables that are laid out for it."""
+    """Select a few rows of tables with a suitable layout."""
     series, notes = in_every_session("select", settings)
     targets = {(ATTACHED, peer): at_least for peer, at_least in _SELECT_TARGETS.items()}
     works = (ONE_PARTITION, ONE_KEY, ONE_BUCKET, TIME_RANGE, JOIN)
@@ -139,7 +139,7 @@ def measure_dml(settings: Settings) -> Section:
 
 
 def measure_first_row(settings: Settings) -> Section:
-    """Ask for one row of a table of many files."""
+    """Select one row of a table of many files."""
     series, notes = in_every_session("first-row", settings)
     targets = {(ATTACHED, DELTA): 2.0, (ATTACHED, ICEBERG): None, (ATTACHED, PARQUET): None}
     checks = tuple(compare(FIRST_ROW, series, targets))
@@ -160,7 +160,7 @@ def measure_append_partitioned(settings: Settings) -> Section:
 
 
 def in_every_session(kind: str, settings: Settings, **arguments: object) -> tuple[tuple[Series, ...], tuple[str, ...]]:
-    """Do a job in one process for each peer; return what they measured, and one line for each that is left out."""
+    """Run a job in one process for each peer; return their measurements, and one line for each omitted peer."""
     peers, notes = find_peers(kind, settings)
     series: list[Series] = []
     left_out = list(notes)
@@ -173,7 +173,7 @@ def in_every_session(kind: str, settings: Settings, **arguments: object) -> tupl
 
 
 def compare(work: str, series: Sequence[Series], targets: Mapping[tuple[str, str], float | None]) -> list[Check]:
-    """Return how many times as fast as each named peer we are, in every session that has both."""
+    """Return how many times as fast as each named peer we are, in every session with both."""
     checks = []
     for (our_name, peer_name), at_least in targets.items():
         for session in dict.fromkeys(each.session for each in series):

@@ -1,4 +1,4 @@
-"""Selective scans through each one's catalog or path: whole query times, the plan included."""
+"""Selective scans through each contender's catalog or path: whole query times, including planning."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SUMS: Final = ("round(sum(v), 2)", "count(s)", "sum(k)")
 
 
 def measure(spark: SparkSession, job: SparkJob) -> Section:
-    """Fill the tables of everybody, then ask in turns."""
+    """Fill the tables of all contenders, then query in turns."""
     rows = job.settings.sort_rows
     penstock.attach(spark, f"{job.folder}/penstock").create_database("b", if_not_exists=True)
     source = spark.range(0, rows, 1, job.settings.cores).selectExpr(
@@ -96,7 +96,7 @@ def measure_append(spark: SparkSession, job: SparkJob) -> Section:
 
 
 def measure_first_row(spark: SparkSession, job: SparkJob) -> Section:
-    """Ask for one row of tables with many small files, each in a partition of its own."""
+    """Select one row of tables with many small files, each in its own partition."""
     penstock.attach(spark, f"{job.folder}/penstock").create_database("b", if_not_exists=True)
     files = job.settings.live_files[0]
     rows = spark.range(files).selectExpr("id", "CAST(id AS INT) AS p").repartition(job.settings.cores, "p")
@@ -154,7 +154,7 @@ class _Side(ABC):
 
     @abstractmethod
     def fill(self, layout: str, rows: DataFrame) -> None:
-        """Make a table of the rows."""
+        """Create a table with the rows."""
 
     @abstractmethod
     def drop(self) -> None:
@@ -165,7 +165,7 @@ class _Side(ABC):
         return lambda: self.load(layout).where(condition).selectExpr(*_SUMS)
 
     def joiner(self) -> Callable[[], DataFrame]:
-        """Return a query for the rows of one partition, which a dimension names."""
+        """Return a query for the rows of one partition, selected through a join with a dimension."""
 
         def make() -> DataFrame:
             dimension = self._spark.table("dim").where("n = 'name 42'").hint("broadcast")
@@ -175,7 +175,7 @@ class _Side(ABC):
 
 
 def _arranged(layout: str, rows: DataFrame) -> DataFrame:
-    """Return rows in about as many files as everybody else's."""
+    """Distribute rows over about as many files as those of all others."""
     return rows.repartitionByRange(FILES, "t") if layout == "t" else rows.repartition(FILES) if layout != "p" else rows
 
 
@@ -185,7 +185,7 @@ class _Ours(_Side):
 
     def fill(self, layout: str, rows: DataFrame) -> None:
         columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in rows.schema.fields)
-        # As Iceberg does by default: each bucket is written by one task. Else each of the 50 tasks writes 8 files.
+        # As Iceberg does by default: each bucket is written by one task. Otherwise each of the 50 tasks writes 8 files.
         hashed = "CLUSTERED BY (k) INTO 8 BUCKETS TBLPROPERTIES ('partition.sink-strategy' = 'hash')"
         clauses = {"p": "PARTITIONED BY (p)", "b": hashed}.get(layout, "")
         self._spark.sql(f"CREATE TABLE penstock.b.{layout} ({columns}) {clauses}")
@@ -233,7 +233,7 @@ class _Delta(_ByPath):
 
 
 class _Iceberg(_Side):
-    """Tables of Iceberg; it z-orders with an extension that Spark 4.2 does not take, so rows are sorted by the key."""
+    """Iceberg tables; z-ordering needs an extension that does not support Spark 4.2, so rows are sorted by key."""
 
     def load(self, layout: str) -> DataFrame:
         return self._spark.table(f"iceberg.select_{layout}")

@@ -1,4 +1,4 @@
-"""Spark sessions for the benchmarks: one a process, each with the JARs of one peer, else all alike."""
+"""Spark sessions for the benchmarks: one per process, each with the JARs of one peer, otherwise identical."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def common_settings(job: SparkJob) -> dict[str, str]:
-    """Return the settings of every session. Everybody writes zstd at level 1, on the same cores."""
+    """Return the settings of every session. All contenders write zstd at level 1, on the same cores."""
     return {
         "spark.master": f"local[{job.settings.cores}]",
         "spark.app.name": "bench",
@@ -37,7 +37,8 @@ def open_session(job: SparkJob) -> SparkSession:
     if "scheduler" in job.arguments:
         settings["spark.scheduler.mode"] = job.arguments["scheduler"]
     if job.peer == "delta" and job.kind.startswith(("stream", "sort", "dml")):
-        # Its 50 are meant for clusters: on two cores they are nine tenths of the time of a small micro-batch or scan.
+        # Its default of 50 is meant for clusters: on two cores it takes nine tenths of the time of a small micro-batch
+        # or scan.
         settings["spark.databricks.delta.snapshotPartitions"] = str(job.settings.cores)
     if job.peer == "iceberg":
         settings["spark.sql.catalog.iceberg.warehouse"] = f"{job.folder}/iceberg"

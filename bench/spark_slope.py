@@ -1,4 +1,4 @@
-"""Slope: many small micro-batches into one table; do the late ones take longer than the early ones?"""
+"""Slope: many small micro-batches into one table; do later ones take longer than earlier ones?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS = {"scalable": {}, "queue of 8 buckets": {"bucket": "8", "bucket-key": "pr
 
 
 def measure(spark: SparkSession, job: SparkJob) -> Section:
-    """Stream the same files, one a micro-batch, into a table of each kind."""
+    """Stream the same files, one per micro-batch, into a table of each kind."""
     source = job.arguments["path"]
     schema = spark.read.parquet(source).schema
     catalog = penstock.Catalog(f"{job.folder}/penstock")

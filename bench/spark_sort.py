@@ -1,4 +1,4 @@
-"""Sorted tables: selective scans by columns that rows did not come in the order of."""
+"""Sorted tables: selective scans by columns in whose order the rows did not arrive."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ SORT = "sort by two columns"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scanned:
-    """What a scan opened.
+    """The files that a scan opened.
 
     Attributes:
-        size: bytes of the files.
+        size: of the files, in bytes.
     """
 
     rows: int
@@ -45,7 +45,7 @@ class Scanned:
 
 
 def measure(spark: SparkSession, job: SparkJob) -> Section:
-    """Sort the same rows everybody's way, in turns, then look for some of them."""
+    """Sort the same rows with each contender, in turns, then select some of them."""
     source = spark.read.parquet(job.arguments["path"])
     rows, file_bytes = source.count(), job.arguments["file_bytes"]
     targets = [_SortedTarget(spark, Path(job.folder), file_bytes, strategy) for strategy in (None, *STRATEGIES)]
@@ -78,7 +78,7 @@ def measure(spark: SparkSession, job: SparkJob) -> Section:
 
 
 def _compare(work: str, series: Sequence[Series]) -> list[Check]:
-    """Compare each of our orders with none, and with Delta's."""
+    """Compare each of our sort orders with the unsorted table, and with Delta's."""
     checks = []
     for peer_name in (UNSORTED, DELTA_ZORDER):
         for strategy in STRATEGIES:
@@ -90,7 +90,7 @@ def _compare(work: str, series: Sequence[Series]) -> list[Check]:
 
 
 def _opened(work: str, scanned: dict[str, Scanned], session: str) -> list[Check]:
-    """Say how many files each scan opened, their bytes, and how many times as many they are of the unsorted table."""
+    """Return the files and bytes that each scan opened, and the ratio to those of the unsorted table."""
     checks = []
     for name, each in scanned.items():
         label = f"{work}: {{}}, {name} ({session} session)"
@@ -105,7 +105,7 @@ def _opened(work: str, scanned: dict[str, Scanned], session: str) -> list[Check]
 
 
 def _sorter(target: _SortedTarget | _DeltaSorted, source: DataFrame) -> Contender:
-    # The last round's tables stay, to be scanned.
+    # The last round's tables are kept for the scans.
     return Contender(
         name=target.name,
         before=partial(target.fill, source),
@@ -115,7 +115,7 @@ def _sorter(target: _SortedTarget | _DeltaSorted, source: DataFrame) -> Contende
 
 
 class _Scan:
-    """Looks for rows of one table."""
+    """Selects rows of one table."""
 
     def __init__(self, target: _SortedTarget | _DeltaSorted, condition: str) -> None:
         self.last = Scanned(rows=0, files=0, size=0)
@@ -131,7 +131,7 @@ class _Scan:
 
 
 def _scanned(frame: DataFrame, rows: int) -> Scanned:
-    """Read the metrics of the scans of a frame that was collected and shuffles nothing."""
+    """Return the scan metrics of a DataFrame that was collected, without shuffles."""
     given: Any = frame._jdf  # noqa: SLF001 - Python has no plan
     leaves = given.queryExecution().executedPlan().collectLeaves()
     metrics = [leaves.apply(number).metrics() for number in range(leaves.size())]
@@ -144,7 +144,7 @@ def _scanned(frame: DataFrame, rows: int) -> Scanned:
 
 
 class _SortedTarget(OurTarget):
-    """One of our scalable tables in an order, or as its rows came."""
+    """One of our scalable tables in a sort order, or unsorted."""
 
     def __init__(self, spark: SparkSession, folder: Path, file_bytes: int, strategy: str | None) -> None:
         super().__init__(spark, folder)
@@ -154,41 +154,41 @@ class _SortedTarget(OurTarget):
         self._options = {"target-file-size": f"{file_bytes} b"}
 
     def fill(self, rows: DataFrame) -> None:
-        """Make the table anew, of many files."""
+        """Recreate the table with many files."""
         self.drop()
         self.create(rows)
         self.append(rows)
 
     def sort(self) -> None:
-        """Write all rows anew in the order."""
+        """Rewrite all rows in the order."""
         self.table().compact(self._spark, order_strategy=self._strategy, order_by=COLUMNS)
 
     def find(self, condition: str) -> DataFrame:
-        """Return the rows that pass."""
+        """Return the matching rows."""
         return self.table().to_spark(self._spark, filter=condition)
 
 
 class _DeltaSorted(DeltaTarget):
-    """A Delta table in the order of a curve."""
+    """A Delta table, sorted along a space-filling curve."""
 
     def __init__(self, spark: SparkSession, folder: Path, file_bytes: int, file_rows: int) -> None:
         super().__init__(spark, folder)
         self.name = DELTA_ZORDER
         self._file_rows = max(file_rows, 1)
-        # It has no such option of a table; by default its files are as large as 1 GB.
+        # Delta has no such table option; by default its files are up to 1 GB.
         spark.conf.set("spark.databricks.delta.optimize.maxFileSize", str(file_bytes))
 
     def fill(self, rows: DataFrame) -> None:
-        """Make the table anew, of many files."""
+        """Recreate the table with many files."""
         self.drop()
         self.create(rows)
         writer = rows.write.format("delta").mode("append").option("maxRecordsPerFile", self._file_rows)
         writer.save(str(self._path))
 
     def sort(self) -> None:
-        """Write all rows anew in the order."""
+        """Rewrite all rows in the order."""
         self._spark.sql(f"OPTIMIZE delta.`{self._path}` ZORDER BY ({', '.join(COLUMNS)})").collect()
 
     def find(self, condition: str) -> DataFrame:
-        """Return the rows that pass."""
+        """Return the matching rows."""
         return self.load().where(condition)

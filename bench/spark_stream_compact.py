@@ -1,4 +1,4 @@
-"""Compaction beside a stream: what merges on the session's own cores cost its micro-batches."""
+"""Compaction next to a stream: how merges on the session's own cores slow down its micro-batches."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ MAX_DELAY_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streamed:
-    """A query that came to its end, and the merges beside it.
+    """A query that has ended, and the concurrent merges.
 
     Attributes:
-        merges: that landed while micro-batches ran.
-        merged_files: that they took in.
-        merged_bytes: that they read.
+        merges: number committed while micro-batches ran.
+        merged_files: number of their input files.
+        merged_bytes: number of bytes they read.
     """
 
     batches: tuple[MicroBatch, ...]
@@ -52,13 +52,13 @@ class Streamed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Micro-batches that leave merges a core, or leave none.
+    """Micro-batches that leave a core for merges, or none.
 
     Attributes:
         name: ``FREE`` or ``TAKEN``.
-        files: of a micro-batch, each a task.
+        files: number per micro-batch, each a task.
         path: of the files.
-        sizes: rows of each micro-batch: first the large ones, so that all later merges have their rows to move.
+        sizes: rows of each micro-batch: large ones first, so that all later merges have rows to rewrite.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Case:
 
 
 def measure(spark: SparkSession, job: SparkJob) -> Section:
-    """Stream the same files with and without compaction, in turns, under the scheduler of this session."""
+    """Stream the same files with and without compaction, in turns, with this session's scheduler."""
     scheduler = job.arguments["scheduler"]
     series: list[Series] = []
     checks: list[Check] = []
@@ -91,12 +91,12 @@ def measure(spark: SparkSession, job: SparkJob) -> Section:
 
 
 def work_name(case: str, rows: int, figure: str) -> str:
-    """Return how a figure of the micro-batches of one size is called."""
+    """Return the name of a figure of the micro-batches of one size."""
     return f"{case}, micro-batches of {rows:,} rows, {figure}"
 
 
 def compare(series: Sequence[Series], case: str, scheduler: str) -> list[Check]:
-    """Hold times with compaction to those without: a ratio where a core is free, else a difference."""
+    """Compare times with compaction to those without: a ratio if a core is free, else a difference."""
     checks = []
     for work in dict.fromkeys(each.work for each in series):
         off, on = (
@@ -119,12 +119,12 @@ def compare(series: Sequence[Series], case: str, scheduler: str) -> list[Check]:
 
 
 def figures_of(batches: Sequence[MicroBatch], sizes: Sequence[int]) -> dict[tuple[int, str], float]:
-    """Return seconds of the micro-batches that count, by their rows and the figure.
+    """Return the times of the counted micro-batches in seconds, by their rows and the figure.
 
     Raises:
-        AssertionError: they are not those of ``sizes``, in that order.
+        AssertionError: they differ from ``sizes`` or its order.
     """
-    # Spark counts rows again that are read again, so it may count more.
+    # Spark counts rows that are read again twice, so its count may be higher.
     fits = len(batches) == len(sizes) and all(batch.rows >= rows for batch, rows in zip(batches, sizes, strict=True))
     if not fits:
         message = f"micro-batches of {[batch.rows for batch in batches]} rows instead of {list(sizes)}"
@@ -194,7 +194,7 @@ def _stream(target: _BesideTarget, rows: DataFrame, checkpoint: str) -> Streamed
     query.awaitTermination()
     write = last_write(query.id)
     meanwhile = (None if write is None else write.compaction) or CompactionState()
-    # What waits is merged after the last micro-batch, and must not be so on the next one's time.
+    # Pending merges run after the last micro-batch, and must not count for the next query.
     for thread in threading.enumerate():
         if thread.name == f"end of query {query.id}":
             thread.join()
@@ -212,7 +212,7 @@ def _stream(target: _BesideTarget, rows: DataFrame, checkpoint: str) -> Streamed
 
 
 def _check_tasks(spark: SparkSession, case: Case) -> None:
-    """Check that Spark reads a large micro-batch in as many tasks as the case says."""
+    """Check that Spark reads a large micro-batch in the expected number of tasks."""
     files = sorted(str(file) for file in Path(case.path).glob("*.parquet"))[: case.files]
     tasks = spark.read.parquet(*files).rdd.getNumPartitions()
     if tasks != case.files:
@@ -221,7 +221,7 @@ def _check_tasks(spark: SparkSession, case: Case) -> None:
 
 
 class _BesideTarget(OurTarget):
-    """One of our scalable tables, whose streams compact or leave it."""
+    """One of our scalable tables, whose streams compact it or not."""
 
     def __init__(self, spark: SparkSession, folder: Path, *, compacts: bool) -> None:
         super().__init__(spark, folder)
@@ -230,5 +230,5 @@ class _BesideTarget(OurTarget):
         self._options = {"write-only": str(not compacts).lower()}
 
     def start_stream(self, rows: DataFrame, checkpoint: str) -> StreamingQuery:
-        """Start our sink as the table's options say; that of other benchmarks never compacts."""
+        """Start our sink with the table's options; in other benchmarks it never compacts."""
         return self.table().write_stream(rows, checkpoint=checkpoint, trigger={"availableNow": True})

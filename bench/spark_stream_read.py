@@ -1,4 +1,4 @@
-"""Stream read: a table of the seven columns from its first row to its last, into a sink that takes every column."""
+"""Stream read: a table of the seven columns from its first row to its last, into a sink that reads every column."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from bench.data import count_rows
 from bench.measure import Contender, Series, take_turns
@@ -49,10 +49,10 @@ def measure(spark: SparkSession, job: SparkJob) -> Section:
 def read_in_turns(
     job: SparkJob, source: DataFrame, pairs: Sequence[tuple[Target, Contender]], works: Sequence[str]
 ) -> tuple[Series, ...]:
-    """Fill one table of each contender, and let them read theirs to its end in turns.
+    """Fill one table of each contender, then let each read its own to the end, in turns.
 
     Args:
-        works: what the whole query, its micro-batches alone and its processor time are called.
+        works: names of the figures for the whole query, its micro-batches only, and its CPU time.
     """
     for target, _ in pairs:
         target.create(source)
@@ -98,7 +98,7 @@ def _contender(spark: SparkSession, target: Target, checkpoint: Path) -> Contend
 
 
 def _sums(target: Target, checkpoint: Path) -> object:
-    """Stream the table once more and return what all columns add up to."""
+    """Stream the table once more and return the sums of all columns."""
     found: list[tuple[Any, ...]] = []
 
     def add(batch: DataFrame, _number: int) -> None:

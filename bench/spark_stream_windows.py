@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from bench.measure import Contender
 from bench.micro_batches import finish
@@ -29,8 +29,8 @@ CPU_WORK = f"{WORK}, processor time"
 
 
 def measure(spark: SparkSession, job: SparkJob) -> Section:
-    """Fill one table of each contender, then make windows of each to its end in turns."""
-    # Each has a store of its own, in every micro-batch; Spark's 200 would be all that is timed.
+    """Fill one table of each contender, then compute windows of each to its end, in turns."""
+    # Each partition has its own state store in every micro-batch; Spark's default of 200 would dominate the time.
     spark.conf.set("spark.sql.shuffle.partitions", str(job.settings.cores))
     source = spark.read.parquet(job.arguments["path"])
     folder = Path(job.folder)
@@ -71,7 +71,7 @@ def _windows(target: Target) -> DataFrame:
 
 
 def _rows(target: Target, checkpoint: Path) -> object:
-    """Make the windows once more and return how many are told, and of how many rows."""
+    """Compute the windows once more; return the number of emitted windows and of their rows."""
     found: list[tuple[int, int]] = []
 
     def add(batch: DataFrame, _number: int) -> None:

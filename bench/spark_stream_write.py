@@ -1,4 +1,4 @@
-"""Stream write: micro-batches of one size into a table, from the same files for everybody."""
+"""Stream write: micro-batches of one size into a table, from the same files for all contenders."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def measure(spark: SparkSession, job: SparkJob) -> Section:
 
 
 def measure_watermark(spark: SparkSession, job: SparkJob) -> Section:
-    """Do the same with tables of ours, which declare a watermark or do not."""
+    """Do the same with our tables, with and without a declared watermark."""
     targets: list[Target] = [
         OurTimedTarget(spark, Path(job.folder), key, has_watermark=has_watermark)
         for key in (None, KEY)
@@ -55,7 +55,7 @@ def measure_watermark(spark: SparkSession, job: SparkJob) -> Section:
 
 
 def measure_durable(spark: SparkSession, job: SparkJob) -> Section:
-    """Do the same with tables of ours that wait for the disk, and with others."""
+    """Do the same with our tables, with and without durable commits."""
     targets: list[Target] = [
         OurDurableTarget(spark, Path(job.folder), key, is_durable=is_durable)
         for key in (None, KEY)
@@ -78,12 +78,12 @@ def _measure_into(targets: Sequence[Target], spark: SparkSession, job: SparkJob)
 
 
 def work_name(rows: int, figure: str = "") -> str:
-    """Return how a size of micro-batch, or a figure of it, is called."""
+    """Return the name of a micro-batch size, or of a figure of it."""
     return f"micro-batches of {rows:,} rows" + (f", {figure}" if figure else "")
 
 
 def figures_of(batches: Sequence[MicroBatch]) -> dict[str, float]:
-    """Return seconds of the micro-batches that count."""
+    """Return the times of the counted micro-batches, in seconds."""
     whole = [batch.seconds for batch in batches]
     sink = [batch.sink_seconds for batch in batches]
     return {

@@ -1,4 +1,4 @@
-"""Tables of every contender in a Spark session, made and filled in each one's own way."""
+"""Tables of every contender in a Spark session, created and filled in each one's own way."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 import penstock
 from bench.result import DELTA, ICEBERG, OURS, PARQUET, PARQUET_BUCKETS, PARQUET_PARTITIONS
@@ -32,11 +32,11 @@ class Target(Protocol):
     name: str
 
     def create(self, rows: DataFrame) -> None:
-        """Make the table, empty, with the columns of ``rows``."""
+        """Create the table, empty, with the columns of ``rows``."""
         ...
 
     def append(self, rows: DataFrame) -> None:
-        """Add the rows: what is timed."""
+        """Add the rows, which is timed."""
         ...
 
     def load(self) -> DataFrame:
@@ -44,11 +44,11 @@ class Target(Protocol):
         ...
 
     def load_stream(self) -> DataFrame:
-        """Return a stream that begins with all of the table's rows."""
+        """Return a stream that starts with all of the table's rows."""
         ...
 
     def start_stream(self, rows: DataFrame, checkpoint: str) -> StreamingQuery:
-        """Start to add the rows of a stream, as many as there are now."""
+        """Start a query that adds the rows of a stream that are available now."""
         ...
 
     def drop(self) -> None:
@@ -57,7 +57,7 @@ class Target(Protocol):
 
 
 class ParquetTarget:
-    """A directory that Spark's own writers fill: the batch writer, or the file sink."""
+    """A directory written by Spark's own writers: the batch writer, or the file sink."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.name = PARQUET
@@ -66,7 +66,7 @@ class ParquetTarget:
         self._schema: StructType | None = None
 
     def create(self, rows: DataFrame) -> None:
-        """Keep the columns, which a stream must be told; the first append makes the directory."""
+        """Keep the columns, which a stream needs; the first append creates the directory."""
         self._schema = rows.schema
 
     def append(self, rows: DataFrame) -> None:
@@ -98,7 +98,7 @@ class BucketedParquetTarget(ParquetTarget):
         self.name, self._path, self._key = PARQUET_BUCKETS, folder / "parquet-buckets", key
 
     def create(self, rows: DataFrame) -> None:
-        """Forget the table; the first append makes it."""
+        """Forget the table; the first append creates it."""
         super().create(rows)
         self.drop()
 
@@ -189,7 +189,7 @@ class IcebergTarget:
         return self._spark.readStream.table(self._table)
 
     def start_stream(self, rows: DataFrame, checkpoint: str) -> StreamingQuery:
-        """Start Iceberg's sink, which asks for sorted rows or for writers that stay open."""
+        """Start Iceberg's sink, which requires sorted rows or the fanout writer."""
         return _writer(rows, checkpoint).option("fanout-enabled", "true").toTable(self._table)
 
     def drop(self) -> None:
@@ -221,7 +221,7 @@ class OurTarget:
         return self.table().to_spark(self._spark)
 
     def load_source(self, columns: str | None = None) -> DataFrame:
-        """Read through ``format("penstock")``, of these columns where a schema is given."""
+        """Read through ``format("penstock")``, only the columns of the schema if one is given."""
         reader = self._spark.read.format("penstock")
         reader = reader.schema(columns) if columns else reader
         return reader.load(self.table().location)
@@ -231,7 +231,7 @@ class OurTarget:
         return self.table().read_stream(self._spark)
 
     def start_stream(self, rows: DataFrame, checkpoint: str) -> StreamingQuery:
-        """Start our sink, without compaction and expiration, which the peers' streams do not do."""
+        """Start our sink, without compaction and expiration, which the peers' streams do not run."""
         options = {"write-only": "true"}
         return self.table().write_stream(rows, checkpoint=checkpoint, trigger={"availableNow": True}, options=options)
 
@@ -245,7 +245,7 @@ class OurTarget:
 
 
 class OurTimedTarget(OurTarget):
-    """One of our tables with an event time, which Flink lets have milliseconds only; with or without a watermark.
+    """One of our tables with an event time, in milliseconds for Flink; with or without a watermark.
 
     Args:
         columns: read as a stream; None for all.
@@ -280,7 +280,7 @@ class OurTimedTarget(OurTarget):
 
 
 class OurDurableTarget(OurTarget):
-    """One of our tables, whose commits wait for the disk or do not."""
+    """One of our tables, with or without durable commits."""
 
     def __init__(self, spark: SparkSession, folder: Path, key: str | None = None, *, is_durable: bool) -> None:
         super().__init__(spark, folder, key)
@@ -290,7 +290,7 @@ class OurDurableTarget(OurTarget):
 
 
 class OurSourceTarget(OurTarget):
-    """One of our tables behind ``format("penstock")``."""
+    """One of our tables, through ``format("penstock")``."""
 
     def __init__(self, spark: SparkSession, folder: Path, key: str | None = None) -> None:
         super().__init__(spark, folder, key)

@@ -1,4 +1,4 @@
-"""The process with one Spark session: a job comes by standard input, what it measured goes to the given file."""
+"""The process with one Spark session: reads a job from standard input, writes its measurements to the given file."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ KINDS: Final[dict[str, Callable[[SparkSession, SparkJob], Section]]] = {
 
 
 def main(answer: str) -> None:
-    """Do the job."""
+    """Run the job."""
     job = load_job(sys.stdin.read())
     adopt_orphans()
     spark = open_session(job)

@@ -1,4 +1,4 @@
-"""The streaming benchmarks on Spark: which targets the figures of a session are held to."""
+"""The streaming benchmarks on Spark, with the targets for the figures of a session."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def measure_read(settings: Settings) -> Section:
 
 
 def measure_windows(settings: Settings) -> Section:
-    """Make windows of the seven-column table from its first row to its last."""
+    """Compute windows of the seven-column table from its first row to its last."""
     series, notes = in_every_session("stream-windows", settings, path=str(make_orders(settings.rows)))
     checks = compare(windows.WORK, series, WINDOW_TARGETS)
     for work in (windows.BATCHES_WORK, windows.CPU_WORK):
@@ -72,12 +72,12 @@ def measure_windows(settings: Settings) -> Section:
 
 
 def measure_watermark(settings: Settings) -> Section:
-    """Stream micro-batches of every size into tables of ours that declare a watermark, and into others."""
+    """Stream micro-batches of every size into our tables, with and without a declared watermark."""
     return _measure_pairs("stream-watermark", "Watermarks in snapshots", settings, WATERMARK_TARGETS)
 
 
 def measure_durable(settings: Settings) -> Section:
-    """Stream micro-batches of every size into tables of ours whose commits wait for the disk, and into others."""
+    """Stream micro-batches of every size into our tables, with and without durable commits."""
     return _measure_pairs("stream-durable", "Flushed commits", settings, DURABLE_TARGETS)
 
 
@@ -98,11 +98,11 @@ def measure_write(settings: Settings) -> Section:
 
 
 def measure_beside(settings: Settings) -> Section:
-    """Stream micro-batches into tables that are compacted meanwhile and into others, under each scheduler."""
+    """Stream micro-batches into tables with and without concurrent compaction, under each scheduler."""
     sizes = [settings.beside_rows[0]] * write.SKIPPED
     for rows, batches in zip(settings.beside_rows, settings.beside_batches, strict=True):
         sizes += [rows] * batches
-    # Two tasks at least, whatever the machine: its cores are never more than those of a micro-batch.
+    # At least two tasks on any machine; a micro-batch has at least as many tasks as there are cores.
     files = {beside.FREE: 1, beside.TAKEN: max(settings.cores, 2)}
     cases = [
         {"name": name, "files": count, "path": str(make_uneven_batches(sizes, count)), "sizes": sizes}
@@ -155,7 +155,7 @@ def _measure_pairs(
 
 
 def compare_times(work: str, series: Sequence[Series], targets: Mapping[tuple[str, str], float | None]) -> list[Check]:
-    """Return which multiple of each named peer's time we take, in every session that has both."""
+    """Return our time as a multiple of each named peer's, in every session with both."""
     checks = []
     for (our_name, peer_name), at_most in targets.items():
         for session in dict.fromkeys(each.session for each in series):

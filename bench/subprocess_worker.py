@@ -1,4 +1,4 @@
-"""Runs one of our own steps in a fresh process and says how long it took there, imports left out.
+"""Run one of our steps in a fresh process and print how long it took, without imports.
 
 ``python -m bench.subprocess_worker plan LOCATION [FILTER]`` or ``... commit LOCATION``.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def plan(location: str, filter: str | None = None) -> dict[str, Any]:
-    """Plan a read as a fresh process does."""
+    """Plan a read in a fresh process."""
     before = _peak_bytes()
     started = time.perf_counter()
     ref = load_location(location)
@@ -36,7 +36,7 @@ def plan(location: str, filter: str | None = None) -> dict[str, Any]:
 
 
 def commit(location: str) -> dict[str, Any]:
-    """Append once as a fresh process does."""
+    """Append once in a fresh process."""
     started = time.perf_counter()
     recorded = open_recorded(load_location(location))
     append_once(recorded.committer)
@@ -45,7 +45,7 @@ def commit(location: str) -> dict[str, Any]:
 
 
 def _peak_bytes() -> int:
-    """Peak of resident memory. ``getrusage`` would count the parent's, from before the exec."""
+    """Peak of resident memory. ``getrusage`` would include the parent's, from before the exec."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024

@@ -1,6 +1,6 @@
-"""Checks what is installed: every licence is one that we accept, and every version the one that ``uv.lock`` pins.
+"""Check the installed packages: each licence is one that we accept, each version the one pinned in ``uv.lock``.
 
-Needs no network: licences are those that the packages state themselves. A new one is read by a person, then added here.
+Needs no network: licences are those stated in package metadata. A person reads a new licence, then adds it here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PROJECT = "penstock"
-# As SPDX has them, and as older packages write them; in lower case.
+# SPDX identifiers, and the spellings of older packages; in lower case.
 ACCEPTED = frozenset(
     {
         *("0bsd", "apache-2.0", "bsd-2-clause", "bsd-3-clause", "cc0-1.0", "isc", "mit", "mit-0", "psf-2.0", "zlib"),
@@ -29,19 +29,19 @@ ACCEPTED = frozenset(
         *("cc0", "isc license", "isc license (iscl)", "mit license", "python software foundation license"),
     }
 )
-# Copyleft by the file: used as it is, for tests and tools alone, and not in the wheel.
+# File-level copyleft: used unmodified, for tests and tools only, and not in the wheel.
 FOR_DEVELOPMENT = {
     "certifi": "mpl-2.0",
     "hypothesis": "mpl-2.0",
     "pathspec": "mozilla public license 2.0 (mpl 2.0)",
 }
-# What they state says less than their licence files (Apache-2.0 or BSD-3-Clause, as one likes), or than the bill of
+# Their metadata is less precise than their licence files (a choice of Apache-2.0 or BSD-3-Clause) or than the bill of
 # materials in their wheels (Apache-2.0).
 READ_BY_HAND = {"python-dateutil": "dual license", "hdfs-native": "not stated"}
 
 
 def main() -> None:
-    """Print each problem; end with 1 where there is one."""
+    """Print each problem; return 1 if there is any."""
     lock = tomllib.loads((ROOT / "uv.lock").read_text("utf-8"))["package"]
     installed = sorted(distributions(), key=_name)
     problems = [problem for each in installed for problem in (license_problem(each), _version_problem(each, lock))]
@@ -64,13 +64,13 @@ def license_problem(each: Distribution) -> str | None:
 
 def stated_licenses(each: Distribution) -> list[str]:
     """Return the licence that a package states: the expression; without one, the field, else its classifiers."""
-    # What a package does not state is None, whatever the types say.
+    # A missing field is None, despite the declared types.
     fields = dict(each.metadata.items())
     expression = fields.get("License-Expression")
     if expression:
         return [expression]
     field = fields.get("License", "").strip()
-    # Old tools of packaging write UNKNOWN where a package has not set the field.
+    # Old packaging tools write UNKNOWN if the field is not set.
     if field and field != "UNKNOWN" and "\n" not in field:
         return [field]
     classifiers = each.metadata.get_all("Classifier") or []
@@ -82,7 +82,7 @@ def accepts(expression: str) -> bool:
     if expression.lower() in ACCEPTED:
         return True
     if "(" in expression:
-        # Nobody has needed more than this yet: all of them.
+        # No package has needed more yet: all classifiers must be accepted.
         return all(accepts(part) for part in re.split(r" (?:AND|OR) ", re.sub(r"[()]", "", expression)))
     ways = expression.split(" OR ")
     return any(all(part.strip().lower() in ACCEPTED for part in way.split(" AND ")) for way in ways)

@@ -1,4 +1,4 @@
-"""Check what no linter knows: sizes of packages, sources that can be opened, and words that have a plainer one."""
+"""Check what no linter does: package sizes, citations of the specification, wording, names of changelog fragments."""
 
 import re
 import sys
@@ -9,7 +9,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[1]
 MOST_FILES: Final = 20
 KINDS: Final = ("added", "changed", "fixed", "removed", "security")
-# A word that readers of this field take for something else, with the one that they know.
+# Words that are unidiomatic or misleading in this field, with the usual term.
 WORDS: Final = {
     r"rooms?": "package, space",
     r"stor(?:y|ies)": "history",
@@ -25,6 +25,25 @@ WORDS: Final = {
     r"(?:is|are|was|were) told": "is called, receives, is given",
     r"stands (?:in|at|behind|before|twice|alone)": "is",
     r"lent": "temporary",
+    r"(?:to|can|cannot|can't) be had": "is available",
+    r"exists already": "already exists",
+    r"do it again": "retry",
+    r"truth values?": "boolean",
+    r"for ever": "forever",
+    r"half-way": "halfway",
+    r"back quotes?": "backquote",
+    r"vectorised": "vectorized",
+    r"for good": "permanently",
+    r"in the place of": "instead of, in place of",
+    r"(?:come|comes|came) to (?:its|their|an) end": "end",
+    r"(?:come|comes|came) into being": "is created",
+    r"makes nothing of": "does not use",
+    r"everybody": "all writers, all readers",
+    r"of somebody": "of another process",
+    r"as (?:one|it|you) likes?": "any",
+    r"in vain": "without result",
+    r"(?:is|are) another than": "differs from",
+    r"(?<!there )(?:is|are) no (?:column|condition|database|directory|file|filter|number|table|tag|text)": "is not a",
 }
 _CITED: Final = re.compile(
     r"docs/spec/(?P<page>\w+)\.md"
@@ -34,7 +53,7 @@ _HEADING: Final = re.compile(r"^#+ (\d+(?:\.\d+)*)\.? ", re.MULTILINE)
 
 
 def crowded_packages() -> Iterator[str]:
-    """Find packages of more files than one finds one's way in."""
+    """Find packages with too many files."""
     for package in sorted((ROOT / "src").rglob("__init__.py")):
         count = sum(1 for _ in package.parent.glob("*.py"))
         if count > MOST_FILES:
@@ -42,7 +61,7 @@ def crowded_packages() -> Iterator[str]:
 
 
 def broken_citations() -> Iterator[str]:
-    """Find citations of the specification that name a page or a section that is not there."""
+    """Find citations of missing pages or sections of the specification."""
     headings = {page.stem: set(_HEADING.findall(page.read_text())) for page in (ROOT / "docs/spec").glob("*.md")}
     for path in sorted(
         path for folder in ("src", "tests", "bench", "scripts") for path in (ROOT / folder).rglob("*.py")
@@ -56,10 +75,10 @@ def broken_citations() -> Iterator[str]:
 
 
 def quaint_words() -> Iterator[str]:
-    """Find words of the list."""
+    """Find words from the list."""
     words = re.compile(rf"\b(?:{'|'.join(WORDS)})\b", re.IGNORECASE)
     pages = {*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py")}
-    # Made from kept results, whose titles stay as they were when they were measured.
+    # Generated from stored results, whose titles are from the time of measurement.
     pages.discard(ROOT / "docs" / "benchmarks.md")
     for path in sorted(pages):
         for number, line in enumerate(path.read_text().splitlines(), 1):
@@ -69,14 +88,14 @@ def quaint_words() -> Iterator[str]:
 
 
 def unnamed_fragments() -> Iterator[str]:
-    """Find changelog fragments that towncrier would not take."""
+    """Find changelog fragments that towncrier would not accept."""
     for path in sorted((ROOT / "changelog.d").glob("*.md")):
         if path.name != "README.md" and not re.fullmatch(rf"[\w-]+\.(?:{'|'.join(KINDS)})\.md", path.name):
             yield f"changelog.d/{path.name}: its name has to end in .<kind>.md, with one of {', '.join(KINDS)}"
 
 
 def main() -> int:
-    """Print what is wrong; 1 if anything is."""
+    """Print the problems; return 1 if there are any."""
     wrong = [*crowded_packages(), *broken_citations(), *quaint_words(), *unnamed_fragments()]
     print("\n".join(wrong) or "packages, citations and words are as they should be")
     return 1 if wrong else 0

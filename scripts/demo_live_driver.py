@@ -1,8 +1,8 @@
 """The driver of the live demo, the process that it kills: Kafka into a queue, and the queue into windows.
 
-Both are streaming inserts in SQL, and both go on where their checkpoints are when the process is started again. When
-a line comes on standard input no record will follow: the stream of windows is ended where the queue ends, which
-delivers the last windows, and the process ends with it.
+Both are streaming inserts in SQL, and both continue from their checkpoints when the process is restarted. A line on
+standard input means that no record will follow: the stream of windows then ends at the end of the queue, which delivers
+the last windows, and the process ends with it.
 """
 
 from __future__ import annotations
@@ -41,13 +41,14 @@ CREATE TABLE live.departures_topic ({columns}, WATERMARK FOR departs AS departs 
 );
 """
 _INTO_QUEUE: Final = "INSERT INTO live.departures SELECT * FROM live.departures_topic"
-# A query of the same name has the same checkpoint, also where its options are others.
+# A query with the same name has the same checkpoint, even if its options differ.
 _INTO_WINDOWS: Final = """
 INSERT INTO live.hourly SELECT window_start, origin, COUNT(*), SUM(delay) FROM TABLE(
     TUMBLE(TABLE live.departures /*+ OPTIONS({options}) */, DESCRIPTOR(departs), INTERVAL '1' HOUR))
 GROUP BY window_start, window_end, origin
 """
-# Of a JVM that lives for a minute: the optimising compiler and parallel collections cost more time than they save.
+# For a JVM that lives for a minute, the optimizing compiler and parallel garbage collection cost more time than they
+# save.
 _JVM_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
@@ -64,7 +65,7 @@ class Driver:
         )
 
     def run(self, ended: threading.Event) -> None:
-        """Run both queries until they are told that no record follows; an error of either one is raised."""
+        """Run both queries until ``wait_for_line`` reports that no record follows; raises the error of either one."""
         queue, windows = self._start("departures", _INTO_QUEUE), self._into_windows()
         while not ended.wait(0.2):
             for query in (queue, windows):
@@ -97,7 +98,7 @@ def wait_for_line(ended: threading.Event) -> None:
 
 
 def main() -> None:
-    """Be the driver."""
+    """Run the driver."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("warehouse", type=Path)
     parser.add_argument("servers")

@@ -1,4 +1,4 @@
-"""The numbers of the live demo: what is sent, and what the tables have to hold then, computed from that alone."""
+"""The numbers of the live demo: what is sent, and what the tables must contain then, computed from that alone."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Flight(NamedTuple):
     departs: datetime
 
     def encode(self) -> bytes:
-        """Return the record's value: JSON as Flink's tables have it."""
+        """Return the record's value: JSON as in Flink's tables."""
         return json.dumps(self._asdict() | {"departs": f"{self.departs:%Y-%m-%d %H:%M:%S}"}).encode()
 
     @property
@@ -41,7 +41,7 @@ class Flight(NamedTuple):
 
 
 class Window(NamedTuple):
-    """An hour at an airport, and what left it: how many flights, and minutes of delay where one is known."""
+    """An hour at an airport: the number of departures, and the minutes of delay where known."""
 
     window_start: datetime
     origin: str
@@ -67,13 +67,13 @@ Order: TypeAlias = dict[tuple[str, str], list[Flight]]
 
 
 def plan_flights(days: int) -> list[Flight]:
-    """Return the flights of January's first days in the order of their departure, which they are sent in."""
+    """Return the flights of January's first days in order of departure, in which they are sent."""
     flights = load_flights()
     january = flights.filter((pc.field("month") == 1) & (pc.field("day") <= days)).to_pylist()
     rows = [
         Flight(
             *(row[name] for name in ("carrier", "flight", "origin", "dest", "dep_delay")),
-            # A wall clock, as Flink's TIMESTAMP(3) is.
+            # A wall-clock time, like Flink's TIMESTAMP(3).
             datetime(row["year"], row["month"], row["day"], row["hour"], row["minute"]),  # noqa: DTZ001
         )
         for row in january
@@ -135,6 +135,6 @@ def check_windows(hourly: pa.Table, sent: Sequence[Flight]) -> list[Line]:
 
 
 def check_snapshots(ids: Sequence[int]) -> list[Line]:
-    """Look for a gap in the ids of a queue's snapshots, oldest first."""
+    """Check the ids of a queue's snapshots for gaps, oldest first."""
     gaps = sum(1 for before, after in pairwise(ids) if after != before + 1)
     return [Line("gaps in the snapshots of the queue", f"{gaps:,}", "0")]

@@ -1,4 +1,4 @@
-"""What one sees of the live demo while it runs: its screen in the terminal, and the report in the browser."""
+"""The display of the live demo while it runs: a screen in the terminal, and the report in the browser."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _STORY_LINES: Final = 7
 
 
 class Page:
-    """The report, drawn anew for each request, so that a browser that keeps it open sees it change. Thread-safe."""
+    """The report, drawn for each request, so that an open browser page shows changes. Thread-safe."""
 
     def __init__(self, queue: penstock.Table, windows: penstock.Table) -> None:
         self._windows = windows
@@ -52,7 +52,7 @@ class Page:
 
 @contextmanager
 def served(page: Page) -> Iterator[str]:
-    """Serve a page to browsers of this machine; yields its address."""
+    """Serve a page to browsers on this machine; yields its address."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -81,7 +81,7 @@ def served(page: Page) -> Iterator[str]:
 
 
 class Screen:
-    """The story so far, how far each step is, and what ``penstock watch`` shows of the queue."""
+    """The log so far, the progress of each step, and what ``penstock watch`` shows of the queue."""
 
     def __init__(self, console: Console, queue: penstock.Table, address: str) -> None:
         self._console = console
@@ -96,18 +96,18 @@ class Screen:
         self._looked = 0.0
 
     def add_bar(self, name: str, total: int) -> None:
-        """Show how far a step is."""
+        """Show the progress of a step."""
         self._bars[name] = self._progress.add_task(name, total=total)
 
     def say(self, text: str, style: str = "") -> None:
-        """Add a line to the story."""
+        """Add a line to the log."""
         line = Text.assemble((f"{time.monotonic() - self._started:5.0f} s  ", "dim"), (text, style))
         self._story.append(line)
         if self._live is None:
             self._console.print(line, soft_wrap=True)
 
     def look(self, done: Mapping[str, int]) -> None:
-        """Show how far the steps are now, and the queue once a second."""
+        """Update the progress of the steps, and the queue once a second."""
         for name, count in done.items():
             self._progress.update(self._bars[name], completed=count)
         if self._live is not None and time.monotonic() - self._looked > _LOOK_SECONDS:
@@ -116,7 +116,7 @@ class Screen:
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Show the screen while something runs, where the output is a terminal; print the story afterwards."""
+        """Show the screen while something runs, if the output is a terminal; print the log afterwards."""
         if not self._console.is_terminal:
             yield
             return

@@ -1,7 +1,7 @@
-"""The demo on an object store: the same job and the same numbers, with the warehouse on a server that speaks S3.
+"""The demo on an object store: the same job and the same numbers, with the warehouse on a server with the S3 API.
 
 The server is versitygw if that is installed, else moto from PyPI; it listens on this machine only, and is stopped at
-the end. What Spark keeps of its own, the checkpoints and the files that the job reads, is in a temporary directory.
+the end. Spark's own files, the checkpoints, and the files that the job reads are in a temporary directory.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def command_of(directory: Path, port: int) -> list[str]:
 
 @contextmanager
 def running_server(directory: Path) -> Iterator[str]:
-    """Start a server, and set the environment variables by which this process and those it starts find it."""
+    """Start a server, and set the environment variables through which this process and its children find it."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = int(taken.getsockname()[1])

@@ -1,6 +1,6 @@
-"""The streaming half of the demo: a job that is killed and started again, and a second one that reads what it wrote.
+"""The streaming half of the demo: a job that is killed and restarted, and a second one that reads its output.
 
-Run as a script it is the job alone, the process that the demo kills.
+As a script, it runs only the first job, in the process that the demo kills.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Job:
 
     Attributes:
         queue: location of its table.
-        feed: Parquet files; a file is a micro-batch.
+        feed: Parquet files; each file is one micro-batch.
     """
 
     queue: str
@@ -47,15 +47,15 @@ class Job:
         return Job(queue=queue.location, feed=directory / "feed", checkpoint=directory / "checkpoint")
 
     def start(self, spark: SparkSession, trigger: dict[str, object] | None = None) -> StreamingQuery:
-        """Start it, or go on where its checkpoint stands."""
+        """Start it, or continue from its checkpoint."""
         table = penstock.Table.at(self.queue)
-        # One file at a time: their order, and the order in each, is the order of departure.
+        # One file at a time: files and their rows are in order of departure.
         source = spark.readStream.schema(table.to_spark(spark).schema).option("maxFilesPerTrigger", 1)
         return table.write_stream(source.parquet(str(self.feed)), checkpoint=str(self.checkpoint), trigger=trigger)
 
 
 def write_feed(job: Job, weeks: Iterable[pa.Table]) -> int:
-    """Write a file a week, a second apart by their times, which Spark's file source sorts by; return their number."""
+    """Write one file per week, modified a second apart, as Spark sorts by these times; return the number of files."""
     job.feed.mkdir(parents=True)
     number = 0
     for number, week in enumerate(weeks, start=1):
@@ -66,7 +66,7 @@ def write_feed(job: Job, weeks: Iterable[pa.Table]) -> int:
 
 
 def start_spark() -> SparkSession:
-    """Start a small local session; what Spark prints while it starts is shown only when that fails."""
+    """Start a small local session; its start-up output is shown only if it fails."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = (
         SparkSession.builder.master("local[2]")
@@ -91,9 +91,9 @@ def start_spark() -> SparkSession:
 
 
 def run_until_killed(job: Job, enough: Callable[[], bool]) -> None:
-    """Run the job in a process of its own, and kill that without warning when there is enough."""
+    """Run the job in a separate process, and kill that once there are enough rows."""
     with tempfile.TemporaryFile() as log:
-        # Its JVM is a child of it: a group, so that the signal reaches both.
+        # Its JVM is a child process: a process group, so that the signal reaches both.
         process = subprocess.Popen(
             [sys.executable, __file__, job.queue, str(job.feed), str(job.checkpoint)],
             stdout=log,
@@ -112,7 +112,7 @@ def run_until_killed(job: Job, enough: Callable[[], bool]) -> None:
 
 
 def finish(query: StreamingQuery, on_look: Callable[[], None] = lambda: None) -> int:
-    """Wait for a query that ends by itself; return the number of its micro-batches."""
+    """Wait until a query has ended; return the number of its micro-batches."""
     while not query.awaitTermination(0.2):
         on_look()
     on_look()
@@ -121,7 +121,7 @@ def finish(query: StreamingQuery, on_look: Callable[[], None] = lambda: None) ->
 
 
 def main() -> None:
-    """Be the job."""
+    """Run the job."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("queue")
     for name in ("feed", "checkpoint"):

@@ -1,9 +1,9 @@
-"""Fetch the JARs of the Java reference, each checked against its pinned SHA-256, and print their paths.
+"""Fetch the JARs of the Java reference engines, check each against its pinned SHA-256, and print their paths.
 
-A JAR comes from .interop/jars, else from the local Maven repository, else by HTTPS from Maven Central, else by ``mvn``
-(which knows a mirror that we don't). ``--probe`` fetches nothing and says by its exit code whether the reference
-engines and Kafka can be asked on this machine: Java 17 with its compiler module, and the JARs at hand or Maven Central
-in reach.
+A JAR comes from .interop/jars, else from the local Maven repository, else by HTTPS from Maven Central, else through
+``mvn`` (which may have a mirror configured). ``--probe`` fetches nothing; its exit code says whether the reference
+engines and Kafka can run on this machine: Java 17 with its compiler module, and the JARs present or Maven Central
+reachable.
 """
 
 import hashlib
@@ -65,16 +65,16 @@ def load_pins(path: Path = PINS, **having: str) -> tuple[Jar, ...]:
 
 
 def find(jar: Jar) -> Path | None:
-    """Return where the JAR already is on this machine."""
+    """Return the path of the JAR if it is already on this machine."""
     places = (CACHE / jar.file_name, MAVEN_REPOSITORY / jar.repository_path)
     return next((place for place in places if jar.is_at(place)), None)
 
 
 def keep(jar: Jar, fetched: Path) -> Path:
-    """Check a fetched file and move it into the cache in one step, so that runs side by side see all of it or nothing.
+    """Check a fetched file and move it into the cache atomically, so that concurrent runs see all of it or nothing.
 
     Raises:
-        OSError: the file is not the pinned one.
+        OSError: the checksum differs from the pinned one.
     """
     if not jar.is_at(fetched):
         message = f"{jar.artifact} has an unexpected checksum"
@@ -83,7 +83,7 @@ def keep(jar: Jar, fetched: Path) -> Path:
 
 
 def download(jar: Jar) -> Path:
-    """Fetch by HTTPS, trying again after one, two and four seconds.
+    """Fetch by HTTPS, with retries after one, two and four seconds.
 
     Raises:
         OSError: the last attempt failed.
@@ -123,10 +123,10 @@ def copy_with_maven(jar: Jar) -> Path:
 
 
 def fetch(jar: Jar) -> Path:
-    """Return the JAR's path, fetching it when it is not on this machine.
+    """Return the JAR's path; fetch it if it is not on this machine.
 
     Raises:
-        OSError: no way led to it.
+        OSError: all sources failed.
     """
     if found := find(jar):
         return found
@@ -163,12 +163,12 @@ def is_reachable(jar: Jar) -> bool:
 
 
 def can_ask_engines() -> bool:
-    """What ``--probe`` answers."""
+    """Whether the reference engines and Kafka can run here, for ``--probe``."""
     return can_compile_java() and all(find(jar) or is_reachable(jar) for jar in (*load_pins(), *load_pins(KAFKA_PINS)))
 
 
 def main(arguments: list[str]) -> int:
-    """Print one path a line, or probe; 1 with one line of reason on stderr when it cannot be."""
+    """Print one path per line, or probe; on failure return 1, with a one-line reason on stderr."""
     if arguments == ["--probe"]:
         return 0 if can_ask_engines() else 1
     try:

@@ -1,6 +1,6 @@
-"""Print the path of a uv that reads our lock file: the one on the PATH, else one installed from PyPI into .uv/.
+"""Print the path of a uv that can read our lock file: the one on the PATH, else one installed from PyPI into .uv/.
 
-Runs with the system's interpreter before anything is installed, hence with the standard library alone.
+Runs on the system's interpreter before anything is installed, so it needs only the standard library.
 """
 
 import hashlib
@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Final
 
 VERSION: Final = "0.13.8"
-# The lock file was written by this line of releases; an older one might want to write it anew.
+# The lock file was written by this release line; an older uv might rewrite it.
 OLDEST: Final = (0, 13)
 HOME: Final = Path(__file__).resolve().parent.parent / ".uv"
 
-# For interpreters with neither venv nor pip (Debian's bare python3): a wheel of pip runs without being installed.
+# For interpreters without venv and pip (Debian's bare python3): a wheel of pip can run without installation.
 PIP_WHEEL: Final = (
     "https://files.pythonhosted.org/packages/07/25/ee8c38ae72d66b844ce8eb9711ba905dba21ca1a8a0c960057c41cd23337/"
     "pip-26.3-py3-none-any.whl"
@@ -29,7 +29,7 @@ PIP_SHA256: Final = "f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940
 
 
 def is_recent(uv: Path | str) -> bool:
-    """Whether ``uv`` runs and is of our line of releases or newer."""
+    """Whether ``uv`` runs and is of our release line or newer."""
     try:
         text = subprocess.run([str(uv), "--version"], capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
@@ -39,7 +39,7 @@ def is_recent(uv: Path | str) -> bool:
 
 
 def run(*command: str) -> None:
-    """Run a step whose output is of interest only when it fails; stdout is kept for our own answer."""
+    """Run a step and show its output only if it fails; stdout is reserved for the result."""
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
         last = done.stdout.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
@@ -54,7 +54,7 @@ def install_into_venv() -> Path:
 
 
 def install_into_folder(pip: Sequence[str] = ("-m", "pip")) -> Path:
-    """Install with the interpreter's pip, which needs no ensurepip and leaves the interpreter's packages alone."""
+    """Install with the interpreter's pip, which needs no ensurepip, without changing the interpreter's packages."""
     shutil.rmtree(HOME, ignore_errors=True)
     run(sys.executable, *pip, "install", "--target", str(HOME), f"uv=={VERSION}")
     return HOME / "bin" / "uv"
@@ -77,10 +77,10 @@ WAYS: Final[tuple[Callable[[], Path], ...]] = (install_into_venv, install_into_f
 
 
 def find_uv() -> Path:
-    """Return a usable uv, installing it when there is none.
+    """Return a usable uv; install one if there is none.
 
     Raises:
-        SystemExit: every way failed; the message has one line for each.
+        SystemExit: all methods failed; the message has one line for each.
     """
     named = os.environ.get("UV") or shutil.which("uv")
     for uv in (named, HOME / "bin" / "uv"):

@@ -30,7 +30,7 @@ _READERS: Final = ("arrow", "spark", "catalog", "pypaimon", "java")
 
 
 def main() -> int:
-    """Run cases, print what differs, and return 1 where something does."""
+    """Run cases, print differences, and return 1 if there are any."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=100)
     parser.add_argument("--conditions", type=int, help="by which each case reads, besides the read of all rows")
@@ -107,9 +107,9 @@ def _session() -> Any:  # noqa: ANN401 - pyspark is needed with a reader spark o
 
     from penstock.spark.source import PenstockDataSource  # noqa: PLC0415 - see above
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run the python3 of the PATH
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # otherwise workers run the python3 on the PATH
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    # Code that one small query runs is not worth a compiler.
+    # For code that runs in one small query, compilation does not pay off.
     builder = builder.config("spark.sql.codegen.wholeStage", "false").config(
         "spark.sql.codegen.factoryMode", "NO_CODEGEN"
     )

@@ -1,4 +1,4 @@
-"""Give files that were damaged at random to every decoder, and print what became of them."""
+"""Feed randomly damaged files to every decoder, and print the outcomes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BAD = (Outcome.RAW, Outcome.HANG, Outcome.CRASH)
 
 
 def main() -> int:
-    """Run; the exit code is 1 where a decoder hung, crashed or raised an error that is none of ours."""
+    """Run; the exit code is 1 if a decoder hung, crashed or raised an error of another library."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=400, help="of each decoder")
     parser.add_argument("--seed", type=int, default=1)

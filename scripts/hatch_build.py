@@ -1,4 +1,4 @@
-"""Puts the bill of materials into each wheel: ``*.dist-info/sboms/penstock.cdx.json``."""
+"""Add the bill of materials to each wheel: ``*.dist-info/sboms/penstock.cdx.json``."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# Hatchling runs this file alone.
+# Hatchling runs this file on its own, outside of a package.
 sys.path.insert(0, str(Path(__file__).parent))
 import sbom
 
 
 class BillOfMaterials(BuildHookInterface):
-    """Writes the file for the time of the build."""
+    """Provides the file during the build."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Make the file; an installation that only links to the sources gets none."""
+        """Create the file; an editable installation gets none."""
         if version == "editable":
             return
         self._folder = tempfile.TemporaryDirectory()

@@ -1,9 +1,9 @@
-"""A real Kafka broker for tests and demos: one KRaft node on free ports of this machine, its data in a temporary place.
+"""A real Kafka broker for tests and demos: one KRaft node on free ports of this machine, with temporary data.
 
-``run`` keeps it until standard input ends, and so no longer than the process that holds the other end of the pipe,
-however that one dies; it prints ``{"servers": "127.0.0.1:40123"}`` once the broker answers. ``start`` leaves one
-running in the background, ``stop`` ends it, ``status`` says whether there is one. ``jars`` prints what Spark needs to
-read from Kafka, as ``spark.jars`` takes it.
+``run`` runs it until standard input ends, so no longer than the process at the other end of the pipe, however that
+ends; it prints ``{"servers": "127.0.0.1:40123"}`` once the broker responds. ``start`` starts one in the background,
+``stop`` ends it, ``status`` reports whether one is running. ``jars`` prints the JARs that Spark needs to read from
+Kafka, as a value of ``spark.jars``.
 """
 
 import argparse
@@ -31,7 +31,7 @@ STATE: Final = ROOT / ".interop" / "kafka.json"
 START_SECONDS: Final = 90.0
 STOP_SECONDS: Final = 20.0
 ATTEMPTS: Final = 3
-# Small and quick to start; its own words go to a file, and what it says when it is ready must be among them.
+# Small and quick to start; its log goes to a file, and must include the message that it is ready.
 JAVA_OPTIONS: Final = (
     "-Xmx256m",
     "-XX:+UseSerialGC",
@@ -58,14 +58,14 @@ transaction.state.log.min.isr=1
 
 
 class BrokerError(Exception):
-    """The broker cannot be had; the message is one line."""
+    """The broker is not available; the message is one line."""
 
 
 def fetch_all(use: str) -> tuple[Path, ...]:
-    """Return the paths of the JARs for ``broker`` or ``connector``, fetched where they are not on this machine.
+    """Return the paths of the JARs for ``broker`` or ``connector``; fetch those that are missing.
 
     Raises:
-        BrokerError: one of them cannot be had.
+        BrokerError: one of them is not available.
     """
     try:
         return tuple(fetch(jar) for jar in load_pins(KAFKA_PINS, use=use))
@@ -74,7 +74,7 @@ def fetch_all(use: str) -> tuple[Path, ...]:
 
 
 def find_ports(count: int) -> tuple[int, ...]:
-    """Return ports that nobody listens on now."""
+    """Return ports that are free now."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
@@ -86,23 +86,23 @@ def java_command(jars: tuple[Path, ...], *arguments: str) -> list[str]:
     """Return the command for one of Kafka's programs."""
     home = os.environ.get("JAVA_HOME")
     java = f"{home}/bin/java" if home else "java"
-    # Standard input tells of the death of our owner; this one of our own, where the system can.
+    # Standard input reports the death of our parent process; this reports ours, if the system supports it.
     killed_with_us = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
     return [*killed_with_us, java, *JAVA_OPTIONS, "-cp", os.pathsep.join(map(str, jars)), *arguments]
 
 
 def last_words(log: Path) -> str:
-    """Return the line of a log that says most about a failure."""
+    """Return the most informative line of a log about a failure."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     causes = [line for line in lines if "Exception" in line or "ERROR" in line]
     return next(iter(causes or lines[-1:]), "no output")
 
 
 def launch(folder: Path, jars: tuple[Path, ...]) -> tuple[subprocess.Popen[bytes], str]:
-    """Start a broker and wait until it answers; returns the process and its address.
+    """Start a broker and wait until it responds; returns the process and its address.
 
     Raises:
-        BrokerError: it ended, or did not answer in time.
+        BrokerError: it ended, or did not respond in time.
     """
     port, controller_port = find_ports(2)
     settings = folder / "server.properties"
@@ -125,7 +125,7 @@ def launch(folder: Path, jars: tuple[Path, ...]) -> tuple[subprocess.Popen[bytes
 
 
 def wait_until_ready(process: subprocess.Popen[bytes], log: Path) -> None:
-    """Return when the broker answers.
+    """Wait until the broker responds.
 
     Raises:
         BrokerError: it ended, or it takes too long.
@@ -139,17 +139,17 @@ def wait_until_ready(process: subprocess.Popen[bytes], log: Path) -> None:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End a broker at once: its data go away with it."""
+    """Kill a broker at once; its data is discarded."""
     process.kill()
     process.wait()
 
 
 @contextlib.contextmanager
 def running_broker() -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """Run a broker; its process and address.
+    """Run a broker; yields its process and address.
 
     Raises:
-        BrokerError: it cannot be had.
+        BrokerError: it is not available.
     """
     jars = fetch_all("broker")
     for attempt in range(ATTEMPTS):
@@ -157,7 +157,7 @@ def running_broker() -> Iterator[tuple[subprocess.Popen[bytes], str]]:
             try:
                 process, servers = launch(Path(name), jars)
             except (BrokerError, OSError) as error:
-                # Somebody else may have taken a port between our look and Kafka's.
+                # Another process may have taken a port after our check.
                 if attempt == ATTEMPTS - 1:
                     raise BrokerError(str(error)) from error
                 continue
@@ -169,7 +169,7 @@ def running_broker() -> Iterator[tuple[subprocess.Popen[bytes], str]]:
 
 
 def is_input_open() -> bool:
-    """Wait a moment; whether standard input still has another end."""
+    """Wait a moment; return whether standard input is still open at the other end."""
     readable, _, _ = select.select([sys.stdin], [], [], 0.1)
     return not readable or bool(os.read(sys.stdin.fileno(), 1024))
 
@@ -181,12 +181,12 @@ def is_forever() -> bool:
 
 
 def exit_quietly(*_: object) -> NoReturn:
-    """End by a signal as by itself, so that nothing is left behind."""
+    """Exit normally on a signal, so that resources are cleaned up."""
     sys.exit(0)
 
 
 def keep_running(goes_on: Callable[[], bool], tell: Callable[[str], None]) -> int:
-    """Run a broker as long as ``goes_on`` says; 1 when it dies by itself.
+    """Run a broker while ``goes_on`` returns true; return 1 if it dies on its own.
 
     Args:
         tell: called once with the address.
@@ -203,17 +203,17 @@ def keep_running(goes_on: Callable[[], bool], tell: Callable[[str], None]) -> in
 
 
 def say(servers: str) -> None:
-    """Print the address for a program to read."""
+    """Print the address in machine-readable form."""
     print(json.dumps({"servers": servers}), flush=True)
 
 
 def run() -> int:
-    """Keep a broker until standard input ends."""
+    """Run a broker until standard input ends."""
     return keep_running(is_input_open, say)
 
 
 def serve() -> int:
-    """Keep a broker until a signal, and hold the lock by which others see that it runs."""
+    """Run a broker until a signal, and hold the lock that shows others that it is running."""
     STATE.parent.mkdir(parents=True, exist_ok=True)
     with STATE.open("a+") as state:
         fcntl.flock(state, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -231,7 +231,7 @@ def serve() -> int:
 
 
 def find_running() -> dict[str, str | int] | None:
-    """Return the address and process id of the broker that ``start`` started; None when none runs."""
+    """Return the address and process id of the broker that ``start`` started; None if none is running."""
     if not STATE.exists():
         return None
     with STATE.open() as state:
@@ -244,7 +244,7 @@ def find_running() -> dict[str, str | int] | None:
 
 
 def start() -> int:
-    """Start a broker in the background, unless one runs, and print its address."""
+    """Start a broker in the background, unless one is running, and print its address."""
     if found := find_running():
         print(found["servers"])
         return 0
@@ -278,7 +278,7 @@ def stop() -> int:
 
 
 def status() -> int:
-    """Print the address of the broker that runs; 1 when none does."""
+    """Print the address of the running broker; return 1 if there is none."""
     found = find_running()
     print(found["servers"] if found else "no broker is running")
     return 0 if found else 1
@@ -301,7 +301,7 @@ COMMANDS: Final = {
 
 
 def main(arguments: list[str]) -> int:
-    """Run a command; 1 with one line of reason on stderr when it cannot be."""
+    """Run a command; on failure return 1, with a one-line reason on stderr."""
     parser = argparse.ArgumentParser(
         prog="scripts/kafka", description="A Kafka broker on this machine, for tests and demos."
     )

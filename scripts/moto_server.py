@@ -1,7 +1,8 @@
 """Run moto's S3 server on this machine: ``moto_server.py PORT [ADDRESS]``.
 
-Of concurrent conditional puts of a name, one wins. moto looks whether there is an object and stores it afterwards,
-without a lock, so that on a busy machine two puts of one name succeed. Here conditional puts run one after another.
+Of concurrent conditional puts to the same key, only one may succeed. moto checks whether the object exists and then
+stores it, without a lock, so on a busy machine two puts to one key can succeed. Here conditional puts run one after
+another.
 """
 
 import sys
@@ -14,7 +15,7 @@ from werkzeug.serving import run_simple
 
 
 class ConditionalPutsInTurn:
-    """A WSGI application that gives conditional puts to another one at a time."""
+    """A WSGI application that passes conditional puts on to another one, one at a time."""
 
     def __init__(self, application: Any) -> None:  # noqa: ANN401 - any WSGI application
         self._application = application

@@ -1,4 +1,4 @@
-"""Run the long tests part by part, each at most fifty minutes long, and say how long each took.
+"""Run the long tests part by part, each at most fifty minutes long, and print how long each took.
 
 ``run_slow_tests.py [PART...] [-- arguments of pytest]``; without a name all parts, one after the other, and ``--list``
 prints the names. A part that takes longer than fifty minutes is stopped and counts as failed.
@@ -16,7 +16,7 @@ ROOT: Final = Path(__file__).parents[1]
 PART_SECONDS: Final = 3_000
 NO_TESTS_COLLECTED: Final = 5
 KILLED_STREAMS: Final = "tests/faults/streams/test_killed_streams.py"
-# By the name of their parts: the test, and how many it is.
+# By the name of the parts: the test, and the number of its parts.
 SOAKS: Final = {
     "soak": ("test_a_long_soak_of_killed_streams", 8),
     "soak-cluster": ("test_a_soak_where_tasks_share_nothing_with_the_driver", 2),
@@ -38,8 +38,8 @@ class Part:
         paths: folders, files or tests.
         ignored: folders and files below them that are in another part.
         without: words in the names of tests that are in another part.
-        marks: which tests of them.
-        profile: of Hypothesis; empty for the usual one.
+        marks: marker expression that selects the tests.
+        profile: of Hypothesis; empty for the default one.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Part:
         return _is_below(file, paths) and not _is_below(file, self.ignored)
 
     def run(self, arguments: list[str]) -> bool:
-        """Run it; return whether it came to its end in time and nothing failed."""
+        """Run it; return whether it finished in time without failures."""
         command = [
             *(sys.executable, "-m", "pytest", "-m", self.marks, "-o", f"cache_dir=.pytest_cache/slow-{self.name}"),
             *(f"--ignore={path}" for path in self.ignored),
@@ -77,7 +77,7 @@ def _is_below(file: str, paths: list[str] | tuple[str, ...]) -> bool:
 
 
 PARTS: Final = (
-    # The tests that always run, with twenty times the examples.
+    # The regular tests, with twenty times as many examples.
     Part(name="examples", paths=("tests/property",), marks="not slow", profile="long"),
     Part(name="model", paths=("tests/property",)),
     Part(name="faults", paths=("tests/faults",), ignored=("tests/faults/streams",)),

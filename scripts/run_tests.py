@@ -1,9 +1,9 @@
-"""Run the tests in groups, four at a time, one pytest process a group, and close with one line of totals.
+"""Run the tests in groups, four at a time, one pytest process per group, and print a line of totals at the end.
 
-Groups are apart because a Spark session lasts as long as its process and must not weigh on the others, and because each
-collects its own folders only. Four lanes take the next group whenever they are free. Those that start JVMs come first:
-they wait much, so two of them and two without share two cores well. Only one group has the Spark session of
-``tests/spark``: it takes longest, so the others give way to it. Arguments go to every pytest.
+Groups are separate because a Spark session lasts as long as its process and must not slow down the others, and because
+each collects only its own folders. Each of four lanes takes the next group when it is free. Groups that start JVMs come
+first: they wait a lot, so two of them and two others share two cores well. Only one group has the Spark session of
+``tests/spark``: it takes longest, so the others have a lower priority. Arguments are passed to every pytest.
 """
 
 import re
@@ -22,7 +22,7 @@ ALWAYS: Final = "not slow and not bench"
 NO_JVM: Final = f"not spark and {ALWAYS}"
 NO_TESTS_COLLECTED: Final = 5
 LANES: Final = 4
-# Their sessions are in processes of their own: next to the drivers, so that the longest group has less.
+# Their sessions are in separate processes: they run with the drivers, to shorten the longest group.
 OWN_SESSIONS: Final = tuple(
     f"tests/spark/test_{name}.py"
     for name in ("attempts", "demo_kafka", "shared_storage", "spark_connect", "sql_prompt", "standalone")
@@ -32,7 +32,7 @@ _PRINTING: Final = threading.Lock()
 
 @dataclass
 class Group:
-    """One pytest process over the tests of some folders that a marker expression picks."""
+    """One pytest process for the tests of some folders that a marker expression selects."""
 
     name: str
     paths: tuple[str, ...]
@@ -45,7 +45,7 @@ class Group:
     seconds: float = 0.0
 
     def run(self, arguments: list[str]) -> None:
-        """Run to the end, then show the output."""
+        """Run it, then show its output."""
         start = time.monotonic()
         show(f"---- {self.name}: started\n".encode())
         if self.has_drivers:
@@ -73,19 +73,19 @@ class Group:
 
 
 def show(data: bytes) -> None:
-    """Write to standard output at once, one caller after the other."""
+    """Write to standard output, flushed, one caller at a time."""
     with _PRINTING:
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
 
 
 def make_class_archive() -> None:
-    """Make what halves the time in which the JVM of a driver starts, where it is missing."""
+    """Create the class-data archive that halves the start-up time of a driver's JVM, if it is missing."""
     subprocess.run([sys.executable, "-m", "tests.class_archive"], cwd=ROOT, check=False)
 
 
 def all_groups() -> list[Group]:
-    """Return the groups in the order in which they start; a test sees that no folder is left out."""
+    """Return the groups in start order; a test checks that no folder is omitted."""
     return [
         Group("spark", ("tests/spark",), f"spark and {ALWAYS}", ignored=OWN_SESSIONS, niceness=0),
         Group("drivers", ("tests/docs", "tests/faults/streams", *OWN_SESSIONS), ALWAYS, has_drivers=True),
@@ -98,7 +98,7 @@ def all_groups() -> list[Group]:
 
 
 def main(arguments: list[str]) -> int:
-    """Run all groups and return the exit code: 0 when tests ran and none failed."""
+    """Run all groups and return the exit code: 0 if tests ran and none failed."""
     start = time.monotonic()
     groups = all_groups()
     with ThreadPoolExecutor(LANES) as lanes:

@@ -1,9 +1,9 @@
-"""The bill of materials of the wheel, from ``uv.lock``: CycloneDX, the same bytes for the same lock.
+"""The bill of materials of the wheel, from ``uv.lock``, in CycloneDX format; deterministic for a given lock.
 
     python scripts/sbom.py [FILE]
 
-It lists what an installation with every extra brings along, in the versions that development is pinned to; tools of
-development are left out. ``scripts/hatch_build.py`` puts it into each wheel, as PEP 770 says.
+It lists the packages of an installation with every extra, in the versions pinned for development; development tools are
+omitted. ``scripts/hatch_build.py`` adds it to each wheel, according to PEP 770.
 
 Source:
     CycloneDX 1.6, JSON; the package URL specification, type pypi.
@@ -30,7 +30,7 @@ Package = dict[str, Any]
 
 
 def render(lock: str) -> str:
-    """Return the bill of materials for the text of a lock."""
+    """Return the bill of materials for the text of a lock file."""
     packages: list[Package] = tomllib.loads(lock)["package"]
     project = next(package for package in packages if package["name"] == PROJECT)
     parts = sorted(_closure(packages, project), key=lambda package: (package["name"], package["version"]))
@@ -39,7 +39,7 @@ def render(lock: str) -> str:
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
-        # No clock and no chance: the same lock gives the same file.
+        # No clock and no randomness: the same lock gives the same file.
         "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, digest)}",
         "version": 1,
         "metadata": {
@@ -56,7 +56,7 @@ def render(lock: str) -> str:
 
 
 def _closure(packages: list[Package], project: Package) -> list[Package]:
-    """Return what the project needs, with its extras, and what that needs."""
+    """Return the dependencies of the project with its extras, and theirs."""
     found: dict[str, Package] = {}
     waiting = list(_needed(packages, project))
     while waiting:

@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: pages from outside of ``docs``, links to them, diagrams without a network, the API from docstrings.
+"""MkDocs hooks: pages from outside of ``docs``, links to them, diagrams without a network, the API from docstrings.
 
 On the site, ``docs/api.md`` is rendered by mkdocstrings, which adds links between types; its headings give the names.
 """
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 ROOT: Final = Path(__file__).parents[1]
-# Pages of the repository that the site has too, by the same names.
+# Pages of the repository that are also on the site, under the same names.
 _OUTSIDE: Final = (
     *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
     *sorted((ROOT / "design").glob("*.md")),
     # The raw data behind docs/benchmarks.md.
     *sorted((ROOT / "bench" / "results").glob("*.json")),
 )
-# What scripts/mermaid.sh fetches: Material would load it from a public server.
+# Fetched by scripts/mermaid.sh; otherwise Material would load it from a public server.
 _DIAGRAMS: Final = "assets/mermaid.min.js"
 _FENCE: Final = re.compile(r"(^```.*?^```)", re.MULTILINE | re.DOTALL)
 _LINK: Final = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)#:\s]+)(?P<anchor>#[^)\s]*)?\)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Add pages that the navigation does not name to a last section, so that a new page is on the site."""
+    """Add pages that the navigation does not list to a last section, so that new pages appear on the site."""
     named = str(config.nav)
     unnamed = sorted(path.name for path in (ROOT / "docs").glob("*.md") if f"'{path.name}'" not in named)
     if unnamed:
@@ -41,7 +41,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Add the pages that lie outside of ``docs``."""
+    """Add the pages from outside of ``docs``."""
     for path in _OUTSIDE:
         name = path.relative_to(ROOT).as_posix()
         files.append(File(name, str(ROOT), config.site_dir, config.use_directory_urls))
@@ -51,7 +51,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_post_page(output: str, *, page: Page, **_: object) -> str:
-    """Let pages with a diagram load the script from the site itself, where it was fetched."""
+    """Let pages with a diagram load the script from the site itself, if it was fetched."""
     if 'class="mermaid"' not in output or not any((ROOT / ".mermaid").glob("*/mermaid.min.js")):
         return output
     address = posixpath.relpath(_DIAGRAMS, posixpath.dirname(page.file.dest_uri) or ".")
@@ -59,7 +59,7 @@ def on_post_page(output: str, *, page: Page, **_: object) -> str:
 
 
 def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) -> str:
-    """Change links to the repository into links of the site; without its own page a target is named only."""
+    """Turn links to the repository into links of the site; a target without a page becomes plain text."""
     name = page.file.src_uri
     if name == "api.md":
         return _api_page(markdown)

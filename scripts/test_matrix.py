@@ -1,8 +1,9 @@
-"""Build the wheel twice, compare both byte by byte, and try it on every interpreter that can be had.
+"""Build the wheel twice, compare both byte by byte, and try it on every available interpreter.
 
 On each interpreter the wheel is installed alone into an empty environment. There it creates, appends to and reads a
-table, with its command too, and its import is timed. With ``--spark VERSION`` the same is done with that PySpark,
-through a session. An interpreter or a version that cannot be had is named, and is no error without ``--require-all``.
+table, also from the command line, and its import is timed. With ``--spark VERSION`` the same is done with that PySpark,
+through a session. Interpreters and versions that are not available are listed; they are an error only with
+``--require-all``.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ query.awaitTermination()
 assert copy.to_arrow().num_rows == 10
 print(spark.version)
 """
-# Processor time: that of the wall says more about what else the machine does.
+# Processor time: wall time depends more on other load of the machine.
 TIMED: Final = """
 import time
 start = time.process_time()
@@ -69,7 +70,7 @@ print(imported - start, time.process_time() - start)
 
 
 class UnavailableError(Exception):
-    """Something that cannot be had on this machine."""
+    """Something is not available on this machine."""
 
 
 def main() -> None:
@@ -101,7 +102,7 @@ def main() -> None:
 
 
 def build_twice(folder: Path) -> Path:
-    """Build the wheel in two folders; end unless both are equal, byte by byte."""
+    """Build the wheel in two folders; exit unless both are identical."""
     wheels = []
     for name in ("first", "second"):
         run([UV, "build", "--wheel", "--quiet", "--out-dir", str(folder / name), str(ROOT)], SOURCE_DATE_EPOCH=EPOCH)
@@ -115,7 +116,7 @@ def build_twice(folder: Path) -> Path:
 
 
 def try_bare(python: str, wheel: Path, folder: Path) -> tuple[str, str]:
-    """Install the wheel alone and use it. Returns the version, and what an import takes.
+    """Install only the wheel and use it. Returns the version, and the time of an import.
 
     Raises:
         UnavailableError: there is no such interpreter, or a dependency has no wheel for it.
@@ -139,8 +140,8 @@ def try_spark(version: str, wheel: Path, folder: Path) -> str:
 
 
 def make_environment(python: str, packages: list[str], folder: Path) -> str:
-    """Make an environment with these packages only. Returns its interpreter. Raises ``UnavailableError``."""
-    # PySpark has no wheel.
+    """Create an environment with only these packages. Returns its interpreter. Raises ``UnavailableError``."""
+    # PySpark is published without a wheel.
     wheels = () if any("pyspark" in each for each in packages) else ("--only-binary", ":all:")
     for command in (
         [UV, "venv", "--quiet", "--python", find_python(python), str(folder)],
@@ -162,7 +163,7 @@ def make_environment(python: str, packages: list[str], folder: Path) -> str:
 
 
 def find_python(python: str) -> str:
-    """Return the version where uv finds it here, else the path of one from a newer Debian, else the version."""
+    """Return the version if uv finds it here, else the path of one from a newer Debian, else the version."""
     here = subprocess.run(
         [UV, "python", "find", python], env=os.environ | of_pyenv(python), capture_output=True, check=False
     )
@@ -173,7 +174,7 @@ def find_python(python: str) -> str:
 
 
 def of_pyenv(python: str) -> dict[str, str]:
-    """Return the setting with which pyenv, where there is one, offers an interpreter of this version if it has one."""
+    """Return the setting with which pyenv, if installed, provides an interpreter of this version if it has one."""
     pyenv = shutil.which("pyenv")
     if pyenv is None:
         return {}
@@ -183,7 +184,7 @@ def of_pyenv(python: str) -> dict[str, str]:
 
 
 def run(command: list[str], **environment: str) -> str:
-    """Run a command in an empty folder; end with its error if it fails."""
+    """Run a command in an empty folder; exit with its error if it fails."""
     clean = {key: value for key, value in os.environ.items() if key not in {"PYTHONPATH", "VIRTUAL_ENV"}}
     with tempfile.TemporaryDirectory() as empty:
         done = subprocess.run(command, cwd=empty, env=clean | environment, capture_output=True, text=True, check=False)

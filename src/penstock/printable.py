@@ -1,7 +1,7 @@
 """Safe output: text without active control characters and without secrets.
 
 Names, comments, partition values and error texts come from files written by others. On a terminal, control characters
-in them would move the cursor, set the window's title or change colours; a line end would forge a log line; characters
+in them would move the cursor, set the window's title or change colors; a line end would forge a log line; characters
 that change the direction of text would disguise names. So everything that is printed goes through ``visible``.
 
 Options hold passwords and keys of storages and brokers, for this engine or for others. They are stored as given and

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from penstock import Catalog, Table
 from penstock.errors import SchemaMismatchError, TableStoreError
@@ -131,7 +131,7 @@ def test_columns_that_do_not_fit_are_all_named_and_nothing_is_written(spark: Spa
         "SELECT 1 AS a, 'x' AS b, 2L AS n, 3 AS c": "column 'c' is not in the table",
         "SELECT 1 AS a, 2L AS n": "column 'b' is missing",
         "SELECT 1 AS a, 'x' AS b, 2L AS n, 3 AS a": "column 'a' is given more than once",
-        "SELECT 'one' AS a, 'x' AS b, 2L AS n": "column 'a' is given as string, but the table wants int32",
+        "SELECT 'one' AS a, 'x' AS b, 2L AS n": "column 'a' is given as string, but the table expects int32",
         "SELECT 1 AS a, 'x' AS b, cast(NULL AS BIGINT) AS n": "column 'n' is NOT NULL",
         "SELECT 1 AS a, 'x' AS B, 2L AS n": "column 'b' is missing",
     }

@@ -192,9 +192,9 @@ def test_replace_where_replaces_exactly_the_partitions_that_it_names(spark: Spar
     writer = frame(spark, (4, "four", "x")).write.format("penstock").mode("overwrite")
     writer.option("replaceWhere", "p = 'x'").save(table.location)
     assert numbers(table) == [2, 4]
-    with pytest.raises(AnalysisException, match="'replaceWhere' = 'a = 1': 'a' is no partition column"):
+    with pytest.raises(AnalysisException, match="'replaceWhere' = 'a = 1': 'a' is not a partition column"):
         writer.option("replaceWhere", "a = 1").save(table.location)
-    with pytest.raises(PySparkException, match="lie outside of the partition"):
+    with pytest.raises(PySparkException, match="are outside of the partition"):
         writer.option("replaceWhere", "p = 'y'").save(table.location)
     with pytest.raises(AnalysisException, match="goes with mode"):
         writer.mode("append").option("replaceWhere", "p = 'x'").save(table.location)

@@ -92,7 +92,7 @@ def test_a_table_made_of_them_stores_them(clicks: Sql) -> None:
 
 def test_a_text_that_flink_may_read_otherwise_fails_the_query(clicks: Sql) -> None:
     clicks("INSERT INTO clicks (text) VALUES ('2026-3-8 2:30:00')")
-    with pytest.raises(Exception, match=r"TO_TIMESTAMP: this is no time such as .*: 2026-3-8 2:30:00"):
+    with pytest.raises(Exception, match=r"TO_TIMESTAMP: this is not a time such as .*: 2026-3-8 2:30:00"):
         clicks("SELECT parsed FROM clicks").collect()
 
 

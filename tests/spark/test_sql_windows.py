@@ -129,7 +129,7 @@ def test_windows_are_shifted_by_any_time(sql: Sql, times: list[datetime], offset
 
 def test_names_of_the_query_are_not_cumulated(sql: Sql) -> None:
     sizes = "INTERVAL '1' HOUR, INTERVAL '1' DAY"
-    with pytest.raises(InvalidSqlError, match=r"CREATE TEMPORARY VIEW makes one of 'c'"):
+    with pytest.raises(InvalidSqlError, match=r"CREATE TEMPORARY VIEW creates one of 'c'"):
         sql("WITH c AS (SELECT 1 AS at) " + COUNTED.format(table="TABLE c", sizes=sizes).strip())
 
 
@@ -144,5 +144,5 @@ def test_sessions_of_a_stream_have_keys(sql: Sql) -> None:
     assert sql.streamed(keyed) == [("a", start, 2), ("b", start + MINUTE, 1)]
     keyless = SESSIONS.format(keys="", partition=",").strip()
     assert sql.rows(keyless) == [(start, 3), (start + 9 * MINUTE, 1)]
-    with pytest.raises(UnsupportedFeatureError, match=r"line 2, column 3: .* by key only: PARTITION BY"):
+    with pytest.raises(UnsupportedFeatureError, match=r"line 2, column 3: .* only by key: PARTITION BY"):
         sql.streamed(keyless)

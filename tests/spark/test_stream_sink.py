@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from tests.spark.stream_feed import (
     COLUMNS,
     DONE,
@@ -201,7 +201,7 @@ def test_a_checkpoint_serves_one_table_and_one_kind_of_sink(
     foreign = tmp_path / "foreign"
     sink = feed.stream().writeStream.option("checkpointLocation", str(foreign)).trigger(availableNow=True)
     sink.format("noop").start().awaitTermination()
-    with pytest.raises(CheckpointError, match=r"that of a query that wrote somewhere else.*use a new checkpoint"):
+    with pytest.raises(CheckpointError, match=r"belongs to a query that wrote somewhere else.*use a new checkpoint"):
         run(other, feed, foreign)
     feed.add(7)
     run(other, feed, foreign, options={"penstock.accept-unknown-batch": "true"})

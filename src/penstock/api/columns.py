@@ -41,7 +41,7 @@ def columns_of(schema: SchemaLike) -> tuple[ColumnSpec, ...]:
     columns = tuple(schema) if isinstance(schema, list | tuple) else ()
     if not columns or not all(isinstance(column, ColumnSpec) for column in columns):
         raise InvalidSchemaError(
-            f"cannot make columns of a {type(schema).__name__}: give text such as 'id BIGINT, name STRING', a pyarrow "
-            "schema, or a Spark schema"
+            f"cannot derive columns from a {type(schema).__name__}: give text such as 'id BIGINT, name STRING', a "
+            "pyarrow schema, or a Spark schema"
         )
     return columns

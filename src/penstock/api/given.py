@@ -60,7 +60,7 @@ def text_of(key: str, value: object) -> str:
             return str(os.fspath(value))
         case _:
             raise InvalidOptionError(
-                f"option '{key}': expected a text, a number or a truth value, not a {type(value).__name__}"
+                f"option '{key}': expected a string, a number or a boolean, not a {type(value).__name__}"
             )
 
 
@@ -127,7 +127,7 @@ def check_spark(spark: object, table: str, instead: str | None = None) -> None:
     if not is_spark_object(spark):
         given = "None" if spark is None else f"a {type(spark).__name__}"
         raise InvalidOptionError(
-            f"table {table}: expected a SparkSession, not {given}: SparkSession.builder.getOrCreate() makes one, and "
+            f"table {table}: expected a SparkSession, not {given}: SparkSession.builder.getOrCreate() creates one, and "
             "to_arrow, to_batches and follow read without Spark"
         )
     if instead is not None:

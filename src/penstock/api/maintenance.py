@@ -115,7 +115,7 @@ class TableMaintenance:
             wanted, kept = re.compile(including), None if excluding is None else re.compile(excluding)
         except re.error as error:
             raise InvalidOptionError(
-                f"table {self._table.name}: '{error.pattern!s}' is no regular expression for consumers: {error}"
+                f"table {self._table.name}: '{error.pattern!s}' is not a regular expression for consumers: {error}"
             ) from None
         return clear_consumers(self._table.checked_store, wanted, kept)
 

@@ -166,7 +166,7 @@ def _definition(
     strangers = sorted(set(partition_types) - set(plan.partition_keys))
     if strangers:
         raise InvalidOptionError(
-            f"'{strangers[0]}' is no column of the directories, which are {', '.join(plan.partition_keys) or 'none'}"
+            f"'{strangers[0]}' is not a column of the directories, which are {', '.join(plan.partition_keys) or 'none'}"
         )
     if parse_int(options.get("bucket", "-1")) != -1:
         raise InvalidOptionError(f"table {name}: files that are adopted are in no buckets: leave out 'bucket'")

@@ -59,7 +59,7 @@ class TableVersions:
         """
         if [snapshot_id, timestamp, watermark].count(None) < 2:
             raise InvalidOptionError(
-                f"table {self._table.name}: a tag is made of a snapshot id, or of a timestamp, or of a watermark"
+                f"table {self._table.name}: a tag needs exactly one of a snapshot id, a timestamp and a watermark"
             )
         store = self._table.checked_store
         if timestamp is not None:

@@ -35,7 +35,7 @@ def create_database(warehouse: Warehouse, name: str, *, if_not_exists: bool = Fa
     if warehouse.file_io.exists(path):
         if if_not_exists:
             return
-        raise AlreadyExistsError(f"database {name} exists already in {warehouse.location}")
+        raise AlreadyExistsError(f"database {name} already exists in {warehouse.location}")
     marker = f"{path}/{_MARKER}"
     warehouse.file_io.write(marker, b"")
     warehouse.file_io.delete(marker)

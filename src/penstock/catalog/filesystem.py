@@ -75,7 +75,7 @@ def create_table(
             return _ref(place, schema)
     if if_not_exists:
         return load_place(place)
-    raise AlreadyExistsError(f"table {place.name} exists already; choose another name, or give if_not_exists")
+    raise AlreadyExistsError(f"table {place.name} already exists; choose another name, or give if_not_exists")
 
 
 def load_table(warehouse: Warehouse, name: str) -> TableRef:
@@ -221,8 +221,8 @@ def _check_vacant(place: TablePlace) -> None:
     if names:
         cure = "drop_table removes it" if place.database is not None else "remove it, or choose another location"
         raise AlreadyExistsError(
-            f"table {place.name} cannot be made: {place.location} holds {', '.join(names[:5])} but no schema, which is"
-            f" no table; {cure}"
+            f"table {place.name} cannot be created: {place.location} holds {', '.join(names[:5])} but no schema, so it"
+            f" is not a table; {cure}"
         )
 
 
@@ -235,7 +235,9 @@ def _is_in_use(file_io: FileIO, status: FileStatus) -> bool:
 
 def _check_no_view(warehouse: Warehouse, place: TablePlace) -> None:
     if place.database is not None and view_exists(warehouse, parse_data_table_name(place.name)):
-        raise AlreadyExistsError(f"table {place.name} cannot be made: there is a view of that name; choose another one")
+        raise AlreadyExistsError(
+            f"table {place.name} cannot be created: there is a view of that name; choose another one"
+        )
 
 
 def _ref(place: TablePlace, schema: TableSchema) -> TableRef:

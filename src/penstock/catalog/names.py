@@ -23,7 +23,7 @@ _MAX_BYTES: Final = 252
 class TableName:
     """The name of a table in a catalog; all parts are valid.
 
-    ``str`` adds back quotes where they are needed, so ``parse_table_name`` returns an equal value.
+    ``str`` adds backquotes where they are needed, so ``parse_table_name`` returns an equal value.
 
     Attributes:
         system_table: the part after ``$``, such as ``snapshots``; None for the table itself.
@@ -52,12 +52,12 @@ class TableName:
 
 
 def is_location(name: str) -> bool:
-    """Whether the text is a path or URI, not a name: it has a slash outside of back quotes."""
+    """Whether the text is a path or URI, not a name: it has a slash outside of backquotes."""
     return "/" in re.sub(r"`(?:[^`]|``)*`", "", name)
 
 
 def parse_table_name(text: str) -> TableName:
-    """Parse ``database.table`` or ``database.table$system_table``; parts may be in back quotes.
+    """Parse ``database.table`` or ``database.table$system_table``; parts may be in backquotes.
 
     Raises:
         InvalidSchemaError: the text does not have two parts, or a part is not a valid name.
@@ -66,7 +66,7 @@ def parse_table_name(text: str) -> TableName:
     if len(parts) != 2:
         raise InvalidSchemaError(
             f"table name '{text}': expected database.table, such as shop.orders, found {len(parts)} parts"
-            " (put a name with a dot in back quotes)"
+            " (put a name with a dot in backquotes)"
         )
     database, whole = parts
     table, mark, system_table = whole.partition(SYSTEM_TABLE_MARK)
@@ -135,17 +135,17 @@ def is_database_name(name: str) -> bool:
 
 
 def split_name(text: str) -> tuple[str, ...]:
-    """Return the parts of a name, split at its dots, without back quotes; the parts are not checked.
+    """Return the parts of a name, split at its dots, without backquotes; the parts are not checked.
 
     Raises:
-        InvalidSchemaError: a back quote is not closed.
+        InvalidSchemaError: a backquote is not closed.
     """
     parts: list[str] = []
     end = -1
     while end < len(text):
         match = _PART.match(text, end + 1)
         if match is None or (match.end() < len(text) and text[match.end()] != "."):
-            raise InvalidSchemaError(f"table name '{text}': a back quote is not closed, or text follows it")
+            raise InvalidSchemaError(f"table name '{text}': a backquote is not closed, or text follows it")
         parts.append(match[2] if match[1] is None else match[1].replace("``", "`"))
         end = match.end()
     return tuple(parts)

@@ -28,7 +28,7 @@ TABLE_DEFAULT_PREFIX: Final = "table-default."
 _NOT_STORED: Final = {
     "path": "the catalog gives the table its place; to use another, name the table by its location",
     "auto-create": "call create_table",
-    "branch": "a table is made on its main branch",
+    "branch": "a table is created on its main branch",
 }
 
 

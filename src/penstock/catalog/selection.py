@@ -51,4 +51,4 @@ def _compile(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
-        raise InvalidOptionError(f"'{text}' is no regular expression: {error}") from error
+        raise InvalidOptionError(f"'{text}' is not a regular expression: {error}") from error

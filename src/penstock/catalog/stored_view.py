@@ -60,7 +60,7 @@ def new_view(name: str, query: str, columns: Iterable[ColumnSpec], *, comment: s
     names = [field.name.lower() for field in fields]
     repeated = next((each for each in names if names.count(each) > 1), None)
     if repeated is not None:
-        raise InvalidSchemaError(f"view {name}: column '{repeated}' is there twice; each needs a name of its own")
+        raise InvalidSchemaError(f"view {name}: column '{repeated}' is duplicated; each column needs its own name")
     return View(fields=fields, query=query, dialects=((SPARK, query),), comment=comment)
 
 
@@ -85,12 +85,12 @@ def parse_view(body: object, what: str) -> View:
         FormatError: it is not a view.
     """
     if not isinstance(body, dict) or not isinstance(body.get("query"), str):
-        raise FormatError(f"{what}: its definition has no query; make the view again")
+        raise FormatError(f"{what}: its definition has no query; create the view again")
     comment = body.get("comment")
     try:
         fields = tuple(decode_field(each) for each in body.get("fields") or ())
     except InvalidSchemaError as error:
-        raise FormatError(f"{what}: its definition is damaged ({error}); make the view again") from error
+        raise FormatError(f"{what}: its definition is damaged ({error}); create the view again") from error
     return View(
         fields=fields,
         query=body["query"],
@@ -110,7 +110,7 @@ def decode_view(data: bytes, what: str) -> View:
     try:
         body = json.loads(data)
     except ValueError as error:
-        raise FormatError(f"{what}: its file is no JSON ({error}); make the view again") from error
+        raise FormatError(f"{what}: its file is not JSON ({error}); create the view again") from error
     return parse_view(body, what)
 
 

@@ -1,6 +1,6 @@
 """Databases and tables of a catalog, in directories of a warehouse or on a REST server.
 
-The functions of the same names in ``databases`` and ``filesystem`` document behaviour and errors.
+The functions of the same names in ``databases`` and ``filesystem`` document behavior and errors.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def _row_changes(
     kept = [name for name in old if name in new]
     if kept != [name for name in new if name in old]:
         raise InvalidSchemaError(
-            f"table {table}: the fields of '{'.'.join(path)}' that stay keep their order: {', '.join(kept)}"
+            f"table {table}: the fields of '{'.'.join(path)}' that remain must keep their order: {', '.join(kept)}"
         )
     yield from (DropColumn(column=(*path, name)) for name in old if name not in new)
     previous = None

@@ -50,7 +50,7 @@ def create_view(warehouse: Warehouse, name: TableName, view: View) -> None:
             f"view {name}: the name of a view has at most {_MAX_BYTES} bytes; choose a shorter one"
         )
     if not warehouse.file_io.put_if_absent(_path(warehouse, name), encode_view(view)):
-        raise AlreadyExistsError(f"view {name} exists already; choose another name, or replace it")
+        raise AlreadyExistsError(f"view {name} already exists; choose another name, or replace it")
 
 
 def replace_view(warehouse: Warehouse, name: TableName, view: View) -> None:

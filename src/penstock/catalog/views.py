@@ -100,5 +100,5 @@ def rename_view(warehouse: Warehouse, source: str, target: str) -> None:
 def _vacant(warehouse: Warehouse, name: str) -> TableName:
     parsed = parse_data_table_name(name)
     if parsed.table in tables.list_tables(warehouse, parsed.database):
-        raise AlreadyExistsError(f"view {name} cannot be made: there is a table of that name; choose another one")
+        raise AlreadyExistsError(f"view {name} cannot be created: there is a table of that name; choose another one")
     return parsed

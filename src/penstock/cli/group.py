@@ -47,7 +47,7 @@ class PenstockGroup(TyperGroup):
         """Take global options from anywhere on the line.
 
         Raises:
-            BadParameter: an argument with bytes that are no text, which Python decodes to lone surrogates.
+            BadParameter: an argument with bytes that are not text, which Python decodes to lone surrogates.
         """
         for arg in args:
             if not _is_text(arg):

@@ -48,7 +48,7 @@ class DataFileWriter(Protocol):
         ...
 
     def settle(self) -> None:
-        """Flush the buffer if the format can and nothing is flushed yet, so that ``bytes_written`` is only a guess."""
+        """Flush the buffer if nothing was flushed yet, since ``bytes_written`` is a guess until then; optional."""
         ...
 
     def close(self) -> WrittenFile:

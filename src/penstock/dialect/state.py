@@ -138,7 +138,7 @@ class SqlState:
             InvalidSqlError: the name has more than two parts.
         """
         if len(path) > 2:
-            raise InvalidSqlError(f"'{'.'.join(path)}' is no database: write catalog.database")
+            raise InvalidSqlError(f"'{'.'.join(path)}' is not a database: write catalog.database")
         return path if len(path) == 2 else (self.catalog_name, *path)
 
     def catalog(self, name: str) -> Catalog:
@@ -148,7 +148,7 @@ class SqlState:
         return self.catalogs[name]
 
     def catalog_of(self, path: Path) -> tuple[Catalog, str]:
-        """Return the catalog of a table, and its name there: ``database.table``, with back quotes where needed.
+        """Return the catalog of a table, and its name there: ``database.table``, with backquotes where needed.
 
         Raises:
             InvalidSqlError, InvalidSchemaError: as ``full``, or the name is reserved for system tables.
@@ -320,13 +320,13 @@ class SqlState:
         name = ".".join(self.full(path)[1:])
         if self.stored_view(path) is not None:
             return AlreadyExistsError(
-                f"view {name} exists already in the catalog; a TEMPORARY VIEW of that name would hide it, DROP VIEW"
+                f"view {name} already exists in the catalog; a TEMPORARY VIEW of that name would hide it, DROP VIEW"
                 " removes it"
             )
         if not self.is_view(path) and self.session_table(path) is None:
-            return AlreadyExistsError(f"table {name} exists already; a TEMPORARY VIEW of that name would hide it")
+            return AlreadyExistsError(f"table {name} already exists; a TEMPORARY VIEW of that name would hide it")
         kind = "view" if self.is_view(path) else "table"
-        return AlreadyExistsError(f"{kind} {name} exists already in this session; drop it first")
+        return AlreadyExistsError(f"{kind} {name} already exists in this session; drop it first")
 
     def put_setting(self, key: str, value: str) -> None:
         """Store a setting; Spark settings are also set in the Spark session.

@@ -63,8 +63,8 @@ def places_of(view: CreateView, found: Sequence[str]) -> tuple[int, ...]:
     places = tuple(each.pop(0) for each in (at[name] for name in wanted) if each)
     if len(places) != len(view.columns):
         raise InvalidSqlError(
-            f"view {'.'.join(view.name[1:])}: its query has other columns than when it was made: {', '.join(found)};"
-            " make it again"
+            f"view {'.'.join(view.name[1:])}: its query has other columns than when it was created: {', '.join(found)};"
+            " create it again"
         )
     return places
 
@@ -77,7 +77,7 @@ def _full(name: Path, names: ViewNames, path: Path, catalogs: Container[str]) ->
     elif catalog not in catalogs or (catalog == keeper and names.stored_in is not None):
         raise UnsupportedFeatureError(
             f"view {'.'.join(path[1:])} reads a table of the catalog '{catalog}' of the Spark session where it was"
-            f" made, which is not known here; {_instead(path)}"
+            f" created, which is not known here; {_instead(path)}"
         )
     return (catalog, *(*names.namespace[-1:], *name)[-2:])
 

@@ -1,4 +1,4 @@
-"""Deletion vectors: the rows of a data file that were deleted without writing the file again.
+"""Deletion vectors: the rows of a data file that were deleted without rewriting the file.
 
 Source:
     Paimon ``core:deletionvectors/BitmapDeletionVector.java``; docs/spec/format.md section 9; the portable form of
@@ -34,7 +34,7 @@ def decode_deletion_vector(data: bytes, path: str) -> npt.NDArray[np.int64]:
     """Return the deleted rows' positions in their file, ascending.
 
     Args:
-        data: length, magic, bitmap and checksum, as an index file has them.
+        data: length, magic, bitmap and checksum, as in an index file.
         path: only for messages.
 
     Raises:
@@ -66,7 +66,7 @@ def _decode_bitmap(data: bytes) -> npt.NDArray[np.int64]:
     elif cookie == _COOKIE_WITHOUT_RUNS:
         count, place = struct.unpack_from("<I", data, 4)[0], 8
     else:
-        raise ValueError("it is no bitmap")
+        raise ValueError("it is not a bitmap")
     if count > _MOST_CONTAINERS:
         raise ValueError("it has too many parts")
     heads = np.frombuffer(data, "<u2", 2 * count, place).reshape(count, 2)

@@ -1,6 +1,6 @@
-"""The index of a data file: for some columns, which values the file may hold.
+"""The index of a data file: for some columns, the values that the file may contain.
 
-Bloom filters and bitmaps are read; of other kinds nothing is concluded.
+Bloom filters and bitmaps are read; other kinds are ignored.
 
 Source:
     Paimon ``common:fileindex/FileIndexFormat.java``, ``bloomfilter/BloomFilterFileIndex.java``,
@@ -29,11 +29,11 @@ _BYTE, _SHORT, _INT, _LONG, _LENGTH = (Struct(f">{code}") for code in "bhiqH")
 _NANOS_PER_MILLI: Final = 1_000_000
 _NANOS_PER_MICRO: Final = 1_000
 _MASK: Final = (1 << 64) - 1
-# 30 are for one false positive in a billion; a damaged filter could state two billion.
+# 30 suffice for one false positive in a billion; a damaged filter could state two billion.
 _MAX_HASHES: Final = 1_000
 _TEXTS: Final = frozenset({TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY})
 _TIMES: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
-# FLOAT and DOUBLE have two zeros, and CHAR padding: equal values with different bytes.
+# FLOAT and DOUBLE have two zeros, and CHAR has padding: equal values with different bytes.
 _NUMBERS: Final = {
     TypeRoot.BOOLEAN: _BYTE,
     TypeRoot.TINYINT: _BYTE,
@@ -48,10 +48,10 @@ _NUMBERS: Final = {
 
 
 class IndexPlace(NamedTuple):
-    """Where the index of one column and kind is.
+    """Location of the index of one column and kind.
 
     Attributes:
-        start: offset in bytes, from the begin of all indexes of the data file.
+        start: offset in bytes from the start of all indexes of the data file.
         length: bytes, positive.
     """
 
@@ -60,13 +60,13 @@ class IndexPlace(NamedTuple):
 
 
 def decode_index_places(data: bytes) -> Mapping[str, Mapping[str, IndexPlace]]:
-    """Return where the indexes of each column are, by their kind.
+    """Return the locations of the indexes of each column, by kind.
 
     Args:
-        data: at least the head, which is before all indexes.
+        data: at least the header, which precedes all indexes.
 
     Returns:
-        Empty for what cannot be read, of which nothing is known.
+        Empty if the header cannot be read.
     """
     found: dict[str, dict[str, IndexPlace]] = {}
     try:
@@ -86,7 +86,7 @@ def decode_index_places(data: bytes) -> Mapping[str, Mapping[str, IndexPlace]]:
 
 
 def part_of(data: bytes, start: int, length: int) -> bytes | None:
-    """Return an index out of the first bytes of a file; None if some of its bytes are not among them."""
+    """Return an index from the first bytes of a file; None if it is not completely among them."""
     end = start + length
     return data[start:end] if end <= len(data) else None
 
@@ -97,11 +97,11 @@ def is_indexed_type(data_type: DataType) -> bool:
 
 
 def may_hold(index: Mapping[str, bytes], data_type: DataType, values: Collection[object]) -> bool:
-    """Whether a file may have a row with one of the values in a column.
+    """Whether a file may have a row with one of the values in the column.
 
     Args:
         index: of the column, by kind.
-        data_type: of the column, as the file was written.
+        data_type: of the column when the file was written.
         values: internal values, None for null.
     """
     if not isinstance(data_type, AtomicType) or not is_indexed_type(data_type):
@@ -116,7 +116,7 @@ def may_hold(index: Mapping[str, bytes], data_type: DataType, values: Collection
 
 
 def _key(data_type: AtomicType, value: object) -> bytes | int:
-    """Return a value in the form that indexes have."""
+    """Return a value in the form used in indexes."""
     if data_type.root in _TEXTS:
         if isinstance(value, str):
             return value.encode()
@@ -177,7 +177,7 @@ def _bitmap_holds(data: bytes, data_type: AtomicType, keys: Collection[bytes | i
     if has_null:
         if None in keys:
             return True
-        source.read(_INT.size * version)  # where the bitmap of the nulls is
+        source.read(_INT.size * version)  # location of the bitmap of nulls
     if version == 1:
         held = _values(source, data_type, count, 1)
     else:

@@ -5,7 +5,7 @@ manifest could choose a file outside of the table that a reader opens or an expi
 
 Source:
     Paimon ``core:utils/FileStorePathFactory.java`` and ``core:io/DataFilePathFactory.java``, which join each of these
-    names to a directory; all names that Paimon makes are a prefix, a UUID, numbers and extensions.
+    names to a directory; all names from Paimon consist of a prefix, a UUID, numbers and extensions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The lexer of every text that Penstock reads itself: column lists, statements, queries, filters.
+"""The lexer of all texts that Penstock parses itself: column lists, statements, queries, filters.
 
-Queries as such are parsed by sqlglot. The texts here are not SQL that it knows, or must keep their positions. Quotes
-and comments are the same in all of them; words, numbers and signs are a matter of each language.
+Queries as such are parsed by sqlglot. The texts here are not SQL that it supports, or need exact positions. Quotes and
+comments are the same in all of them; words, numbers and signs differ by language.
 
 Source:
     Flink's and Spark's lexical rules: a quote is doubled to stand for itself, ``--`` and ``/* */`` are comments,
@@ -36,7 +36,7 @@ class Piece:
     """One piece of a text.
 
     Attributes:
-        kind: one of the lexer's; ``unknown`` where no piece begins, as at a quote that is never closed.
+        kind: one of the lexer's; ``unknown`` where no piece starts, such as at a quote that is never closed.
         text: as given in the text, with its quotes; of an unknown piece the first character.
         start: position of its first character, from 0.
     """
@@ -60,7 +60,7 @@ class Lexer:
     """Divides texts into pieces.
 
     Args:
-        skip: a pattern of what lies between the pieces, such as ``BLANK``.
+        skip: pattern of the text between pieces, such as ``BLANK``.
         ignore_case: of letters in patterns.
         **kinds: the kinds of pieces, each with its pattern; the first that matches counts.
     """

@@ -64,7 +64,7 @@ def decode_snapshot(data: bytes, path: str) -> Snapshot:
     name = path.rpartition("/")[2]
     named = snapshot_id_of(name) or changelog_id_of(name)
     if named is not None and named != snapshot.id:
-        raise json.error(f"says that it is snapshot {snapshot.id}")
+        raise json.error(f"claims to be snapshot {snapshot.id}")
     return snapshot
 
 

@@ -31,7 +31,7 @@ class Tag:
     Attributes:
         create_time: the creator's local wall clock taken as if it were UTC, in ns since 1970-01-01; None when the
             tag has no retention.
-        retained_seconds: lifetime from ``create_time``, to the nanosecond; None for ever.
+        retained_seconds: lifetime from ``create_time``, to the nanosecond; None for unlimited.
     """
 
     snapshot: Snapshot

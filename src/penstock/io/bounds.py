@@ -55,7 +55,7 @@ class Bounds:
         base = next((each for each in bases if path == each or path.startswith(f"{each}/")), None)
         parts = () if base is None else tuple(part for part in path[len(base) :].split("/") if part)
         if base is None or _UP in parts:
-            raise StorageError(f"cannot {action} {path!a}: it lies outside of the table's directory {self.root}")
+            raise StorageError(f"cannot {action} {path!a}: it is outside of the table's directory {self.root}")
         link = _first_link(base, parts if is_followed else parts[:-1])
         if link is not None:
             raise StorageError(

@@ -37,15 +37,15 @@ _PASSING: Final = frozenset(
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _CURES: Final = {
-    errno.ENOSPC: "free space on that disk, for instance by expiring snapshots, then do it again",
-    errno.EDQUOT: "free space or have the quota raised, then do it again",
-    errno.EROFS: "mount that file system for writing, then do it again; errors of a disk make it read-only too",
-    errno.EIO: "the disk or the way to it has failed: see the log of the system, then do it again",
-    errno.EMFILE: "raise the limit of this process ('ulimit -n'), or use fewer threads, then do it again",
-    errno.ENFILE: "raise the limit of the machine ('fs.file-max'), then do it again",
+    errno.ENOSPC: "free space on that disk, for instance by expiring snapshots, then retry",
+    errno.EDQUOT: "free space or have the quota raised, then retry",
+    errno.EROFS: "mount that file system for writing, then retry; errors of a disk make it read-only too",
+    errno.EIO: "the disk or the way to it has failed: see the log of the system, then retry",
+    errno.EMFILE: "raise the limit of this process ('ulimit -n'), or use fewer threads, then retry",
+    errno.ENFILE: "raise the limit of the machine ('fs.file-max'), then retry",
     errno.EFBIG: "raise the limit of file sizes ('ulimit -f'), or write smaller files ('target-file-size')",
-    errno.EACCES: "give this user the permission, then do it again",
-    errno.EPERM: "give this user the permission, then do it again",
+    errno.EACCES: "give this user the permission, then retry",
+    errno.EPERM: "give this user the permission, then retry",
 }
 
 

@@ -163,7 +163,7 @@ class HdfsFileIO:
         """Rename a directory, in one operation of the name node; it can replace only an empty directory."""
         with _failing("rename", source):
             if not self._client.get_file_info(self._inner(source)).isdir:
-                raise NotADirectoryError(errno.EINVAL, "it is no directory")
+                raise NotADirectoryError(errno.EINVAL, "it is not a directory")
             try:
                 is_taken = bool(self.list(target)) or not self._client.get_file_info(self._inner(target)).isdir
             except FileNotFoundError:

@@ -211,7 +211,7 @@ class LocalFileIO:
         self._check_write("rename", target)
         try:
             if not stat.S_ISDIR(Path(source).stat().st_mode):  # a file would replace another one
-                raise NotADirectoryError(errno.EINVAL, "it is no directory")
+                raise NotADirectoryError(errno.EINVAL, "it is not a directory")
             _rename_with_parents(Path(source), Path(target))
         except FAILURES as error:
             if is_one_of(error, _TAKEN) and Path(source).exists():

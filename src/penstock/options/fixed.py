@@ -82,8 +82,9 @@ def check_one_use(given: Mapping[str, str], stored: Mapping[str, str], table: st
         if _meaning(key, value) != _meaning(key, before):
             was = "unset" if before is None else f"'{before}'"
             raise InvalidOptionError(
-                f"table {table}: option '{key}' = '{value}' cannot be given for one use: it says where rows and files "
-                f"lie, is {was} in the table, and every reader goes by that; leave it out, or create a table with it"
+                f"table {table}: option '{key}' = '{value}' cannot be given for one use: it determines where rows and "
+                f"files are, is {was} in the table, and every reader relies on that; leave it out, or create "
+                "a table with it"
             )
 
 

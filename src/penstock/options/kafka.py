@@ -174,7 +174,7 @@ class CsvFormat(OptionGroup):
     is_unquoted: Annotated[bool, Key("csv.disable-quote-character", parse_bool, "quotes mean nothing")] = False
     escape: Annotated[str | None, Key("csv.escape-character", _parse_character, "before a character as it is")] = None
     null_literal: Annotated[str | None, Key("csv.null-literal", parse_text, "text that means null")] = None
-    allows_comments: Annotated[bool, Key("csv.allow-comments", parse_bool, "values that begin with # are none")] = False
+    allows_comments: Annotated[bool, Key("csv.allow-comments", parse_bool, "values must not begin with #")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -374,7 +374,7 @@ def _check_pair(table: str, prefix: str, mode: str, millis: int | None, offsets:
         ("specific-offsets", f"{prefix}.specific-offsets", bool(offsets)),
     ):
         if (mode == wanted) != is_there:
-            problem = f"needs '{key}'" if mode == wanted else f"makes nothing of '{key}', which is for '{wanted}'"
+            problem = f"needs '{key}'" if mode == wanted else f"does not use '{key}', which is for '{wanted}'"
             raise InvalidOptionError(f"table {table}: '{prefix}.mode' = '{mode}' {problem}")
 
 

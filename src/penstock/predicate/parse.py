@@ -321,7 +321,7 @@ def _typed_literal(text: str, token: _Token) -> object:
         return parse_time_text(body) if keyword == "TIME" else parse_timestamp_text(body)
     except ValueError:
         hint = "write X'00ff', DATE '2024-01-31', TIME '10:00:00' or TIMESTAMP '2024-01-31 10:00:00.123'"
-        raise _error(text, token.start, f"{token.text} is no {keyword} value", hint) from None
+        raise _error(text, token.start, f"{token.text} is not a valid {keyword} value", hint) from None
 
 
 def _split_pattern(pattern: str) -> tuple[str, str]:

@@ -66,7 +66,9 @@ class _Connectives:
         return Not(operand=_checked(self))
 
     def __bool__(self) -> NoReturn:
-        raise InvalidFilterError("a filter has no truth value: combine filters with &, | and ~, not with and, or, not")
+        raise InvalidFilterError(
+            "a filter has no boolean value: combine filters with &, | and ~, not with and, or, not"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +209,7 @@ class Column:
 
     def __bool__(self) -> NoReturn:
         raise InvalidFilterError(
-            f"column '{self.name}' alone is no filter: compare it, for example col('{self.name}') == True"
+            f"column '{self.name}' alone is not a filter: compare it, for example col('{self.name}') == True"
         )
 
     def __repr__(self) -> str:

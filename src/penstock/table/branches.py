@@ -72,7 +72,7 @@ def create_branch(ref: TableRef, branch: str, *, tag: str | None = None, snapsho
             file_io.delete(root, recursive=True)
             raise NotFoundError(
                 f"table {ref.name}: snapshot {snapshot.id} is about to expire, its files are being deleted; no branch "
-                "was made: begin it with a later snapshot, or with a tag"
+                "was created: create it from a later snapshot or a tag"
             )
     # The schemas are written last: without one there is no branch.
     for schema_id in [each for each in store.list_schema_ids() if each <= last_schema][::-1]:
@@ -149,8 +149,8 @@ def _take_over(ref: TableRef, theirs: TableRef, path: str, branch: str) -> None:
     data = theirs.file_io.read(path)
     if not ref.file_io.put_if_absent(path, data) and ref.file_io.read(path) != data:
         raise CommitConflictError(
-            f"table {ref.name}: {path.rpartition('/')[2]} of the main branch is another than that of branch "
-            f"'{branch}': both have changed; what was taken over before it stays"
+            f"table {ref.name}: {path.rpartition('/')[2]} of the main branch differs from that of branch "
+            f"'{branch}': both have changed; what was taken over before remains"
         )
 
 

@@ -50,7 +50,7 @@ def map_parallel(function: Callable[[_Item], _Result], items: Sequence[_Item], *
 def delete_files(
     file_io: FileIO, paths: Sequence[str], *, threads: int, deleted: Callable[[int], None] = lambda _count: None
 ) -> None:
-    """Delete files; files that do not exist are no error.
+    """Delete files; missing files are not an error.
 
     Args:
         deleted: called with the number of files that each step has deleted.

@@ -57,13 +57,13 @@ class ExternalPaths:
         found = self._find(path)
         if found is None or not _is_in(found, self.stated):
             raise UnsupportedFeatureError(
-                f"table {self.name}: the data file {ascii(path)[:200]} lies outside of the table, and in none of the "
+                f"table {self.name}: the data file {ascii(path)[:200]} is outside of the table, and in none of the "
                 "directories of its option 'data-file.external-paths'; it was not opened. Roll the table back to a "
                 "snapshot without it, or copy it to the table's directory"
             )
         if not _is_in(found, self.allowed.readable):
             raise UnsupportedFeatureError(
-                f"table {self.name}: the data file {ascii(path)[:200]} lies outside of the table and was not opened; "
+                f"table {self.name}: the data file {ascii(path)[:200]} is outside of the table and was not opened; "
                 "if you trust who wrote the table, give the catalog or this read the option "
                 f"'penstock.external-paths.read' = '{found.rpartition('/')[0]}'"
             )

@@ -90,8 +90,7 @@ def check_same_table(ref: TableRef) -> None:
 def _made_anew(ref: TableRef) -> NotFoundError:
     return NotFoundError(
         f"table {ref.name} at {ref.location} is not the one that was loaded: that one was dropped, and another was "
-        "made "
-        "in its place; load the table again"
+        "created in its place; load the table again"
     )
 
 

@@ -51,10 +51,10 @@ def check_other_engines(ref: TableRef, latest: Snapshot | None) -> None:
     """
     if latest is not None and _is_foreign(ref, latest):
         raise UnsupportedFeatureError(
-            f"table {ref.name}: another engine made snapshot {latest.id} (commit user {latest.commit_user}), and on an "
-            "object store its next commit could replace one of Penstock, or be replaced by it; nothing was committed: "
-            f"make sure that no other engine commits to the table any more, then set '{ALLOW_KEY}' = 'true' for one "
-            "commit"
+            f"table {ref.name}: another engine created snapshot {latest.id} (commit user {latest.commit_user}), and on "
+            "an object store its next commit could replace one of Penstock, or be replaced by it; nothing was "
+            f"committed: make sure that no other engine commits to the table any more, then set '{ALLOW_KEY}' = 'true' "
+            "for one commit"
         )
 
 
@@ -62,7 +62,7 @@ def warn_other_engines(ref: TableRef, latest: Snapshot | None) -> None:
     """Warn once for each table on an object store whose latest snapshot another engine created."""
     if latest is not None and _is_foreign(ref, latest) and _WARNED.is_first(ref.location):
         warnings.warn(
-            f"table {ref.name}: another engine made snapshot {latest.id}; reading is safe, but while it commits to "
+            f"table {ref.name}: another engine created snapshot {latest.id}; reading is safe, but while it commits to "
             "the table on this object store Penstock must not",
             OtherEngineWarning,
             stacklevel=6,

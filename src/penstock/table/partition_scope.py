@@ -75,7 +75,7 @@ def filter_of_specs(ref: TableRef, specs: Sequence[Mapping[str, object]]) -> Pre
         specs: as for ``scope_of_specs``, none of them empty.
 
     Raises:
-        InvalidOptionError: a column is no partition column, or a text does not fit its column.
+        InvalidOptionError: a column is not a partition column, or a text does not fit its column.
     """
     fields = {field.name: field for field in ref.schema.partition_fields}
     default_name = ref.parsed(LayoutOptions).default_partition_name
@@ -85,7 +85,7 @@ def filter_of_specs(ref: TableRef, specs: Sequence[Mapping[str, object]]) -> Pre
             if name not in fields:
                 keys = ", ".join(fields) or "none: it is not partitioned"
                 raise InvalidOptionError(
-                    f"table {ref.name}: '{name}' is no partition column; partition columns are {keys}"
+                    f"table {ref.name}: '{name}' is not a partition column; partition columns are {keys}"
                 )
         leaves = [_leaf(fields[name], value, default_name) for name, value in spec.items()]
         branches.append(And(operands=tuple(leaves)))
@@ -100,8 +100,8 @@ def scope_of_filter(ref: TableRef, text: str, option: str) -> OverwriteScope:
         option: the option that the condition was given in, for messages.
 
     Raises:
-        InvalidOptionError: the text is no condition; or it names a column that is no partition column, so that it may
-            hold for only some rows of a partition.
+        InvalidOptionError: the text is not a condition; or it names a column that is not a partition column, so that
+                it may be true for only some rows of a partition.
     """
     fields = ref.schema.partition_fields
     try:
@@ -110,7 +110,7 @@ def scope_of_filter(ref: TableRef, text: str, option: str) -> OverwriteScope:
         for column in columns_of(condition):
             if column not in names:
                 raise InvalidOptionError(
-                    f"table {ref.name}: option '{option}' = '{text}': '{column}' is no partition column, and only "
+                    f"table {ref.name}: option '{option}' = '{text}': '{column}' is not a partition column, and only "
                     f"whole partitions are replaced; partition columns are {', '.join(sorted(names)) or 'none'}"
                 )
         return MatchingPartitions(predicate=bind(condition, fields, ref.name))

@@ -111,7 +111,7 @@ class MetadataStore:
         """Return the largest schema id.
 
         Raises:
-            NotFoundError: there is no schema, so this is no table.
+            NotFoundError: there is no schema, so this is not a table.
         """
         return self._last_of(self.list_schema_ids())
 
@@ -119,7 +119,7 @@ class MetadataStore:
         """List the schema directory once: schema ids, and the snapshot ids that rollbacks have freed.
 
         Raises:
-            NotFoundError: there is no schema, so this is no table.
+            NotFoundError: there is no schema, so this is not a table.
         """
         names = [status.name for status in self.file_io.list(schema_directory(self.location)) if not status.is_dir]
         ids = sorted(number for number in map(schema_id_of, names) if number is not None)
@@ -129,7 +129,7 @@ class MetadataStore:
 
     def _last_of(self, schema_ids: Sequence[int]) -> int:
         if not schema_ids:
-            raise NotFoundError(f"{self.location} is no table: it holds no schema/schema-0; check the location")
+            raise NotFoundError(f"{self.location} is not a table: it holds no schema/schema-0; check the location")
         return schema_ids[-1]
 
     def load_latest_schema(self) -> TableSchema:
@@ -267,7 +267,7 @@ class MetadataStore:
 
         Raises:
             FormatError: the snapshot is damaged.
-            StorageError: in ten listings in a row, all listed snapshots were gone before one could be read.
+            StorageError: in ten listings in a row, all listed snapshots had expired before one could be read.
         """
         snapshot = self._load_latest_snapshot()
         self._seen_id = None if snapshot is None else snapshot.id
@@ -294,8 +294,8 @@ class MetadataStore:
                     return snapshot
             # The snapshots were deleted after the listing. The table is not empty, so list again.
         raise StorageError(
-            f"table {self.name}: {_LISTINGS} times in a row, all snapshots of a listing were gone before one of them "
-            "was read; try again, with less frequent expirations",
+            f"table {self.name}: {_LISTINGS} times in a row, all listed snapshots had expired before one of them was "
+            "read; try again, with less frequent expirations",
             True,  # noqa: FBT003 - positional, so that pickling works
         )
 

@@ -155,7 +155,7 @@ class RecordingFileIO:
         return self._call(Operation.RENAME_DIR, source, lambda: self.inner.rename_dir(source, target))
 
     def to_uri(self, path: str) -> str:
-        """Delegate; not recorded, since it is no call to storage."""
+        """Delegate; not recorded, since it does not access storage."""
         return self.inner.to_uri(path)
 
     def _note(self, operation: Operation, path: str) -> int:
@@ -214,7 +214,7 @@ class FailingFileIO(RecordingFileIO):
 class _Output:
     """A stream for writing; its writes and its close are recorded as calls of the ``FileIO``.
 
-    Not a subclass of ``io.IOBase``: that closes itself when it is garbage-collected, but a dead process does not.
+    Not a subclass of ``io.IOBase``, which is closed when it is garbage-collected; a dead process closes nothing.
     """
 
     def __init__(self, owner: RecordingFileIO, path: str, inner: Any) -> None:  # noqa: ANN401 - any stream

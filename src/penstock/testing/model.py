@@ -64,7 +64,7 @@ class TableModel:
         return self.snapshots[-1].rows if self.snapshots else ()
 
     def append(self, rows: Iterable[ModelRow], *, watermark: int | None = None) -> ModelSnapshot | None:
-        """Add rows; without rows and without a later watermark, return None and make no snapshot."""
+        """Add rows; without rows and without a later watermark, return None and create no snapshot."""
         added = tuple(rows)
         before = self.latest.watermark if self.latest else None
         is_later = watermark is not None and (before is None or before < watermark)

@@ -2,8 +2,8 @@
 
 Requests wait for one another if the second is sent after the first was answered. Time does not show this reliably, so
 it is derived from the program: each thread counts the requests in a row before its next one; a task of a thread pool
-goes on from the count of the thread that submitted it, and who waits for its result goes on from the higher count. A
-pool that has more tasks than threads counts them in rounds. So the result is the same on every machine.
+continues from the count of the thread that submitted it, and a thread that waits for its result continues from the
+higher count. A pool with more tasks than threads counts them in rounds. So the result is the same on every machine.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def counted_requests(file_io: ObjectFileIO, *, delay_seconds: float = 0.0) -> It
     """Count the requests to one bucket by this process; only one such block may be active at a time.
 
     Args:
-        delay_seconds: by which each request is made slower.
+        delay_seconds: delay added to each request.
     """
     client = client_of(file_io.settings)
     inner, counts = client.library, RequestCounts()

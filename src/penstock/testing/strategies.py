@@ -1,6 +1,6 @@
 """Hypothesis strategies for the content of metadata files: types, columns, schemas, snapshots, tags.
 
-All values are valid in the format, including unusual names and extreme values.
+All values are valid in the format; they include unusual names and extreme values.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def test_a_reader_leaves_no_row_out_and_goes_on(tmp_path: Path, disk: FailingDis
         assert set(first) | set(again) == set(all_rows), where
         assert world.state() == world.after, where
         if error is not None:
-            assert fault.number == errno.ENOMEM or "do it again" in str(error) or "damaged" in str(error), where
+            assert fault.number == errno.ENOMEM or "retry" in str(error) or "damaged" in str(error), where
 
 
 def read_with(world: World, disk: FailingDisk, fault: Fault, got: list[int]) -> TableStoreError | None:

@@ -174,7 +174,7 @@ def test_a_view_that_cannot_be_is_refused(catalog: penstock.Catalog) -> None:
         ("db.t", "SELECT 1", "one INT", {"if_not_exists": True}, AlreadyExistsError, "there is a table"),
         ("db.v", "SELECT 1", "one INT", {"replace": True, "if_not_exists": True}, InvalidOptionError, "exclude"),
         ("db.v", " ", "one INT", {}, InvalidOptionError, "no text"),
-        ("db.v", "SELECT 1", "one INT, ONE INT", {}, InvalidSchemaError, "'one' is there twice"),
+        ("db.v", "SELECT 1", "one INT, ONE INT", {}, InvalidSchemaError, "'one' is duplicated"),
         ("nowhere.v", "SELECT 1", "one INT", {"replace": True}, NotFoundError, "nowhere"),
     )
     for name, query, schema, flags, kind, problem in cases:

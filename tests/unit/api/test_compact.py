@@ -110,7 +110,7 @@ def test_arguments_that_cannot_be_are_refused() -> None:
         table.compact(strategy="some")
     with pytest.raises(InvalidOptionError, match="a duration"):
         table.compact(idle_time="a while")
-    with pytest.raises(InvalidOptionError, match="'k' is no partition column"):
+    with pytest.raises(InvalidOptionError, match="'k' is not a partition column"):
         table.compact(partitions=[{"k": 1}])
     with pytest.raises(InvalidFilterError, match="partition columns alone"):
         table.compact(where="k = 1")

@@ -62,7 +62,7 @@ def test_a_handle_of_a_table_made_anew_neither_reads_nor_changes_the_new_one(
     catalog.drop_table("db.t")
     new = catalog.create_table("db.t", "a INT")
     new.append(ones(a=2))
-    with pytest.raises(NotFoundError, match=r"table db\.t .* another was made in its place; load the table again"):
+    with pytest.raises(NotFoundError, match=r"table db\.t .* another was created in its place; load the table again"):
         use(table)
     assert new.to_arrow().to_pylist() == [{"a": 2}]
     assert new.snapshots().num_rows == 1

@@ -72,7 +72,7 @@ def test_an_empty_database_is_there_on_every_storage(any_warehouse: Warehouse) -
     create_database(any_warehouse, "a")
     assert list_databases(any_warehouse) == ("a", "shop")
     assert list_tables(any_warehouse, "shop") == ()
-    with pytest.raises(AlreadyExistsError, match="database shop exists"):
+    with pytest.raises(AlreadyExistsError, match="database shop already exists"):
         create_database(any_warehouse, "shop")
     create_database(any_warehouse, "shop", if_not_exists=True)
     drop_database(any_warehouse, "shop")
@@ -147,7 +147,7 @@ def test_a_table_can_lie_anywhere(warehouse: Warehouse, definition: Define, tmp_
 
 
 def test_a_second_table_of_that_name_is_refused_or_returned(shop: Warehouse, definition: Define) -> None:
-    with pytest.raises(AlreadyExistsError, match=r"table shop\.orders exists already"):
+    with pytest.raises(AlreadyExistsError, match=r"table shop\.orders already exists"):
         create_table(shop, "shop.orders", definition("b INT"))
     ref = create_table(shop, "shop.orders", definition("b INT"), if_not_exists=True)
     assert ref.schema.field_names == ("a", "dt")

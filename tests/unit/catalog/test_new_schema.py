@@ -95,9 +95,9 @@ def test_options_that_do_not_go_together_are_refused(
 @pytest.mark.parametrize(
     ("columns", "partition_by", "words"),
     [
-        ("a INT, a STRING", [], "'a' is there twice"),
-        ("a INT, r ROW<x INT, x INT>", [], r"'r\.x' is there twice"),
-        ("a INT, l ARRAY<ROW<x INT, x INT>>", [], r"'l\.x' is there twice"),
+        ("a INT, a STRING", [], "'a' is duplicated"),
+        ("a INT, r ROW<x INT, x INT>", [], r"'r\.x' is duplicated"),
+        ("a INT, l ARRAY<ROW<x INT, x INT>>", [], r"'l\.x' is duplicated"),
         ("a INT, rowkind STRING", [], "'rowkind' is reserved"),
         ("a INT, _KEY_a INT", [], "'_KEY_a' is reserved"),
         ("a INT", ["b"], "'b' is not one of its columns: a"),

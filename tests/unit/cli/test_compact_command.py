@@ -97,7 +97,7 @@ def test_many_tables_are_chosen_by_patterns_and_one_that_cannot_be_stops_no_othe
     days("compact", "--including", "da.s")
     assert files(days) == [1, 1, 1]
     assert "no database is called 'nope'" in days("compact", "--database", "nope", code=3).stderr
-    assert "no regular expression" in days("compact", "--including", "(", code=2).stderr
+    assert "not a regular expression" in days("compact", "--including", "(", code=2).stderr
 
 
 def test_a_live_file_that_is_missing_fails_the_command(days: Command) -> None:

@@ -92,8 +92,8 @@ def test_a_misspelt_option_warns_on_the_error_stream(orders: Command) -> None:
 
 
 def test_a_change_that_others_won_says_so(orders: Command) -> None:
-    assert "exists already" in orders("create", "shop.orders", "a INT", code=4).stderr
-    assert "exists already" in orders("create", "shop", code=4).stderr
+    assert "already exists" in orders("create", "shop.orders", "a INT", code=4).stderr
+    assert "already exists" in orders("create", "shop", code=4).stderr
 
 
 def test_quiet_keeps_messages_back_but_not_data(orders: Command) -> None:

@@ -129,4 +129,4 @@ def test_a_directory_is_converted_by_the_command(penstock: Command, tmp_path: Pa
     assert penstock.rows("shop.trips", "--columns", "id,dt")[0] == {"id": 1, "dt": "2026-01-01"}
     penstock("export", "shop.trips", str(tmp_path / "new"), "--where", "id = 2")
     assert len(list((tmp_path / "new").rglob("*.parquet"))) == 1
-    assert "exists already" in penstock("convert", str(tmp_path / "old"), "shop.trips", code=4).stderr
+    assert "already exists" in penstock("convert", str(tmp_path / "old"), "shop.trips", code=4).stderr

@@ -102,7 +102,7 @@ def test_options_of_one_use_go_to_the_writer_and_misspelt_ones_warn(orders: Comm
     ("lines", "where"),
     [
         ('{"order_id": 1}\n\n{"order_id": "x"}\n', ["line 3", "string"]),
-        ('{"order_id": 1}\n{"order_id": 2, "prize": 1}\n', ["line 2", "'prize' is no column"]),
+        ('{"order_id": 1}\n{"order_id": 2, "prize": 1}\n', ["line 2", "'prize' is not a column"]),
         ('{"order_id": 1}\n{"order_id": \n', ["line 2"]),
         ('[{"order_id": 1}]\n', ["line 1", "one JSON object a line"]),
         ('{"product": "x"}\n', ["'order_id' is NOT NULL"]),

@@ -163,4 +163,4 @@ def test_a_reader_whose_snapshots_expired_is_too_late_with_any_limit(queue: Comm
 def test_lag_of_a_table_without_readers_is_empty(queue: Command) -> None:
     assert queue.json("lag", "shop.q") == []
     queue("lag", "shop.q", "--max-rows", "0")
-    assert "no checkpoint" in queue("lag", "shop.q", "--checkpoint", "memory://x/nothing", code=3).stderr
+    assert "not the checkpoint" in queue("lag", "shop.q", "--checkpoint", "memory://x/nothing", code=3).stderr

@@ -54,8 +54,8 @@ def test_blocks_that_are_right_are_read() -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (avro(block(2**40, b"")), "it has 1099511627776 records"),
-        (avro(block(-1, b"\0")), "it has -1 records"),
+        (avro(block(2**40, b"")), "to have 1099511627776 records"),
+        (avro(block(-1, b"\0")), "to have -1 records"),
         (avro(block(1, b"\0", size=2**40)), "more than the file"),
         (avro(block(1, b"\0", size=-5)), "more than the file"),
         (avro(b"\xff" * 4_000_000), "64 bits"),

@@ -117,7 +117,7 @@ def test_a_limit_that_no_table_reaches_takes_all_rows(sql: Sql) -> None:
     ],
 )
 def test_half_a_character_is_stored_in_no_schema(sql: Sql, text: str) -> None:
-    with pytest.raises(InvalidSchemaError, match=r"is no Unicode text: '\\ud800' has no counterpart"):
+    with pytest.raises(InvalidSchemaError, match=r"is not valid Unicode: '\\ud800' has no counterpart"):
         sql(text)
     assert sql.rows("SHOW TABLES") == []
 

@@ -41,7 +41,7 @@ def test_a_view_of_the_catalog_is_listed_read_shown_and_dropped(view: Sql) -> No
 
 def test_names_are_of_one_thing(view: Sql) -> None:
     for text in ("CREATE VIEW v AS SELECT id FROM orders", "CREATE TABLE v (a INT)"):
-        with pytest.raises(AlreadyExistsError, match=r"view shop\.v exists already in the catalog"):
+        with pytest.raises(AlreadyExistsError, match=r"view shop\.v already exists in the catalog"):
             view(text)
     view("CREATE VIEW IF NOT EXISTS v AS SELECT id FROM orders")
     with pytest.raises(UnsupportedFeatureError, match=r"create_view\('shop\.v', …, replace=True\)"):
@@ -63,7 +63,7 @@ def test_names_are_of_one_thing(view: Sql) -> None:
 def test_views_of_the_session_are_replaced(shop: Sql) -> None:
     shop("CREATE OR REPLACE VIEW w AS SELECT id FROM orders; CREATE OR REPLACE VIEW w AS SELECT dt FROM orders")
     assert [row["name"] for row in shop.rows("DESCRIBE w")] == ["dt"]
-    with pytest.raises(AlreadyExistsError, match=r"table shop\.orders exists"):
+    with pytest.raises(AlreadyExistsError, match=r"table shop\.orders already exists"):
         shop("CREATE OR REPLACE VIEW orders AS SELECT dt FROM orders")
     for text in ("CREATE OR REPLACE TABLE t (a INT)", "CREATE OR REPLACE VIEW IF NOT EXISTS w AS SELECT 1"):
         with pytest.raises(InvalidSqlError, match=r"OR REPLACE|only views"):
@@ -107,7 +107,7 @@ def test_names_of_catalogs_are_those_of_where_the_view_was_made(view: Sql) -> No
 
 def test_columns_that_the_query_lost_or_changed_are_named(view: Sql) -> None:
     view.catalog.create_view("shop.v", "SELECT * FROM orders", "a BIGINT, b STRING", replace=True)
-    with pytest.raises(InvalidSqlError, match="other columns than when it was made: id, price, at, dt"):
+    with pytest.raises(InvalidSqlError, match="other columns than when it was created: id, price, at, dt"):
         view("SELECT * FROM v")
     view.catalog.create_view("shop.v", "SELECT id FROM orders", "a INT", replace=True)
     with pytest.raises(UnsupportedFeatureError, match="column 'a' has another type"):

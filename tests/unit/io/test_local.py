@@ -155,7 +155,7 @@ def test_neither_a_link_nor_a_file_is_replaced_by_a_directory_or_is_one(tmp_path
     (tmp_path / "file2").touch()
     for target in ("link", "file"):
         assert LocalFileIO().rename_dir(f"{tmp_path}/old", f"{tmp_path}/{target}") is False
-    with pytest.raises(StorageError, match="no directory"):
+    with pytest.raises(StorageError, match="not a directory"):
         LocalFileIO().rename_dir(f"{tmp_path}/file", f"{tmp_path}/file2")
     assert names_in(tmp_path) == ["file", "file2", "link", "old", "other"]
 

@@ -97,14 +97,14 @@ def table(http: ScriptedServer) -> RestTableFileIO:
 @pytest.mark.parametrize(
     ("status", "kind", "text"),
     [
-        (400, InvalidOptionError, "refuses"),
+        (400, InvalidOptionError, "rejects"),
         (401, StorageError, "token"),
         (403, StorageError, "permission"),
         (404, NotFoundError, "no such table"),
         (409, AlreadyExistsError, "taken"),
         (418, StorageError, "option 'uri'"),
         (500, StorageError, "failed or is busy"),
-        (501, UnsupportedFeatureError, "cannot do that"),
+        (501, UnsupportedFeatureError, "does not support that"),
     ],
 )
 def test_each_status_is_one_error_that_names_server_table_cause_and_cure(
@@ -158,7 +158,7 @@ def test_only_requests_that_change_nothing_are_sent_again_after_a_lost_answer(ht
 def test_what_is_no_rest_catalog_is_said_to_be_none(http: ScriptedServer) -> None:
     http.will((200, "<html>hello</html>"), (302, ""))
     for status in (200, 302):
-        with pytest.raises(StorageError, match=rf"answered {status}.*no answer of a Paimon REST catalog.*'uri'"):
+        with pytest.raises(StorageError, match=rf"answered {status}.*not an answer of a Paimon REST catalog.*'uri'"):
             rest(http).get("config", about="warehouse 'w'")
 
 

@@ -114,7 +114,7 @@ def test_what_says_how_to_write_has_no_effect_on_a_read() -> None:
         ({"scan.startup.mode": "group-offsets"}, "'scan.startup.mode' = 'group-offsets': a query keeps its position"),
         ({"scan.startup.mode": "first"}, "option 'scan.startup.mode' = 'first': expected one of earliest-offset"),
         ({"scan.startup.mode": "timestamp"}, "'timestamp' needs 'scan.startup.timestamp-millis'"),
-        ({"scan.startup.timestamp-millis": "5"}, "makes nothing of 'scan.startup.timestamp-millis', which is for"),
+        ({"scan.startup.timestamp-millis": "5"}, "does not use 'scan.startup.timestamp-millis', which is for"),
         ({"scan.startup.mode": "specific-offsets"}, "needs 'scan.startup.specific-offsets'"),
         ({**SPECIFIC, "topic": "a;b"}, "specific offsets are those of one topic"),
         ({**SPECIFIC, "scan.startup.specific-offsets": "0:4"}, "expected offsets such as 'partition:0,offset:42"),

@@ -49,7 +49,7 @@ def commit_as_other_engine(table: Table, snapshot_id: int) -> None:
 def test_a_commit_is_refused_after_that_of_another_engine_unless_an_option_allows_it(table: Table) -> None:
     commit_as_other_engine(table, 2)
     before = {status.path for status in table._ref.file_io.list(f"{table.location}/bucket-0")}
-    with pytest.raises(UnsupportedFeatureError, match=r"another engine made snapshot 2 \(commit user flink-job\)"):
+    with pytest.raises(UnsupportedFeatureError, match=r"another engine created snapshot 2 \(commit user flink-job\)"):
         table.append(ROWS)
     with pytest.raises(UnsupportedFeatureError, match=r"'penstock\.object-store\.allow-other-engines' = 'true'"):
         table.truncate()
@@ -62,7 +62,7 @@ def test_a_commit_is_refused_after_that_of_another_engine_unless_an_option_allow
 
 def test_a_reader_is_warned_once(table: Table) -> None:
     commit_as_other_engine(table, 2)
-    with pytest.warns(OtherEngineWarning, match="another engine made snapshot 2; reading is safe") as caught:
+    with pytest.warns(OtherEngineWarning, match="another engine created snapshot 2; reading is safe") as caught:
         assert table.to_arrow().num_rows == 3
     assert caught[0].filename == __file__
     with warnings.catch_warnings():

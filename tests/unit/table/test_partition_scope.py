@@ -115,7 +115,7 @@ def test_a_value_of_another_type_is_refused() -> None:
 
 
 def test_a_column_that_is_no_partition_column_is_refused() -> None:
-    with pytest.raises(InvalidOptionError, match=r"db\.t: 'v' is no partition column; partition columns are dt, h"):
+    with pytest.raises(InvalidOptionError, match=r"db\.t: 'v' is not a partition column; partition columns are dt, h"):
         scope_of_specs(table(DT_HOUR, "dt", "h"), [{"v": 1}])
     with pytest.raises(InvalidOptionError, match="none: it is not partitioned"):
         scope_of_specs(table(DT_HOUR), [{"dt": "mon"}])
@@ -149,8 +149,8 @@ def test_a_condition_on_partition_columns_covers_the_partitions_for_which_it_hol
 @pytest.mark.parametrize(
     ("condition", "message"),
     [
-        ("dt = 'mon' AND v = 1", "'v' is no partition column, and only whole partitions are replaced; .* are dt, h"),
-        ("nothing = 1", "'nothing' is no partition column"),
+        ("dt = 'mon' AND v = 1", "'v' is not a partition column, and only whole partitions are replaced; .* are dt, h"),
+        ("nothing = 1", "'nothing' is not a partition column"),
         ("dt =", "option 'replaceWhere' = 'dt =': "),
         ("h = 'x'", "option 'replaceWhere' = 'h = 'x'': "),
     ],

@@ -48,7 +48,7 @@ def test_a_snapshot_with_the_id_of_another_is_refused_and_nothing_follows_it(tab
     edit(table, "snapshot/snapshot-3", id=stated)
     before = names(table, "snapshot")
     for use in (lambda: reload(table).append(rows(4)), lambda: reload(table).to_arrow()):
-        with pytest.raises(FormatError, match=r"snapshot-3' (has the id|says that it is snapshot)"):
+        with pytest.raises(FormatError, match=r"snapshot-3' (has the id|claims to be snapshot)"):
             use()
     assert names(table, "snapshot") == before
 

@@ -180,7 +180,7 @@ def test_schemas_are_found_by_listing_and_read_once() -> None:
 def test_no_schema_means_no_table() -> None:
     table = MemoryTable()
     store = MetadataStore(TableLocation(file_io=table.file_io, location=f"{table.location}-x", name="shop.x"))
-    with pytest.raises(NotFoundError, match="is no table"):
+    with pytest.raises(NotFoundError, match="is not a table"):
         store.load_latest_schema()
     with pytest.raises(NotFoundError, match="schema 7 is missing"):
         table.store.load_schema(7)

@@ -320,7 +320,7 @@ def _check_new(catalog: Catalog, name: str) -> None:
     except NotFoundError:
         return
     raise AlreadyExistsError(
-        f"table {name} exists already: convert makes a new table; penstock import and Table.append copy into this one"
+        f"table {name} already exists: convert creates a new table; penstock import and Table.append copy into this one"
     )
 
 

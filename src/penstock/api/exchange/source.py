@@ -97,12 +97,14 @@ def list_source(file_io: FileIO, root: str, wanted: SourceFormat | None) -> tupl
     if len(formats) > 1:
         raise InvalidOptionError(
             f"{root} holds files of several formats ({', '.join(formats)}): convert one directory for each, or move "
-            "the files that are no rows away"
+            "the files that hold no rows away"
         )
     keys = {tuple(name for name, _ in file.partition) for file in files}
     if len(keys) > 1:
         found = "; ".join("/".join(each) or "none" for each in sorted(keys))
-        raise SchemaMismatchError(f"{root}: files lie below different partition columns ({found}): move them apart")
+        raise SchemaMismatchError(
+            f"{root}: files have different partition columns in their paths ({found}): move them apart"
+        )
     return files
 
 

@@ -30,7 +30,7 @@ def is_chosen(options: Mapping[str, str]) -> bool:
 def with_bucket_key(
     options: Mapping[str, str], fields: Sequence[DataField], partition_keys: Sequence[str], table: str
 ) -> dict[str, str]:
-    """Return the options with a normalised bucket key; choose a key if ``bucket = 1`` has none.
+    """Return the options with a normalized bucket key; choose a key if ``bucket = 1`` has none.
 
     Raises:
         InvalidOptionError: ``bucket = 1`` has no key, and no column can be the key.
@@ -58,6 +58,6 @@ def _first_possible_key(fields: Sequence[DataField], partition_keys: Sequence[st
         if field.name not in partition_keys and is_key_type(field.type):
             return field.name
     raise InvalidOptionError(
-        f"table {table}: 'bucket' = '1' needs a column of a plain type that is no partition key, and there is none;"
+        f"table {table}: 'bucket' = '1' needs a column of a plain type that is not a partition key, and there is none;"
         " use 'bucket' = '-1'"
     )

@@ -92,7 +92,7 @@ def _check_texts(schema: TableSchema, table: str) -> None:
             (text or "").encode()
         except UnicodeEncodeError as error:
             raise InvalidSchemaError(
-                f"table {table}: {ascii(text)[:60]} is no Unicode text: {error.object[error.start]!a} has no "
+                f"table {table}: {ascii(text)[:60]} is not valid Unicode: {error.object[error.start]!a} has no "
                 "counterpart"
             ) from error
 
@@ -101,7 +101,7 @@ def _check_level(fields: Sequence[DataField], table: str, parent: str) -> None:
     counts = Counter(field.name for field in fields)
     doubled = [name for name, count in counts.items() if count > 1]
     if doubled:
-        raise InvalidSchemaError(f"table {table}: column '{parent}{doubled[0]}' is there twice; rename one of them")
+        raise InvalidSchemaError(f"table {table}: column '{parent}{doubled[0]}' is duplicated; rename one of them")
     for field in fields:
         if not field.name.strip():
             raise InvalidSchemaError(f"table {table}: a column has an empty name (number {fields.index(field) + 1})")

@@ -52,7 +52,7 @@ def create_database(warehouse: Warehouse, server: RestServer, name: str, *, if_n
         server.post("databases", about=f"database {name}", body={"name": name, "options": {}})
     except AlreadyExistsError as error:
         if not if_not_exists:
-            raise AlreadyExistsError(f"database {name} exists already in {warehouse.location}") from error
+            raise AlreadyExistsError(f"database {name} already exists in {warehouse.location}") from error
 
 
 def list_databases(server: RestServer) -> tuple[str, ...]:
@@ -97,14 +97,14 @@ def create_table(
     defaults = table_defaults(dict(warehouse.options))
     schema = build_schema(definition, defaults=defaults, table=str(table), time_millis=new_creation_millis())
     if table.table in _views(server, table.database):
-        raise AlreadyExistsError(f"table {table} cannot be made: there is a view of that name; choose another one")
+        raise AlreadyExistsError(f"table {table} cannot be created: there is a view of that name; choose another one")
     body = {"identifier": _identifier(table), "schema": _schema_body(schema)}
     try:
         server.post("databases", table.database, "tables", about=f"table {table}", body=body)
     except AlreadyExistsError as error:
         if not if_not_exists:
             raise AlreadyExistsError(
-                f"table {table} exists already; choose another name, or give if_not_exists"
+                f"table {table} already exists; choose another name, or give if_not_exists"
             ) from error
     return load_table(warehouse, server, name)
 

@@ -74,7 +74,7 @@ def list_names(
         databases = catalog.list_databases()
         if not databases and not session.open_warehouse().exists():
             raise NotFoundError(
-                f"there is no directory {catalog.warehouse}: check --warehouse; penstock create DATABASE makes it"
+                f"there is no directory {catalog.warehouse}: check --warehouse; penstock create DATABASE creates it"
             )
         print_rows(session, pa.table({"database": pa.array(databases, pa.string())}))
     else:

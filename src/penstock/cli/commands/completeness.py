@@ -29,7 +29,7 @@ def wait(
         typer.Option(help="Event time to wait for: ISO 8601, local without a zone; or ms since 1970."),
     ],
     timeout: Annotated[
-        str | None, typer.Option(help='Exit with 13 after this time, such as "10 min".  [default: wait for ever]')
+        str | None, typer.Option(help='Exit with 13 after this time, such as "10 min".  [default: wait forever]')
     ] = None,
     interval: Annotated[str, typer.Option(help="Wait after a check.")] = "1 s",
 ) -> None:

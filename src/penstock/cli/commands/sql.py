@@ -105,7 +105,7 @@ def _read(path: str) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         name = "standard input" if path == "-" else f"the script {path}"
-        raise InvalidSqlError(f"{name} is not in UTF-8: line {line} has bytes that are no text") from error
+        raise InvalidSqlError(f"{name} is not in UTF-8: line {line} has bytes that are not text") from error
 
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {"sql": sql}

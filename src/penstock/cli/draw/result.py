@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.cli.draw.scale import Axis
 
 COLOURS: Final = 6
-"""Number of lines whose colours can be distinguished."""
+"""Number of lines whose colors can be distinguished."""
 
 _DOTS: Final = 120
 _TICKS: Final = 10

@@ -132,7 +132,7 @@ def reader_table(history: TableHistory) -> Element:
 def tag_table(history: TableHistory) -> Element:
     """Return the tags."""
     rows = [(name_text(tag.name), time_text(tag.time_millis), f"{tag.snapshot_id:,}") for tag in history.tags]
-    return table("Named snapshots, whose files stay", ("tag", "commit time, UTC", ">snapshot"), rows)
+    return table("Named snapshots, whose files are retained", ("tag", "commit time, UTC", ">snapshot"), rows)
 
 
 def stalled_watermark_table(history: TableHistory) -> Element:

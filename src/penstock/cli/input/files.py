@@ -171,7 +171,7 @@ def _named_errors(given: InputFile) -> Iterator[None]:
         name = _name(given)
         raise SchemaMismatchError(message if message.startswith(name) else f"{name}: {message}") from error
     except pa.ArrowInvalid as error:
-        raise SchemaMismatchError(f"{_name(given)} is no {given.format} file, or a damaged one: {error}") from error
+        raise SchemaMismatchError(f"{_name(given)} is not a valid {given.format} file: {error}") from error
     except OSError as error:
         raise to_storage_error("read", _name(given), error) from error
 

@@ -108,4 +108,4 @@ def _wrong_keys(line: bytes, wanted: pa.Schema) -> str | None:
     if not isinstance(found, dict):
         return "expected one JSON object a line"
     extra = [key for key in found if key not in wanted.names]
-    return f"'{extra[0]}' is no column; the table has {', '.join(wanted.names)}" if extra else None
+    return f"'{extra[0]}' is not a column; the table has {', '.join(wanted.names)}" if extra else None

@@ -51,7 +51,7 @@ def check_texts(batch: pa.RecordBatch) -> None:
             except pa.ArrowInvalid as error:
                 raise FormatError(
                     f"column '{field.name}' cannot be printed, since its data file is damaged or holds bytes that are "
-                    f"no text ({error}); print the other columns, or take the bytes from Table.to_arrow()"
+                    f"not text ({error}); print the other columns, or take the bytes from Table.to_arrow()"
                 ) from error
 
 

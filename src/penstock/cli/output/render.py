@@ -101,7 +101,7 @@ def note(session: Session, text: str) -> None:
 
 
 def print_drawn(text: str) -> None:
-    """Print text with colours, or a page: names in it are escaped already."""
+    """Print text with colors, or a page: names in it are escaped already."""
     _write(f"{text}\n")
 
 

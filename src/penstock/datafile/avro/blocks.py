@@ -63,12 +63,12 @@ class UncompressedBlocks:
         size, at = read_long(numbers, at)
         self._source.seek(start + at)
         if not 0 <= size <= self._source.size() - start - at - SYNC_BYTES:
-            raise FormatError(f"a block says that it has {size} bytes, which is more than the file")
+            raise FormatError(f"a block claims to have {size} bytes, which is more than the file")
         payload = uncompress(self._codec, self._source.read(size), _MOST_BLOCK_BYTES)
         if payload is None:
             raise FormatError(f"a block holds more than {_MOST_BLOCK_BYTES} bytes")
         if not 0 <= count <= len(payload):
-            raise FormatError(f"a block of {len(payload)} bytes says that it has {count} records")
+            raise FormatError(f"a block of {len(payload)} bytes claims to have {count} records")
         if self._source.read(SYNC_BYTES) != self._sync:
             raise FormatError("a block is not followed by the sync marker of the file")
         return encode_long(count) + encode_bytes(payload) + self._sync

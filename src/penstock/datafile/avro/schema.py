@@ -103,7 +103,7 @@ def _record(name: str, fields: Sequence[DataField]) -> AvroSchema:
 def _field(record: str, field: DataField) -> AvroSchema:
     if not _NAME.fullmatch(field.name):
         raise UnsupportedFeatureError(
-            f"column '{field.name}': names in Avro files are made of letters, digits and underscores; rename it, or "
+            f"column '{field.name}': names in Avro files consist of letters, digits and underscores; rename it, or "
             "set 'file.format' = 'parquet'"
         )
     return _member(field.name, field.type, f"{record}_{field.name}")

@@ -73,7 +73,7 @@ class AvroFileWriter:
                     self._writer.write(record)
 
     def settle(self) -> None:
-        """Do nothing: ``bytes_written`` is no estimate."""
+        """Do nothing: ``bytes_written`` is not an estimate."""
 
     def close(self) -> WrittenFile:
         """Write the last block and close the file."""

@@ -36,14 +36,14 @@ def parse_boolean(text: str) -> bool:
     try:
         return _BOOLEANS[text.lower()]
     except KeyError:
-        raise ValueError(f"'{text}' is no BOOLEAN") from None
+        raise ValueError(f"'{text}' is not a BOOLEAN") from None
 
 
 def parse_integer(text: str, bits: int) -> int:
     """Parse a number; digits after a point are dropped. Raises ``ValueError``, also if the number is too large."""
     found = _INTEGER.fullmatch(text)
     if found is None or not text or text in ("+", "-"):
-        raise ValueError(f"'{text}' is no whole number")
+        raise ValueError(f"'{text}' is not an integer")
     number = int(f"{found[1]}{found[2] or 0}")
     if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
         raise ValueError(f"'{text}' does not fit {bits} bits")
@@ -54,14 +54,14 @@ def parse_float(text: str) -> float:
     """Parse a number like Java. Raises ``ValueError``."""
     found = _FLOAT.fullmatch(text)
     if found is None:
-        raise ValueError(f"'{text}' is no number")
+        raise ValueError(f"'{text}' is not a number")
     return float(found[1])
 
 
 def parse_decimal(text: str) -> Decimal:
     """Parse a decimal of any size. Raises ``ValueError``."""
     if _DECIMAL.fullmatch(text) is None:
-        raise ValueError(f"'{text}' is no number")
+        raise ValueError(f"'{text}' is not a number")
     return Decimal(text)
 
 
@@ -71,7 +71,7 @@ def parse_date(text: str) -> int:
         return parse_integer(text, 32)
     found = _DATE.fullmatch(text.partition(" ")[0] or text)
     if found is None:
-        raise ValueError(f"'{text}' is no DATE")
+        raise ValueError(f"'{text}' is not a DATE")
     return _epoch_day(found[1], found[2] or "1", found[3] or "1")
 
 
@@ -81,7 +81,7 @@ def parse_time(text: str) -> int:
         return parse_integer(text, 32)
     found = _TIME.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"'{text}' is no TIME")
+        raise ValueError(f"'{text}' is not a TIME")
     millis = int(f"{found[4] or 0:0<3}"[:3])
     return _second_of_day(found[1], found[2], found[3]) * 1000 + millis
 
@@ -93,11 +93,11 @@ def parse_timestamp(text: str, precision: int) -> int:
     """
     if _NUMBER.fullmatch(text):
         if precision not in _EPOCH_UNIT_NANOS:
-            raise ValueError(f"the number '{text}' is no TIMESTAMP({precision})")
+            raise ValueError(f"the number '{text}' is not a TIMESTAMP({precision})")
         return parse_integer(text, 64) * _EPOCH_UNIT_NANOS[precision]
     found = _TIMESTAMP.fullmatch(text)
     if found is None:
-        raise ValueError(f"'{text}' is no TIMESTAMP")
+        raise ValueError(f"'{text}' is not a TIMESTAMP")
     year, month, day, hour, minute, second, fraction = found.groups()
     seconds = _epoch_day(year, month, day) * (_DAY_MILLIS // 1000) + _second_of_day(hour, minute, second)
     digits = f"{fraction or '':0<9}"
@@ -111,5 +111,5 @@ def _epoch_day(year: str, month: str, day: str) -> int:
 def _second_of_day(hour: str | None, minute: str | None, second: str | None) -> int:
     numbers = [int(part or 0) for part in (hour, minute, second)]
     if numbers[0] > 23 or numbers[1] > 59 or numbers[2] > 59:
-        raise ValueError(f"{numbers[0]}:{numbers[1]}:{numbers[2]} is no time of the day")
+        raise ValueError(f"{numbers[0]}:{numbers[1]}:{numbers[2]} is not a time of day")
     return numbers[0] * 3600 + numbers[1] * 60 + numbers[2]

@@ -1,7 +1,7 @@
 """Read computed columns: the text as Flink's catalog stores it, and the type as far as the text determines it.
 
 Source:
-    docs/spec/observed.md (options ``schema.<i>.*``): columns in back quotes, functions in capitals, as
+    docs/spec/observed.md (options ``schema.<i>.*``): columns in backquotes, functions in capitals, as
     Flink prints them.
 """
 
@@ -48,7 +48,7 @@ def read_computed_column(reader: StatementReader, place: int, columns: Mapping[s
     if not tokens:
         raise reader.error("expected an expression after AS")
     if reader.at_words("COMMENT"):
-        raise reader.error("the comment of a computed column has no place in the format; leave it out")
+        raise reader.error("the format cannot store the comment of a computed column; leave it out")
     for token in tokens:
         if token.kind is TokenKind.QUOTED and token.text not in columns:
             raise reader.error(f"a computed column can use the columns before it: {', '.join(columns)}", at=token)

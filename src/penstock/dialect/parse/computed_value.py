@@ -44,7 +44,7 @@ _FROM_TEXT: Final = (
     "CASE WHEN {text} IS NULL THEN NULL"
     " WHEN {text} RLIKE '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}} [0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}([.][0-9]{{1,3}})?$'"
     " AND try_cast({text} AS TIMESTAMP_NTZ) IS NOT NULL THEN try_cast({text} AS TIMESTAMP_NTZ)"
-    " ELSE CAST(raise_error(concat('TO_TIMESTAMP: this is no time such as 2026-01-31 10:00:00.123: ', {text}))"
+    " ELSE CAST(raise_error(concat('TO_TIMESTAMP: this is not a time such as 2026-01-31 10:00:00.123: ', {text}))"
     " AS TIMESTAMP_NTZ) END"
 )
 _NAMES: Final = {

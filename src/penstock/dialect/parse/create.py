@@ -31,7 +31,7 @@ THINGS: Final = ("TABLE", "VIEW", "DATABASE", "CATALOG", "SCHEMA", "TEMPORARY")
 _NO_KEY: Final = "append tables have no primary key; leave it out, or keep such a table with Flink"
 _CLAUSES: Final = ("COMMENT", "PARTITIONED BY", "WITH", "AS", "LIKE")
 _REFUSED_CLAUSES: Final = {
-    "DISTRIBUTED": "expected WITH ('bucket' = '4', 'bucket-key' = 'a'), which says the same",
+    "DISTRIBUTED": "expected WITH ('bucket' = '4', 'bucket-key' = 'a'), which means the same",
 }
 
 Creation: TypeAlias = "CreateTable | CreateTableAs | CreateTableLike | CreateView | CreateDatabase | CreateCatalog"

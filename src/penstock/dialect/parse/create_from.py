@@ -34,7 +34,7 @@ def read_view(reader: StatementReader, *, is_temporary: bool, replaces: bool) ->
     """
     if_not_exists = reader.take_words("IF", "NOT", "EXISTS")
     if if_not_exists and replaces:
-        raise reader.error("OR REPLACE and IF NOT EXISTS exclude each other; leave one of them out")
+        raise reader.error("OR REPLACE and IF NOT EXISTS are mutually exclusive; leave one out")
     name = read_path(reader, "a view's name")
     columns = read_list(reader, _read_view_column, "the columns") if reader.at_sign("(") else ()
     comment = read_string(reader, "the comment in quotes") if reader.take_words("COMMENT") else None

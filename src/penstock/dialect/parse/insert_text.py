@@ -106,7 +106,7 @@ def _literal(reader: StatementReader) -> tuple[object] | None:
         try:
             return (_TYPED[kind](at.text),)
         except ValueError:
-            raise reader.error(f"this is no {kind}", at=at) from None
+            raise reader.error(f"this is not a valid {kind}", at=at) from None
     if reader.current.kind is TokenKind.STRING:
         return (reader.take().text,)
     sign = "-" if reader.take_sign("-") else ""

@@ -53,7 +53,7 @@ def _fitted(value: object, data_type: ArrowAny) -> object:
         return _decimal(Decimal(str(value)), data_type)
     if isinstance(value, Decimal):
         # Arrow would drop the digits after the decimal point.
-        raise ValueError(f"{value}, which is no whole number")  # noqa: TRY004 - the column's type is not the caller's
+        raise ValueError(f"{value}, which is not an integer")  # noqa: TRY004 - the column's type is not the caller's
     if isinstance(value, bool) is not arrow.is_boolean(data_type):
         raise ValueError(f"{value!r}")
     if isinstance(value, str) is not (arrow.is_string(data_type) or arrow.is_large_string(data_type)):

@@ -207,7 +207,7 @@ class _Edits:
         is_own = len(call.table) == 1 and call.table[0].lower() in self._own_names
         if is_own and call.kind == "CUMULATE":
             raise self._plain.source.error(
-                call.offset, f"CUMULATE reads tables and views: CREATE TEMPORARY VIEW makes one of '{call.table[0]}'"
+                call.offset, f"CUMULATE reads tables and views: CREATE TEMPORARY VIEW creates one of '{call.table[0]}'"
             )
         table: Piece = quoted(call.table[0]) if is_own else self._use(call.table, start + call.table_offset)
         alias = "" if node.alias else f" AS {quoted(node.name)}"
@@ -238,7 +238,7 @@ class _Edits:
         if select is None or names != set(_WINDOW_COLUMNS) or keys != wanted:
             columns = ", ".join((*call.partition_by, *_WINDOW_COLUMNS))
             raise self._plain.source.error(
-                call.offset, f"Spark makes sessions of groups only: GROUP BY exactly {columns}"
+                call.offset, f"Spark supports session windows only as groups: GROUP BY exactly {columns}"
             )
         for column in select.find_all(exp.Column):
             name = column.name.lower()

@@ -24,7 +24,7 @@ class ComputedColumn:
 
     Attributes:
         place: position among all columns of the statement, computed ones included, from 0.
-        expression: the expression as Flink stores it, with columns in back quotes.
+        expression: the expression as Flink stores it, with columns in backquotes.
     """
 
     place: int

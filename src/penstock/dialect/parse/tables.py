@@ -108,7 +108,7 @@ class TextToken(Piece):
 
     @property
     def name(self) -> str:
-        """The text without back quotes."""
+        """The text without backquotes."""
         return self.content if self.text.startswith("`") else self.text
 
 

@@ -131,7 +131,7 @@ def _problem(call: WindowCall) -> str | None:
     if "SLIDE" in given and call.millis("SLIDE") > call.millis("SIZE"):
         return f"the slide, {given['SLIDE']}, is longer than the windows, {given['SIZE']}; expected slide, then size"
     if "STEP" in given and call.millis("SIZE") % call.millis("STEP"):
-        return f"the size, {given['SIZE']}, is no multiple of the step, {given['STEP']}; expected step, then size"
+        return f"the size, {given['SIZE']}, is not a multiple of the step, {given['STEP']}; expected step, then size"
     return None
 
 

@@ -34,7 +34,7 @@ def with_computed_columns(frame: DataFrame, table: Table, names: Collection[str]
     types = {field.name: field.type for field in schema.fields if field.name in frame.columns}
     for place, name in wanted.items():
         expression = options.get(f"schema.{place}.expr")
-        cure = "name the columns that the query wants, without it" if names is None else "compute it in the query"
+        cure = "name the desired columns instead" if names is None else "compute it in the query"
         if expression is None:
             raise UnsupportedFeatureError(f"table {table.name}: column '{name}' is one of Flink's metadata; {cure}")
         try:

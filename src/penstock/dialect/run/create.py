@@ -27,7 +27,7 @@ def create_table_as(state: SqlState, statement: CreateTableAs) -> Outcome:
     if statement.table.is_temporary or "connector" in dict(statement.table.options):
         raise UnsupportedFeatureError(
             f"table {name}: a table with a connector is declared with its columns: CREATE TABLE, then INSERT INTO; or"
-            " make a table of the catalog, without TEMPORARY and without 'connector'"
+            " create a table in the catalog, without TEMPORARY and without 'connector'"
         )
     if statement.table.if_not_exists and state.exists(statement.table.name):
         return Outcome(message=f"there is a {name} already; nothing was added to it")

@@ -57,7 +57,7 @@ def create_table(state: SqlState, statement: CreateTable) -> Outcome:
         catalog.create_database(database, if_not_exists=True)
     if not statement.if_not_exists and state.exists(statement.name):
         raise AlreadyExistsError(
-            f"table {full_name} exists already; CREATE TABLE IF NOT EXISTS leaves it as it is, DROP TABLE removes it"
+            f"table {full_name} already exists; CREATE TABLE IF NOT EXISTS leaves it as it is, DROP TABLE removes it"
         )
     options, watermark = _definition_options(statement, full_name)
     catalog.create_table(
@@ -91,7 +91,7 @@ def create_catalog(state: SqlState, statement: CreateCatalog) -> Outcome:
     if statement.name in state.catalogs:
         if statement.if_not_exists:
             return Outcome(message=f"there is a catalog {statement.name} already")
-        raise AlreadyExistsError(f"catalog {statement.name} exists already in this session")
+        raise AlreadyExistsError(f"catalog {statement.name} already exists in this session")
     options = dict(statement.options)
     kind, warehouse = options.pop("type", "paimon"), options.pop("warehouse", None)
     if kind != "paimon" or warehouse is None:
@@ -190,7 +190,7 @@ def add_partitions(state: SqlState, statement: AddPartitions) -> Outcome:
         if names != set(table.schema.partition_keys):
             keys = ", ".join(table.schema.partition_keys) or "none"
             raise InvalidOptionError(f"table {table.name}: a partition names all partition columns; they are: {keys}")
-    return Outcome(message=f"partitions of {table.name} come into being with their first row; nothing to do")
+    return Outcome(message=f"partitions of {table.name} are created with their first row; nothing to do")
 
 
 def drop_partitions(state: SqlState, statement: DropPartitions) -> Outcome:

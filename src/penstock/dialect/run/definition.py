@@ -126,5 +126,5 @@ def _refuse_twice(table: str, kind: str, names: Iterable[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise InvalidSqlError(f"table {table}: {kind} '{name}' is there twice, here and in the table after LIKE")
+            raise InvalidSqlError(f"table {table}: {kind} '{name}' is duplicated, here and in the table after LIKE")
         seen.add(name)

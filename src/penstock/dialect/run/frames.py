@@ -72,8 +72,8 @@ def _query_frame(reading: _Reading, query: Query) -> DataFrame:
     if query.keyless_session is not None and any(frame.isStreaming for frame in frames):
         line, column = query.source.place(query.keyless_session)
         raise UnsupportedFeatureError(
-            f"line {line}, column {column}: Spark makes sessions of a stream by key only: PARTITION BY a column after"
-            " the table's name, and GROUP BY it too"
+            f"line {line}, column {column}: Spark supports session windows of a stream only by key: PARTITION BY a"
+            " column after the table's name, and GROUP BY it too"
         )
     return spark_entry().sql_query(reading.spark, frames, query)
 
@@ -155,6 +155,8 @@ def check_time(source: StatementText, call: WindowCall, table: str, frame: DataF
         return
     times = ", ".join(name for name, kind in types.items() if kind in _TYPES) or "none"
     what = (
-        f"{table} has no column '{call.column}'" if found is None else f"'{call.column}' is no time but {found.upper()}"
+        f"{table} has no column '{call.column}'"
+        if found is None
+        else f"'{call.column}' is not a time but {found.upper()}"
     )
     raise source.error(call.column_offset, f"{what}; the times of {table} are: {times}")

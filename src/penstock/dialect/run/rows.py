@@ -113,8 +113,8 @@ def _of_stored_view(view: CreateView, rows: pa.Table) -> pa.Table:
     for column, field in zip(found.columns, view.fields, strict=True):
         if column.type != to_arrow_type(field.type):
             raise UnsupportedFeatureError(
-                f"view {'.'.join(view.name[1:])}: column '{field.name}' has another type than when the view was made,"
-                " and casting it needs Spark: give a session, or make the view again"
+                f"view {'.'.join(view.name[1:])}: column '{field.name}' has another type than when the view was"
+                " created, and casting it needs Spark: give a session, or create the view again"
             )
     return found.rename_columns([field.name for field in view.fields])
 

@@ -39,7 +39,7 @@ def create_view(state: SqlState, statement: CreateView) -> Outcome:
     view = replace(statement, name=path, query=replace(statement.query, tables=tables))
     check_tables(state, view)
     state.views[path] = view
-    return Outcome(message=f"created view {name} in this session; Catalog.create_view makes one that others see")
+    return Outcome(message=f"created view {name} in this session; Catalog.create_view creates one that others see")
 
 
 def drop_view(state: SqlState, statement: DropView) -> Outcome:
@@ -98,8 +98,8 @@ def _check_replaceable(state: SqlState, statement: CreateView) -> None:
     if not statement.is_temporary and state.stored_view(path) is not None:
         _, database, name = path
         raise UnsupportedFeatureError(
-            f"view {database}.{name} is kept by the catalog, and penstock.sql makes views of its session: replace it by"
-            f" Catalog.create_view('{database}.{name}', …, replace=True), or through penstock.attach, with Spark's"
+            f"view {database}.{name} is kept by the catalog, and penstock.sql creates views of its session: replace it"
+            f" by Catalog.create_view('{database}.{name}', …, replace=True), or through penstock.attach, with Spark's"
             f" CREATE OR REPLACE VIEW penstock.{database}.{name}; a TEMPORARY VIEW would hide it here"
         )
     if _is_taken(state, statement):

@@ -56,7 +56,7 @@ def encode_container(
 
     Args:
         schema: JSON text, written unchanged.
-        blocks: empty ones are left out; no block at all gives a valid file without records.
+        blocks: empty ones are omitted; without blocks, the result is a valid file without records.
         codec: for every block.
         level: for zstandard and deflate; ignored for other codecs.
     """
@@ -118,8 +118,8 @@ def damaged(path: str, reason: str) -> FormatError:
 def too_large(path: str, what: str, key: str, limit: int) -> FormatError:
     """Return the error for a metadata file that exceeds a limit, with the option that raises the limit."""
     return FormatError(
-        f"{path} is damaged or made to fill the memory: {what} the limit of {limit}; if the file is good, read it with "
-        f"a larger '{key}', given as an option of this use"
+        f"{path} is damaged or crafted to exhaust memory: {what} the limit of {limit}; if the file is good, read it "
+        f"with a larger '{key}', given for this use only"
     )
 
 

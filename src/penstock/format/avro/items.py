@@ -50,6 +50,6 @@ class ItemLimit:
             if self._empty_items_left < 0:
                 raise ValueError(f"it has more than {MOST_EMPTY_ITEMS} items that take no bytes")
         elif count > bytes_left:
-            raise ValueError(f"a block says that it has {count} items, with {bytes_left} bytes left")
+            raise ValueError(f"a block claims to have {count} items, with {bytes_left} bytes left")
         if self._budget:
             self._budget.take(count)

@@ -46,7 +46,7 @@ class FieldMapping:
         attribute: name of the attribute; None if ``adapt`` only checks the field.
         absent: the attribute's value if the writer's schema lacks the field.
         adapt: converts the Avro value to the attribute's value; None for no conversion.
-        shape: for a field that is a record itself.
+        shape: mapping of a field that is itself a record.
         repeats: whether consecutive records often have equal values; then bytes are compared first and the value
             shared.
     """
@@ -81,7 +81,7 @@ class RecordMapping:
 def record_reader(schema: AvroType, shape: RecordMapping, limits: AvroLimits) -> Read:
     """Return a function that reads one record.
 
-    The function remembers the last values it read: make one per file, and do not share it between threads.
+    The function caches the last values it read: create one per file, and do not share it between threads.
 
     Args:
         schema: the writer's, as parsed JSON.
@@ -108,7 +108,7 @@ def dict_reader(schema: AvroType) -> Read:
 
 
 def check_schema(schema: AvroType) -> None:
-    """Refuse a schema with which another reader would loop for ever, or nearly.
+    """Refuse a schema that would make a reader loop forever, or nearly so.
 
     Raises:
         ValueError: too many types, or arrays of items that take no bytes, of which a file can state any number.

@@ -51,7 +51,7 @@ def _decode(data: bytes, path: str, make_reader: Callable[[AvroType], Read], lim
         for count, payload in container.blocks:
             # A record takes at least one byte: no metadata record consists of nulls only.
             if not 0 <= count <= len(payload):
-                raise ValueError(f"a block of {len(payload)} bytes says that it has {count} records")
+                raise ValueError(f"a block of {len(payload)} bytes claims to have {count} records")
             if len(values) + count > limits.records:
                 raise too_large(path, "it has more records than", RECORDS_KEY, limits.records)
             position = 0

@@ -46,7 +46,7 @@ def skipper(avro_type: AvroType, reader: Reader) -> Skip:
     The function remembers the last array that it skipped: make one per file, and do not share it between threads.
 
     Args:
-        reader: makes decoding functions, which are used for rare types.
+        reader: creates decoding functions, which are used for rare types.
     """
     match avro_type:
         case str() if avro_type in _SKIPS:

@@ -1,4 +1,4 @@
-"""Read index manifests: kinds and file names of a snapshot's indexes, and where its deletion vectors are.
+"""Read index manifests: kinds and file names of a snapshot's indexes, and the locations of its deletion vectors.
 
 Source:
     Paimon ``core:manifest/IndexManifestEntry.java``, ``IndexManifestEntrySerializer.java``;
@@ -43,13 +43,13 @@ def decode_index_files(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorPlace:
-    """Where the deletion vector of a data file is.
+    """Location of the deletion vector of a data file.
 
     Attributes:
         partition: serialized BinaryRow of the data file's partition.
         index_file: name of the file with the vector.
         external_path: of that file; None in the table's directory.
-        length: of magic and bitmap; four bytes of length before and of checksum after them come on top.
+        length: of magic and bitmap, without the four bytes each of the length before and the checksum after them.
     """
 
     partition: bytes

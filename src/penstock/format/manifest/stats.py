@@ -102,8 +102,8 @@ def choose_modes(
         names: the table's columns in order.
         default: value of ``metadata.stats-mode``.
         overrides: values of ``fields.<column>.stats-mode``; they take precedence.
-        keep_first: value of ``metadata.stats-keep-first-n-columns``; later columns have statistics only with a mode of
-            their own. -1 for no limit.
+        keep_first: value of ``metadata.stats-keep-first-n-columns``; later columns have statistics only if they have
+            their own mode. -1 for no limit.
     """
     chosen = overrides or {}
     return tuple(
@@ -179,7 +179,7 @@ def decode_stats(
         fields: the columns of the schema that the file was written with, without those missing in ``write_cols``.
 
     Returns:
-        Statistics by column name; columns without statistics in the entry are left out.
+        Statistics by column name; columns without statistics in the entry are omitted.
 
     Raises:
         FormatError: the statistics do not match these columns.

@@ -95,7 +95,7 @@ def row_decoder(types: tuple[DataType, ...], places: Iterable[int] | None = None
 
     def decode(data: bytes) -> tuple[object, ...]:
         if arity_of(data) != len(codecs):
-            raise FormatError(_damaged(data, len(codecs), f"it says that it has {arity_of(data)} fields"))
+            raise FormatError(_damaged(data, len(codecs), f"it claims to have {arity_of(data)} fields"))
         try:
             return _unpack_row(data, ARITY_BYTES, len(codecs), wanted)
         except _MISFITS as error:
@@ -111,7 +111,7 @@ def decode_field(data: bytes, arity: int, place: int, data_type: DataType) -> ob
         FormatError: the bytes do not contain the field.
     """
     if not 0 <= place < arity == arity_of(data):
-        raise FormatError(_damaged(data, arity, f"it says that it has {arity_of(data)} fields"))
+        raise FormatError(_damaged(data, arity, f"it claims to have {arity_of(data)} fields"))
     try:
         (codec,) = _codecs((data_type,))
         return _unpack_row(data, ARITY_BYTES, arity, ((place, codec),))[0]
@@ -133,7 +133,7 @@ def _damaged(data: bytes, arity: int, reason: str) -> str:
 
 def _misfit(values: Sequence[object], types: Sequence[DataType], error: Exception) -> str:
     if len(values) != len(types):
-        return f"a row of {len(types)} columns cannot be made from {len(values)} values: pass one value per column"
+        return f"a row of {len(types)} columns cannot be built from {len(values)} values: pass one value per column"
     for value, data_type in zip(values, types, strict=True):
         try:
             _pack_row((value,), _codecs((data_type,)))

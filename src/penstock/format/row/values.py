@@ -77,7 +77,7 @@ def take(data: bytes, start: int, size: int) -> bytes:
         ValueError: the data end too early.
     """
     if start + size > len(data):
-        raise ValueError(f"{size} bytes from byte {start} lie outside of {len(data)} bytes")
+        raise ValueError(f"{size} bytes from byte {start} are outside of {len(data)} bytes")
     return data[start : start + size]
 
 

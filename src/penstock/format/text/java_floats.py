@@ -4,7 +4,7 @@ These JVMs print some numbers with a few digits more than needed, mostly whole o
 and later print the shortest text. The names of partition directories contain that text, so every digit must match.
 
 Source:
-    The behaviour of ``Float.toString`` and ``Double.toString``: digits are produced until what is left is below half a
+    The behavior of ``Float.toString`` and ``Double.toString``: digits are produced until what is left is below half a
     unit in the last place (Steele and White, "How to print floating-point numbers accurately", 1990).
     Checked against JDK 17 on 1,300,000 numbers, all powers of two and their neighbours among them.
 """

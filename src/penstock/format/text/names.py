@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def quoted(name: str) -> str:
-    """Return a name in back quotes, as SQL and Spark's ``F.col`` take any name."""
+    """Return a name in backquotes, in which SQL and Spark's ``F.col`` accept any name."""
     return "`" + name.replace("`", "``") + "`"

@@ -268,7 +268,7 @@ _NESTED: Final[dict[str, Callable[[TokenReader, int], DataType]]] = {
 
 
 def read_name(reader: TokenReader, role: str) -> Token:
-    """Read a name: a word, or text in back quotes.
+    """Read a name: a word, or text in backquotes.
 
     Raises:
         InvalidSchemaError: the next token is not a name, or the name is empty.

@@ -204,7 +204,7 @@ def _format_atomic(data_type: AtomicType) -> str:
 
 
 def format_name(name: str) -> str:
-    """Format a column name for DDL: in back quotes unless it is a plain word."""
+    """Format a column name for DDL: in backquotes unless it is a plain word."""
     return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 

@@ -29,7 +29,7 @@ _REASONS: Final = {
     ),
     "AuthorizationHeaderMalformed": "the bucket '{bucket}' is in another region; give the catalog 's3.region'",
     "RequestTimeTooSkewed": (
-        "the clock of this machine differs too much from that of the store ({said}); set it right, then do it again"
+        "the clock of this machine differs too much from that of the store ({said}); correct it, then retry"
     ),
 }
 _REDIRECT: Final = "redirect without LOCATION"

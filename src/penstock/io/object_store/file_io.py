@@ -191,8 +191,8 @@ class ObjectFileIO:
     def rename_dir(self, source: str, target: str) -> bool:
         """Refuse: a store has no directories, and moving objects one by one would show a partial result to readers."""
         raise UnsupportedFeatureError(
-            f"cannot rename {source} to {target}: object stores have no directories that could be renamed at once; "
-            "make a new table and copy the rows"
+            f"cannot rename {source} to {target}: object stores cannot rename directories atomically; create a new "
+            "table and copy the rows"
         )
 
     @contextmanager
@@ -211,7 +211,7 @@ class ObjectFileIO:
     def _key(self, path: str) -> str:
         root = self.settings.address.root
         if path != root and not path.startswith(f"{root}/"):
-            raise StorageError(f"cannot use {path!a} here: it lies outside of {root}")
+            raise StorageError(f"cannot use {path!a} here: it is outside of {root}")
         return path[len(root) :].strip("/")
 
     @contextmanager

@@ -1,7 +1,7 @@
 """Load the object store library (obstore) so that this process can use it.
 
 The library's threads belong to the process that first used it: in a process forked from that one every call would
-block for ever. A forked process therefore loads a copy of the library's file, which starts its own threads.
+block forever. A forked process therefore loads a copy of the library's file, which starts its own threads.
 """
 
 from __future__ import annotations

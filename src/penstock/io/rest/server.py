@@ -42,14 +42,14 @@ _BUSY_TRIES: Final = 5
 _WAIT_SECONDS: Final = 0.2
 _LONGEST_WAIT_SECONDS: Final = 10
 _ERRORS: Final[dict[int, tuple[type[TableStoreError], str]]] = {
-    400: (InvalidOptionError, "it refuses what the request holds; change that"),
-    401: (StorageError, "it does not know who asks; give the token provider 'bear' and a valid token"),
-    403: (StorageError, "this user may not do that; have the permission granted there"),
-    405: (UnsupportedFeatureError, "this server cannot do that"),
+    400: (InvalidOptionError, "it rejects the content of the request; correct it"),
+    401: (StorageError, "it does not recognize the credentials; use the token provider 'bear' and a valid token"),
+    403: (StorageError, "this user lacks the permission; have it granted on the server"),
+    405: (UnsupportedFeatureError, "this server does not support that"),
     409: (AlreadyExistsError, "the name is taken; choose another one"),
-    501: (UnsupportedFeatureError, "this server cannot do that"),
+    501: (UnsupportedFeatureError, "this server does not support that"),
 }
-_NO_CATALOG: Final = (StorageError, "that is no answer of a Paimon REST catalog; check option 'uri'")
+_NO_CATALOG: Final = (StorageError, "that is not an answer of a Paimon REST catalog; check option 'uri'")
 _ELEMENTS_A_PAGE: Final = 100
 _LONGEST_TEXT: Final = 300
 

@@ -180,7 +180,7 @@ class RestTableFileIO:
         if path.startswith(f"{schema_directory(self.location)}/"):
             self._refuse("its schema", "change it by Catalog.alter_table of that catalog")
         if path.startswith(f"{branches_directory(self.location)}/"):
-            self._refuse("its branches", "make and change them with Paimon")
+            self._refuse("its branches", "create and change them with Paimon")
         if path.startswith(f"{snapshot_directory(self.location)}/"):
             self._refuse("its snapshots", "roll back by Table.rollback, and use no action that rewrites the history")
 

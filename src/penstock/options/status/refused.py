@@ -57,7 +57,7 @@ REFUSED: Final[dict[str, Refusal]] = {
         cure="name both tags with incremental-between = '<earlier>,<later>'", inert=_NEVER, is_own=True
     ),
     "read.changelog": Refusal(cure="append tables have no changelog: every row is an insertion", reads=True),
-    "query-auth.enabled": Refusal(cure="Penstock asks no catalog what a user may read", reads=True),
+    "query-auth.enabled": Refusal(cure="Penstock does not query a catalog for a user's permissions", reads=True),
     "commit.strict-mode.last-safe-snapshot": Refusal(cure="Penstock has no such check; leave it out", inert=_NEVER),
     "commit.discard-duplicate-files": Refusal(cure="Penstock does not look for them; leave it out"),
     "write.merge-schema": Refusal(cure=_MERGE_SCHEMA),

@@ -22,7 +22,7 @@ def failed_job(ref: TableRef, work: str, error: Exception) -> TableStoreError:
         work: what the job does, for example ``merges 3 files``.
     """
     cause = spark_cause(error)
-    text = f"table {ref.name}: the Spark job that {work} failed or was cancelled, and nothing of it is left: {cause}"
+    text = f"table {ref.name}: the Spark job that {work} failed or was cancelled, and it left no files: {cause}"
     return StorageError(text) if f"{_OURS}StorageError" in cause else TableStoreError(text)
 
 

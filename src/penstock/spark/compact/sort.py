@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.pandas.functions import arrow_udf
 
 from penstock.errors import NotFoundError, TableStoreError
@@ -125,7 +125,7 @@ class SparkSorter:
                     raise failed_job(self.job.ref, f"sorts {len(task.files)} files", failure) from failure
                 raise
             # A file has expired meanwhile; Spark reports that as a Java stack trace.
-            error = NotFoundError(f"table {self.job.ref.name}: a file to sort is gone: {spark_cause(failure)}")
+            error = NotFoundError(f"table {self.job.ref.name}: a file to sort is missing: {spark_cause(failure)}")
         return MergedFiles(task=task, message=message, error=error, seconds=time.perf_counter() - started)
 
     def _write(self, task: CompactTask) -> CommitMessage:

@@ -333,7 +333,7 @@ def open_bridge(spark: SparkSession) -> Bridge:
     version = ".".join(pyspark.__version__.split(".")[:2])
     if version not in SUPPORTED:
         raise UnsupportedFeatureError(
-            f"attach knows Spark {' and '.join(SUPPORTED)}, this is {pyspark.__version__}: use to_spark and "
+            f"attach supports Spark {' and '.join(SUPPORTED)}, this is {pyspark.__version__}: use to_spark and "
             'format("penstock"), or one of these versions'
         )
     gateway: JavaObject = SparkContext._gateway

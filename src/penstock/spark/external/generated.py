@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.format.types.data_types import AtomicType, TypeRoot
@@ -72,7 +72,7 @@ def _column(field: DataField, how: FieldOptions, table: str) -> Column:
 def _sequence(data_type: AtomicType, how: FieldOptions, where: str) -> Column:
     if data_type.root not in {*_WHOLE, *_FRACTIONAL, TypeRoot.DECIMAL} | _TEXTS:
         raise InvalidOptionError(
-            f"{where}: a sequence has numbers, and {format_sql_type(data_type)} has none: leave 'kind' out"
+            f"{where}: a sequence consists of numbers, and {format_sql_type(data_type)} has none: leave 'kind' out"
         )
     limit = _WHOLE.get(data_type.root)
     if (
@@ -142,7 +142,7 @@ def _bound(text: str | None, default: float, kind: type[int | float], where: str
     try:
         return kind(text)
     except ValueError:
-        raise InvalidOptionError(f"{where}: '{text}' is no number of the column's type") from None
+        raise InvalidOptionError(f"{where}: '{text}' is not a number of the column's type") from None
 
 
 def _not_generated(where: str, kind: str) -> UnsupportedFeatureError:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import StringType, StructField, StructType
 
 from penstock.errors import UnsupportedFeatureError
@@ -248,6 +248,6 @@ def _failure(where: Column, problem: str, option: str) -> Column:
             where,
             F.lit(f" is {problem}: "),
             F.substring(_text(), 1, _SHOWN_CHARACTERS),
-            F.lit(f"; '{option}' = 'true' goes on without what cannot be read"),
+            F.lit(f"; '{option}' = 'true' skips what cannot be read"),
         )
     ).cast("boolean")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from py4j.java_gateway import JavaPackage
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from penstock.errors import InvalidOptionError, NotFoundError, StorageError, UnsupportedFeatureError
 from penstock.options.kafka import EndMode, StartMode, parse_kafka, parse_kafka_key

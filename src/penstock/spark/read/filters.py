@@ -7,7 +7,7 @@ import operator
 from functools import reduce
 from typing import TYPE_CHECKING, Final, assert_never
 
-from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from penstock.format.text.names import quoted
 from penstock.format.types.data_types import AtomicType, RowType, TypeRoot

@@ -100,7 +100,7 @@ def plan_native_columns(
     if not fields or has_names_alike(by_id.values()) or has_names_alike(fields):
         return None  # Spark matches names without regard to case, and a scan needs a column
     if file_format is FileFormat.ORC and any("`" in field.name for field in by_id.values()):
-        return None  # to Spark such a name ends at the back quote, and may be that of another column
+        return None  # to Spark such a name ends at the backquote, and may be that of another column
     columns = []
     for field in fields:
         column = _native_column(file_format, by_id.get(field.id), field)
@@ -153,7 +153,7 @@ def _is_native(file_format: FileFormat, data_type: DataType) -> bool:
 def _is_safe_in_orc(name: str, data_type: DataType, *, is_nested: bool = False) -> bool:
     """Whether Spark finds a column in ORC files by its name, and statistics can show that its dates are safe."""
     if "`" in name:
-        return False  # Spark does not escape back quotes in names for the ORC library, and reads nulls
+        return False  # Spark does not escape backquotes in names for the ORC library, and reads nulls
     match data_type:
         case ArrayType(element=element) | MultisetType(element=element):
             return _is_safe_in_orc("", element, is_nested=True)

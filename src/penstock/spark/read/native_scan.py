@@ -1,7 +1,7 @@
 """Read exactly the files of a plan with Spark's own readers, as a native DataFrame.
 
 If a directory has ``_spark_metadata``, the log of Spark's file sink, Spark takes the list of files from it. So a log in
-a temporary directory that names the plan's files gives a scan without any listing, with Spark's vectorised reader,
+a temporary directory that names the plan's files gives a scan without any listing, with Spark's vectorized reader,
 column pruning and push-down. Spark reads the log once, when it makes the relation.
 """
 

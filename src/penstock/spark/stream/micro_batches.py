@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from penstock.catalog.checks.features import check_writable
 from penstock.errors import TableStoreError

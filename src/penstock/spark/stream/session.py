@@ -112,7 +112,7 @@ class StreamSession:
         if self._is_aligned and not applies_limits:
             raise UnsupportedFeatureError(
                 f"table {self._ref.name}: option 'scan.watermark.alignment.group' lets a source wait for others, which "
-                "a query of a single batch cannot: use trigger(availableNow=True) in the place of trigger(once=True)"
+                "a query of a single batch cannot: use trigger(availableNow=True) instead of trigger(once=True)"
             )
         if self._lease is not None:
             self._lease.check()

@@ -16,7 +16,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql import types as spark_types
 
 from penstock.format.text.names import quoted

@@ -65,5 +65,5 @@ def check_conflicts(live: Mapping[FileIdentity, ManifestEntry], delta: Sequence[
     for identity in added:
         if identity in live:
             raise CommitConflictError(
-                f"table {table}: file {identity.file_name} is in the table already; this commit was made before"
+                f"table {table}: file {identity.file_name} is in the table already; this commit was already made"
             )

@@ -77,7 +77,7 @@ def overwrite_delta(
     test = partition_test(scope, touched=touched, ref=ref)
     if not isinstance(scope, WrittenPartitions) and not all(map(test, touched)):
         raise InvalidOptionError(
-            f"table {ref.name}: rows of the overwrite lie outside of the partition that it names; filter them out, "
+            f"table {ref.name}: rows of the overwrite are outside of the partition that it names; filter them out, "
             "or overwrite without naming a partition"
         )
     live = load_live_entries(store, base, test) if base is not None else {}
@@ -135,7 +135,7 @@ def build_delta(
     if request.has_read and base != request.read:
         raise CommitConflictError(
             f"table {ref.name}: others committed after snapshot {request.read.id if request.read else 0}, which the "
-            "change was computed from; nothing was committed: do it again"
+            "change was computed from; nothing was committed: retry"
         )
     if request.kind is CommitKind.OVERWRITE and request.scope is not None:
         return overwrite_delta(request.messages, base, ref=ref, store=store, scope=request.scope)

@@ -108,7 +108,7 @@ def put_fence(store: MetadataStore, target: Snapshot) -> Snapshot:
             return fence
     _delete_lists(store, fence)
     raise CommitConflictError(
-        f"table {store.name}: others committed {_TRIES} times while it was to be rolled back; nothing was changed: "
+        f"table {store.name}: others committed {_TRIES} times during the rollback; nothing was changed: "
         "stop them, or try again"
     )
 
@@ -146,7 +146,7 @@ def check_fence(store: MetadataStore, fence: Snapshot) -> None:
     """
     if not is_there(store, fence):
         raise CommitConflictError(
-            f"table {store.name}: another rollback was made while this one ran, and has replaced it; check the "
+            f"table {store.name}: another rollback ran at the same time, and has replaced it; check the "
             "latest snapshot, and roll back again if it is not the intended one"
         )
 

@@ -69,7 +69,7 @@ def merge_manifests(
 
 
 def apply_merges(manifests: Sequence[ManifestFileMeta], merges: Sequence[Merge]) -> tuple[ManifestFileMeta, ...]:
-    """Return the list with the outputs of each replacement in the place of its first input.
+    """Return the list with the outputs of each replacement in place of its first input.
 
     A merge is skipped if one of its inputs is not in the list any more.
     """

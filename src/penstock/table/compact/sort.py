@@ -248,7 +248,7 @@ def _check_column(ref: TableRef, name: str, fields: dict[str, DataField]) -> Non
     if name not in fields:
         near = difflib.get_close_matches(name, fields, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"its columns are {', '.join(fields)}"
-        raise InvalidOptionError(f"table {ref.name}: order_by names '{name}', which is no column; {hint}")
+        raise InvalidOptionError(f"table {ref.name}: order_by names '{name}', which is not a column; {hint}")
     if name in ref.schema.partition_keys:
         raise InvalidOptionError(
             f"table {ref.name}: order_by names the partition column '{name}', which has one value in each partition; "

@@ -67,7 +67,7 @@ class ChunkFinder:
 
     def find(self, first: int, end: int, latest_id: int) -> Chunk | None:
         """Find the files to delete with snapshots ``first`` to ``end - 1``; None if ``end`` has expired itself."""
-        # Load the first kept snapshot before all others: if it is gone, the other work would be in vain.
+        # Load the first kept snapshot before all others: if it has expired, the other work is useless.
         kept = self._store.find_snapshot(end)
         if kept is None:
             return None

@@ -147,13 +147,13 @@ def _check_cutoff(table: str, older_than_millis: int | None, now_millis: int, *,
         return now_millis - DEFAULT_AGE_MS
     if older_than_millis > now_millis:
         raise InvalidOptionError(
-            f"table {table}: 'older_than' lies in the future, where all that jobs are writing would count as orphans; "
+            f"table {table}: 'older_than' is in the future, so all files that jobs are writing would count as orphans; "
             "give a time in the past"
         )
     if older_than_millis > now_millis - FLOOR_MS and not allow_recent:
         raise InvalidOptionError(
-            f"table {table}: files younger than an hour may belong to a job that commits them soon; give a time that "
-            "lies further back, or state that nothing writes (allow_recent, --allow-recent)"
+            f"table {table}: files younger than an hour may belong to a job that will commit them soon; give an "
+            "earlier time, or state that nothing writes (allow_recent, --allow-recent)"
         )
     return older_than_millis
 

@@ -266,7 +266,7 @@ class SnapshotExpirer:
         if self.ref.file_io.list(changelog_directory(self.ref.location)):
             raise UnsupportedFeatureError(
                 f"table {self.ref.name} keeps changelogs longer than snapshots ('changelog.*' options), whose files "
-                "Penstock does not know; expire its snapshots with the engine that writes them"
+                "Penstock does not track; expire its snapshots with the engine that writes them"
             )
 
     def _delete(self, chunk: Chunk, note_deleted: Callable[[int], None]) -> None:

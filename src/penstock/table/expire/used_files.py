@@ -213,7 +213,7 @@ class UsedFiles:
                 raise FormatError(
                     f"table {self._table}: {manifest_path(self._location, name)} is missing, which {root} needs; so "
                     "it is unknown which files are used, and nothing was deleted. If an expiration was stopped "
-                    "half-way, expire up to that snapshot with 'penstock expire'; else look with 'penstock fsck "
+                    "halfway, expire up to that snapshot with 'penstock expire'; else look with 'penstock fsck "
                     "--all-snapshots'"
                 )
 

@@ -148,7 +148,7 @@ class _Check:
                 "snapshot",
                 snapshot_path(self._ref.location, snapshot.id),
                 snapshot.id,
-                f"it says {snapshot.total_record_count} rows, its live files have {rows}",
+                f"it states {snapshot.total_record_count} rows, its live files have {rows}",
             )
 
     def _load_entries(self, snapshot: Snapshot) -> list[ManifestEntry] | None:

@@ -59,7 +59,9 @@ class LeaseFiles:
 
     def __init__(self, file_io: FileIO, location: str, name: str) -> None:
         if not name.strip() or "/" in name or name.startswith("."):
-            raise InvalidOptionError(f"table at {location}: '{name}' is no name for a lease: it is blank or a path")
+            raise InvalidOptionError(
+                f"table at {location}: '{name}' is not a valid name for a lease: it is blank or a path"
+            )
         self.name = name
         self._file_io = relaxed(file_io)
         self._location = location
@@ -124,7 +126,7 @@ class LeaseFiles:
         age = max(0, now - record.acquired_millis) // 1000
         return LeaseHeldError(
             f"table at {self._location}: '{self.name}' is in use by {record.process or 'another process'} "
-            f"(for {age} s, epoch {record.epoch}): stop that one, or use another name; if it is gone, try again in "
+            f"(for {age} s, epoch {record.epoch}): stop that one, or use another name; if it has died, try again in "
             f"{record.ttl_ms // 1000} s"
         )
 

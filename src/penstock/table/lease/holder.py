@@ -6,7 +6,7 @@ The holder rewrites its own file to renew the lease; a holder that lost it finds
 holder that has lost its lease does not know it: what it does then must be harmless without the lease, as a commit is.
 
 Times are those of the storage's clock, so the clocks of competing machines may differ. A clock that steps while a lease
-is held still counts on storages that are no object stores. If it is far ahead, or steps back, no process waits longer
+is held still counts on storages that are not object stores. If it is far ahead, or steps back, no process waits longer
 than the time of one lease: a waiting process counts the time that it slept, and an expiry time that is implausibly late
 is ignored unless the holder renews the lease meanwhile.
 """

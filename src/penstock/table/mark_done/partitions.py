@@ -74,8 +74,8 @@ def mark_due_partitions(ref: TableRef, store: MetadataStore, *, dry_run: bool = 
     options = ref.parsed(MarkDoneOptions)
     if not options.is_by_time or not ref.schema.partition_keys:
         raise InvalidOptionError(
-            f"table {ref.name}: which partitions are done, a partitioned table with the options "
-            "'partition.idle-time-to-done' and 'partition.time-interval' tells; else name them"
+            f"table {ref.name}: only a partitioned table with the options 'partition.idle-time-to-done' and "
+            "'partition.time-interval' determines which partitions are done; otherwise name them"
         )
     watch = DoneWatch(ref, replace(options, recover=True), clock_millis=utc_millis)
     latest = store.load_latest_snapshot()

@@ -60,7 +60,7 @@ def _millis(text: str, table: str, zone: str | None) -> int:
         )
     millis = instant(clock, parse_zone(name, key, table) if clock.tzinfo is None else clock.tzinfo)
     if millis is None:
-        raise InvalidOptionError(f"table {table}: option '{key}' = '{text}' lies beyond the calendar")
+        raise InvalidOptionError(f"table {table}: option '{key}' = '{text}' is outside of the calendar")
     return millis
 
 

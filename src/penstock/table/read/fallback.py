@@ -103,8 +103,8 @@ def _check_schemas(store: MetadataStore, other: MetadataStore, entries: Iterable
     for schema_id in {entry.file.schema_id for entry in entries}:
         if schema_id not in known or store.load_schema(schema_id).fields != other.load_schema(schema_id).fields:
             raise UnsupportedFeatureError(
-                f"table {store.name}: '{KEY}' names {other.name}, which has files of a schema {schema_id} that is "
-                "another here; give both branches the same columns in the same steps, or read the branch by its name"
+                f"table {store.name}: '{KEY}' names {other.name}, which has files of a schema {schema_id} that "
+                "differs here; give both branches the same columns in the same steps, or read the branch by its name"
             )
 
 

@@ -212,6 +212,4 @@ def _pair(text: str, key: str, table: str) -> tuple[str, str]:
 
 def _check_order(first: int, last: int, key: str, text: str, table: str) -> None:
     if first > last:
-        raise InvalidOptionError(
-            f"table {table}: option '{key}' = '{text}': the end lies before the start: change their order"
-        )
+        raise InvalidOptionError(f"table {table}: option '{key}' = '{text}': the end is before the start: swap them")

@@ -242,7 +242,7 @@ def _by_version(store: MetadataStore, latest: Snapshot, version: str) -> Snapsho
     if watermark != version and watermark.lstrip("-").isdecimal():
         return _first_with_watermark(store, latest, int(watermark))
     raise NotFoundError(
-        f"table {store.name}: scan.version = '{version}' is no tag, no snapshot id and no 'watermark-<ms>'; its tags "
+        f"table {store.name}: scan.version = '{version}' is not a tag, a snapshot id or a 'watermark-<ms>'; its tags "
         f"are {', '.join(map(repr, tags)) or 'none'}"
     )
 
@@ -251,7 +251,7 @@ def parse_local_time(text: str, key: str, table: str) -> int:
     """Parse a wall clock time in this machine's zone; return ms since 1970-01-01 UTC.
 
     Raises:
-        InvalidOptionError: the text is no time; the message names ``key``.
+        InvalidOptionError: the text is not a time; the message names ``key``.
     """
     try:
         return int(datetime.fromisoformat(text.strip()).timestamp() * 1000)

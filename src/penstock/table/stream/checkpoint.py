@@ -75,7 +75,7 @@ def load_delivered(file_io: FileIO, checkpoint: str) -> tuple[StreamOffset, ...]
     """
     begun, done = (_batches(file_io, f"{checkpoint}/{part}") for part in ("offsets", "commits"))
     if not begun:
-        raise NotFoundError(f"{checkpoint} is no checkpoint of a query that has run: it holds no offsets/0")
+        raise NotFoundError(f"{checkpoint} is not the checkpoint of a query that has run: it holds no offsets/0")
     batch = max(begun & done, default=None)
     path = f"{checkpoint}/offsets/{min(begun) if batch is None else batch}"
     offsets = _decode(file_io.read(path), path)
@@ -96,7 +96,9 @@ def _lines(data: bytes, path: str) -> list[str]:
     try:
         return data.decode().splitlines()
     except ValueError as error:
-        raise FormatError(f"{path} is damaged ({error}); start the query, which says whether it can go on") from error
+        raise FormatError(
+            f"{path} is damaged ({error}); start the query, which reports whether it can continue"
+        ) from error
 
 
 def _decode_ours(value: Any) -> StreamOffset | None:  # noqa: ANN401 - whatever JSON holds

@@ -36,7 +36,9 @@ def check_consumer_id(consumer_id: str, table: str) -> None:
         InvalidOptionError: it is blank or a path.
     """
     if not consumer_id.strip() or "/" in consumer_id or consumer_id in {".", ".."}:
-        raise InvalidOptionError(f"table {table}: '{consumer_id}' is no name for a consumer: it is blank or a path")
+        raise InvalidOptionError(
+            f"table {table}: '{consumer_id}' is not a valid name for a consumer: it is blank or a path"
+        )
 
 
 def record_progress(store: MetadataStore, consumer_id: str, next_snapshot: int) -> int:

@@ -46,9 +46,9 @@ def claim_checkpoint(
     else:
         if has_batches and not accept_unknown:
             raise CheckpointError(
-                f"table {ref.name}: checkpoint {notes.place} is that of a query that wrote somewhere else, so its "
-                "batches are not in this table; use a new checkpoint; or, to go on here with the batch that comes "
-                f"next, {ACCEPT}"
+                f"table {ref.name}: checkpoint {notes.place} belongs to a query that wrote somewhere else, so its "
+                "batches are not in this table; use a new checkpoint; or, to continue here with the next batch, "
+                f"{ACCEPT}"
             )
         # The query may have committed to this table under the same id through another API that writes no mark.
         moved = CheckpointMark(location=ref.location, identity=identity, base_id=0 if has_batches else base_id)

@@ -173,8 +173,8 @@ class SinkWatermark:
     def _miss(self, batch: BatchEnds) -> None:
         if self.is_wanted and not (self.looks_at_tasks and tells_no_times(batch)):
             self._warn(
-                "its rows are shuffled before they are written, or come from several sources, of which some tell no "
-                "times; put withWatermark on those"
+                "its rows are shuffled before they are written, or come from several sources, some of which report "
+                "no event times; add withWatermark to those"
             )
 
     def _warn(self, reason: str) -> None:

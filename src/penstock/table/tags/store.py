@@ -182,7 +182,7 @@ def _put(store: MetadataStore, name: str, data: bytes) -> bool:
 def check_tag_name(name: str, table: str) -> None:
     """Check that a tag may have this name. Raises ``InvalidOptionError``."""
     if not name.strip() or "/" in name or name in {".", ".."}:
-        raise InvalidOptionError(f"table {table}: '{name}' is no name for a tag: it is blank or a path")
+        raise InvalidOptionError(f"table {table}: '{name}' is not a valid name for a tag: it is blank or a path")
     if name.isdecimal():
         # Paimon refuses these too: a time travel to such a name could mean the snapshot id.
         raise InvalidOptionError(f"table {table}: tag '{name}' looks like a snapshot id; put a letter into it")

@@ -96,7 +96,7 @@ def plan_adoption(file_io: FileIO, root: str) -> AdoptionPlan:
     formats, columns = [], None
     for file in files:
         if tuple(name for name, _ in file.partition) != keys:
-            raise SchemaMismatchError(f"{file.path} lies below other partition columns than {first.path}")
+            raise SchemaMismatchError(f"{file.path} has other partition columns in its path than {first.path}")
         file_format, found = _columns_of(file_io, file.path)
         formats.append(file_format)
         columns = columns or found

@@ -192,7 +192,7 @@ def _decimal_fits(given: ArrowAny, wanted: ArrowAny) -> bool:
 
 
 def _timestamp_fits(given: ArrowAny, wanted: ArrowAny) -> bool:
-    # A wall clock time is no instant: the caller must convert it with a zone of its choice.
+    # A wall-clock time is not an instant: the caller must convert it with a zone of its choice.
     return arrow.is_timestamp(given) and (given.tz is None) == (wanted.tz is None)
 
 
@@ -223,16 +223,16 @@ _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 def _describe(given: ArrowAny, wanted: ArrowAny, path: str) -> str:
     text = f"column '{path}' is given as {given}"
     if not (arrow.is_timestamp(given) and arrow.is_timestamp(wanted)):
-        return f"{text}, but the table wants {wanted}"
+        return f"{text}, but the table expects {wanted}"
     digits = _DIGITS[wanted.unit]
     if given.tz is not None:
         return (
-            f"{text} (with a time zone, Spark's TIMESTAMP), but the table wants {wanted} (Spark's TIMESTAMP_NTZ): in "
+            f"{text} (with a time zone, Spark's TIMESTAMP), but the table expects {wanted} (Spark's TIMESTAMP_NTZ): in "
             f"Spark .cast('timestamp_ntz') takes the wall clock of the session's zone; or declare the column "
             f"TIMESTAMP_LTZ({digits})"
         )
     return (
-        f"{text} (without a time zone, Spark's TIMESTAMP_NTZ), but the table wants {wanted} (Spark's TIMESTAMP): in "
+        f"{text} (without a time zone, Spark's TIMESTAMP_NTZ), but the table expects {wanted} (Spark's TIMESTAMP): in "
         f"Spark .cast('timestamp') takes it for the wall clock of the session's zone; or declare the column "
         f"TIMESTAMP({digits})"
     )

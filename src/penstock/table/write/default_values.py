@@ -32,7 +32,7 @@ def decode_default(column: DataField, arrow_type: ArrowAny, table: str) -> Arrow
         return _cast_text(text, arrow_type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
         raise InvalidSchemaError(
-            f"table '{table}': default value '{text}' of column '{column.name}' is no {arrow_type}: {error}; "
+            f"table '{table}': default value '{text}' of column '{column.name}' is not a valid {arrow_type}: {error}; "
             "alter the column's default, or write no null into it"
         ) from error
 

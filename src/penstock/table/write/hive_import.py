@@ -85,7 +85,7 @@ def constant_array(field: DataField, text: str | None, rows: int) -> ArrowAny:
         value: ArrowAny = one.cast(wanted)[0]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SchemaMismatchError(
-            f"directory {field.name}={text}: '{text}' is no value of the column's type {format_sql_type(field.type)}"
+            f"directory {field.name}={text}: '{text}' is not a value of the column's type {format_sql_type(field.type)}"
         ) from error
     return pa.repeat(value, rows)
 

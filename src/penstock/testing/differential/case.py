@@ -1,4 +1,4 @@
-"""A case: a random table as a list of steps, which can be stored, read by people and run again."""
+"""A case: a random table as a list of steps, which can be stored, read by humans and run again."""
 
 from __future__ import annotations
 

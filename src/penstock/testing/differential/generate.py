@@ -1,4 +1,4 @@
-"""Make a case from a seed; the same seed always makes the same case."""
+"""Generate a case from a seed; the same seed always gives the same case."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ EXCLUSIONS: Final = (
     ),
     Exclusion(
         reader="java",
-        reason="1.4.2 finds no column of ORC whose name has a back quote, of its own files neither: a`b comes as null",
+        reason="1.4.2 finds no column of ORC whose name has a backquote, of its own files neither: a`b comes as null",
         applies=_has_back_quotes_in_orc,
     ),
     Exclusion(

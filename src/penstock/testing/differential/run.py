@@ -1,4 +1,4 @@
-"""Run cases: make the tables, read them with every reader, and report differences."""
+"""Run cases: create the tables, read them with every reader, and report differences."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Readers:
 
     Attributes:
         spark: a session in which ``format("penstock")`` is registered; None to read without Spark.
-        catalog: a session that has the warehouse attached as ``penstock``; None to leave its SQL out.
+        catalog: a session with the warehouse attached as ``penstock``; None to skip its SQL.
         tally: number of reads by reader, and of skipped reads by reason.
     """
 
@@ -81,7 +81,7 @@ class _Asked(NamedTuple):
 
     Attributes:
         leaf: its condition; None for all rows.
-        frame: makes it.
+        frame: creates it.
     """
 
     entry_point: str
@@ -90,7 +90,7 @@ class _Asked(NamedTuple):
 
 
 def _rows(asked: _Asked, part: pa.Table | None) -> pa.Table:
-    """Return the rows that a common job has found, or else those of a job of their own."""
+    """Return the rows from a shared job, or else from a separate job."""
     found: pa.Table = asked.frame().toArrow() if part is None else part
     return found
 
@@ -129,7 +129,7 @@ class _Run:
                     case Insert(pair=pair):
                         yield from self._insert(pair)
                     case Read():
-                        pass  # in a group of their own
+                        pass  # in their own group
                     case _:
                         self._change(step)
                         old, table = table, self._catalog.load_table(self._name)

@@ -1,4 +1,4 @@
-"""Conditions of cases as SQL of Spark, for tables in an attached catalog."""
+"""Conditions of cases as Spark SQL, for tables in an attached catalog."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CATALOG: Final = "penstock"
 """Name under which the warehouse is attached to the session."""
 
-# Fits no DOUBLE, so Spark has another value for it.
+# Does not fit a DOUBLE, so Spark uses another value.
 _TOO_LARGE: Final = "1e400"
 
 
@@ -50,7 +50,7 @@ def collect_together(frames: Sequence[Any]) -> Iterator[pa.Table]:
 
 
 def to_spark_sql(condition: FuzzCondition, column_of: Callable[[int], FuzzColumn]) -> str | None:
-    """Return a condition as Spark has to be asked; None if Spark has no such literal.
+    """Return a condition in Spark SQL; None if Spark has no such literal.
 
     Args:
         column_of: returns the column of a key.

@@ -65,7 +65,7 @@ class Decoder:
 
 
 def load_decoders() -> dict[str, Decoder]:
-    """Return every decoder by name, with a file made by our own writers."""
+    """Return every decoder by name, with a file from our own writers."""
     decoders = [*_metadata_decoders(), *_state_decoders(), *_data_decoders()]
     return {decoder.name: decoder for decoder in decoders}
 

@@ -79,8 +79,8 @@ def test_a_temporary_view_hides_a_table_of_its_name(shop: Sql) -> None:
         ("CREATE VIEW v AS SELECT id FROM nope", NotFoundError, r"there is no table shop\.nope; there are orders"),
         ("CREATE VIEW v (a, a) AS SELECT id, dt FROM orders", InvalidSqlError, "'a' is given twice"),
         ("CREATE VIEW v (a) AS SELECT id, dt FROM orders; SELECT * FROM v", InvalidSqlError, "1 columns, and .* 2"),
-        ("{v}; CREATE VIEW v AS SELECT 1", AlreadyExistsError, r"view shop\.v exists already in this session"),
-        ("{v}; CREATE TABLE v (a INT)", AlreadyExistsError, r"view shop\.v exists already in this session"),
+        ("{v}; CREATE VIEW v AS SELECT 1", AlreadyExistsError, r"view shop\.v already exists in this session"),
+        ("{v}; CREATE TABLE v (a INT)", AlreadyExistsError, r"view shop\.v already exists in this session"),
         ("{v}; DROP TABLE v", InvalidSqlError, "is a view: DROP VIEW"),
         ("DROP VIEW orders", InvalidSqlError, "is a table: DROP TABLE"),
         ("{v}; INSERT INTO v VALUES (1)", UnsupportedFeatureError, "v is a view: it can be used in queries"),
@@ -176,11 +176,11 @@ def test_a_table_like_a_topic(sql: Sql) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("(n INT) LIKE source", "column 'n' is there twice"),
+        ("(n INT) LIKE source", "column 'n' is duplicated"),
         ("PARTITIONED BY (ms) LIKE source", r"both tables have partitions; LIKE … \(EXCLUDING PARTITIONS\)"),
-        ("WITH ('bucket' = '1') LIKE source (INCLUDING OPTIONS)", "option 'bucket' is there twice"),
+        ("WITH ('bucket' = '1') LIKE source (INCLUDING OPTIONS)", "option 'bucket' is duplicated"),
         ("(WATERMARK FOR w AS w, w TIMESTAMP(3)) LIKE source", r"a watermark; LIKE … \(OVERWRITING WATERMARKS\)"),
-        ("(again AS TO_TIMESTAMP('x')) LIKE source", "computed column 'again' is there twice"),
+        ("(again AS TO_TIMESTAMP('x')) LIKE source", "computed column 'again' is duplicated"),
     ],
 )
 def test_two_tables_that_say_the_same_are_told_apart_by_rules(sql: Sql, text: str, says: str) -> None:

@@ -124,7 +124,7 @@ def test_which_queries_need_no_engine(text: str, simple: SimpleSelect | None) ->
         (
             "SELECT * FROM TABLE(CUMULATE(TABLE t, DESCRIPTOR(at), INTERVAL '7' HOURS, INTERVAL '1' DAY))",
             21,
-            "the size, 1 DAY, is no multiple of the step, 7 HOURS",
+            "the size, 1 DAY, is not a multiple of the step, 7 HOURS",
         ),
         (
             "SELECT * FROM TABLE(HOP(TABLE t, DESCRIPTOR(at), INTERVAL '1' HOUR, INTERVAL '1' MINUTE))",

@@ -84,7 +84,7 @@ def test_a_connector_makes_a_table_of_the_session_and_writes_nothing(sql: Sql) -
     assert sql.catalog.list_databases() == ()
     assert sql.rows("SHOW TABLES") == [{"table name": "k"}]
     assert [row["watermark"] for row in sql.rows("DESCRIBE k")] == [None, "`at` - INTERVAL '5' SECOND"]
-    with pytest.raises(AlreadyExistsError, match="exists already in this session"):
+    with pytest.raises(AlreadyExistsError, match="already exists in this session"):
         sql("CREATE TABLE k (id BIGINT)")
     with pytest.raises(UnsupportedFeatureError, match="not a table of a catalog"):
         sql("TRUNCATE TABLE k")

@@ -103,15 +103,15 @@ def test_a_block_of_items_has_no_negative_size() -> None:
 
 @pytest.mark.parametrize("count", [2**40, 1])
 def test_records_without_bytes_are_refused(count: int) -> None:
-    with pytest.raises(FormatError, match=f"it has {count} records"):
+    with pytest.raises(FormatError, match=f"to have {count} records"):
         decode_records(container(record("null"), b"", count), PATH)
     fields = [{"name": name, "type": "null"} for name in ("_INDEX_TYPE", "_KIND", "_FILE_NAME")]
-    with pytest.raises(FormatError, match=f"it has {count} records"):
+    with pytest.raises(FormatError, match=f"to have {count} records"):
         decode_index_types(container({**record(), "fields": fields}, b"", count), PATH)
 
 
 def test_a_negative_number_of_records_is_refused() -> None:
-    with pytest.raises(FormatError, match="it has -1 records"):
+    with pytest.raises(FormatError, match="to have -1 records"):
         decode_records(container(record("int"), b"\0", -1), PATH)
 
 

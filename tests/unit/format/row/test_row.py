@@ -232,7 +232,7 @@ def test_a_decoder_reads_only_the_places_it_was_made_for() -> None:
         (([1, "x"],), (ArrayType(element=INT),), "ARRAY<INT>"),
         (([1.0],), (VectorType(element=FLOAT, length=2),), "1 elements instead of 2"),
         (([1.0, None],), (VectorType(element=FLOAT, length=2),), "VECTOR"),
-        ((1, 2), (INT,), "1 columns cannot be made from 2 values"),
+        ((1, 2), (INT,), "1 columns cannot be built from 2 values"),
     ],
 )
 def test_a_value_that_does_not_fit_is_refused_by_name(

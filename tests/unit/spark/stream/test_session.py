@@ -51,9 +51,9 @@ def test_a_first_micro_batch_that_runs_again_is_protected_too() -> None:
 
 def test_a_name_that_no_consumer_can_have_is_refused_before_a_row_is_delivered() -> None:
     for name in ("", " ", "a/b"):
-        with pytest.raises(InvalidOptionError, match=f"table shop.orders: '{name}' is no name for a consumer"):
+        with pytest.raises(InvalidOptionError, match=f"table shop.orders: '{name}' is not a valid name for a consumer"):
             session_of(queue_of(1), **{"consumer-id": name})
-        with pytest.raises(InvalidOptionError, match="is no name for a consumer"):
+        with pytest.raises(InvalidOptionError, match="is not a valid name for a consumer"):
             _check_options(queue_of(1).ref.with_options({"consumer-id": name}))
 
 

@@ -37,7 +37,7 @@ def test_the_write_then_the_session_then_the_whole_table(table: Table) -> None:
         ({"partitionoverwritemode": "both"}, True, "expected static or dynamic"),
         ({"replacewhere": "p = 'x'"}, False, "goes with mode"),
         ({"replacewhere": "p = 'x'", "partitionoverwritemode": "dynamic"}, True, "contradict each other"),
-        ({"replacewhere": "a = 1"}, True, "'a' is no partition column"),
+        ({"replacewhere": "a = 1"}, True, "'a' is not a partition column"),
     ],
 )
 def test_what_cannot_be_done_exactly_is_refused(

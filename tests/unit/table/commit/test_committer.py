@@ -351,7 +351,7 @@ def test_a_dynamic_overwrite_without_rows_does_nothing_a_static_one_empties() ->
 def test_rows_outside_the_overwritten_partition_are_refused() -> None:
     ref = new_table()
     commit_append(committer(ref), (rows(5),))
-    with pytest.raises(InvalidOptionError, match=r"db\.t: rows of the overwrite lie outside"):
+    with pytest.raises(InvalidOptionError, match=r"db\.t: rows of the overwrite are outside"):
         commit_overwrite(committer(ref), (rows(5, p="b"),), scope_of_specs(ref, [{"p": "a"}]))
     assert row_counts(ref) == [5]
 
@@ -361,7 +361,7 @@ def test_partitions_to_drop_must_be_named_rightly() -> None:
     for specs in ([], [{}]):
         with pytest.raises(InvalidOptionError, match="truncate"):
             drop_partitions(committer(ref), specs)
-    with pytest.raises(InvalidOptionError, match=r"'id' is no partition column; partition columns are p"):
+    with pytest.raises(InvalidOptionError, match=r"'id' is not a partition column; partition columns are p"):
         drop_partitions(committer(ref), [{"id": 1}])
 
 

@@ -191,7 +191,7 @@ def test_names_that_begin_alike_are_different_leases(file_io: MemoryFileIO) -> N
 
 @pytest.mark.parametrize("name", ["", " ", "a/b", "..", "."])
 def test_names_that_are_blank_or_paths_are_refused(file_io: MemoryFileIO, name: str) -> None:
-    with pytest.raises(InvalidOptionError, match="no name for a lease"):
+    with pytest.raises(InvalidOptionError, match="not a valid name for a lease"):
         acquire(file_io, "t", name)
 
 

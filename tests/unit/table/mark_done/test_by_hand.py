@@ -42,7 +42,7 @@ def test_a_day_without_rows_can_be_marked() -> None:
     [
         ([], InvalidOptionError, "name the partitions to mark, such as"),
         ([{}], InvalidOptionError, "name the partitions to mark"),
-        ([{"q": "1"}], InvalidOptionError, "'q' is no partition column; partition columns are p"),
+        ([{"q": "1"}], InvalidOptionError, "'q' is not a partition column; partition columns are p"),
     ],
 )
 def test_wrong_specs_are_refused(specs: list[dict[str, object]], error: type[Exception], says: str) -> None:
@@ -54,7 +54,7 @@ def test_those_that_are_due_are_marked_by_hand_without_being_named() -> None:
     ref = new_table()
     Job(ref).commit("2001-01-01", "2999-01-01")
     table = Table(ref)
-    with pytest.raises(InvalidOptionError, match=r"'partition.idle-time-to-done' and 'partition.time-interval' tells"):
+    with pytest.raises(InvalidOptionError, match=r"'partition.time-interval' determines"):
         table.mark_partitions_done()
     table = table.with_options({"partition.idle-time-to-done": "1 s", "partition.time-interval": "1 d"})
     ledger = done_ledger_path(ref.location)

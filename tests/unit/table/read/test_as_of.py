@@ -35,7 +35,7 @@ def test_a_time_is_of_its_own_zone_or_else_of_the_readers(text: str, zone: str |
             {"timestampAsOf": "2026-01-01 10:00:00 Nowhere/At_All"},
             "'timestampAsOf' = 'Nowhere/At_All': expected the name",
         ),
-        ({"timestampAsOf": "0001-01-01 00:00:00+10:00"}, "beyond the calendar"),
+        ({"timestampAsOf": "0001-01-01 00:00:00+10:00"}, "outside of the calendar"),
         ({"versionAsOf": "1", "timestampAsOf": "2026-01-01"}, "'versionAsOf' and 'timestampAsOf' contradict"),
         ({"versionAsOf": "1", "scan.snapshot-id": "1"}, "'versionAsOf' and 'scan.snapshot-id' contradict"),
     ],

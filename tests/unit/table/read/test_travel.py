@@ -120,8 +120,8 @@ def test_a_gap_of_ids_is_no_end_of_history(options: dict[str, str], expected: in
         ({"scan.tag-name": "none"}, "its tags are '2', 'first'"),
         ({"scan.timestamp-millis": "1999"}, "the earliest that is still there, snapshot 2"),
         ({"scan.watermark": "31"}, "no snapshot has a watermark"),
-        ({"scan.version": "nothing"}, "is no tag"),
-        ({"scan.version": "watermark-x"}, "is no tag"),
+        ({"scan.version": "nothing"}, "is not a tag"),
+        ({"scan.version": "watermark-x"}, "is not a tag"),
     ],
 )
 def test_a_position_without_a_snapshot_says_what_there_is(

@@ -119,7 +119,7 @@ def test_a_table_that_was_dropped_meanwhile_is_not_waited_for() -> None:
         ref.file_io.delete(ref.location, recursive=True)
 
     waiting = PollOptions(drop)
-    with pytest.raises(NotFoundError, match="is no table"):
+    with pytest.raises(NotFoundError, match="is not a table"):
         waiting.wait(ref, 2)
 
 

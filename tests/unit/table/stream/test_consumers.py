@@ -84,7 +84,7 @@ def test_ids_that_are_blank_or_paths_are_refused(
     consumer_id: str, change: Callable[[MetadataStore, str, int], object]
 ) -> None:
     store = with_snapshots(1)
-    with pytest.raises(InvalidOptionError, match=r"table db\.t: '.*' is no name for a consumer"):
+    with pytest.raises(InvalidOptionError, match=r"table db\.t: '.*' is not a valid name for a consumer"):
         change(store, consumer_id, 1)
     assert store.list_consumers() == ()
 

@@ -163,7 +163,7 @@ def test_other_sources_of_the_query_are_left_out(queue: Queue) -> None:
 
 def test_checkpoints_that_are_none_or_damaged_say_so(queue: Queue) -> None:
     empty = Checkpoint()
-    with pytest.raises(NotFoundError, match="is no checkpoint of a query that has run"):
+    with pytest.raises(NotFoundError, match="is not the checkpoint of a query that has run"):
         rows_of(queue, empty)
     empty.begin(0, '{"version": 9, "table": "x", "position": {}}')
     with pytest.raises(FormatError, match="not of this version"):

@@ -140,7 +140,7 @@ def test_errors_of_the_arguments_come_before_anything_is_read(table: Table) -> N
         tail(table, columns=["nope"])
     with pytest.raises(InvalidOptionError):
         tail(table, {"scan.snapshot-id": "1"})
-    with pytest.raises(InvalidOptionError, match="' ' is no name for a consumer"):
+    with pytest.raises(InvalidOptionError, match="' ' is not a valid name for a consumer"):
         tail(table, {"consumer-id": " "})
 
 

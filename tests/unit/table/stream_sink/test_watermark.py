@@ -68,7 +68,7 @@ def test_sparks_own_does_not_stand_in_for_sources_that_it_was_not_told_from(capl
     with caplog.at_level(logging.WARNING, "penstock"):
         assert watermark.of(batch(((0, 50),), None, spark=30)) is None
         assert watermark.of(BatchEnds(sources=(None,), spark_watermark=30, takes_least=True)) is None
-    assert ["some tell no times; put withWatermark" in record.message for record in caplog.records] == [True]
+    assert ["which report no event times; add withWatermark" in record.message for record in caplog.records] == [True]
     # Where all sources tell times, Spark's is only waited for.
     joined = SinkWatermark(table="d.t", waits_for_spark=True, spark_knows_all=False)
     assert joined.of(batch(((0, 50),), ((0, 40),), spark=30)) == 30
@@ -196,7 +196,7 @@ def test_a_table_that_declares_a_watermark_is_told_once_that_it_gets_none(caplog
     watermark = SinkWatermark(table="d.t", waits_for_spark=False, is_wanted=True)
     with caplog.at_level(logging.WARNING, "penstock"):
         assert [watermark.of(STRANGER) for _ in range(2)] == [None, None]
-    assert ["put withWatermark on those" in record.message for record in caplog.records] == [True]
+    assert ["add withWatermark to those" in record.message for record in caplog.records] == [True]
 
 
 def test_a_batch_without_times_is_not_said_to_be_shuffled_where_tasks_tell_them(
@@ -209,7 +209,7 @@ def test_a_batch_without_times_is_not_said_to_be_shuffled_where_tasks_tell_them(
         assert not caplog.records
         two = BatchEnds(sources=(None, None), spark_watermark=None, takes_least=True)
         assert watermark.of(two) is None
-    assert ["put withWatermark on those" in record.message for record in caplog.records] == [True]
+    assert ["add withWatermark to those" in record.message for record in caplog.records] == [True]
 
 
 PARTITION_STEPS = st.lists(

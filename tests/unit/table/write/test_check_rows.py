@@ -129,7 +129,7 @@ def test_other_types_are_refused_by_name_before_any_row_is_looked_at(text: str, 
 
 
 def test_refusal_names_both_types_and_the_nested_place() -> None:
-    with pytest.raises(SchemaMismatchError, match=r"'c\.a\.element' is given as int64, but the table wants int32"):
+    with pytest.raises(SchemaMismatchError, match=r"'c\.a\.element' is given as int64, but the table expects int32"):
         one_column("ROW<a ARRAY<INT>>", pa.array([{"a": [1]}]))
 
 

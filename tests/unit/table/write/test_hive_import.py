@@ -68,7 +68,7 @@ def test_files_come_with_typed_partitions_in_the_tables_order(ref: TableRef) -> 
         ("day=2026-01-02/hour=7/more=1/a.parquet", "below day, hour, more"),
         ("day=2026-01-02/hour=7/hour=8/a.parquet", "below day, hour, hour"),
         ("2026/01/a.parquet", "not named column=value"),
-        ("day=2026-01-02/hour=seven/a.parquet", "'seven' is no value of the column's type INT"),
+        ("day=2026-01-02/hour=seven/a.parquet", "'seven' is not a value of the column's type INT"),
         ("day=2026-13-02/hour=7/a.parquet", "'2026-13-02'"),
     ],
 )

@@ -53,7 +53,7 @@ def target_columns(target: InsertTarget, statement: Insert) -> tuple[str, ...]:
     strangers = sorted(constants - set(target.partition_keys))
     if strangers:
         keys = ", ".join(target.partition_keys) or "none"
-        raise SchemaMismatchError(f"table {target.name}: '{strangers[0]}' is no partition column; they are: {keys}")
+        raise SchemaMismatchError(f"table {target.name}: '{strangers[0]}' is not a partition column; they are: {keys}")
     for field in target.fields:
         # Spark reads times without a zone in its session's.
         if field.name in constants and "LOCAL TIME ZONE" not in format_sql_type(field.type):

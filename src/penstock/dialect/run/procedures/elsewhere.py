@@ -15,7 +15,7 @@ _NO_KEYS: Final = "append tables have no changelog, and tables with primary keys
 _NO_FUNCTIONS: Final = "catalogs have no functions; register one with spark.udf"
 _NO_SEARCH: Final = "there are no global indexes; those of data files are used where other engines wrote them"
 _NO_EVOLUTION: Final = "tables with row tracking are read only"
-_CONVERT: Final = "penstock convert makes a table of Parquet, ORC, Delta Lake and Iceberg, by a copy"
+_CONVERT: Final = "penstock convert copies Parquet, ORC, Delta Lake and Iceberg tables into a new table"
 
 ELSEWHERE: Final[Mapping[str, str]] = {
     "alter_function": _NO_FUNCTIONS,
@@ -41,7 +41,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "reassign_row_id": _NO_EVOLUTION,
     "refresh_object_table": "object tables are not supported",
     "repair": "there is no metastore to repair: a warehouse lists its directories, and Table.at opens one table's",
-    "repair_earliest_snapshot": "a snapshot that is not there is passed over; fsck lists what is missing",
+    "repair_earliest_snapshot": "missing snapshots are skipped; fsck lists what is missing",
     "rewrite_file_index": "file indexes are not written; those that other engines wrote skip files",
     "vector_search": _NO_SEARCH,
 }

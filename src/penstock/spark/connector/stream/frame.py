@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import StructType
 
 from penstock.errors import UnsupportedFeatureError
@@ -43,7 +43,7 @@ def stream_frame(
         bridge = open_bridge(spark)
     except UnsupportedFeatureError as error:
         _LOG.warning(
-            'table %s: its stream is read through format("penstock"), with Python processes of its own: %s',
+            'table %s: its stream is read through format("penstock"), with additional Python processes: %s',
             ref.name,
             error,
         )
