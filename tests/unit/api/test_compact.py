@@ -162,3 +162,21 @@ def test_tables_of_a_database_are_compacted_by_their_names() -> None:
     assert moved(result) == {"p=a": (3, 1)}
     assert isinstance(error, UnsupportedFeatureError)
     assert catalog.compact_database(excluding="db[.].*") == ()
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_rows_that_are_null_with_fields_that_must_not_be_are_rewritten(file_format: str) -> None:
+    columns = (
+        "id INT, a ROW<x INT NOT NULL, y ROW<z STRING NOT NULL> NOT NULL, l ARRAY<INT NOT NULL> NOT NULL, "
+        "m MAP<STRING, ROW<x VARCHAR(3) NOT NULL>> NOT NULL>"
+    )
+    table = catalog_of().create_table("db.t", columns, options={"file.format": file_format})
+    full = {"x": 1, "y": {"z": "s"}, "l": [1, 2], "m": [("k", None), ("l", {"x": "abc"})]}
+    given = [{"id": 1, "a": None}, {"id": 2, "a": full}, {"id": 3, "a": None}, {"id": 4, "a": {**full, "x": 7}}]
+    table.append(given[:3])
+    table.append(given[3:])
+    table.append(table.to_arrow(filter="id >= 3"))
+    table.delete("id = 2")
+    table.compact()
+    found = table.to_arrow().to_pylist()
+    assert sorted(found, key=lambda row: row["id"]) == [given[0], given[2], given[2], given[3], given[3]]

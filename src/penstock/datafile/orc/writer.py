@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import orc
 
 from penstock.datafile.column_stats import StatsCollector
-from penstock.datafile.conform import convert_leaves, leaf_arrays
+from penstock.datafile.conform import convert_leaves, leaf_arrays, map_with_children, with_children
 from penstock.datafile.data_format import WrittenFile
 from penstock.datafile.field_numbers import to_numbered_schema
 from penstock.datafile.orc.sink import OrcSink
@@ -167,13 +167,30 @@ class OrcFileWriter:
         for place in self._time_places:
             arrow_type = self._schema.field(place).type
             arrays[place] = convert_leaves(arrays[place], self._fields[place].type, arrow_type, _time_to_int)
-        whole = [_unsliced(array) if pa.types.is_nested(array.type) else array for array in arrays]
+        whole = [_masked(_unsliced(array)) if pa.types.is_nested(array.type) else array for array in arrays]
         return pa.RecordBatch.from_arrays(whole, schema=self._schema)
 
 
 def _unsliced(array: Array) -> Array:
     """Copy the array: for a sliced struct pyarrow's ORC writer takes nulls from the wrong rows."""
     return pa.concat_arrays([array.slice(0, 0), array])
+
+
+def _masked(array: Array) -> Array:
+    """Return the array with null in all fields of a row that is null.
+
+    Values may stand there. Where rows are inside of others of which none is null, pyarrow's ORC writer writes these
+    values too, and readers take them for the values of the rows that follow.
+    """
+    kind = array.type
+    if pa.types.is_struct(kind) and kind.num_fields:
+        children = [_masked(child) for child in array.flatten()]
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=array.is_null())
+    if pa.types.is_map(kind):
+        return map_with_children(array, kind, _masked(array.keys), _masked(array.items))
+    if pa.types.is_list(kind):
+        return with_children(array, kind, [_masked(array.values)])
+    return array
 
 
 def _check_type(name: str, data_type: DataType) -> None:

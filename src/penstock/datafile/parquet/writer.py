@@ -19,6 +19,7 @@ from penstock.datafile.data_format import WrittenFile
 from penstock.datafile.int96 import carriers_as_int96, encode_int96
 from penstock.datafile.parquet.dictionary import dictionary_columns
 from penstock.datafile.parquet.footer_sink import FooterSink, drop_ranges
+from penstock.datafile.parquet.required import has_required, without_nulls_below_null
 from penstock.datafile.parquet.schema import is_int96_type, leaves_of, to_parquet_schema
 from penstock.datafile.parquet.stats import footer_stats
 from penstock.datafile.streams import writing
@@ -73,6 +74,7 @@ class ParquetFileWriter:
         self._float_places = frozenset(
             leaf.place for leaf in self._leaves if leaf.data_type.root in _FLOATS and not leaf.is_nested
         )
+        self._required_places = [place for place, field in enumerate(self._schema) if has_required(field.type)]
         self._edits_footer = bool(self._int96_places or self._float_places)
         # Columns whose footer range is unusable; INT96 columns with their null count, which the footer lacks.
         self._unordered: dict[int, int | None] = {
@@ -112,6 +114,8 @@ class ParquetFileWriter:
         if not batch.num_rows:
             return
         self._note_values(batch)
+        if self._required_places:
+            batch = self._without_nulls_below_null(batch)
         if self._int96_places:
             batch = self._with_carriers(batch)
         self._batches.append(batch)
@@ -156,6 +160,12 @@ class ParquetFileWriter:
         with contextlib.suppress(OSError, pa.ArrowException, TableStoreError):
             target.close()
         self._file_io.delete(self._path)
+
+    def _without_nulls_below_null(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        arrays = batch.columns
+        for place in self._required_places:
+            arrays[place] = without_nulls_below_null(arrays[place])
+        return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
 
     def _note_values(self, batch: pa.RecordBatch) -> None:
         for place in self._float_places - self._unordered.keys():

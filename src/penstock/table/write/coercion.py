@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as arrow
 
+from penstock.datafile.conform import with_children
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -80,11 +82,10 @@ def _cast_nested(array: ArrowAny, wanted: ArrowAny) -> ArrowAny:
         children = [cast_array(array.field(field.name), field.type) for field in wanted]
         return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)
     if arrow.is_map(wanted):
-        entry = pa.struct([("key", array.type.key_type), ("value", array.type.item_type)])
-        lists: ArrowAny = array.cast(pa.list_(entry))
+        lists = as_lists(array)
         entries: ArrowAny = pc.list_flatten(lists)
-        keys = cast_array(entries.field("key"), wanted.key_type)
-        items = cast_array(entries.field("value"), wanted.item_type)
+        keys = cast_array(entries.field(0), wanted.key_type)
+        items = cast_array(entries.field(1), wanted.item_type)
         # The stubs know only maps without a mask.
         make_map: ArrowAny = pa.MapArray.from_arrays
         return make_map(_list_offsets(lists), keys, items, type=wanted, mask=mask)
@@ -93,6 +94,14 @@ def _cast_nested(array: ArrowAny, wanted: ArrowAny) -> ArrowAny:
         make_list: ArrowAny = pa.ListArray.from_arrays
         return make_list(_list_offsets(array), values, type=wanted, mask=mask)
     return array.cast(wanted)
+
+
+def as_lists(maps: ArrowAny) -> ArrowAny:
+    """Return a map array as one of lists of entries, each a struct of a key and a value.
+
+    Arrow's own cast refuses nulls in NOT NULL fields of a value, even if the value itself is null.
+    """
+    return with_children(maps, pa.list_(maps.values.type), [maps.values])
 
 
 def _list_offsets(lists: ArrowAny) -> ArrowAny:

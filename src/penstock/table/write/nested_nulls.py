@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as arrow
 
-from penstock.table.write.coercion import inner_fields
+from penstock.table.write.coercion import as_lists, inner_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,8 +59,8 @@ def _inner_values(array: ArrowAny) -> Iterator[tuple[ArrowAny, ArrowAny, ArrowAn
         for field, values in zip(data_type, array.flatten(), strict=True):
             yield field, values, None
     elif arrow.is_map(data_type):
-        entry = pa.struct([data_type.key_field, data_type.item_field])
-        lists = array.cast(pa.list_(entry))
-        yield data_type.item_field, pc.list_flatten(lists).field(1), pc.list_parent_indices(lists)
+        lists = as_lists(array)
+        entries: ArrowAny = pc.list_flatten(lists)
+        yield data_type.item_field, entries.field(1), pc.list_parent_indices(lists)
     elif arrow.is_list(data_type) or arrow.is_fixed_size_list(data_type):
         yield data_type.value_field, pc.list_flatten(array), pc.list_parent_indices(array)

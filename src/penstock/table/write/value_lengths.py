@@ -23,6 +23,7 @@ from penstock.format.types.data_types import (
     VectorType,
 )
 from penstock.format.types.text import format_sql_type
+from penstock.table.write.coercion import as_lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,11 +93,11 @@ def _inner_values(array: ArrowAny, data_type: DataType) -> Iterator[tuple[str, A
             for field, values in zip(fields, array.flatten(), strict=True):
                 yield field.name, values, field.type, None
         case MapType() | MultisetType():
-            lists = array.cast(pa.list_(pa.struct([("key", array.type.key_type), ("value", array.type.item_type)])))
+            lists = as_lists(array)
             entries: ArrowAny = pc.list_flatten(lists)
             parents = pc.list_parent_indices(lists)
-            for name, part in zip(("key", "value"), map_parts(data_type), strict=True):
-                yield name, entries.field(name), part, parents
+            for place, (name, part) in enumerate(zip(("key", "value"), map_parts(data_type), strict=True)):
+                yield name, entries.field(place), part, parents
         case ArrayType(element=element) | VectorType(element=element):
             yield "element", pc.list_flatten(array), element, pc.list_parent_indices(array)
         case _:

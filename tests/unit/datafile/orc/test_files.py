@@ -188,6 +188,28 @@ def test_char_loses_the_blanks_at_its_end_at_any_depth() -> None:
     assert read(fields) == [("ab", ["c", None], "d ")]
 
 
+@pytest.mark.parametrize("kind", [RowType, ArrayType, MapType])
+def test_values_below_a_null_row_are_not_those_of_the_next(kind: Any) -> None:
+    """Arrow has any value there: pyarrow itself makes zeros."""
+    inner = RowType(fields=(column("x", INT), column("y", ArrayType(element=STRING), 1)))
+    row = RowType(fields=(column("r", inner), column("n", INT, 1)))
+    rows = [
+        {"r": None, "n": 1},
+        {"r": {"x": 7, "y": ["a"]}, "n": None},
+        {"r": None, "n": 3},
+        {"r": {"x": 8, "y": None}, "n": 4},
+    ]
+    data_type, given = {
+        RowType: (row, rows),
+        ArrayType: (ArrayType(element=row), [rows[:2], rows[2:]]),
+        MapType: (MapType(key=STRING, value=row), [[("a", rows[0]), ("b", rows[1])], [("a", rows[2]), ("b", rows[3])]]),
+    }[kind]
+    fields = columns(data_type)
+    write(fields, pa.RecordBatch.from_pylist([{"f0": value} for value in given], schema=to_arrow_schema(fields)))
+    (found,) = FORMATS[FileFormat.ORC].read(IO, PATH, fields, batch_rows=1000)
+    assert found.column(0).to_pylist() == given
+
+
 def test_slices_with_null_rows_keep_their_nulls() -> None:
     fields = columns(RowType(fields=(column("x", INT, 1),)))
     rows = [((1,),), (None,), ((3,),), (None,), ((5,),)]

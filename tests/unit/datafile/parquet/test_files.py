@@ -436,6 +436,30 @@ def test_a_null_in_a_not_null_column_is_refused() -> None:
         write(fields, batch)
 
 
+def test_a_null_in_a_not_null_field_is_refused_unless_its_row_is_null() -> None:
+    number, text = with_nullability(INT, nullable=False), with_nullability(STRING, nullable=False)
+    inner = with_nullability(RowType(fields=(column("z", text),)), nullable=False)
+    fields = columns(RowType(fields=(column("x", number), column("y", inner, 1))))
+    data_type: Any = to_arrow_schema(fields).field(0).type
+
+    def batch(numbers: list[Any], texts: list[Any]) -> pa.RecordBatch:
+        row = pa.StructArray.from_arrays([pa.array(texts, pa.string())], fields=list(data_type.field(1).type))
+        children = [pa.array(numbers, pa.int32()), row]
+        mask = pa.array([False, True, False])
+        array = pa.StructArray.from_arrays(children, fields=list(data_type), mask=mask)
+        return pa.RecordBatch.from_arrays([array], schema=to_arrow_schema(fields))
+
+    path, _ = write(fields, batch([1, None, 3], ["a", None, "c"]), batch([1, None, 3], ["a", None, "c"]).slice(1))
+    rows = [((1, ("a",)),), (None,), ((3, ("c",)),)]
+    assert rows_of(read(path, fields), fields) == [*rows, *rows[1:]]
+    for numbers, texts in (([1, None, None], ["a", None, "c"]), ([1, 2, 3], ["a", "b", None])):
+        writer = FORMATS[FileFormat.PARQUET].open_writer(IO, "memory://parquet-tests/none", fields, FormatOptions())
+        writer.write(batch(numbers, texts))
+        with pytest.raises(SchemaMismatchError, match="null"):
+            writer.close()
+        writer.abort()
+
+
 def test_a_file_without_rows_is_a_file() -> None:
     fields = columns(INT, timestamp_type(9))
 
