@@ -78,20 +78,20 @@ def array_of(values: Sequence[Any], data_type: DataType) -> Any:  # noqa: PLR091
 
 
 def filler(data_type: DataType) -> Any:  # noqa: PLR0911 - one per kind of type
-    """Return a value that may stand below a null: null where that is allowed."""
-    if data_type.nullable:
-        return None
+    """Return a value that may stand below a null: not a null itself, so that a reader that shows it is noticed."""
     match data_type:
         case AtomicType(root=TypeRoot.CHAR | TypeRoot.VARCHAR):
-            return ""
+            return "?"
         case AtomicType(root=TypeRoot.BINARY | TypeRoot.VARBINARY):
-            return b""
+            return b"?"
         case AtomicType(root=TypeRoot.BOOLEAN):
-            return False
+            return True
         case AtomicType(root=TypeRoot.VARIANT):
             return (b"", b"")
+        case AtomicType(root=TypeRoot.DECIMAL):
+            return 0  # 1 does not fit into DECIMAL(1, 1)
         case AtomicType():
-            return 0
+            return 1
         case RowType(fields=fields):
             return tuple(filler(field.type) for field in fields)
         case VectorType(element=element, length=length):
