@@ -16,6 +16,7 @@ from tests.interop.engines import JavaPaimon, PyPaimon
 from tests.interop.fuzz_readers import JAVA_TYPES, PYPAIMON_TYPES, EngineReader
 
 import penstock
+from penstock.testing.differential.case import Read
 from penstock.testing.differential.encode import decode_case, encode_case
 from penstock.testing.differential.generate import random_case
 from penstock.testing.differential.run import Readers, run_case
@@ -32,6 +33,7 @@ def main() -> int:
     """Run cases, print differences, and return 1 if there are any."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=100)
+    parser.add_argument("--conditions", type=int, help="by which each case reads, besides the read of all rows")
     parser.add_argument("--seed", type=int, default=0, help="of the first case; the others count up from it")
     parser.add_argument("--readers", default="arrow", help=f"of {','.join(_READERS)}; arrow always reads")
     parser.add_argument("--spark", action="store_true", help="the same as a reader spark")
@@ -43,7 +45,7 @@ def main() -> int:
     names = {*given.readers.split(","), *(("spark",) if given.spark else ())}
     if not names <= set(_READERS):
         parser.error(f"--readers: expected some of {','.join(_READERS)}")
-    findings = cases = 0
+    findings = cases = reads = 0
     with ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-fuzz-"))
         catalog = penstock.Catalog(directory)
@@ -52,6 +54,7 @@ def main() -> int:
         started = time.monotonic()
         for case in _cases(given):
             cases += 1
+            reads += sum(isinstance(step, Read) for step in case.steps)
             found = run_case(catalog, case, readers)
             findings += len(found)
             for finding in found:
@@ -69,14 +72,15 @@ def main() -> int:
         seconds = time.monotonic() - started
     for what, count in sorted(readers.tally.items()):
         sys.stdout.write(f"{what}: {count}\n")
-    sys.stdout.write(f"{cases} cases, {findings} findings, {seconds:.0f} s\n")
+    sys.stdout.write(f"{cases} cases with {reads} reads, {findings} findings, {seconds:.0f} s\n")
     return 1 if findings else 0
 
 
 def _cases(given: argparse.Namespace) -> Iterator[Case]:
     if given.replay is None:
         done = int(given.resume.read_text()) if given.resume and given.resume.exists() else given.seed
-        yield from map(random_case, range(done, given.seed + given.cases))
+        more = {} if given.conditions is None else {"conditions": given.conditions}
+        yield from (random_case(seed, **more) for seed in range(done, given.seed + given.cases))
         return
     for path in given.replay:
         yield decode_case(path.read_text())

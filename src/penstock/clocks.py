@@ -41,7 +41,11 @@ def to_millis(moment: datetime | int) -> int:
     """
     if not isinstance(moment, datetime):
         return moment
-    return (moment.astimezone(UTC) - EPOCH) // timedelta(milliseconds=1)
+    try:
+        instant = moment.astimezone(UTC)
+    except (ValueError, OverflowError):  # within a day of the ends of the calendar, where a zone would lead out of it
+        instant = moment.replace(tzinfo=UTC)
+    return (instant - EPOCH) // timedelta(milliseconds=1)
 
 
 def local_now() -> datetime:

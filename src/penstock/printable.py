@@ -27,7 +27,8 @@ _ACTING: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\
 # Matched against a key without dots, dashes and underscores, ignoring case: fs.s3a.secret.key,
 # properties.sasl.jaas.config.
 _SECRET: Final = re.compile(
-    "password|passwd|passphrase|secret|token|jaas|accesskey|accountkey|privatekey|apikey|credential|sassignature"
+    "password|passwd|passphrase|secret|token|jaas|accesskey|accountkey|privatekey|apikey|encryptionkey|credential|"
+    "sassignature|authorization|cookie"
 )
 _JOINTS: Final = re.compile("[-_. ]")
 _PAIR: Final = re.compile(r"'(?P<key>[^'\n]*)'(?P<between>\s*=\s*)'(?:[^']|'')*'?")

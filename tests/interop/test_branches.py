@@ -24,3 +24,20 @@ def test_an_engine_reads_the_main_branch_before_and_after_a_fast_forward(engine:
         assert reader.read(location) == sort_rows(rows[1:])
     engine.append(location, rows[:1])
     assert ours.read(location) == sort_rows(rows)
+
+
+def test_partitions_that_only_the_fallback_branch_has_are_read_as_java_reads_them(java: Engine, location: Path) -> None:
+    """pypaimon 2.1 has no fallback branches."""
+    ours.create(location, "k INT, dt STRING", partition_by=["dt"], options={"bucket": "-1"})
+    table = ours.load(location)
+    table.create_branch("b")
+    main: list[Row] = [{"k": 1, "dt": "a"}, {"k": 2, "dt": None}]
+    other: list[Row] = [{"k": 10, "dt": "a"}, {"k": 20, "dt": None}, {"k": 30, "dt": "b"}, {"k": 31, "dt": "b"}]
+    ours.append(location, main)
+    ours.append(location, other, {"branch": "b"})
+    java.ask("alter", location, changes=[["set", "scan.fallback-branch", "b"]])
+    for reader in (ours, java):
+        assert reader.read(location) == sort_rows([*main, *other[2:]])
+    java.append(location, [{"k": 3, "dt": "b"}])  # from now on main has the partition
+    for reader in (ours, java):
+        assert reader.read(location) == sort_rows([*main, {"k": 3, "dt": "b"}])

@@ -65,6 +65,7 @@ CATALOG_ALONE = {
     "test_a_join_opens_the_files_of_the_partitions_that_the_other_side_has",
     "test_a_later_where_keeps_files_closed_too",
     "test_comments_of_columns_come_with_a_native_scan",
+    "test_conditions_on_a_union_of_scans_do_not_reach_the_reader_of_orc",
     "test_dataframe_keeps_its_snapshot_while_others_commit",
     "test_each_way_to_name_a_snapshot_reads_it",
     "test_odd_partition_values_are_read_natively",

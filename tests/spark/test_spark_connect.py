@@ -98,6 +98,7 @@ def found(server: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, di
         ("append toArrow", 1),
         ("compact here", 0),
         ("sql create", None),
+        ("register", None),
         ("format read", ROWS),
         ("format filter", len(range(3, ROWS, 7))),
         ("format system table", 1),

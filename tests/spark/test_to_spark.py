@@ -15,6 +15,7 @@ from tests.spark.conftest import SESSION_ZONE
 from tests.spark.plans import BY_SPARK, files_opened, plan_of
 
 from penstock import Catalog, Table, col
+from penstock.catalog.changes import RenameColumn
 from penstock.errors import NotFoundError
 from penstock.predicate.bind import bind
 from penstock.predicate.parse import parse_filter
@@ -237,6 +238,19 @@ def test_null_in_a_list_of_values_does_not_reach_the_reader_of_orc(
     table.append(pa.table({"a": pa.array([1, 2, None], pa.int32())}))
     for text, expected in (("a IN (1, NULL)", [(1,)]), ("a NOT IN (1, NULL)", []), ("a IN (NULL)", [])):
         assert table.to_spark(spark, filter=text).collect() == expected, text
+
+
+def test_conditions_on_a_union_of_scans_do_not_reach_the_reader_of_orc(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.orc_union", "a INT, d DATE", options={"file.format": "orc"})
+    table.append([{"a": 1, "d": dt.date(2026, 1, 1)}, {"a": 2, "d": dt.date(2026, 1, 2)}])
+    catalog.alter_table("d.orc_union", RenameColumn(column="a", new_name="b"))
+    table = catalog.load_table("d.orc_union")
+    table.append([{"b": 3, "d": dt.date(2026, 1, 3)}, {"b": None, "d": None}])
+    frame = table.to_spark(spark)
+    assert "FileScan orc" in frame._jdf.queryExecution().executedPlan().toString()
+    assert sorted(frame.where("b IN (1, 3, NULL)").select("b").collect()) == [(1,), (3,)]
+    assert frame.where("b NOT IN (1, NULL)").count() == 0
+    assert frame.where("d >= DATE '2026-01-02'").count() == 2
 
 
 # Pruning, projection, time travel

@@ -80,7 +80,7 @@ def test_a_record_of_a_log_is_one_line(caplog: pytest.LogCaptureFixture) -> None
     [
         "fs.s3a.secret.key", "fs.s3a.access.key", "fs.oss.accessKeyId", "s3.access-key", "fs.azure.account.key.x",
         "properties.sasl.jaas.config", "properties.ssl.keystore.password", "TOKEN", "dlf.token", "my_credential",
-        "google.cloud.auth.private_key",
+        "google.cloud.auth.private_key", "header.Authorization", "header.Cookie", "fs.s3a.encryption.key",
     ],
 )  # fmt: skip
 def test_keys_of_secrets_are_known_by_their_words(key: str) -> None:

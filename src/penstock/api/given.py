@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -87,6 +88,17 @@ def filter_of(given: Predicate | str | None, table: str) -> Predicate | str | No
         f"table {table}: filter: expected text such as \"dt = '2026-01-01' AND price > 10\", or penstock.col('price') "
         f"> 10, not a {type(given).__module__}.{type(given).__name__}"
     )
+
+
+def limit_of(limit: int | None, table: str) -> int | None:
+    """Return the greatest number of rows after checking it. Raises ``InvalidOptionError``."""
+    try:
+        count = None if limit is None else operator.index(limit)
+    except TypeError:
+        count = -1
+    if count is not None and count < 0:
+        raise InvalidOptionError(f"table {table}: limit {limit!r}: expected a number of rows, or None for all")
+    return count
 
 
 def partition_of(given: object, table: str) -> Mapping[str, object]:

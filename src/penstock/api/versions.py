@@ -139,7 +139,8 @@ class TableVersions:
     ) -> RollbackPlan:
         """Make an older snapshot the latest one, and remove all later snapshots.
 
-        Concurrent commits wait for the rollback to end, at most 5 s, and build on the older snapshot.
+        Concurrent commits wait for the rollback to end, at most 5 s, and build on the older snapshot. Consumers that
+        have read a removed snapshot continue after the older one.
 
         Args:
             timestamp: roll back to the newest snapshot committed at or before this time, in ms since 1970-01-01 UTC or

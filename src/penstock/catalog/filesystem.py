@@ -24,6 +24,7 @@ from penstock.catalog.warehouse import TablePlace, Warehouse, place_at, place_of
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError, StorageError
 from penstock.format.layout import schema_directory, schema_path
 from penstock.io.settings import confine
+from penstock.io.shortcuts import has_directories
 from penstock.table.identity import new_creation_millis
 from penstock.table.ref import TableRef, storage_of_table
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from penstock.catalog.changes import SchemaChange
     from penstock.format.schema import TableSchema
+    from penstock.io.file_io import FileIO, FileStatus
 
 
 # A failed write of a schema means that another writer has committed one, unless the storage refuses every write.
@@ -214,7 +216,7 @@ def _check_vacant(place: TablePlace) -> None:
     names = [
         status.name
         for status in place.file_io.list(place.location)
-        if status.name != own and not status.name.startswith(".")
+        if status.name != own and not status.name.startswith(".") and _is_in_use(place.file_io, status)
     ]
     if names:
         cure = "drop_table removes it" if place.database is not None else "remove it, or choose another location"
@@ -222,6 +224,13 @@ def _check_vacant(place: TablePlace) -> None:
             f"table {place.name} cannot be created: {place.location} holds {', '.join(names[:5])} but no schema, so it"
             f" is not a table; {cure}"
         )
+
+
+def _is_in_use(file_io: FileIO, status: FileStatus) -> bool:
+    """Whether an entry is a file, or a directory that is not a mere marker of another engine on an object store."""
+    if not status.is_dir or has_directories(file_io):
+        return True
+    return any(_is_in_use(file_io, each) for each in file_io.list(status.path))
 
 
 def _check_no_view(warehouse: Warehouse, place: TablePlace) -> None:

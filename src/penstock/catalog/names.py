@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidSchemaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 SYSTEM_DATABASE: Final = "sys"
 SYSTEM_TABLE_MARK: Final = "$"
@@ -148,5 +151,10 @@ def split_name(text: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
+def join_name(parts: Iterable[str]) -> str:
+    """Return the text from which ``split_name`` returns these parts; no part makes it a location."""
+    return ".".join(_quoted(part) for part in parts)
+
+
 def _quoted(part: str) -> str:
-    return "`" + part.replace("`", "``") + "`" if "." in part or "`" in part else part
+    return "`" + part.replace("`", "``") + "`" if any(mark in part for mark in "./`") else part

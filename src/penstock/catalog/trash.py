@@ -52,6 +52,12 @@ def _delete_in_place(file_io: FileIO, path: str, tables: Sequence[str]) -> None:
             file_io.delete(schema_path(table, schema_id))
     if not file_io.delete(path, recursive=True) and not tables:
         raise NotFoundError(f"cannot drop {path}: it does not exist")
+    if path not in tables and file_io.exists(path):
+        raise StorageError(
+            f"the tables of {path} are dropped, but it is still there: another process has made a table in it, or "
+            f"another engine an object {path}/ to mark the directory, which Penstock cannot delete; delete that object "
+            "with a tool of the store"
+        )
 
 
 def _empty(file_io: FileIO, trash: str) -> None:

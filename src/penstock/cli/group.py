@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import warnings
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import typer
@@ -16,11 +18,12 @@ from penstock.errors import OptionWarning, TableStoreError
 from penstock.printable import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 ClickAny: TypeAlias = Any
 """An object of click: some versions of typer bring a click of their own, so the module of its classes differs."""
 
+_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 _FLAGS: Final = frozenset({"--quiet", "-q", "--debug"})
 _WITH_VALUE: Final = frozenset({"--warehouse", "-w", "--format"})
 _JOINED: Final = ("--warehouse=", "--format=")
@@ -49,13 +52,14 @@ class PenstockGroup(TyperGroup):
         for arg in args:
             if not _is_text(arg):
                 raise typer.BadParameter(f"{arg!a} is not in UTF-8; names and values are text")
-        parsed: list[str] = super().parse_args(ctx, hoist(args))
+        with _output_errors(ctx):  # of --help and --version
+            parsed: list[str] = super().parse_args(ctx, hoist(args))
         return parsed
 
     def invoke(self, ctx: ClickAny) -> ClickAny:
         """Run the command."""
         try:
-            with warnings.catch_warnings():
+            with _output_errors(ctx), warnings.catch_warnings():
                 warnings.simplefilter("always", OptionWarning)
                 warnings.showwarning = _show_warning
                 result = super().invoke(ctx)
@@ -66,13 +70,32 @@ class PenstockGroup(TyperGroup):
                 raise
             _say("error", str(error))
             raise typer.Exit(exit_code_of(error)) from error
-        except BrokenPipeError:
-            # The reader of the output has closed the pipe. Python must not write the rest of the buffer on exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(ExitCode.DONE) from None
         except KeyboardInterrupt:
             _say("error", "interrupted")
             raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+
+@contextmanager
+def _output_errors(ctx: ClickAny) -> Iterator[None]:
+    """End the command when its output cannot be written: quietly where its reader has closed the pipe."""
+    try:
+        yield
+    except BrokenPipeError:
+        _discard_output()
+        raise typer.Exit(ExitCode.DONE) from None
+    except OSError as error:
+        # Errors of files have names, and storages raise errors of ours.
+        is_output = error.filename is None and error.errno in _NO_SPACE
+        if not is_output or getattr(ctx.obj, "debug", False):
+            raise
+        _discard_output()
+        _say("error", f"the output cannot be written: {error.strerror}")
+        raise typer.Exit(ExitCode.STORAGE) from error
+
+
+def _discard_output() -> None:
+    """Keep Python from writing the rest of the buffer when it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def hoist(args: Sequence[str]) -> list[str]:

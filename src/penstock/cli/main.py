@@ -1,14 +1,18 @@
 """The ``penstock`` command."""
 
 import importlib
+import os
 import sys
 from importlib.metadata import version
-from typing import Annotated
+from io import TextIOWrapper
+from typing import Annotated, Final, Literal, TextIO
 
 import typer
 
 from penstock.cli.group import PenstockGroup
 from penstock.cli.output_format import OutputFormat
+
+_UTF_8: Final = "utf-8"
 
 app = typer.Typer(
     cls=PenstockGroup,
@@ -52,4 +56,19 @@ def penstock(
 
 def main() -> None:
     """Run the command line; ends the process with an exit code of ``ExitCode``."""
+    _prepare_streams()
     sys.exit(app())
+
+
+def _prepare_streams() -> None:
+    """Make the standard streams usable: each may be closed, and the output may have an encoding without all letters."""
+    sys.stdin = sys.stdin or _open_null("r")
+    sys.stdout = sys.stdout or _open_null("w")
+    sys.stderr = sys.stderr or _open_null("w")
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.encoding.lower() != _UTF_8:
+        is_asked_for = sys.stdout.isatty() or "PYTHONIOENCODING" in os.environ
+        sys.stdout.reconfigure(encoding=None if is_asked_for else _UTF_8, errors="backslashreplace")
+
+
+def _open_null(mode: Literal["r", "w"]) -> TextIO:
+    return open(os.devnull, mode, encoding=_UTF_8)  # noqa: PTH123 - it stays open until the process ends

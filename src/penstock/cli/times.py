@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final
 
-from penstock.clocks import EPOCH
+from penstock.clocks import to_millis
 from penstock.errors import InvalidOptionError
 
 _SHOWN: Final = 40
@@ -31,7 +31,7 @@ def parse_millis(text: str | None, option: str) -> int | None:
         raise InvalidOptionError(
             f"{option} '{text[:_SHOWN]}': expected a time such as 2026-01-01T10:00:00Z, or milliseconds since 1970"
         ) from error
-    return (time.astimezone(UTC) - EPOCH) // timedelta(milliseconds=1)
+    return to_millis(time)
 
 
 def instant_text(millis: int) -> str:

@@ -10,10 +10,12 @@ import pyarrow as pa
 from penstock.api.catalog import Catalog
 from penstock.api.deferred import spark_entry
 from penstock.api.given import check_spark
+from penstock.catalog.names import is_location, split_name
 from penstock.dialect.parse.statements import Argument, Call
 from penstock.dialect.run.procedures.elsewhere import ELSEWHERE
 from penstock.dialect.run.procedures.registry import PROCEDURES, call
 from penstock.dialect.state import SqlState
+from penstock.format.text.names import quoted
 
 if TYPE_CHECKING:
     import os
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 # Arguments that name a table of the warehouse.
 _TABLES: Final = frozenset({"table", "target_table"})
+_PARTS_WITH_CATALOG: Final = 3
 
 
 def attach(spark: SparkSession, warehouse: str | os.PathLike[str] | Catalog, name: str = "penstock") -> Catalog:
@@ -49,10 +52,18 @@ def attach(spark: SparkSession, warehouse: str | os.PathLike[str] | Catalog, nam
     return catalog
 
 
+def _without_catalog(table: str, catalog: str) -> str:
+    """Return a table's name without the catalog before it; a database may have the catalog's name."""
+    if is_location(table) or len(split_name(table)) < _PARTS_WITH_CATALOG:
+        return table
+    prefix = next((each for each in (f"{catalog}.", f"{quoted(catalog)}.") if table.startswith(each)), "")
+    return table.removeprefix(prefix)
+
+
 def _run(catalog: Catalog, name: str, spark: SparkSession, procedure: str, arguments: Mapping[str, str]) -> pa.Table:
     """Run a procedure; table names in its arguments may begin with the catalog of the statement."""
     given = tuple(
-        Argument(name=key, value=value.removeprefix(f"{name}.") if key in _TABLES else value)
+        Argument(name=key, value=_without_catalog(value, name) if key in _TABLES else value)
         for key, value in arguments.items()
     )
     state = SqlState()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from penstock.api.catalog import Catalog
+from penstock.api.deferred import is_spark_object
 from penstock.dialect.parse import statements
 from penstock.dialect.parse.parser import parse_script
 from penstock.dialect.parse.script import TOO_DEEP
@@ -19,7 +21,7 @@ from penstock.dialect.run import view_statements as run_views
 from penstock.dialect.run.explain import explain
 from penstock.dialect.run.procedures.registry import call
 from penstock.dialect.state import SqlState
-from penstock.errors import TableStoreError
+from penstock.errors import InvalidOptionError, TableStoreError
 from penstock.printable import mask_text
 
 if TYPE_CHECKING:
@@ -88,7 +90,7 @@ _RUNNERS: Final[Mapping[type, Callable[[SqlState, Any], Outcome]]] = {
 _STATES: Final[WeakKeyDictionary[Catalog, SqlState]] = WeakKeyDictionary()
 
 
-def sql(spark: SparkSession | None, catalog: Catalog | str, text: str) -> Value:
+def sql(spark: SparkSession | None, catalog: Catalog | str | os.PathLike[str], text: str) -> Value:
     """Run a Flink SQL script.
 
     Scripts with the same ``Catalog`` object share settings, the current names and declarations; with the location of a
@@ -106,15 +108,29 @@ def sql(spark: SparkSession | None, catalog: Catalog | str, text: str) -> Value:
 
     Raises:
         InvalidSqlError: a statement cannot be parsed; the message has the line and column, and nothing was run.
+        InvalidOptionError: arguments of other types, or in another order.
         TableStoreError: a statement failed; the effects of the statements before it remain.
     """
-    handle = Catalog(catalog) if isinstance(catalog, str) else catalog
+    handle = _checked(spark, catalog, text)
     state = _STATES.setdefault(handle, SqlState())
     value: Value = None
     with state.attached(handle, spark):
         for outcome in run_script(state, text):
             value = outcome.value
     return value
+
+
+def _checked(spark: object, catalog: object, text: object) -> Catalog:
+    """Return the catalog of a call. Raises ``InvalidOptionError`` for arguments of other types."""
+    found = Catalog(catalog) if isinstance(catalog, str | os.PathLike) else catalog
+    is_session = spark is None or is_spark_object(spark)
+    if not isinstance(found, Catalog) or not is_session or not isinstance(text, str):
+        given = ", ".join("None" if each is None else f"a {type(each).__name__}" for each in (spark, catalog, text))
+        raise InvalidOptionError(
+            f"penstock.sql(spark, catalog, text): expected a SparkSession or None, a Catalog or the location of a "
+            f"warehouse, and text; found {given}"
+        )
+    return found
 
 
 def _run(state: SqlState, statement: Statement) -> Outcome:

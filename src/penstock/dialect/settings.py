@@ -78,7 +78,7 @@ def _one_of(*words: str) -> Callable[[str], str | None]:
 
 def _duration(value: str) -> str | None:
     try:
-        parse_duration_ms(value)
+        parse_duration_ms.decode(value)
     except ValueError as error:
         return str(error)
     return None

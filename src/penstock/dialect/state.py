@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from contextlib import contextmanager, suppress
+from copy import copy
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
@@ -47,33 +49,68 @@ def near_or_all(name: str, names: Sequence[str]) -> str:
 
 
 class SqlState:
-    """Resolves names and stores the effects of statements. Not thread-safe.
+    """Resolves names and stores the effects of statements; threads that use it share current names and settings.
 
     Attributes:
-        spark: the Spark session; None if only statements without Spark are run.
+        has_named_query: whether a query of the statement set that runs has the name of the settings.
         catalogs: catalogs by name in this session; ``paimon`` is the catalog that the state is attached to.
     """
 
     def __init__(self) -> None:
-        self.spark: SparkSession | None = None
+        self._calls = threading.local()
+        self._lock = threading.Lock()
+        self._attached = 0
         self.catalogs: dict[str, Catalog] = {}
         self.catalog_name = DEFAULT_CATALOG
         self.database = DEFAULT_DATABASE
         self.settings: dict[str, str] = {}
+        self.has_named_query = False
         self.session_tables: dict[Path, CreateTable] = {}
         self.views: dict[Path, CreateView] = {}
         self._stored_views: dict[Path, View | None] = {}
         self._tables: dict[Path, Table] = {}
 
+    @property
+    def spark(self) -> SparkSession | None:
+        """The Spark session of this thread's call; None if only statements without Spark are run."""
+        found: SparkSession | None = getattr(self._calls, "spark", None)
+        return found
+
     @contextmanager
     def attached(self, catalog: Catalog, spark: SparkSession | None) -> Iterator[None]:
-        """Attach a catalog, and a Spark session if there is one, for the time of the ``with`` block."""
-        self.catalogs[DEFAULT_CATALOG], self.spark = catalog, spark
+        """Attach a catalog, and a Spark session if there is one, for the time of the ``with`` block.
+
+        Calls may be inside of each other, as in ``foreachBatch``, and at the same time in several threads.
+        """
+        before = self.spark
+        with self._lock:
+            self._attached += 1
+            self.catalogs[DEFAULT_CATALOG] = catalog
+        self._calls.spark = spark
         try:
             yield
         finally:
-            del self.catalogs[DEFAULT_CATALOG]
-            self.spark = None
+            self._calls.spark = before
+            with self._lock:
+                self._attached -= 1
+                if not self._attached:
+                    del self.catalogs[DEFAULT_CATALOG]
+
+    def at_catalog(self, name: str | None) -> SqlState:
+        """Return the same state with another catalog, and its default database, as the current ones.
+
+        Args:
+            name: None, or the name of the current catalog, changes nothing.
+
+        Raises:
+            NotFoundError: there is no catalog of that name.
+        """
+        if name is None or name == self.catalog_name:
+            return self
+        self.catalog(name)
+        other = copy(self)
+        other.catalog_name, other.database = name, DEFAULT_DATABASE
+        return other
 
     def begin(self) -> None:
         """Clear what the previous statement has read from storage."""
@@ -115,8 +152,20 @@ class SqlState:
 
         Raises:
             InvalidSqlError, InvalidSchemaError: as ``full``, or the name is reserved for system tables.
+            NotFoundError: there is no such catalog.
+            UnsupportedFeatureError: a branch of a table.
         """
         catalog, database, table = self.full(path)
+        if database == SYSTEM_DATABASE:
+            raise InvalidSqlError(
+                f"{database}.{table}: {database} has system tables only, which queries read: "
+                f"{', '.join(CATALOG_TABLES)}"
+            )
+        if split_branch(table)[1] is not None:
+            raise UnsupportedFeatureError(
+                f"{database}.{table}: this statement is for tables, not for their branches; CALL sys.delete_branch"
+                " removes a branch"
+            )
         return self.catalog(catalog), str(TableName(database=database, table=table))
 
     def session_table(self, path: Path) -> CreateTable | None:
@@ -164,7 +213,7 @@ class SqlState:
         """Whether a table or a view of that name exists."""
         if self.is_view(path) or self.session_table(path) is not None:
             return True
-        catalog_name, database, table = self.full(path)
+        catalog_name, database, table = self.full((*path[:-1], split_branch(path[-1])[0]))
         catalog = self.catalog(catalog_name)
         return database in catalog.list_databases() and table in catalog.list_tables(database)
 
@@ -175,14 +224,7 @@ class SqlState:
             UnsupportedFeatureError: the name is a session table or a view.
             TableStoreError: as ``Catalog.load_table``.
         """
-        if self.is_view(path):
-            raise UnsupportedFeatureError(
-                f"{'.'.join(path)} is a view: it can be used in queries, DESCRIBE, SHOW CREATE VIEW and DROP VIEW"
-            )
-        if self.session_table(path) is not None:
-            raise UnsupportedFeatureError(
-                f"table {'.'.join(path)} belongs to this session and has a connector; it is not a table of a catalog"
-            )
+        self._check_stored(path)
         table, branch = split_branch(path[-1])
         path = (*path[:-1], table)
         catalog, name = self.catalog_of(path)
@@ -195,6 +237,27 @@ class SqlState:
             return catalog.load_table(name, options)
         except NotFoundError as error:
             raise self._not_found(path, error) from error
+
+    def check_exists(self, path: Path) -> None:
+        """Check that a name is that of a table of a catalog, whether or not its rows can be read.
+
+        Raises:
+            UnsupportedFeatureError: the name is a session table or a view.
+            NotFoundError: there is no such table; the message lists those that there are.
+        """
+        self._check_stored(path)
+        if not self.exists(path):
+            raise self._not_found(path, NotFoundError(f"there is no table {'.'.join(path)}"))
+
+    def _check_stored(self, path: Path) -> None:
+        if self.is_view(path):
+            raise UnsupportedFeatureError(
+                f"{'.'.join(path)} is a view: it can be used in queries, DESCRIBE, SHOW CREATE VIEW and DROP VIEW"
+            )
+        if self.session_table(path) is not None:
+            raise UnsupportedFeatureError(
+                f"table {'.'.join(path)} belongs to this session and has a connector; it is not a table of a catalog"
+            )
 
     def is_catalog_table(self, path: Path) -> bool:
         """Whether a name is that of a system table of a whole catalog, such as ``sys.tables``."""

@@ -6,6 +6,7 @@ Source:
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidSchemaError
@@ -33,6 +34,9 @@ def decode_schema(data: bytes, path: str) -> TableSchema:
     Options that an old ``version`` implies are added after the stored ones (``bucket = 1`` up to version 1,
     ``file.format = orc`` up to version 2), so that other code does not depend on the version.
 
+    Files that were decoded just before are not decoded again: each use of a table reads its schema's file, to see that
+    it is still the same table.
+
     Args:
         data: the whole file.
         path: only for messages.
@@ -44,6 +48,11 @@ def decode_schema(data: bytes, path: str) -> TableSchema:
     Source:
         Paimon ``api:schema/SchemaSerializer.java``, ``api:schema/TableSchema.java``.
     """
+    return _decode(data, path)
+
+
+@lru_cache(maxsize=64)
+def _decode(data: bytes, path: str) -> TableSchema:
     json = decode_json(data, "schema file", path)
     version = json.optional_integer("version")
     version = _VERSION_WHEN_ABSENT if version is None else version

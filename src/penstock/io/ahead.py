@@ -10,6 +10,7 @@ thread changes anything on the same storage, so a check after a change never see
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -121,6 +122,14 @@ class _ThreadBlocks(threading.local):
 _OPEN: Final = _ThreadBlocks()
 
 
+def _forget_answers() -> None:
+    # A forked process has no threads that could give them.
+    _OPEN.by_storage.clear()
+
+
+os.register_at_fork(after_in_child=_forget_answers)
+
+
 def take_answer(storage: object, kind: str, path: str) -> Future[Any] | None:
     """Return the answer to a request that was sent ahead in this thread; None if there is none."""
     block = _OPEN.by_storage.get(storage)
@@ -146,7 +155,7 @@ def block_of(storage: object, new_block: Callable[[], StoreAhead]) -> Iterator[S
     try:
         yield block
     finally:
-        del blocks[storage]
+        blocks.pop(storage, None)
         block.close()
 
 

@@ -46,7 +46,7 @@ def hdfs_location(location: str, options: Mapping[str, str]) -> tuple[HdfsFileIO
     """Return the storage of a location ``hdfs://host:port/path`` or ``hdfs://nameservice/path``, and its path.
 
     Raises:
-        InvalidOptionError: the location names no host.
+        InvalidOptionError: the location names no host, or has a path that leads elsewhere.
         UnsupportedFeatureError: the library is not installed.
     """
     if importlib.util.find_spec(_LIBRARY) is None:
@@ -58,6 +58,8 @@ def hdfs_location(location: str, options: Mapping[str, str]) -> tuple[HdfsFileIO
         raise InvalidOptionError(f"location '{location}' has no name node: expected 'hdfs://host:port/path'")
     settings = tuple(sorted((key, value) for key, value in options.items() if key.startswith(_SETTINGS)))
     parts = [part for part in path.split("/") if part]
+    if ".." in parts or "." in parts:
+        raise InvalidOptionError(f"location '{location}' has a '.' or '..' in it: HDFS has no such path")
     return HdfsFileIO(authority=authority, settings=settings), "/".join([f"{SCHEME}://{authority}", *parts])
 
 
@@ -109,7 +111,8 @@ class HdfsFileIO:
 
     def _is_created(self, path: str, data: bytes, aside: str, error: Exception) -> bool:
         """Whether a rename that reported a failure has created the file: the client repeats lost requests."""
-        is_aside, is_there = self._has(aside), self.exists(path)
+        with _failing("create", path):
+            is_aside, is_there = self._has(aside), self._has(self._inner(path))
         if is_there and not is_aside:
             return self.read(path) == data
         self._delete_quietly(aside)

@@ -97,13 +97,15 @@ def storage_of_files(file_io: FileIO) -> FileIO:
 
 
 def is_object_store(file_io: FileIO) -> bool:
-    """Whether files are objects of a store, to which other processes may lack access."""
+    """Whether files are objects of a store that decides about commits, of a table or of a branch; not of a server."""
+    if isinstance(file_io, BranchFileIO):
+        return is_object_store(file_io.inner)
     return isinstance(file_io, ObjectFileIO)
 
 
 def settings_of_store(file_io: FileIO) -> StoreSettings | None:
-    """Return the settings of the object store of a table or branch; None if it is not on an object store."""
-    if isinstance(file_io, BranchFileIO):
+    """Return how the object store that holds the files is opened; None if they are on no object store."""
+    if isinstance(file_io, _WRAPPERS):
         return settings_of_store(file_io.inner)
     return file_io.settings if isinstance(file_io, ObjectFileIO) else None
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from penstock.errors import NotFoundError
 from penstock.io.ahead import Ahead
 from penstock.io.object_store.file_io import ObjectFileIO
+from penstock.io.settings import storage_of_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,7 +53,7 @@ def delete_at_once(file_io: FileIO, paths: Sequence[str]) -> None:
 
 def has_directories(file_io: FileIO) -> bool:
     """Whether empty directories remain until they are deleted."""
-    return not isinstance(file_io, ObjectFileIO)
+    return not _answers_slowly(file_io)
 
 
 class Directories(Protocol):
@@ -92,7 +93,7 @@ def do_at_once(file_io: FileIO, calls: Sequence[Callable[[], None]]) -> None:
     Raises:
         Exception: the first error, in the order of the calls, after all calls have ended.
     """
-    if not isinstance(file_io, ObjectFileIO) or len(calls) < 2:
+    if not _answers_slowly(file_io) or len(calls) < 2:
         for call in calls:
             call()
         return
@@ -104,7 +105,7 @@ def do_at_once(file_io: FileIO, calls: Sequence[Callable[[], None]]) -> None:
 
 def calls_at_once(file_io: FileIO) -> int:
     """Return the useful number of parallel calls: one per core; more for object stores, which answer slowly."""
-    return _REQUESTS_AT_ONCE if isinstance(file_io, ObjectFileIO) else os.cpu_count() or 1
+    return _REQUESTS_AT_ONCE if _answers_slowly(file_io) else os.cpu_count() or 1
 
 
 def files_at_once(file_io: FileIO, largest_bytes: int) -> int:
@@ -113,7 +114,7 @@ def files_at_once(file_io: FileIO, largest_bytes: int) -> int:
     Args:
         largest_bytes: size of the largest of them.
     """
-    if not isinstance(file_io, ObjectFileIO):
+    if not _answers_slowly(file_io):
         return os.cpu_count() or 1
     return min(_SMALL_FILES_AT_ONCE, max(_FILES_AT_ONCE, _FILE_BYTES_AT_ONCE // max(largest_bytes, 1)))
 
@@ -124,7 +125,7 @@ def files_ahead(file_io: FileIO, largest_bytes: int) -> int:
     Args:
         largest_bytes: size of the largest of them.
     """
-    if not isinstance(file_io, ObjectFileIO):
+    if not _answers_slowly(file_io):
         return 1
     return min(_SMALL_FILES_AT_ONCE, max(2, _FILE_BYTES_AT_ONCE // max(largest_bytes, 1)))
 
@@ -153,7 +154,7 @@ def read_at_once(file_io: FileIO, paths: Sequence[str]) -> dict[str, bytes]:
     Raises:
         StorageError: the storage failed.
     """
-    if not isinstance(file_io, ObjectFileIO) or len(paths) < 2:
+    if not _answers_slowly(file_io) or len(paths) < 2:
         return {}
 
     def read(path: str) -> bytes | None:
@@ -165,3 +166,8 @@ def read_at_once(file_io: FileIO, paths: Sequence[str]) -> dict[str, bytes]:
     with ThreadPoolExecutor(min(_REQUESTS_AT_ONCE, len(paths)), thread_name_prefix="penstock-reads") as pool:
         contents = list(pool.map(read, paths))
     return {path: content for path, content in zip(paths, contents, strict=True) if content is not None}
+
+
+def _answers_slowly(file_io: FileIO) -> bool:
+    """Whether the files are on an object store, also those of a branch or of a table of a server."""
+    return isinstance(storage_of_files(file_io), ObjectFileIO)

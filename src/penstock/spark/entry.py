@@ -20,7 +20,7 @@ from penstock.spark.external.sinks import ConnectorSink, QueryStart, start_conne
 from penstock.spark.hadoop_options import hadoop_store_options
 from penstock.spark.kafka.frame import read_kafka
 from penstock.spark.python_worker import ensure_python_worker
-from penstock.spark.session import activate, open_session
+from penstock.spark.session import activate, is_connect, open_session
 from penstock.spark.ship import ship
 from penstock.spark.source import PenstockDataSource
 from penstock.spark.sql.frames import (
@@ -83,7 +83,8 @@ class SparkEntry:
     @staticmethod
     def register(spark: SparkSession) -> None:
         """Register the format with a session, and make it the active one of this thread."""
-        ensure_python_worker(spark)
+        if not is_connect(spark):  # there, the server chooses the Python
+            ensure_python_worker(spark)
         spark.dataSource.register(PenstockDataSource)
         activate(spark)
 

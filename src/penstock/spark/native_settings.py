@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.format.file_format import FileFormat
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -59,6 +61,13 @@ SCAN_SETTINGS: Final = {
 }
 """Settings of the session in which a scan of data files is resolved; the values are Spark's defaults."""
 
+ORC_SCAN_SETTINGS: Final = {
+    # A condition of the user goes to Spark's ORC reader unchecked, which fails on an IN with a NULL, and does not find
+    # days that the Julian calendar lacks.
+    "spark.sql.orc.filterPushdown": "false",
+}
+"""More of them for a scan of ORC files."""
+
 SCAN_OPTIONS: Final = {
     "recursiveFileLookup": "true",
     # A missing or damaged file must be an error; otherwise its rows would be missing silently.
@@ -98,13 +107,15 @@ def clone_session(session: Any, settings: Mapping[str, str]) -> Any:  # noqa: AN
     return clone
 
 
-def scan_session(session: Any) -> Any:  # noqa: ANN401 - see above
-    """Return the JVM session in which to resolve a scan: the given one, or a clone with ``SCAN_SETTINGS``.
+def scan_session(session: Any, file_format: FileFormat) -> Any:  # noqa: ANN401 - see above
+    """Return the JVM session in which to resolve a scan: the given one, or a clone with other settings.
 
     A clone does not follow later changes of the session's settings, so it is made only if needed.
     """
     conf = session.sessionState().conf()
     changed = {key: value for key, value in SCAN_SETTINGS.items() if conf.getConfString(key, value) != value}
+    if file_format is FileFormat.ORC:
+        changed |= ORC_SCAN_SETTINGS
     if not changed and not conf.contains(_FILE_MANAGER):
         return session
     clone = clone_session(session, changed)

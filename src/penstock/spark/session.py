@@ -43,6 +43,11 @@ def open_session(master: str, conf: Mapping[str, str], *, shows_start: bool) -> 
         return builder.getOrCreate()
 
 
+def is_connect(spark: SparkSession) -> bool:
+    """Whether a session is one of Spark Connect, whose JVM this process cannot call."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
 def activate(spark: SparkSession) -> None:
     """Make a session the active one of this thread; in the thread that created it, it already is.
 

@@ -77,7 +77,8 @@ def ship(spark: SparkSession) -> tuple[str, ...]:
 
 def write_archive(path: Path, modules: Sequence[str]) -> None:
     """Write the packages that have modules into a zip file."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive:
+    # Images that are built reproducibly have files of 1970, which is before the first date of zip files.
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL, strict_timestamps=False) as archive:
         for module in modules:
             for source, name in _files_of(module):
                 archive.write(source, name)
@@ -93,5 +94,7 @@ def _files_of(module: str) -> Iterator[tuple[Path, str]]:
     for file in metadata.distribution(_ALL[module]).files or ():
         # Scripts are outside of the packages.
         is_part = ".." not in file.parts and not _LEFT_OUT.intersection(file.parts[:-1])
-        if is_part and file.suffix not in _SOURCE_SUFFIXES:
-            yield Path(str(file.locate())), str(file)
+        source = Path(str(file.locate()))
+        # Slim images lack some of the files that the metadata name.
+        if is_part and file.suffix not in _SOURCE_SUFFIXES and source.is_file():
+            yield source, str(file)

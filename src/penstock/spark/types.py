@@ -172,6 +172,11 @@ def _atomic_from_spark(spark_type: spark_types.DataType, column: str) -> AtomicT
             return time_type(spark_type.precision)
         case spark_types.CharType():
             return AtomicType(root=TypeRoot.CHAR, length=spark_type.length)
+        case spark_types.StringType() if not spark_type.isUTF8BinaryCollation():
+            raise UnsupportedFeatureError(
+                f"column '{column}': the format has no {spark_type.simpleString()}: its texts are compared by their "
+                "bytes; leave COLLATE out of the column, and give it in the query"
+            )
         case spark_types.VarcharType():
             return AtomicType(root=TypeRoot.VARCHAR, length=min(spark_type.length, MAX_LENGTH))
         case _:

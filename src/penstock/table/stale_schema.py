@@ -1,4 +1,8 @@
-"""Checks for stale schemas: a handle must not cast values of a newer file to an older type that cannot hold them."""
+"""Checks for stale schemas.
+
+A handle must not cast values of a newer file to an older type that cannot hold them, nor write with an older number of
+buckets into partitions that do not have it any more.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.datafile.widening import keeps_values
-from penstock.errors import CommitConflictError, SchemaMismatchError
+from penstock.errors import CommitConflictError, InvalidOptionError, SchemaMismatchError
+from penstock.format.manifest.entry import FileKind
 from penstock.format.types.data_types import with_nullability
 from penstock.format.types.text import format_sql_type
+from penstock.options import BucketOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from penstock.format.manifest.entry import ManifestEntry
     from penstock.format.types.data_types import DataField
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
@@ -75,3 +82,39 @@ def check_schema_of_merges(
                     f"table {ref.name}: column '{field.name}' became {format_sql_type(now)} while files were merged as "
                     f"{format_sql_type(field.type)}; nothing was committed: plan again from the latest schema"
                 )
+
+
+def check_buckets_of_new_files(
+    ref: TableRef,
+    store: MetadataStore,
+    delta: Sequence[ManifestEntry],
+    *,
+    known_buckets: Mapping[bytes, int],
+    latest_id: int,
+) -> None:
+    """Raise if a writer that does not know the table's number of buckets brings an old number into a partition.
+
+    Writers that know it could not write to the partition any more. Where the partition still has files of the old
+    number, it stays as it is.
+
+    Args:
+        ref: with the writer's schema.
+        delta: the changes to be committed.
+        known_buckets: number of buckets of the partitions to which files are added.
+        latest_id: id of the table's latest schema.
+
+    Raises:
+        InvalidOptionError: the number has changed since the writer loaded the table.
+    """
+    if ref.schema.id == latest_id or all(entry.total_buckets < 0 for entry in delta):
+        return
+    buckets = replace(ref, schema=store.load_schema(latest_id)).parsed(BucketOptions).bucket
+    present = set(known_buckets.items())
+    present |= {(entry.partition, entry.total_buckets) for entry in delta if entry.kind is FileKind.DELETE}
+    for entry in delta:
+        number = entry.total_buckets
+        if entry.kind is FileKind.ADD and number != buckets and (entry.partition, number) not in present:
+            raise InvalidOptionError(
+                f"table {ref.name}: rows were written with {number} buckets, and since then option 'bucket' has become "
+                f"{buckets}; nothing was committed: load the table again; a stream has to be started again"
+            )

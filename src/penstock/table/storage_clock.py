@@ -50,11 +50,16 @@ def storage_clock(file_io: FileIO, location: str) -> Callable[[], int]:
     On an object store it continues from the store's time, which is requested once; so neither a wrong clock of this
     machine nor a step of it matters. On other storages, such as a network file system, it is the clock of this machine,
     corrected by its difference from the file times of the storage, if that is more than a few seconds.
+
+    Raises:
+        StorageError: the storage failed, and may work later. If it is read-only, the clock is that of this machine.
     """
     try:
         stored = load_storage_millis(file_io, location)
-    except StorageError:
-        return utc_millis  # the caller's operation is about to fail, too
+    except StorageError as error:
+        if error.retryable:
+            raise  # a wrong clock would go on for as long as the lease is held
+        return utc_millis
     if stored is None:
         return utc_millis
     if not is_object_store(file_io):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 from pyspark.errors.exceptions.base import PySparkException
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 import penstock
 
@@ -68,11 +69,34 @@ def test_other_aggregates_read_rows(spark: SparkSession, counted: Table) -> None
     assert grouped.collect() == [("p0", 4), ("p1", 4), ("p2", 4)]
 
 
+def _files_of_tasks(frame: DataFrame) -> list[int]:
+    """Return the number of files, or parts of files, of each task that reads."""
+    partitions = frame._jdf.queryExecution().executedPlan().collectLeaves().apply(0).inputPartitions()
+    return [len(partitions.apply(place).files()) for place in range(partitions.size())]
+
+
 def test_a_limit_opens_as_many_files_as_it_needs(spark: SparkSession, counted: Table) -> None:
-    frame = spark.sql("SELECT id FROM penstock.d.counted LIMIT 5")
-    assert len(frame.collect()) == 5
-    assert len(frame.inputFiles()) == 0
+    for limit, files in ((1, 1), (4, 1), (5, 2), (12, 3), (100, 3)):
+        frame = spark.sql(f"SELECT id FROM penstock.d.counted LIMIT {limit}")
+        assert sum(_files_of_tasks(frame)) == files
+        assert len(frame.collect()) == min(limit, 12)
     assert len(spark.sql("SELECT id FROM penstock.d.counted WHERE id >= 21 LIMIT 5").collect()) == 3
+
+
+def test_options_of_splits_divide_the_files_among_tasks(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.divided", "id BIGINT")
+    for start in (0, 10_000):
+        table.append([{"id": start + number} for number in range(10_000)])
+    size = max(table.files()["file_size_in_bytes"].to_pylist())
+    by_spark = spark.table("penstock.d.divided")
+    assert by_spark.count() == 20_000
+    halves = spark.read.option("source.split.target-size", f"{size * 2 // 3} b").option(
+        "source.split.open-file-cost", "1 b"
+    )
+    divided = halves.table("penstock.d.divided")
+    assert len(_files_of_tasks(divided)) > len(_files_of_tasks(by_spark))
+    assert sum(_files_of_tasks(divided)) == 4
+    assert divided.agg(F.sum("id")).first() == by_spark.agg(F.sum("id")).first()
 
 
 def test_statistics_reach_the_planner(spark: SparkSession, counted: Table) -> None:

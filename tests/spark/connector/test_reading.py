@@ -293,3 +293,28 @@ def test_statistics_count_the_columns_that_are_read(spark: SparkSession, catalog
         for columns in ("*", "id")
     ]
     assert int(str(sizes[1])) * 5 < int(str(sizes[0]))
+
+
+def test_digits_that_spark_cuts_off_hide_no_rows(spark: SparkSession, catalog: Catalog) -> None:
+    fine = catalog.create_table("d.fine", "id INT, at TIMESTAMP(9), part TIMESTAMP(9)", partition_by=["part"])
+    moment = 1_704_067_200_123_456_000
+    for number, nanos in enumerate((moment - 1, moment, moment + 789, moment + 1_001)):
+        at = pa.array([nanos], pa.timestamp("ns"))
+        fine.append(pa.table({"id": pa.array([number], pa.int32()), "at": at, "part": at}))
+    spark.sql("CREATE TABLE penstock.d.micros (at TIMESTAMP_NTZ)")
+    spark.sql("INSERT INTO penstock.d.micros VALUES (TIMESTAMP_NTZ '2024-01-01 00:00:00.123456')")
+    literal = "TIMESTAMP_NTZ '2024-01-01 00:00:00.123456'"
+    conditions = [f"{sign} {literal}" for sign in ("=", "<=>", "<>", "<", "<=", ">", ">=")]
+    conditions += [f"IN ({literal}, NULL)", f"NOT IN ({literal})", f"BETWEEN {literal} AND {literal}", "IS NOT NULL"]
+    for condition in conditions:
+        for column in ("at", "part"):
+            found = spark.sql(f"SELECT id FROM penstock.d.fine WHERE {column} {condition}")
+            # An expression that is not pushed down, so that Spark decides alone.
+            wanted = spark.sql(f"SELECT id FROM penstock.d.fine WHERE coalesce({column} {condition}, id < 0)")
+            assert sorted(found.collect()) == sorted(wanted.collect()), (column, condition)
+    assert _opened(spark.sql(f"SELECT id FROM penstock.d.fine WHERE part = {literal}")) == 2
+    joined = spark.sql(
+        "SELECT id FROM penstock.d.fine f JOIN penstock.d.micros m ON f.part = m.at "
+        "WHERE m.at > TIMESTAMP_NTZ '2000-01-01 00:00:00'"
+    )
+    assert sorted(joined.collect()) == [(1,), (2,)]

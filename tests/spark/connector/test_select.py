@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 
-from penstock.catalog.changes import AddColumn, RenameColumn
+from penstock.catalog.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -156,6 +156,47 @@ def test_a_frame_stays_at_its_snapshot(spark: SparkSession, catalog: Catalog) ->
     assert spark.sql("SELECT * FROM penstock.d.growing VERSION AS OF 1").count() == 1
 
 
+def test_options_of_a_read_do_not_move_a_frame(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.optioned", "id INT, v STRING")
+    table.append(pa.table({"id": pa.array([1], pa.int32()), "v": ["a"]}))
+    frame = spark.read.option("source.split.target-size", "1 mb").table("penstock.d.optioned")
+    past = spark.read.option("scan.version", "watermark-1").table("penstock.d.optioned")
+    table.append(pa.table({"id": pa.array([2], pa.int32()), "v": ["b"]}))
+    assert frame.count() == 1
+    assert frame.where("id > 0").count() == 1
+    with pytest.raises(PySparkException, match="no snapshot has a watermark"):
+        past.count()
+
+
+def test_the_options_of_spark_name_a_snapshot(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.versions", "id INT")
+    first = table.append(pa.table({"id": pa.array([1], pa.int32())}))
+    table.append(pa.table({"id": pa.array([2], pa.int32())}))
+    table.create_tag("one", snapshot_id=1)
+    assert first is not None
+    moment = dt.datetime.fromtimestamp(first.time_millis / 1000 + 0.001, dt.UTC).isoformat()
+    for name, value in (("versionAsOf", 1), ("versionAsOf", "one"), ("timestampAsOf", moment)):
+        assert spark.read.option(name, value).table("penstock.d.versions").collect() == [(1,)], (name, value)
+
+
+def test_options_name_a_state_from_before_the_columns_changed(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.reshaped", "id INT, v STRING, gone INT")
+    table.append(pa.table({"id": pa.array([1], pa.int32()), "v": ["a"], "gone": pa.array([5], pa.int32())}))
+    changes = (
+        RenameColumn(column="v", new_name="w"),
+        UpdateColumnType(column="id", type="BIGINT"),
+        DropColumn(column="gone"),
+        AddColumn(column="n", type="INT"),
+    )
+    table = catalog.alter_table("d.reshaped", *changes)
+    table.append(pa.table({"id": [2], "w": ["b"], "n": pa.array([7], pa.int32())}))
+    first = spark.read.option("scan.snapshot-id", "1").table("penstock.d.reshaped")
+    assert first.collect() == [(1, "a", None)]
+    assert first.where("w = 'a' AND n IS NULL").select("id").collect() == [(1,)]
+    assert first.selectExpr("max(id)", "count(n)", "count(*)").collect() == [(1, 0, 1)]
+    assert spark.sql("SELECT * FROM penstock.d.reshaped VERSION AS OF 1").collect() == [(1, "a", 5)]
+
+
 def test_equal_scans_are_equal_to_spark(spark: SparkSession, days: Table) -> None:
     query = "SELECT day, count(*) AS n FROM penstock.d.days GROUP BY day"
     frame = spark.sql(f"SELECT a.n, b.n FROM ({query}) a JOIN ({query}) b ON a.day = b.day")
@@ -168,6 +209,19 @@ def test_equal_scans_are_equal_to_spark(spark: SparkSession, days: Table) -> Non
         assert "InMemoryTableScan" in again._jdf.queryExecution().executedPlan().toString()
     finally:
         cached.unpersist()
+
+
+def test_a_cached_table_shows_the_commits_of_others_after_a_refresh(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.held", "id INT")
+    table.append(pa.table({"id": pa.array([1], pa.int32())}))
+    spark.sql("CACHE TABLE penstock.d.held")
+    table.append(pa.table({"id": pa.array([2], pa.int32())}))
+    assert spark.table("penstock.d.held").count() == 1
+    spark.sql("REFRESH TABLE penstock.d.held")
+    assert spark.table("penstock.d.held").count() == 2
+    spark.sql("INSERT INTO penstock.d.held VALUES (3)")
+    assert spark.table("penstock.d.held").count() == 3
+    spark.sql("UNCACHE TABLE penstock.d.held")
 
 
 def test_what_spark_reads_wrong_comes_through_python_and_says_so(

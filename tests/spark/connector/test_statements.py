@@ -8,8 +8,11 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.base import PySparkException
 
+import penstock
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -104,6 +107,50 @@ def test_columns_and_options_are_altered(run: Callable[[str], list[Any]], catalo
     assert run("SELECT a FROM penstock.d.renamed") == [(1,)]
 
 
+def test_a_table_is_renamed_to_a_name_with_its_catalog(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
+    catalog.create_database("e", if_not_exists=True)
+    for name in ("one", "two", "three"):
+        run(f"CREATE TABLE penstock.d.{name} (id INT)")
+    run("ALTER TABLE penstock.d.one RENAME TO penstock.e.one")
+    run("ALTER TABLE penstock.d.two RENAME TO uno")
+    run("CREATE VIEW penstock.d.seen AS SELECT 1 AS n")
+    run("ALTER VIEW penstock.d.seen RENAME TO penstock.e.seen")
+    for statement in (
+        "ALTER TABLE penstock.d.three RENAME TO other.e.three",
+        "ALTER VIEW penstock.e.seen RENAME TO o.d.v",
+    ):
+        with pytest.raises(PySparkException, match="in the same catalog"):
+            run(statement)
+    assert catalog.list_tables("e") == ("one",)
+    assert {"uno", "three"} <= set(catalog.list_tables("d"))
+    assert run("SELECT * FROM penstock.e.seen") == [(1,)]
+
+
+def test_names_with_dots_are_names_and_names_with_slashes_are_no_locations(
+    run: Callable[[str], list[Any]], catalog: Catalog, tmp_path: Path
+) -> None:
+    run("CREATE TABLE penstock.d.`a.b``c` (`x.y` INT, `q``` INT)")
+    run("INSERT INTO penstock.d.`a.b``c` VALUES (1, 2), (3, 4)")
+    assert run("SELECT `x.y` FROM penstock.d.`a.b``c` WHERE `q``` = 4") == [(3,)]
+    assert run("SELECT count(*) FROM penstock.d.`a.b``c`.snapshots") == [(1,)]
+    assert run("SELECT count(*) FROM penstock.d.`a.b``c$snapshots`") == [(1,)]
+    run("ALTER TABLE penstock.d.`a.b``c` RENAME TO `d.e`")
+    assert "d.e" in catalog.list_tables("d")
+    run("DROP TABLE penstock.d.`d.e`")
+    outside = penstock.Catalog(tmp_path)
+    outside.create_database("far")
+    outside.create_table("far.t", "id INT")
+    for name in (f"d.`{tmp_path}/far.db/t`", f"`{tmp_path}/far`.`db/t`", "d.`x/y`"):
+        for statement in (
+            f"SELECT * FROM penstock.{name}",
+            f"DROP TABLE penstock.{name}",
+            f"CREATE TABLE penstock.{name} (i INT)",
+        ):
+            with pytest.raises(PySparkException, match="the character '/' cannot be in a name"):
+                run(statement)
+    assert outside.list_tables("far") == ("t",)
+
+
 def test_rows_are_added_and_replaced(spark: SparkSession, run: Callable[[str], list[Any]], catalog: Catalog) -> None:
     run("CREATE TABLE penstock.d.sales (id INT, dt STRING) PARTITIONED BY (dt)")
     table = catalog.load_table("d.sales")
@@ -120,6 +167,42 @@ def test_rows_are_added_and_replaced(spark: SparkSession, run: Callable[[str], l
     run("INSERT OVERWRITE penstock.d.sales SELECT id + 1, dt FROM penstock.d.sales WHERE dt <> 'b'")
     assert _rows(table) == [(6, "a"), (9, "c")]
     assert table.snapshots()["commit_kind"].to_pylist()[-3:] == ["OVERWRITE"] * 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "literal"),
+    [
+        ("DOUBLE", "1.5D"),
+        ("DECIMAL(5, 2)", "1.50"),
+        ("TIMESTAMP", "TIMESTAMP '2024-01-01 00:00:00'"),
+        ("TIMESTAMP_NTZ", "TIMESTAMP_NTZ '2024-01-01 00:00:00'"),
+        ("CHAR(4)", "'ab'"),
+    ],
+)
+def test_partitions_of_any_type_are_replaced(run: Callable[[str], list[Any]], kind: str, literal: str) -> None:
+    run(f"CREATE OR REPLACE TABLE penstock.d.of_type (id INT, p {kind}) PARTITIONED BY (p)")
+    run(f"INSERT INTO penstock.d.of_type VALUES (1, {literal}), (2, NULL)")
+    run(f"INSERT OVERWRITE penstock.d.of_type PARTITION (p = {literal}) VALUES (3)")
+    assert sorted(run("SELECT id FROM penstock.d.of_type")) == [(2,), (3,)]
+    run("INSERT OVERWRITE penstock.d.of_type PARTITION (p = NULL) VALUES (4)")
+    assert sorted(run("SELECT id, p IS NULL FROM penstock.d.of_type")) == [(3, False), (4, True)]
+    with pytest.raises(PySparkException, match=r"replaces whole partitions.*\(p\)") as caught:
+        run(f"INSERT INTO penstock.d.of_type REPLACE WHERE id = 3 VALUES (5, {literal})")
+    assert "Traceback" not in str(caught.value)
+
+
+def test_collations_of_columns_are_refused(run: Callable[[str], list[Any]]) -> None:
+    run("CREATE TABLE penstock.d.texts (s STRING)")
+    for statement in (
+        "CREATE TABLE penstock.d.collated (s STRING COLLATE UTF8_LCASE)",
+        "CREATE TABLE penstock.d.collated (s ARRAY<STRING COLLATE UTF8_LCASE>)",
+        "CREATE TABLE penstock.d.collated AS SELECT 'a' COLLATE UTF8_LCASE AS s",
+        "ALTER TABLE penstock.d.texts ADD COLUMN t STRING COLLATE UTF8_LCASE",
+    ):
+        with pytest.raises(PySparkException, match="compared by their bytes"):
+            run(statement)
+    run("INSERT INTO penstock.d.texts VALUES ('A'), ('b')")
+    assert run("SELECT s FROM penstock.d.texts WHERE s COLLATE UTF8_LCASE = 'a'") == [("A",)]
 
 
 def test_dynamic_mode_replaces_the_partitions_of_the_rows(

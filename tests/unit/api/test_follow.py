@@ -28,6 +28,16 @@ def test_a_table_is_followed_without_spark(table: Table) -> None:
     assert sum(batch.num_rows for batch in table.follow(filter="n = 4", once=True)) == 1
 
 
+def test_a_consumer_misses_nothing_that_comes_after_a_rollback(table: Table) -> None:
+    options = {"scan.mode": "earliest", "consumer-id": "c"}
+    assert sum(batch.num_rows for batch in table.follow(options=options, once=True)) == 4
+    table.rollback_to(snapshot_id=1)
+    for number in (5, 6):  # up to the position that the consumer had
+        table.append(pa.table({"n": pa.array([number], pa.int64()), "s": ["c"]}))
+    found = [batch.column("n").to_pylist() for batch in table.follow(options=options, once=True)]
+    assert found == [[5], [6]]
+
+
 def test_a_consumer_is_followed_moved_and_measured(table: Table) -> None:
     options = {"scan.mode": "earliest", "consumer-id": "c"}
     assert sum(batch.num_rows for batch in table.follow(options=options, limit=2)) == 2

@@ -106,6 +106,15 @@ def test_a_users_script_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     assert script["main"]() == 12.5
 
 
+@pytest.mark.parametrize("limit", [-1, "5", 1.5])
+def test_a_limit_is_a_number_of_rows(table: Table, limit: Any) -> None:
+    for read in (table.to_arrow, table.to_batches, table.follow):
+        with pytest.raises(
+            InvalidOptionError, match=r"table d\.t: limit .*: expected a number of rows, or None for all"
+        ):
+            read(limit=limit)
+
+
 def test_what_is_no_session_is_said(table: Table) -> None:
     for call in (table.to_spark, table.read_stream):
         with pytest.raises(InvalidOptionError, match=r"expected a SparkSession, not None: .*to_arrow"):

@@ -14,6 +14,7 @@ from penstock import MergeDelete, MergeInsert, MergeUpdate
 from penstock.errors import InvalidOptionError, NotFoundError, SchemaMismatchError
 from penstock.format.snapshot import CommitKind
 from penstock.table.commit.committer import TableCommitter
+from penstock.table.dml import match
 from penstock.testing.garbage import needed_files, stored_files
 
 NUMBERS = itertools.count()
@@ -99,6 +100,50 @@ def test_many_keys(table: penstock.Table) -> None:
     source = pa.table({"k": pa.array(range(-5_000, 5_000), pa.int64())})
     assert table.merge(source, "k", matched=MergeDelete()).rows_deleted == 10
     assert table.to_arrow().num_rows == 0
+
+
+def test_keys_of_many_columns_with_many_values() -> None:
+    """A number for each combination of 600 values in 8 columns would have 74 bits."""
+    catalog = penstock.Catalog(f"memory://merge-{next(NUMBERS)}")
+    catalog.create_database("db")
+    keys = [f"k{number}" for number in range(8)]
+    table = catalog.create_table("db.t", f"{', '.join(f'{key} INT' for key in keys)}, v INT")
+    others = [{**dict.fromkeys(keys, 2), "k0": 4, "v": -1}, {**dict.fromkeys(keys, 2), "k7": None, "v": -1}]
+    table.append([{**dict.fromkeys(keys, n), "v": 0} for n in range(0, 700, 2)] + others)
+    source = [{**dict.fromkeys(keys, n), "v": n} for n in range(600)]
+    result = table.merge(source, keys, matched=MergeUpdate(), not_matched=MergeInsert())
+    assert (result.rows_updated, result.rows_inserted) == (300, 300)
+    found = table.to_arrow(["v"]).column("v").to_pylist()
+    assert sorted(found) == [-1, -1, *[0] * 50, *range(600)]
+    with pytest.raises(InvalidOptionError, match="several rows of the source"):
+        table.merge([*source, source[-1]], keys, matched=MergeUpdate())
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.date32(), pa.timestamp("us"), pa.timestamp("ms", tz="UTC")])
+def test_keys_of_many_values_match_as_others_do(monkeypatch: pytest.MonkeyPatch, kind: Any) -> None:
+    stored: Any = pa.int32() if pa.types.is_date32(kind) else kind if pa.types.is_integer(kind) else pa.int64()
+    source = pa.table(
+        {"a": pa.array([5, None, -128, 0, 7, 7], stored).view(kind), "b": ["x", "x", "y", "x", "x", None]}
+    )
+    batch = pa.record_batch({"a": pa.array([0, -128, 6, None, 5, 7, 0], stored).view(kind), "b": [*"xyxxxxz"]})
+    wanted = [3, 2, match.NONE, match.NONE, 0, 4, match.NONE]
+    assert match.KeyMatcher(source, ["a", "b"], "t").rows_of(batch).tolist() == wanted
+    monkeypatch.setattr(match, "_MANY_VALUES", 1)
+    assert match.KeyMatcher(source, ["a", "b"], "t").rows_of(batch).tolist() == wanted
+
+
+def test_the_values_of_a_large_source_are_not_hashed_for_each_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    matcher = match.KeyMatcher(pa.table({"k": pa.array(range(200_000), pa.int64())}), ["k"], "t")
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(match.pc, "index_in", refuse)
+    assert matcher.rows_of(pa.record_batch({"k": pa.array([199_999, 200_000, None], pa.int64())})).tolist() == [
+        199_999,
+        match.NONE,
+        match.NONE,
+    ]
 
 
 def test_a_dry_run_counts_and_writes_nothing(table: penstock.Table) -> None:

@@ -51,6 +51,9 @@ def test_a_filter_on_the_narrower_type_is_refused_also_where_it_excludes_the_fil
     widened(catalog).append(longs(BIG))
     with pytest.raises(SchemaMismatchError, match="load the table again"):
         old.to_arrow(filter=condition)
+    for options in ({}, {"scan.mode": "earliest"}):
+        with pytest.raises(SchemaMismatchError, match="load the table again"):
+            list(old.follow(filter=condition, options=options, once=True))
 
 
 def test_columns_whose_type_stays_can_still_be_read() -> None:
@@ -58,6 +61,7 @@ def test_columns_whose_type_stays_can_still_be_read() -> None:
     new = widened(catalog)
     new.append(pa.table({"a": pa.array([BIG], pa.int64()), "b": pa.array([2], pa.int32())}))
     assert old.to_arrow(["b"]).to_pylist() == [{"b": 2}]
+    assert [each.num_rows for each in old.follow(["b"], "b = 2", once=True)] == [1]
 
 
 def test_a_newer_narrower_type_is_read_as_the_wider_one() -> None:

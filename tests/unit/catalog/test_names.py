@@ -4,8 +4,10 @@ from penstock.catalog.names import (
     TableName,
     check_database_name,
     is_location,
+    join_name,
     parse_data_table_name,
     parse_table_name,
+    split_name,
 )
 from penstock.errors import InvalidSchemaError
 
@@ -20,6 +22,12 @@ def test_back_quotes_keep_dots_and_slashes_inside_a_name() -> None:
     assert not is_location("shop.`a/b`")
     assert is_location("/data/orders")
     assert is_location("file:///data/orders")
+
+
+def test_joined_parts_are_split_again_and_are_no_location() -> None:
+    for parts in (("shop", "orders"), ("my.shop", "or`ders"), ("/data", "orders"), ("shop", "")):
+        assert split_name(join_name(parts)) == parts
+        assert not is_location(join_name(parts))
 
 
 def test_what_follows_the_dollar_is_a_system_table() -> None:

@@ -72,7 +72,20 @@ def test_tags_are_created_listed_and_deleted(history: Command) -> None:
     assert history.json("tag", "delete", "shop.orders", "keep", "--dry-run")[0]["snapshot_id"] == 3
     history("tag", "delete", "shop.orders", "keep", "--yes")
     history("tag", "delete", "shop.orders", "keep", "--yes", code=3)
+    assert "its tags are 'one'" in history("tag", "delete", "shop.orders", "keep", "--dry-run", code=3).stderr
     assert [tag["tag_name"] for tag in history.json("tags", "shop.orders")] == ["one"]
+
+
+def test_a_tag_of_a_table_without_any_is_not_found(orders: Command) -> None:
+    assert "it has no tags" in orders("tag", "delete", "shop.orders", "keep", "--dry-run", code=3).stderr
+
+
+def test_a_branch_is_shown_before_it_goes(history: Command) -> None:
+    history("branch", "create", "shop.orders", "trial", "--tag", "one")
+    assert history.json("branch", "delete", "shop.orders", "trial", "--dry-run")[0]["dry_run"] is True
+    history("branch", "delete", "shop.orders", "trial", "--yes")
+    for name in ("trial", "main"):
+        assert "none but main" in history("branch", "delete", "shop.orders", name, "--dry-run", code=3).stderr
 
 
 def test_rollback_asks_says_what_goes_and_goes_back(history: Command) -> None:

@@ -8,15 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pytest
 
 from penstock import Catalog
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MAIN: Final = "from penstock.cli.main import main; main()"
 # Seconds of this process, not of a busy machine; about 0.4 on an idle one.
@@ -77,6 +75,85 @@ def test_a_reader_that_has_enough_ends_the_command_quietly(warehouse: Path) -> N
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("args", ["--help", "--version", "read --help", "options --all"])
+def test_a_reader_that_wants_nothing_ends_every_command_with_0(warehouse: Path, args: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-c", MAIN, *args.split()],
+        env=_environment(warehouse),
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("list",),
+        ("--help",),
+        ("read", "shop.t", "--format", "json"),
+        ("follow", "shop.t", "--once", "--from", "earliest"),
+    ],
+)
+def test_output_that_finds_no_space_is_one_line_and_a_code(warehouse: Path, args: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", MAIN, *args],
+            env=_environment(warehouse),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.stderr == "error: the output cannot be written: No space left on device\n"
+    assert done.returncode == 7
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code", "says"),
+    [
+        ("list >&-", 0, ""),
+        ("read shop.nothing 2>&-", 3, ""),
+        ("truncate shop.t <&-", 1, "nothing was changed"),
+        ("append shop.t - --input-format csv <&-", 9, "Empty CSV file"),
+    ],
+)
+def test_streams_may_be_closed(warehouse: Path, redirection: str, code: int, says: str) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'exec "$0" -c "$1" {redirection}', sys.executable, MAIN],
+        env=_environment(warehouse),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, says in done.stderr, "Traceback" in done.stderr) == (code, True, False)
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"}, "größe\n─────\n日本\n"),
+        ({"PYTHONIOENCODING": "ascii"}, "gr\\xf6\\xdfe\n" + "\\u2500" * 5 + "\n\\u65e5\\u672c\n"),
+    ],
+)
+def test_no_encoding_of_the_output_is_an_error(warehouse: Path, variables: dict[str, str], expected: str) -> None:
+    Catalog(str(warehouse)).create_table("shop.u", "`größe` STRING").append([{"größe": "日本"}])
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "LC_", "LANG"))}
+    done = subprocess.run(
+        [sys.executable, "-c", MAIN, "-w", str(warehouse), "read", "shop.u"],
+        env=environment | variables,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == (expected, "")
 
 
 def test_rows_go_through_a_pipe_from_table_to_table(warehouse: Path) -> None:

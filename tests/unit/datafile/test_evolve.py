@@ -163,6 +163,23 @@ def test_decimals_that_no_longer_fit_become_null_and_others_are_rounded() -> Non
 
 
 @pytest.mark.parametrize(
+    ("old", "value", "expected"),
+    [
+        (DOUBLE, 1e300, None),
+        (DOUBLE, 999.994, Decimal("999.99")),
+        (DOUBLE, -999.995, None),
+        (DOUBLE, 1e-300, Decimal("0.00")),
+        (STRING, "1e1000", None),
+        (STRING, "-1e999999999", None),
+        (STRING, "0e1000", Decimal("0.00")),
+        (STRING, "1e-1000", Decimal("0.00")),
+    ],
+)
+def test_numbers_that_do_not_fit_into_a_decimal_become_null(old: DataType, value: Any, expected: Any) -> None:
+    assert evolve((column("d", old, 1),), (column("d", decimal_type(5, 2), 1),), (value,)) == [(expected,)]
+
+
+@pytest.mark.parametrize(
     ("old", "new", "value", "expected"),
     [
         ("VARCHAR(3)", "VARCHAR(5)", "abcdefgh", "abcdefgh"),

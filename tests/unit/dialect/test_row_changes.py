@@ -114,3 +114,139 @@ def test_what_cannot_be_run_says_why(catalog: penstock.Catalog, text: str, error
     with pytest.raises(error, match=says):
         run(catalog, text)
     assert rows(catalog) == before
+
+
+def test_rows_of_a_branch_are_changed_in_the_branch(catalog: penstock.Catalog) -> None:
+    run(catalog, "CALL sys.create_branch('t', 'b'); INSERT INTO t$branch_b SELECT * FROM t")
+    run(catalog, "DELETE FROM t$branch_b WHERE id = 1")
+    run(catalog, "DELETE FROM `t$branch_b` AS x WHERE x.id = 2")
+    run(catalog, "UPDATE t /*+ OPTIONS('branch' = 'b') */ SET name = 'in b' WHERE id = 3")
+    run(catalog, "MERGE INTO t$branch_b AS x USING s ON x.id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)")
+    of_branch = run(catalog, "SELECT id, name FROM t$branch_b").to_pylist()
+    assert sorted(tuple(row.values()) for row in of_branch) == [(1, None), (2, None), (3, "in b"), (9, None)]
+    assert rows(catalog) == [(1, "a"), (2, "b"), (3, None)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "s VERSION AS OF 1",
+        "s VERSION AS OF 1 AS s",
+        "s /*+ OPTIONS('scan.snapshot-id' = '1') */ AS s",
+        "`default`.s /*+ OPTIONS('scan.snapshot-id' = '1') */",
+        "(SELECT id, name FROM s VERSION AS OF 1) AS s",
+        "(\n SELECT * FROM s /*+ OPTIONS('scan.snapshot-id' = '1') */ -- )\n) s",
+    ],
+)
+def test_a_merge_takes_the_rows_that_are_named(catalog: penstock.Catalog, source: str) -> None:
+    run(catalog, "INSERT OVERWRITE s VALUES (3, 'newer', 'u')")
+    run(catalog, f"MERGE INTO t USING {source} ON T.id = S.id WHEN MATCHED THEN UPDATE SET t.name = S.name")
+    assert rows(catalog) == [(1, "x"), (2, "y"), (3, None)]
+
+
+@pytest.mark.parametrize(
+    ("literal", "column", "kind"),
+    [
+        ("'it''s; \\n'", "name", "STRING"),
+        ("'''' || 'b'", "name", "STRING"),
+        ('"x""y"', "name", "STRING"),
+        ("TIMESTAMP '2026-01-31 10:00:00.123456789'", "c", "TIMESTAMP(9)"),
+        ("TIMESTAMP '2026-01-31 10:00:00.123+01:00'", "c", "TIMESTAMP_LTZ(3)"),
+        ("TIME '10:00:00.123'", "c", "TIME(3)"),
+        ("X'00ff'", "c", "BYTES"),
+    ],
+)
+def test_a_literal_is_the_same_in_all_statements(literal: str, column: str, kind: str) -> None:
+    catalog = penstock.Catalog(f"memory://sql-row-changes-{next(NUMBERS)}")
+    run(catalog, f"CREATE TABLE t (id INT, {column} {kind}); INSERT INTO t (id) VALUES (1), (2)")  # noqa: S608
+    run(catalog, f"UPDATE t SET {column} = {literal} WHERE id = 1")  # noqa: S608 - of this file
+    if "||" not in literal:
+        run(catalog, f"INSERT INTO t VALUES (3, {literal})")  # noqa: S608 - of this file
+        assert run(catalog, f"DELETE FROM t WHERE {column} = {literal}").delta_record_count == -2  # noqa: S608
+    else:
+        assert run(catalog, "SELECT name FROM t WHERE id = 1").to_pylist() == [{"name": "'b"}]
+
+
+def test_a_field_of_a_row_is_no_column(catalog: penstock.Catalog) -> None:
+    run(catalog, "CREATE TABLE n (id INT, r ROW<id INT, x INT>)")
+    catalog.load_table("default.n").append([{"id": 1, "r": {"id": 2, "x": 3}}, {"id": 2, "r": {"id": 1, "x": 3}}])
+    for text in (
+        "DELETE FROM n WHERE r.id = 1",
+        "DELETE FROM n WHERE n.r.id = 1",
+        "DELETE FROM n AS m WHERE n.id = 1",
+        "UPDATE n SET id = 5 WHERE r.id = 1",
+        "UPDATE n SET id = r.x WHERE id = 1",
+    ):
+        with pytest.raises(UnsupportedFeatureError, match="cannot be"):
+            run(catalog, text)
+    with pytest.raises(InvalidSqlError, match="a ROW is set as a whole"):
+        run(catalog, "UPDATE n SET r.id = 5 WHERE id = 1")
+    assert [row["id"] for row in run(catalog, "SELECT * FROM n").to_pylist()] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("DELETE FROM t WHERE id = 1 LIMIT 1", "without LIMIT"),
+        ("DELETE FROM t WHERE id > 0 ORDER BY id", "without ORDER"),
+        ("DELETE FROM t USING s WHERE t.id = s.id", "without USING"),
+        ("DELETE FROM t VERSION AS OF 1 WHERE id = 1", "leave out the time travel"),
+        ("DELETE FROM t /*+ OPTIONS('scan.version' = '1') */ WHERE id = 1", "leave out the time travel"),
+        ("DELETE FROM t /*+ OPTIONS('scan.partitions' = 'x') */ WHERE id = 1", "or 'scan.partitions'"),
+        ("DELETE FROM t$snapshots WHERE id = 1", "can only be read"),
+        ("DELETE FROM t TABLESAMPLE (10 ROWS) WHERE id = 1", "without SAMPLE"),
+        ("DELETE FROM t WHERE id /*+ OPTIONS('a' = 'b') */ = 1", "where no table is named"),
+        ("UPDATE t SET name = 'x' FROM s WHERE t.id = s.id", "without FROM"),
+        ("UPDATE t SET name = 'x', name = 'y' WHERE id = 1", "'name' is given twice"),
+        ("UPDATE t SET s.name = 'x' WHERE id = 1", "expected a column of the table"),
+        ("MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN DO NOTHING", "UPDATE SET \\*, or DELETE"),
+        ("MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE", "UPDATE SET \\*, or DELETE"),
+        ("MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN INSERT *", "UPDATE SET \\*, or DELETE"),
+        ("MERGE INTO t USING s ON t.id = s.id WHEN NOT MATCHED THEN DELETE", "THEN INSERT"),
+        ("MERGE INTO t USING s ON t.id = s.id WHEN NOT MATCHED THEN INSERT VALUES (s.id, 'x')", "INSERT \\(column"),
+        ("MERGE INTO t USING s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, qty) VALUES (s.id)", "2 columns"),
+        ("MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET s.name = 'x'", "a column of the table"),
+        ("MERGE INTO t USING t ON t.id = t.id WHEN MATCHED THEN DELETE", "are both called 't'"),
+        ("MERGE INTO t USING s USING (id) WHEN MATCHED THEN DELETE", "without USING"),
+        ("MERGE INTO t VERSION AS OF 1 USING s ON t.id = s.id WHEN MATCHED THEN DELETE", "leave out the time"),
+    ],
+)
+def test_what_would_change_other_rows_is_refused(catalog: penstock.Catalog, text: str, says: str) -> None:
+    before = rows(catalog)
+    with pytest.raises(InvalidSqlError, match=says):
+        run(catalog, text)
+    assert rows(catalog) == before
+
+
+def test_a_column_is_compared_with_one_column(catalog: penstock.Catalog) -> None:
+    run(catalog, "CREATE TABLE k (id BIGINT, other BIGINT); INSERT INTO k VALUES (1, 2)")
+    with pytest.raises(UnsupportedFeatureError, match="compared with two columns"):
+        run(catalog, "MERGE INTO t USING k ON t.id = k.id AND t.id = k.other WHEN MATCHED THEN DELETE")
+    run(catalog, "MERGE INTO t USING k ON t.id = k.id AND (k.id = t.id) WHEN MATCHED THEN DELETE")
+    assert rows(catalog) == [(2, "b"), (3, None)]
+
+
+def test_comments_are_no_part_of_a_condition(catalog: penstock.Catalog) -> None:
+    run(catalog, "DELETE FROM t /* a */ WHERE id = 1 -- it's one\n OR /* LIMIT */ id = 2")
+    assert rows(catalog) == [(3, None)]
+
+
+def test_a_case_without_else_is_null(catalog: penstock.Catalog) -> None:
+    run(catalog, "UPDATE t SET name = CASE WHEN qty = 1 THEN 'one' WHEN qty = 2 THEN name END WHERE id > 0")
+    assert rows(catalog) == [(1, "one"), (2, "b"), (3, None)]
+    run(catalog, "UPDATE t SET name = CASE WHEN qty = 1 THEN 'first' ELSE NULL END WHERE id > 0")
+    assert rows(catalog) == [(1, "first"), (2, None), (3, None)]
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("price = 1.234", "1.234, which has more than 2 digits after the point"),
+        ("price = 12345678.9", "12345678.9, which has more than 6 digits before the point"),
+        ("price = 12345678", "more than 6 digits before the point"),
+    ],
+)
+def test_a_decimal_that_does_not_fit_says_how_many_digits_do(catalog: penstock.Catalog, value: str, says: str) -> None:
+    with pytest.raises(SchemaMismatchError, match=says):
+        run(catalog, f"UPDATE t SET {value} WHERE id = 1")  # noqa: S608 - of this file
+    run(catalog, "UPDATE t SET price = 123456.7000 WHERE id = 1; UPDATE t SET price = -0.00 WHERE id = 2")

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import datetime as dt
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock import InvalidFilterError, NotFoundError, OptionWarning, SchemaMismatchError, UnsupportedFeatureError
+import penstock
+from penstock import (
+    InvalidFilterError,
+    InvalidOptionError,
+    InvalidSqlError,
+    NotFoundError,
+    OptionWarning,
+    SchemaMismatchError,
+    UnsupportedFeatureError,
+)
+from penstock.dialect.session import run_script
+from penstock.dialect.state import SqlState
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.unit.dialect.conftest import Sql
 
 
@@ -156,3 +170,56 @@ def test_rows_that_do_not_fit_are_refused_before_anything_is_written(shop: Sql, 
     with pytest.raises(SchemaMismatchError, match=says):
         shop(text)
     assert shop.rows("SELECT snapshot_id FROM orders$snapshots") == [{"snapshot_id": 1}]
+
+
+@pytest.mark.parametrize("value", ["'abc'", "99999999999", "''"])
+def test_a_partition_value_of_another_type_is_refused(shop: Sql, value: str) -> None:
+    shop("CREATE TABLE t (id INT, n INT) PARTITIONED BY (n)")
+    for rows in ("VALUES (1)", "SELECT id FROM t"):
+        with pytest.raises(SchemaMismatchError, match=r"table shop\.t: PARTITION \(n = '.*is no value of its type INT"):
+            shop(f"INSERT INTO t PARTITION (n = {value}) {rows}")
+    shop("INSERT INTO t PARTITION (n = 5) VALUES (1); INSERT INTO t PARTITION (n = NULL) VALUES (2)")
+    assert shop.rows("SELECT n FROM t WHERE id = 1") == [{"n": 5}]
+
+
+def test_partitions_of_a_branch_are_shown(shop: Sql) -> None:
+    shop("CALL sys.create_branch('orders', 'b'); INSERT INTO orders$branch_b (id, dt) VALUES (7, 'z')")
+    assert shop.rows("SHOW PARTITIONS orders$branch_b") == [{"partition name": "dt=z"}]
+    assert shop.rows("SHOW PARTITIONS orders PARTITION (dt = 'b')") == [{"partition name": "dt=b"}]
+    with pytest.raises(InvalidSqlError, match=r"'price' is no partition column; they are: dt"):
+        shop("SHOW PARTITIONS orders PARTITION (price = NULL)")
+
+
+def test_columns_are_listed_by_a_pattern(shop: Sql) -> None:
+    assert [row["name"] for row in shop.rows("SHOW COLUMNS FROM orders LIKE '%i%'")] == ["id", "price"]
+    assert [row["name"] for row in shop.rows("SHOW COLUMNS IN orders NOT LIKE '%i%'")] == ["at", "dt"]
+
+
+def test_a_script_may_begin_with_the_mark_of_an_editor(shop: Sql) -> None:
+    assert shop.rows("\ufeffSELECT id FROM orders\r\nWHERE id = 1;\r\n-- end\r\n") == [{"id": 1}]
+
+
+def test_a_system_table_that_is_missing_is_named_with_the_others(shop: Sql) -> None:
+    with pytest.raises(InvalidSqlError, match=r"sys\.nothing: .*tables, partitions"):
+        shop("SELECT * FROM sys.nothing")
+
+
+def test_arguments_of_other_types_are_refused(shop: Sql, tmp_path: Path) -> None:
+    assert penstock.sql(None, tmp_path, "SHOW DATABASES").num_rows == 0
+    for arguments in ((shop.catalog, None, "SHOW TABLES"), (None, shop.catalog, None), ("local", shop.catalog, "")):
+        with pytest.raises(InvalidOptionError, match=r"penstock\.sql\(spark, catalog, text\): .*found "):
+            penstock.sql(*arguments)
+
+
+def test_threads_and_calls_inside_of_calls_share_a_catalog(shop: Sql) -> None:
+    def read(_: int) -> int:
+        return len(shop.rows("SHOW DATABASES; SELECT id FROM orders WHERE id > 0"))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(read, range(60))) == {2}
+    state = SqlState()
+    with state.attached(shop.catalog, None):
+        with state.attached(shop.catalog, None):
+            pass
+        assert [outcome.message for outcome in run_script(state, "USE shop")] == ["using database shop"]
+    assert state.catalogs == {}

@@ -181,6 +181,13 @@ def test_old_schema_versions_imply_their_defaults(
     assert schema.version == (version or 1)
 
 
+def test_a_schema_that_was_decoded_before_is_not_decoded_again() -> None:
+    """Each use of a table reads its schema: those of wide tables take long."""
+    first = decode_schema(as_bytes(SCHEMA), "schema-7")
+    assert decode_schema(as_bytes(SCHEMA), "schema-7") is first
+    assert decode_schema(as_bytes({**SCHEMA, "timeMillis": 13}), "schema-7").time_millis == 13
+
+
 def test_schema_without_optional_keys_gets_their_defaults() -> None:
     values = {key: value for key, value in SCHEMA.items() if key not in {"comment", "timeMillis"}}
     schema = decode_schema(as_bytes(values), "p")

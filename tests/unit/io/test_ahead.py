@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import uuid
@@ -36,6 +37,23 @@ def test_an_answer_is_used_once(store: ObjectFileIO) -> None:
         ahead.read(path)
         assert (store.read(path), counts.total) == (b"1", 1)
         assert (store.read(path), counts.total) == (b"1", 2)
+
+
+def test_a_forked_process_asks_by_itself(store: ObjectFileIO) -> None:
+    path = path_of(store, "a")
+    store.write(path, b"1")
+    with counted_requests(store, delay_seconds=0.5), requests_ahead(store) as ahead:
+        ahead.read(path)
+        process_id = os.fork()
+        if process_id == 0:  # no test may go on here
+            is_open = True
+            try:
+                is_open = ahead_module.take_answer(store, "read", path) is not None
+            finally:
+                os._exit(1 if is_open else 0)
+        _, status = os.waitpid(process_id, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+        assert store.read(path) == b"1"
 
 
 def test_answers_are_dropped_when_this_thread_changes_anything(store: ObjectFileIO) -> None:

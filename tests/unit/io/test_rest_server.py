@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import time
+import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +23,9 @@ from penstock.errors import (
 from penstock.io.memory import MemoryFileIO
 from penstock.io.rest.server import RestServer, _session
 from penstock.io.rest.table import RestTableFileIO
+from penstock.io.settings import is_object_store, settings_of_store
+from penstock.io.shortcuts import calls_at_once, has_directories
+from penstock.testing.requests import memory_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +37,7 @@ class Scripted(Handler):
     def answer(self) -> None:
         data = self.body()
         self.owner.requests.append((self.command, self.path, self.headers.get("Authorization"), data))
+        self.owner.connections.add(self.client_address)
         script = self.owner.answers
         step = script.pop(0) if script else (500, {"message": "no more answers"}, {})
         if step is None:
@@ -52,6 +59,7 @@ class ScriptedServer(LoopbackServer):
         super().__init__(Scripted)
         self.answers: list[tuple[int, Any, dict[str, str]] | None] = []
         self.requests: list[tuple[str, str, str | None, bytes]] = []
+        self.connections: set[tuple[str, int]] = set()
 
     def will(self, *answers: tuple[int, Any] | None) -> None:
         self.answers += [None if each is None else (each[0], each[1], {"Retry-After": "0"}) for each in answers]
@@ -179,12 +187,61 @@ def test_the_configuration_of_the_server_is_merged(http: ScriptedServer) -> None
         ({"metastore": "rest", "uri": "http://x", "token.provider": "dlf"}, UnsupportedFeatureError, "dlf"),
         ({"metastore": "rest", "uri": "http://x", "token.provider": "bear"}, InvalidOptionError, "token"),
         ({"metastore": "rest", "uri": "http://x", "token": "a\nb"}, InvalidOptionError, "token"),
+        ({"metastore": "rest", "uri": "http://x", "header.X-It": "hush\n"}, InvalidOptionError, "header.X-It"),
         ({"metastore": "hive", "uri": "thrift://x"}, UnsupportedFeatureError, "hive"),
     ],
 )
 def test_options_are_checked_before_anything_is_sent(options: dict[str, str], kind: type[Exception], text: str) -> None:
-    with pytest.raises(kind, match=text):
+    with pytest.raises(kind, match=text) as error:
         penstock.Catalog("w", options)
+    assert "hush" not in str(error.value)
+
+
+def test_headers_are_not_shown(http: ScriptedServer) -> None:
+    http.will((200, {}))
+    options = {"metastore": "rest", "uri": http.url, "header.Authorization": "Basic secret"}
+    catalog = penstock.Catalog("w", options)
+    assert http.requests[0][2] == "Basic secret"
+    assert "secret" not in repr(catalog)
+
+
+def test_a_certificate_that_is_not_trusted_is_one_error(http: ScriptedServer) -> None:
+    with pytest.raises(StorageError, match=r"did not answer .*SSL"):  # this server knows no TLS
+        penstock.Catalog("w", {"metastore": "rest", "uri": http.url.replace("http:", "https:")})
+
+
+def test_a_server_does_not_decide_for_how_long_one_waits(http: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.io.rest.server._LONGEST_WAIT_SECONDS", 1)
+    http.answers += [(503, {}, {"Retry-After": "3600"}), (200, {"is": "there"}, {})]
+    began = time.monotonic()
+    assert rest(http).get("x", about="it") == {"is": "there"}
+    assert 0.9 < time.monotonic() - began < 30
+
+
+def test_a_forked_process_has_connections_of_its_own(http: ScriptedServer) -> None:
+    http.will(*[(200, {"is": "there"})] * 2)
+    rest(http).get("x", about="it")
+    process_id = os.fork()
+    if process_id == 0:  # no test may go on here
+        is_right = False
+        try:
+            is_right = rest(http).get("x", about="it") == {"is": "there"}
+        finally:
+            os._exit(0 if is_right else 1)
+    _, status = os.waitpid(process_id, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert len(http.connections) == 2
+
+
+def test_files_of_a_table_on_a_store_are_opened_with_its_settings() -> None:
+    store = memory_store(f"rest-{uuid.uuid4()}")
+    root = store.settings.address.root
+    server = RestServer(uri="http://127.0.0.1:1")
+    storage = RestTableFileIO(inner=store, server=server, database="d", table="t", table_id="1", location=f"{root}/t")
+    assert settings_of_store(storage) == store.settings
+    assert not is_object_store(storage)  # the server decides about commits
+    assert calls_at_once(storage) == calls_at_once(store) > 8
+    assert not has_directories(storage)
 
 
 def test_a_commit_says_what_it_is_based_on(http: ScriptedServer) -> None:

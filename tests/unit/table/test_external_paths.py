@@ -72,6 +72,16 @@ def test_an_external_file_is_read_where_table_and_user_agree(tmp_path: Path) -> 
             _load(tmp_path, **{_READ: place}).to_arrow()
 
 
+def test_a_branch_reads_external_files_as_its_table_does(tmp_path: Path) -> None:
+    cold = tmp_path / "cold"
+    table = _table(tmp_path, **{"data-file.external-paths": str(cold)})
+    _move_out(table, cold)
+    table.create_branch("b", snapshot_id=1)
+    assert _load(tmp_path, **{_READ: str(cold)}).with_options({"branch": "b"}).to_arrow().num_rows == 1
+    with pytest.raises(UnsupportedFeatureError, match=f"'{_READ}' = '{cold}'"):
+        _load(tmp_path).with_options({"branch": "b"}).to_arrow()
+
+
 def test_what_the_table_stores_allows_nothing(tmp_path: Path) -> None:
     cold = tmp_path / "cold"
     table = _table(tmp_path, **{"data-file.external-paths": str(cold), _READ: str(tmp_path), _DELETE: "/"})

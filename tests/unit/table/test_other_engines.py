@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from penstock import Catalog, OtherEngineWarning, Table, UnsupportedFeatureError
+from penstock.testing.garbage import stored_files
 from penstock.testing.requests import memory_store
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def table() -> Table:
 
 def commit_as_other_engine(table: Table, snapshot_id: int) -> None:
     """Write the next snapshot as an engine that gives no version of its writer."""
-    file_io: FileIO = table._ref.file_io
+    file_io: FileIO = table._ref.file_io  # of a branch, too
     snapshot = json.loads(file_io.read(f"{table.location}/snapshot/snapshot-{snapshot_id - 1}"))
     del snapshot["writerVersion"]
     changed = {**snapshot, "id": snapshot_id, "uuid": str(uuid.uuid4()), "commitUser": "flink-job"}
@@ -67,6 +68,32 @@ def test_a_reader_is_warned_once(table: Table) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         table.to_arrow()
+
+
+def test_a_stream_warns_too(table: Table) -> None:
+    commit_as_other_engine(table, 2)
+    with pytest.warns(OtherEngineWarning, match="another engine made snapshot 2; reading is safe"):
+        assert sum(batch.num_rows for batch in table.follow(once=True)) == 3
+
+
+def test_a_branch_is_guarded_like_its_table(table: Table) -> None:
+    table.create_branch("b", snapshot_id=1)
+    branch = table.with_options({"branch": "b"})
+    commit_as_other_engine(branch, 2)
+    with pytest.raises(UnsupportedFeatureError, match="another engine made snapshot 2"):
+        branch.append(ROWS)
+    table.append(ROWS)
+
+
+def test_a_store_that_lets_two_commits_land_gets_no_files(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_client: object, _directory: str) -> None:
+        raise UnsupportedFeatureError("2 conditional puts succeeded")
+
+    monkeypatch.setattr("penstock.io.object_store.file_io.check_conditional_puts", refuse)
+    before = stored_files(table._ref)
+    with pytest.raises(UnsupportedFeatureError, match="2 conditional puts"):
+        table.append(ROWS)
+    assert stored_files(table._ref) == before
 
 
 def test_on_a_disk_other_engines_commit_as_they_like(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.api.deferred import spark_entry
 from penstock.api.exports import library
-from penstock.api.given import Names, Options, check_spark, names_of
+from penstock.api.given import Names, Options, check_spark, limit_of, names_of
 from penstock.api.read_at import ReadAt, position_options
 from penstock.table.inspect.explain import explain_plan, plan_values
 from penstock.table.read.batches import open_batches, read_arrow
@@ -55,9 +55,12 @@ class TableReading:
         Raises:
             NotFoundError: no such snapshot, tag or column.
             InvalidFilterError: the filter does not match the table.
+            InvalidOptionError: a limit below zero.
         """
         query = self._table.plan(filter, options, position_options(at, "to_arrow"), with_vectors=True)
-        return read_arrow(query.ref, self._table.store, query.plan, names_of(columns), limit)
+        return read_arrow(
+            query.ref, self._table.store, query.plan, names_of(columns), limit_of(limit, self._table.name)
+        )
 
     def to_batches(
         self,
@@ -70,7 +73,9 @@ class TableReading:
     ) -> pa.RecordBatchReader:
         """Read batch by batch: like ``to_arrow``, but files are opened while the reader is consumed."""
         query = self._table.plan(filter, options, position_options(at, "to_batches"), with_vectors=True)
-        return open_batches(query.ref, self._table.store, query.plan, names_of(columns), limit)
+        return open_batches(
+            query.ref, self._table.store, query.plan, names_of(columns), limit_of(limit, self._table.name)
+        )
 
     def to_pandas(
         self,

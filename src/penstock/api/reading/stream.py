@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.api.deferred import spark_entry
-from penstock.api.given import Names, Options, check_classic, check_spark, check_trigger, filter_of, names_of, texts_of
+from penstock.api.given import (
+    Names,
+    Options,
+    check_classic,
+    check_spark,
+    check_trigger,
+    filter_of,
+    limit_of,
+    names_of,
+    texts_of,
+)
 from penstock.catalog.checks.features import check_writable
 from penstock.clocks import to_millis
 from penstock.options import Side, check_keys, check_side
@@ -167,7 +177,7 @@ class TableStreams:
             predicate=predicate,
             on_snapshot=None if on_snapshot is None else lambda each, phase: on_snapshot(each, phase is Phase.FULL),
         )
-        return tail.read(PollOptions(interval_ms=interval_ms, once=once), limit=limit)
+        return tail.read(PollOptions(interval_ms=interval_ms, once=once), limit=limit_of(limit, self._table.name))
 
     def wait_until(
         self,

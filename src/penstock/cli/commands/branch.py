@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from penstock.cli.arguments import GLOBAL_OPTIONS, SnapshotId, TableName, Yes
+from penstock.cli.arguments import GLOBAL_OPTIONS, DryRun, SnapshotId, TableName, Yes
 from penstock.cli.confirm import confirm
 from penstock.cli.output.render import print_record, print_rows
 from penstock.cli.session import session_of
+from penstock.errors import NotFoundError
 
 if TYPE_CHECKING:
     from penstock.cli.output.plain import Plain
@@ -54,10 +55,21 @@ def fast_forward(context: typer.Context, table: TableName, name: BranchName) -> 
 
 
 @branch.command("delete", epilog=GLOBAL_OPTIONS)
-def delete_branch(context: typer.Context, table: TableName, name: BranchName, yes: Yes = False) -> None:
+def delete_branch(
+    context: typer.Context, table: TableName, name: BranchName, dry_run: DryRun = False, yes: Yes = False
+) -> None:
     """Delete a branch; files that only it uses become orphans."""
     session = session_of(context)
     loaded = session.table(table)
+    if dry_run:
+        names = [str(each) for each in loaded.branches().column("branch_name").to_pylist()]
+        if name not in names:
+            there = ", ".join(names) or "none but main"
+            raise NotFoundError(f"table {loaded.name} has no branch '{name}'; there are {there}")
+        latest = loaded.with_options({"branch": name}).latest_snapshot()
+        rows = None if latest is None else latest.total_record_count
+        print_record(session, {"table": table, "branch": name, "rows": rows, "dry_run": True})
+        return
     confirm(session, f"delete branch {name} of {table}?", yes=yes)
     loaded.delete_branch(name)
     print_record(session, {"table": table, "branch": name}, f"deleted branch {name} of {table}")

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import pyarrow.compute as pc
 import typer
 
 from penstock.cli.arguments import GLOBAL_OPTIONS, DryRun, SnapshotId, TableName, Yes
@@ -9,7 +10,7 @@ from penstock.cli.confirm import confirm
 from penstock.cli.output.render import print_record, print_rows
 from penstock.cli.session import session_of
 from penstock.cli.times import parse_millis
-from penstock.errors import InvalidOptionError
+from penstock.errors import InvalidOptionError, NotFoundError
 
 if TYPE_CHECKING:
     from penstock.cli.output.plain import Plain
@@ -45,7 +46,13 @@ def delete_tag(
     loaded = session.table(table)
     if dry_run:
         tags = loaded.tags()
-        print_rows(session, tags.filter([each == name for each in tags.column("tag_name").to_pylist()]))
+        found = tags.filter(pc.field("tag_name") == name)
+        if not found.num_rows:
+            there = ", ".join(map(repr, tags.column("tag_name").to_pylist()))
+            raise NotFoundError(
+                f"table {loaded.name}: no tag '{name}'; {f'its tags are {there}' if there else 'it has no tags'}"
+            )
+        print_rows(session, found)
         return
     confirm(session, f"delete tag {name} of {table}?", yes=yes)
     loaded.delete_tag(name)

@@ -215,7 +215,7 @@ def delete(
         return
     if found.rows_deleted:
         confirm(session, f"delete {summary}?", yes=yes)
-    _print_commit(session, table, loaded.delete(where).snapshot, "deleted rows")
+    _print_commit(session, table, loaded.delete(where).snapshot, "deleted rows of")
 
 
 def drop_partition(

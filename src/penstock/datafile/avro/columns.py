@@ -59,7 +59,7 @@ def to_values(array: Array, data_type: DataType) -> list[Any]:
         case AtomicType():
             return _atoms(array, data_type)
         case ArrayType() | VectorType():
-            return _slices(array, to_values(array.values, data_type.element))
+            return _slices(array, to_values(_used(array, array.values), data_type.element))
         case MapType() | MultisetType():
             return _maps(array, *map_parts(data_type))
         case RowType():
@@ -75,7 +75,8 @@ def _atoms(array: Array, data_type: AtomicType) -> list[Any]:
 
 
 def _maps(array: Array, key: DataType, value: DataType) -> list[Any]:
-    pairs = list(zip(to_values(array.keys, key), to_values(array.items, value), strict=True))
+    keys, items = _used(array, array.keys), _used(array, array.items)
+    pairs = list(zip(to_values(keys, key), to_values(items, value), strict=True))
     if is_avro_map(key):
         return [None if part is None else dict(part) for part in _slices(array, pairs)]
     return _slices(array, [{"key": one, "value": other} for one, other in pairs])
@@ -86,10 +87,23 @@ def _unscaled(value: Any, scale: int) -> bytes:  # noqa: ANN401 - a Decimal
     return number.to_bytes((number if number >= 0 else ~number).bit_length() // 8 + 1, "big", signed=True)
 
 
+def _used(array: Array, children: Array) -> Array:
+    """Return the children of an array that is a slice of a longer one, whose children it shares."""
+    if not len(array):
+        return children.slice(0, 0)
+    first = array.offsets[0].as_py()
+    return children.slice(first, array.offsets[-1].as_py() - first)
+
+
 def _slices(array: Array, values: list[Any]) -> list[Any]:
+    """Return the lists of an array; ``values`` are those of its used children."""
     bounds = array.offsets.to_pylist()
     valid = array.is_valid().to_pylist()
-    return [values[low:high] if ok else None for low, high, ok in zip(bounds, bounds[1:], valid, strict=False)]
+    first = bounds[0] if bounds else 0
+    return [
+        values[low - first : high - first] if ok else None
+        for low, high, ok in zip(bounds, bounds[1:], valid, strict=False)
+    ]
 
 
 def _rows(array: Array, data_type: RowType) -> list[Any]:

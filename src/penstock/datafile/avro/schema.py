@@ -7,6 +7,7 @@ Source:
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from penstock.datafile.types import map_parts, timestamp_precision
@@ -24,7 +25,7 @@ from penstock.format.types.data_types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 AvroSchema: TypeAlias = Any
 
@@ -53,11 +54,32 @@ def to_avro_schema(fields: Sequence[DataField]) -> AvroSchema:
 
     Raises:
         UnsupportedFeatureError: a type, or a column name, that Paimon's Avro files do not support, or rows or items
-            that take no bytes: a damaged file can state any number of them, so readers refuse them.
+            that take no bytes: a damaged file can state any number of them, so readers refuse them; or two nested rows
+            that would have the same name.
     """
     if fields and not any(_takes_bytes(field.type) for field in fields):
         raise _unsupported("rows whose every column is a NOT NULL ROW without fields", f"{_ROOT}_{fields[0].name}")
-    return _record(_ROOT, fields)
+    schema = _record(_ROOT, fields)
+    names = sorted(_record_names(schema))
+    for name, following in pairwise(names):
+        if name == following:
+            raise UnsupportedFeatureError(
+                f"column '{name.removeprefix(f'{_ROOT}_')}': Avro files would have two rows of this name, made of the "
+                "names of columns and fields; rename one, or set 'file.format' = 'parquet'"
+            )
+    return schema
+
+
+def _record_names(schema: AvroSchema) -> Iterator[str]:
+    """Yield the names of all records."""
+    if isinstance(schema, dict):
+        if schema["type"] == "record":
+            yield schema["name"]
+        parts = [schema.get("items"), schema.get("values"), *(field["type"] for field in schema.get("fields", ()))]
+    else:
+        parts = schema if isinstance(schema, list) else []
+    for part in parts:
+        yield from _record_names(part)
 
 
 def is_avro_map(key: DataType) -> bool:

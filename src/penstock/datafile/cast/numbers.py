@@ -82,8 +82,11 @@ def fit_decimal(array: Array, target: AtomicType) -> Array:
 
 def to_decimal(value: Decimal, target: AtomicType) -> Decimal | None:
     """Round half away from zero; None if the value has too many digits."""
-    rounded = value.quantize(Decimal(f"1E-{target.scale or 0}"), rounding=ROUND_HALF_UP, context=_EXACT)
-    return rounded if len(rounded.as_tuple().digits) <= (target.precision or 10) or not rounded else None
+    precision, scale = target.precision or 10, target.scale or 0
+    if value.is_finite() and value and value.adjusted() >= precision - scale:
+        return None  # before it is rounded: it may have more digits than any context
+    rounded = value.quantize(Decimal(f"1E-{scale}"), rounding=ROUND_HALF_UP, context=_EXACT)
+    return rounded if len(rounded.as_tuple().digits) <= precision or not rounded else None
 
 
 def float_to_decimal(array: Array, _source: AtomicType, target: AtomicType) -> Array:

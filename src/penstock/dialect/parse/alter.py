@@ -98,6 +98,7 @@ def _read_add(reader: StatementReader, target: _Target) -> Alteration:
         reader.take_words("IF", "NOT", "EXISTS")
         return AddPartitions(name=target.name, partitions=_read_partitions(reader), if_exists=target.if_exists)
     _refuse_keys(reader)
+    _refuse_if(reader, "IF", "NOT", "EXISTS")
     reader.take_any("COLUMNS", "COLUMN")
     if reader.ahead(2 if reader.at_sign("(") else 1).text.upper() == "AS":
         text, start = reader.take_rest()
@@ -121,6 +122,8 @@ def _read_drop(reader: StatementReader, target: _Target) -> Alteration:
         reader.take_words("IF", "EXISTS")
         return DropPartitions(name=target.name, partitions=_read_partitions(reader), if_exists=target.if_exists)
     _refuse_keys(reader)
+
+    _refuse_if(reader, "IF", "EXISTS")
 
     def read_dropped(reader: StatementReader) -> tuple[SchemaChange, ...]:
         return (DropColumn(column=read_name(reader, "a column to drop").text),)
@@ -164,6 +167,11 @@ def _refuse_keys(reader: StatementReader) -> None:
         raise reader.error("append tables have no keys and constraints; expected a column")
 
 
+def _refuse_if(reader: StatementReader, *words: str) -> None:
+    if any(reader.at_words(*before, *words) for before in ((), ("COLUMN",), ("COLUMNS",))):
+        raise reader.error(f"columns have no {' '.join(words)}; leave it out: DESCRIBE shows which there are")
+
+
 def _read_columns(
     reader: StatementReader, read: Callable[[StatementReader], tuple[SchemaChange, ...]]
 ) -> tuple[SchemaChange, ...]:
@@ -193,6 +201,8 @@ def _read_changed_column(reader: StatementReader) -> tuple[SchemaChange, ...]:
     ]
     if column.description is not None:
         changes.append(UpdateColumnComment(column=column.name, comment=column.description))
+    if column.default_value is not None:
+        changes.append(UpdateColumnDefault(column=column.name, default=column.default_value))
     position = _read_position(reader)
     if position is not None:
         changes.append(MoveColumn(column=column.name, position=position))

@@ -163,7 +163,12 @@ class _Clauses:
 
 def _read_clauses(reader: StatementReader) -> _Clauses:
     found = _Clauses()
+    seen: set[str] = set()
     while True:
+        clause = next((word for word in ("COMMENT", "PARTITIONED", "WITH") if reader.at_words(word)), None)
+        if clause is not None and clause in seen:
+            raise reader.error("this clause is there already; write it once")
+        seen.update([clause] if clause else [])
         if reader.take_words("COMMENT"):
             found.comment = read_string(reader, "the comment in quotes")
         elif reader.take_words("PARTITIONED", "BY"):

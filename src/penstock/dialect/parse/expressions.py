@@ -5,11 +5,14 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
+
+from penstock.predicate.literals import parse_time_text, parse_timestamp_text
+from penstock.predicate.tree import TimestampLiteral
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -30,6 +33,9 @@ _OPERATORS: Final[Mapping[type[exp.Expr], Callable[[Any, Any], Any]]] = {
     exp.Or: lambda left, right: left | right,
     exp.DPipe: lambda left, right: _joined([left, right]),
 }
+_UNITS: Final[tuple[tuple[Literal["s", "ms", "us", "ns"], int], ...]] = (
+    ("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1),
+)  # fmt: skip
 WORKS: Final = (
     "constants, columns, +, -, *, ||, comparisons, AND, OR, NOT, IS NULL, IN, CASE, COALESCE, CONCAT, UPPER and LOWER"
 )
@@ -42,7 +48,10 @@ class UnknownExpressionError(ValueError):
 def constant_of(node: exp.Expr) -> tuple[object, bool]:
     """Return the value of a constant, and True; for anything else None and False.
 
-    Numbers with a point are ``Decimal``, dates ``date``, timestamps without a zone ``datetime``.
+    Numbers with a point are ``Decimal``, dates ``date``, timestamps ``TimestampLiteral``, bytes ``bytes``.
+
+    Raises:
+        UnknownExpressionError: a date, a time or a timestamp that is none.
     """
     value: object = None
     is_constant = True
@@ -55,6 +64,8 @@ def constant_of(node: exp.Expr) -> tuple[object, bool]:
             value = bool(node.this)
         case exp.Literal():
             value = _literal(node)
+        case exp.HexString():
+            value = _bytes(node)
         case exp.Neg():
             inner, is_constant = constant_of(node.this)
             is_constant = is_constant and isinstance(inner, int | Decimal)
@@ -78,12 +89,20 @@ def _time(node: exp.Cast) -> tuple[object, bool]:
     try:
         if node.to.is_type("date"):
             return dt.date.fromisoformat(text), True
-        if node.to.is_type("timestamp", "timestampntz", "timestampltz"):
-            moment = dt.datetime.fromisoformat(text)
-            return (moment, True) if moment.tzinfo is None else (None, False)
+        if node.to.is_type("time"):
+            return parse_time_text(text), True
+        if node.to.is_type("timestamp", "timestampntz", "timestampltz", "timestamptz"):
+            return parse_timestamp_text(text), True
     except ValueError:
-        raise UnknownExpressionError(node.sql()) from None
+        raise UnknownExpressionError(f"{node.to.this.value.removesuffix('TZ')} '{text}'") from None
     return None, False
+
+
+def _bytes(node: exp.HexString) -> bytes:
+    try:
+        return bytes.fromhex(node.name)
+    except ValueError:
+        raise UnknownExpressionError(f"X'{node.name}'") from None
 
 
 def arrow_expression(node: exp.Expr, field: Callable[[exp.Column], pc.Expression]) -> pc.Expression:
@@ -97,14 +116,21 @@ def arrow_expression(node: exp.Expr, field: Callable[[exp.Column], pc.Expression
     """
     value, is_constant = constant_of(node)
     if is_constant:
-        # As decimals, numbers can be combined with numeric columns of all types.
-        is_whole = isinstance(value, int) and not isinstance(value, bool)
-        number: Any = Decimal(str(value)) if is_whole else value
-        return pc.scalar(pa.scalar(number))
+        return pc.scalar(_scalar(value))
     if isinstance(node, exp.Column):
         return field(node)
     found: pc.Expression = _operation(node, lambda each: arrow_expression(each, field))
     return found
+
+
+def _scalar(value: Any) -> Any:  # noqa: ANN401 - the stubs of pyarrow have no type of all scalars
+    if isinstance(value, TimestampLiteral):
+        # The coarsest unit that holds it: nanoseconds end in the year 2262.
+        unit, step = next(each for each in _UNITS if value.nanos % each[1] == 0)
+        return pa.scalar(value.nanos // step, pa.timestamp(unit, "UTC" if value.has_zone else None))
+    # As decimals, numbers fit to columns of all kinds of numbers.
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return pa.scalar(Decimal(str(value)) if is_whole else value)
 
 
 def _operation(node: exp.Expr, convert: _Convert) -> Any:  # noqa: ANN401 - pyarrow makes its functions at run time
@@ -133,10 +159,11 @@ def _case(node: exp.Expr, convert: _Convert) -> Any:  # noqa: ANN401 - as above
     if node.this is not None:
         raise UnknownExpressionError(node.sql())
     branches, default = node.args["ifs"], node.args.get("default")
-    nothing: Any = pa.scalar(None, pa.null())
-    otherwise = convert(default) if default is not None else pc.scalar(nothing)
     conditions = pc.make_struct(*[convert(each.this) for each in branches])
-    return pc.case_when(conditions, *[convert(each.args["true"]) for each in branches], otherwise)
+    values = [convert(each.args["true"]) for each in branches]
+    # Arrow has no CASE of a text and a NULL without a type; without ELSE it is NULL anyway.
+    otherwise = [] if default is None or isinstance(default, exp.Null) else [convert(default)]
+    return pc.case_when(conditions, *values, *otherwise)
 
 
 def _joined(parts: Iterable[Any]) -> Any:  # noqa: ANN401 - as above

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
@@ -44,9 +45,12 @@ def _fitted(value: object, data_type: ArrowAny) -> object:
         return _instant(value, data_type)
     is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
     if is_number and arrow.is_floating(data_type):
-        return float(str(value))
+        number = float(str(value))
+        if math.isinf(number):
+            raise ValueError(f"{value}, which is larger than any number of the type")
+        return number
     if is_number and arrow.is_decimal(data_type):
-        return Decimal(str(value))
+        return _decimal(Decimal(str(value)), data_type)
     if isinstance(value, Decimal):
         # Arrow would drop the digits after the decimal point.
         raise ValueError(f"{value}, which is not an integer")  # noqa: TRY004 - the column's type is not the caller's
@@ -56,6 +60,18 @@ def _fitted(value: object, data_type: ArrowAny) -> object:
         is_time = isinstance(value, str) and arrow.is_temporal(data_type)
         hint = "; a date is DATE '2026-01-31', a time TIMESTAMP '2026-01-31 10:00:00'" if is_time else ""
         raise ValueError(f"{value!r}{hint}")
+    return value
+
+
+def _decimal(value: Decimal, data_type: ArrowAny) -> Decimal:
+    _, digits, exponent = value.as_tuple()
+    significant = "".join(map(str, digits)).rstrip("0")
+    places = int(exponent) + len(digits) - len(significant)
+    whole = data_type.precision - data_type.scale
+    if significant and places < -data_type.scale:
+        raise ValueError(f"{value}, which has more than {data_type.scale} digits after the point")
+    if significant and len(significant) + places > whole:
+        raise ValueError(f"{value}, which has more than {whole} digits before the point")
     return value
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
@@ -81,21 +82,28 @@ def parse_script(script: str) -> tuple[Statement, ...]:
         InvalidSqlError: a statement has a syntax error; the message has line, column and what is valid there.
     """
     statements: list[Statement] = []
+    place: int | None = None
+    # Editors on Windows begin files with this mark.
+    script = script.removeprefix("\ufeff")
     begun: StatementText | None = None
     for source in split_script(script):
         opening = _SET_BEGINS.match(source.text)
         if begun is not None and _SET_ENDS.fullmatch(source.text):
-            begun = None
+            begun = place = None
             continue
         if begun is not None and opening is not None:
             raise source.error(0, "a statement set is inside of no other; END the first one")
         rest = source
         if opening is not None:
-            begun, rest = source, _after(source, opening.end())
+            begun, rest, place = source, _after(source, opening.end()), 0
         if rest.text:
             statements.append(_parse(rest))
-            if begun is not None and not isinstance(statements[-1].action, Insert):
-                raise rest.error(0, "a statement set has INSERT statements only")
+            action = statements[-1].action
+            if place is not None:
+                if not isinstance(action, Insert):
+                    raise rest.error(0, "a statement set has INSERT statements only")
+                statements[-1] = replace(statements[-1], action=replace(action, place_in_set=place))
+                place += 1
     if begun is not None:
         raise begun.error(0, "this statement set is never closed; expected END after its last INSERT")
     return tuple(statements)
@@ -181,7 +189,9 @@ def _read_show(reader: StatementReader) -> Action:
     if reader.take_words("COLUMNS"):
         if reader.take_any("FROM", "IN") is None:
             raise reader.error("expected FROM and a table's name")
-        return Describe(name=read_path(reader, "a table's name"))
+        name = read_path(reader, "a table's name")
+        like, is_negated = _read_like(reader)
+        return Describe(name=name, like=like, is_negated=is_negated)
     if reader.take_words("CURRENT"):
         word = reader.take_any("CATALOG", "DATABASE")
         if word is None:
@@ -192,10 +202,16 @@ def _read_show(reader: StatementReader) -> Action:
     if word is None:
         raise reader.unexpected(f"expected one of {', '.join(_SHOWN)}", _SHOWN)
     within = read_path(reader, "a name") if reader.take_any("FROM", "IN") else ()
-    is_negated = reader.at_words("NOT", "LIKE") and reader.take_words("NOT")
-    like = read_string(reader, "a pattern such as 'order%'") if reader.take_words("LIKE") else None
+    like, is_negated = _read_like(reader)
     what = "databases" if word == "SCHEMAS" else word.lower()
     return ShowNames(what=what, within=within, like=like, is_negated=is_negated)
+
+
+def _read_like(reader: StatementReader) -> tuple[str | None, bool]:
+    """Read ``[NOT] LIKE 'a%'``, if it is there: the pattern, and whether it is negated."""
+    is_negated = reader.at_words("NOT", "LIKE") and reader.take_words("NOT")
+    like = read_string(reader, "a pattern such as 'order%'") if reader.take_words("LIKE") else None
+    return like, is_negated
 
 
 def _read_describe(reader: StatementReader) -> Action:
@@ -249,6 +265,7 @@ def _read_call(reader: StatementReader) -> Action:
     path = read_path(reader, "a procedure's name, such as sys.compact")
     if path[-2:-1] != ("sys",):
         raise reader.error(f"procedures are in sys: CALL sys.{path[-1]}(…)")
+    catalog = path[0] if len(path) > 2 else None
     reader.expect_sign("(", "before the arguments")
     arguments: list[Argument] = []
     while not reader.take_sign(")"):
@@ -257,7 +274,7 @@ def _read_call(reader: StatementReader) -> Action:
         arguments.append(_read_argument(reader))
         if arguments[-1].name is None and any(argument.name for argument in arguments):
             raise reader.error("an argument without a name cannot follow one with a name")
-    return Call(procedure=path[-1], arguments=tuple(arguments))
+    return Call(catalog=catalog, procedure=path[-1], arguments=tuple(arguments))
 
 
 def _read_argument(reader: StatementReader) -> Argument:
@@ -298,7 +315,10 @@ def _read_plain_value(reader: StatementReader) -> str | int | float | bool | Non
 
 def _read_truncate(reader: StatementReader) -> Action:
     reader.expect_words("TABLE")
-    return Truncate(name=read_path(reader, "a table's name"))
+    name = read_path(reader, "a table's name")
+    if reader.at_words("PARTITION"):
+        raise reader.error(f"a partition is emptied by ALTER TABLE {'.'.join(name)} DROP PARTITION (…)")
+    return Truncate(name=name)
 
 
 def _read_explain(reader: StatementReader) -> Action:

@@ -6,8 +6,8 @@ functions are replaced. So Spark evaluates every expression as it was written.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import sqlglot
@@ -15,12 +15,12 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.dialect.parse.query_errors import check_text, parse_error
-from penstock.dialect.parse.tables import PlainQuery, TableUse, parser_text, plain_query, table_of
+from penstock.dialect.parse.tables import PlainQuery, TableUse, parser_text, plain_query, scan, table_of
 from penstock.dialect.parse.windows import WINDOW_COLUMN
 from penstock.format.text.names import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from penstock.dialect.parse.names import Path
     from penstock.dialect.parse.script import StatementText
@@ -36,9 +36,12 @@ _WINDOWED: Final = (
     "{window}.end - INTERVAL '0.001' SECOND AS window_time FROM (SELECT *, {call} AS {window} FROM "
 )
 _WINDOW_COLUMNS: Final = ("window_start", "window_end")
-_CLAUSE: Final = re.compile(
-    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\b(?P<word>WHERE|LIMIT)\b""", re.IGNORECASE
-)
+_TYPED: Final = {
+    "DATE": ("date",),
+    "TIMESTAMP": ("timestamp", "timestampntz", "timestampltz", "timestamptz"),
+    "TIME": ("time",),
+}
+"""Words of filters before literals, with the types that sqlglot has for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,20 +127,23 @@ def parse_query(source: StatementText) -> Query:
     )
 
 
-def _parse(plain: PlainQuery) -> exp.Query:
+def _parse(plain: PlainQuery) -> exp.Query | exp.Values:
     try:
         tree = sqlglot.parse_one(parser_text(plain.text), read="spark")
     except SqlglotError as error:
         raise parse_error(plain.source, error) from error
-    if not isinstance(tree, exp.Query):
+    if not isinstance(tree, exp.Query | exp.Values):
         raise plain.source.error(0, "expected a query: SELECT, WITH or VALUES")
+    if tree.find(exp.Fetch) is not None:
+        at = next(token.start for token in scan(plain.text) if token.word == "FETCH")
+        raise plain.source.error(at, "found 'FETCH': write LIMIT and the number of rows, which means the same")
     return tree
 
 
 class _Edits:
     """Finds the parts of a query's text to replace."""
 
-    def __init__(self, plain: PlainQuery, tree: exp.Query) -> None:
+    def __init__(self, plain: PlainQuery, tree: exp.Expr) -> None:
         self.tables: list[TableUse] = []
         self._plain = plain
         self._tree = tree
@@ -147,7 +153,7 @@ class _Edits:
     def collect(self) -> None:
         stand_ins = set(self._plain.tables) | set(self._plain.windows)
         nodes = [node for node in self._tree.find_all(exp.Table) if _is_read(node)]
-        for node in sorted(nodes, key=lambda node: _span(node)[0]):
+        for node in sorted(nodes, key=lambda node: span_of(node)[0]):
             name = node.name
             stand_ins.discard(name)
             if name in self._plain.windows:
@@ -182,12 +188,13 @@ class _Edits:
         return [*pieces, (text[place:], place, True)]
 
     def _exchange_table(self, node: exp.Table) -> None:
-        start, end = _span(node)
+        start, end = span_of(node)
         path = _path(node)
         if len(path) == 1 and path[0].lower() in self._own_names:
             return
         piece = self._use(path, start)
-        alias = "" if node.alias else f" AS {quoted(self.tables[piece].last_name)}"
+        # In Spark an alias follows TABLESAMPLE, and there is no place known behind it.
+        alias = "" if node.alias or node.args.get("sample") else f" AS {quoted(self.tables[piece].last_name)}"
         self._edits.append((start, end, (piece, alias)))
 
     def _use(self, path: Path, offset: int) -> int:
@@ -196,7 +203,7 @@ class _Edits:
         return len(self.tables) - 1
 
     def _exchange_window(self, node: exp.Table, call: WindowCall) -> None:
-        start, end = _span(node)
+        start, end = span_of(node)
         is_own = len(call.table) == 1 and call.table[0].lower() in self._own_names
         if is_own and call.kind == "CUMULATE":
             raise self._plain.source.error(
@@ -266,7 +273,8 @@ def _path(node: exp.Table) -> Path:
     return tuple(part.name for part in parts if isinstance(part, exp.Identifier))
 
 
-def _span(node: exp.Table) -> tuple[int, int]:
+def span_of(node: exp.Table) -> tuple[int, int]:
+    """Return where the name of a table begins and ends in the text."""
     parts = [part for part in (node.args.get("catalog"), node.args.get("db"), node.this) if part is not None]
     return int(parts[0].meta["start"]), int(parts[-1].meta["end"]) + 1
 
@@ -276,7 +284,7 @@ def _column_span(column: exp.Column) -> tuple[int, int]:
     return int(parts[0].meta["start"]), int(parts[-1].meta["end"]) + 1
 
 
-def _simple(plain: PlainQuery, tree: exp.Query) -> SimpleSelect | None:
+def _simple(plain: PlainQuery, tree: exp.Expr) -> SimpleSelect | None:
     """Return the query as columns, condition and limit of one table; None if the query has anything else."""
     if not isinstance(tree, exp.Select) or plain.windows or len(list(tree.find_all(exp.Select))) > 1:
         return None
@@ -284,20 +292,28 @@ def _simple(plain: PlainQuery, tree: exp.Query) -> SimpleSelect | None:
     tables = list(tree.find_all(exp.Table))
     if used - {"expressions", "from_", "where", "limit"} or len(tables) != 1:
         return None
-    if tables[0].alias or not isinstance(tables[0].this, exp.Identifier):
+    if tables[0].alias or not _is_plain(tables[0]):
         return None
     columns = _simple_columns(tree)
     limit = tree.args.get("limit")
-    count = limit.expression if limit is not None else None
-    if columns is None or (count is not None and not _is_row_count(count)):
+    if columns is None or (limit is not None and not _is_row_count(limit)):
         return None
     where = _where_text(plain.text) if tree.args.get("where") else None
-    return SimpleSelect(columns=columns, where=where, limit=None if count is None else int(count.name))
+    return SimpleSelect(columns=columns, where=where, limit=None if limit is None else int(limit.expression.name))
 
 
-def _is_row_count(count: exp.Expr) -> bool:
+def _is_plain(table: exp.Table) -> bool:
+    """Whether all rows of a table are read, by the names of its columns: without TABLESAMPLE, PIVOT or AS t (a, b)."""
+    others = {name for name, value in table.args.items() if value} - {"this", "db", "catalog", "alias"}
+    alias = table.args.get("alias")
+    return isinstance(table.this, exp.Identifier) and not others and not (alias and alias.args.get("columns"))
+
+
+def _is_row_count(limit: exp.Expr) -> bool:
     """Whether the LIMIT is a valid number of rows: up to 18 digits, which is less than 2^63."""
-    return isinstance(count, exp.Literal) and count.name.isdecimal() and len(count.name) <= 18
+    count = limit.expression
+    is_number = isinstance(limit, exp.Limit) and isinstance(count, exp.Literal)
+    return is_number and count.name.isdecimal() and len(count.name) <= 18
 
 
 def _simple_columns(select: exp.Select) -> tuple[tuple[str, str], ...] | None:
@@ -312,23 +328,28 @@ def _simple_columns(select: exp.Select) -> tuple[tuple[str, str], ...] | None:
     return tuple(columns)
 
 
-def _conditions(plain: PlainQuery, tree: exp.Query) -> Iterator[str]:
+def _conditions(plain: PlainQuery, tree: exp.Expr) -> Iterator[str]:
     """Yield the operands of the top-level ANDs in the WHERE of a query on one table."""
     where, source = tree.args.get("where"), tree.args.get("from_")
     is_alone = len(list(tree.find_all(exp.Table))) == 1 and len(list(tree.find_all(exp.Select))) == 1
     if where is None or source is None or not is_alone or not isinstance(source.this, exp.Table):
         return
-    if plain.windows or tree.args.get("laterals"):
+    # A join with VALUES or a function has no second table, and an outer one adds rows that the condition may want.
+    if plain.windows or tree.args.get("laterals") or tree.args.get("joins") or not _is_plain(source.this):
         return
+    use = plain.tables.get(source.this.name)
+    names = {source.this.alias or (source.this.name if use is None else use.last_name)}
     condition = where.this
     for each in condition.flatten() if isinstance(condition, exp.And) else (condition,):
-        # sqlglot's default dialect has no escapes in string literals, and neither has a filter.
-        yield each.transform(as_filter).sql()
+        text = filter_text(each, names)
+        if text is not None:
+            yield text
 
 
-def _names(plain: PlainQuery, tree: exp.Query) -> frozenset[str] | None:
+def _names(plain: PlainQuery, tree: exp.Expr) -> frozenset[str] | None:
     stars = [star for star in tree.find_all(exp.Star) if not isinstance(star.parent, exp.Count)]
-    if stars or any(join.args.get("method") for join in tree.find_all(exp.Join)):
+    has_other_names = any(alias.args.get("columns") for alias in tree.find_all(exp.TableAlias))
+    if stars or has_other_names or any(join.args.get("method") for join in tree.find_all(exp.Join)):
         return None
     parts = [part.name for column in tree.find_all(exp.Column) for part in column.parts]
     using = [each.name for join in tree.find_all(exp.Join) for each in join.args.get("using") or ()]
@@ -336,15 +357,39 @@ def _names(plain: PlainQuery, tree: exp.Query) -> frozenset[str] | None:
     return frozenset(name.lower() for name in (*parts, *using, *times))
 
 
-def as_filter(node: exp.Expr) -> exp.Expr:
-    """Convert to filter syntax: columns without the table, and dates as ``DATE '2026-01-01'``."""
+def filter_text(condition: exp.Expr, names: Collection[str]) -> str | None:
+    """Return a condition in filter syntax; None if it has a field of a ROW, or a column of another table.
+
+    Args:
+        names: what columns may have before them, in any case: the table's name or alias.
+    """
+    tables = {"", *(name.lower() for name in names)}
+    columns = condition.find_all(exp.Column)
+    if condition.find(exp.Dot) or any(len(each.parts) > 2 or each.table.lower() not in tables for each in columns):
+        return None
+    # sqlglot's default dialect has no escapes in string literals, and neither has a filter.
+    text: str = condition.transform(_as_filter).sql(comments=False)
+    return text
+
+
+def _as_filter(node: exp.Expr) -> exp.Expr:
+    """Convert to filter syntax: columns without the table, and typed literals such as ``DATE '2026-01-01'``."""
     if isinstance(node, exp.Column):
         return exp.Column(this=node.this)
-    is_date = isinstance(node, exp.Cast) and node.to.is_type("date") and isinstance(node.this, exp.Literal)
-    return exp.Var(this=f"DATE {node.this.sql()}") if is_date else node
+    if isinstance(node, exp.HexString):
+        return exp.Var(this=f"X'{node.name}'")
+    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.this.is_string:
+        word = next((word for word, types in _TYPED.items() if node.to.is_type(*types)), None)
+        if word is not None:
+            return exp.Var(this=f"{word} {node.this.sql()}")
+    return node
 
 
 def _where_text(text: str) -> str:
-    places = {match["word"].upper(): match.span() for match in _CLAUSE.finditer(text) if match["word"]}
-    end = places["LIMIT"][0] if "LIMIT" in places else len(text)
-    return text[places["WHERE"][1] : end].strip()
+    """Return the condition between WHERE and LIMIT, without comments."""
+    tokens = [token for token in scan(text) if token.kind != "hint"]
+    start = max(place for place, token in enumerate(tokens) if token.word == "WHERE") + 1
+    end = max((place for place, token in enumerate(tokens) if token.word == "LIMIT"), default=-1)
+    kept = tokens[start : end if end > start else len(tokens)]
+    gaps = [" " if before.end < token.start else "" for before, token in pairwise(kept)]
+    return "".join(f"{gap}{token.text}" for gap, token in zip(("", *gaps), kept, strict=True))

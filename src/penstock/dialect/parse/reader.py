@@ -60,7 +60,7 @@ class StatementReader(TokenReader):
 
     def done(self) -> None:
         """Check that no token is left. Raises ``InvalidSqlError``."""
-        self.expect_end("the statement should end here")
+        self.expect_end("the end of the statement")
 
     def take_rest(self) -> tuple[str, int]:
         """Take all remaining tokens; return their text and its offset."""
@@ -76,12 +76,20 @@ def read_path(reader: StatementReader, role: str) -> tuple[str, ...]:
     Raises:
         InvalidSqlError: the next token is not a name.
     """
-    parts = [read_name(reader, role).text]
+    parts = [_read_part(reader, role)]
     while reader.take_sign("."):
-        parts.append(read_name(reader, role).text)
+        parts.append(_read_part(reader, role))
     if len(parts) > _MAX_PARTS:
         raise reader.error(f"a name has at most {_MAX_PARTS} parts: catalog.database.table")
     return tuple(parts)
+
+
+def _read_part(reader: StatementReader, role: str) -> str:
+    """Read one part of a name; ``$`` and what follows it belong to it, as in ``t$branch_b``."""
+    part = read_name(reader, role).text
+    while reader.take_sign("$"):
+        part += f"${read_name(reader, 'the name of a branch or a system table').text}"
+    return part
 
 
 def read_list(reader: StatementReader, read: Callable[[StatementReader], _Item], role: str) -> tuple[_Item, ...]:
@@ -129,10 +137,19 @@ def read_literal(reader: StatementReader) -> str | None:
 
 
 def read_partition(reader: StatementReader) -> tuple[tuple[str, str | None], ...]:
-    """Read ``(column = literal, ...)``; None is NULL."""
+    """Read ``(column = literal, ...)``; None is NULL.
+
+    Raises:
+        InvalidSqlError: the text has another form, or a column is given twice.
+    """
+    seen: set[str] = set()
 
     def read_pair(reader: StatementReader) -> tuple[str, str | None]:
+        at = reader.current
         name = read_name(reader, "a partition column").text
+        if name in seen:
+            raise reader.error(f"partition column '{name}' is given twice", at=at)
+        seen.add(name)
         reader.expect_sign("=", f"after the partition column '{name}', with a literal: {name} = '...'")
         return name, read_literal(reader)
 

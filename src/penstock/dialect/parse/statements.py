@@ -238,9 +238,11 @@ class ShowPartitions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Describe:
-    """``DESCRIBE``, or ``SHOW COLUMNS FROM``."""
+    """``DESCRIBE``, or ``SHOW COLUMNS FROM … [NOT] LIKE``."""
 
     name: Path
+    like: str | None = None
+    is_negated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,9 +270,10 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """``CALL sys.procedure(…)``."""
+    """``CALL [catalog.]sys.procedure(…)``."""
 
     procedure: str
+    catalog: str | None = None
     arguments: tuple[Argument, ...] = ()
 
 
@@ -282,6 +285,7 @@ class Insert:
         options: options of the hint after the table's name.
         columns: target columns, in the order of the query's columns; empty for all columns of the table.
         rows: rows of a ``VALUES`` that has only literals; None if there is a query.
+        place_in_set: its place in its statement set, from 0; None outside of one.
     """
 
     name: Path
@@ -291,14 +295,21 @@ class Insert:
     is_overwrite: bool = False
     query: Query | None = None
     rows: tuple[tuple[object, ...], ...] | None = None
+    place_in_set: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteRows:
-    """``DELETE FROM``; the condition is in filter syntax."""
+    """``DELETE FROM``.
+
+    Attributes:
+        where: the condition, in filter syntax.
+        options: options of the hint.
+    """
 
     name: Path
     where: str
+    options: Pairs = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,11 +318,13 @@ class UpdateRows:
 
     Attributes:
         values: column to constant or Arrow expression.
+        options: options of the hint.
     """
 
     name: Path
     values: tuple[tuple[str, object], ...]
     where: str
+    options: Pairs = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,11 +347,13 @@ class MergeRows:
 
     Attributes:
         on: pairs of a column of the table and one of the source.
+        options: options of the hint.
     """
 
     name: Path
     source: Query
     on: Pairs
+    options: Pairs = field(default=(), repr=False)
     matched: tuple[MergeClause, ...] = ()
     not_matched: tuple[MergeClause, ...] = ()
     not_matched_by_source: tuple[MergeClause, ...] = ()

@@ -178,8 +178,7 @@ def _table_extras(source: StatementText) -> Iterator[tuple[int, int, TableUse]]:
             continue
         after = _path_end(tokens, place)
         end, options = _extras_after(source, tokens, after)
-        path = tuple(part.name for part in tokens[place:after] if part.kind == "name")
-        use = _with_dollar(tokens, place, after, token.start, path)
+        use = table_of(_path_of(tokens[place:after]), token.start)
         if end > after or "$" in "".join(part.text for part in tokens[place:after]):
             yield token.start, tokens[end - 1].end, _with_options(use, options)
         place = end
@@ -193,10 +192,15 @@ def _path_end(tokens: Sequence[TextToken], place: int) -> int:
     return place
 
 
-def _with_dollar(tokens: Sequence[TextToken], place: int, after: int, offset: int, path: Path) -> TableUse:
-    if tokens[after - 2].text == "$" and after - place > 1:
-        return TableUse(name=path[:-1], system=path[-1], offset=offset)
-    return table_of(path, offset)
+def _path_of(tokens: Sequence[TextToken]) -> Path:
+    """Return the parts of a name; ``$`` and what follows it belong to the part before."""
+    parts = [""]
+    for token in tokens:
+        if token.text == ".":
+            parts.append("")
+        else:
+            parts[-1] += token.name
+    return tuple(parts)
 
 
 def _extras_after(source: StatementText, tokens: Sequence[TextToken], place: int) -> tuple[int, Pairs]:

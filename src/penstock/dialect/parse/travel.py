@@ -82,7 +82,10 @@ def _with_intervals(source: StatementText, tokens: Sequence[QueryToken], place: 
         ) from None
     while place < len(tokens) and tokens[place].text in signs:
         count, unit = _interval(source, tokens, place + 1)
-        moment = _moved(moment, signs[tokens[place].text] * count, unit)
+        try:
+            moment = _moved(moment, signs[tokens[place].text] * count, unit)
+        except (ValueError, OverflowError):
+            raise source.error(tokens[at].start, "this time is before the year 1 or after 9999") from None
         place += 4
     return place, moment.isoformat(sep=" ")
 

@@ -8,7 +8,7 @@ from penstock.catalog.changes import RemoveOption, SetOption, UpdateColumnType
 from penstock.catalog.type_changes import inner_changes
 from penstock.dialect.outcome import Outcome
 from penstock.dialect.parse.computed import read_computed_columns
-from penstock.format.types.data_types import DataType
+from penstock.format.types.data_types import DataField, DataType
 from penstock.format.types.text import format_sql_type, parse_sql_type
 from penstock.format.watermark import EXPRESSION_KEY, ROWTIME_KEY, TYPE_KEY, computed_columns, watermark_options
 
@@ -58,7 +58,8 @@ def alter_watermark(state: SqlState, statement: AlterWatermark) -> Outcome:
     if statement.clause is None:
         catalog.alter_table(name, *(RemoveOption(key=key) for key in (ROWTIME_KEY, EXPRESSION_KEY, TYPE_KEY)))
     else:
-        fields = catalog.load_table(name).schema.fields
+        schema = catalog.load_table(name).schema
+        fields = [*schema.fields, *_computed_fields(schema)]
         options = watermark_options(fields, statement.clause.column, statement.clause.interval, name)
         catalog.alter_table(name, *(SetOption(key=key, value=value) for key, value in options))
     return Outcome(message=f"altered table {name}")
@@ -73,13 +74,29 @@ def computed_options(columns: tuple[ComputedColumn, ...]) -> Iterator[tuple[str,
 
 
 def is_absent(state: SqlState, name: Path, *, if_exists: bool) -> bool:
-    """Whether a statement with ``IF EXISTS`` names a table that does not exist."""
-    return if_exists and not state.exists(name)
+    """Whether a statement with ``IF EXISTS`` names a table that does not exist.
+
+    Raises:
+        UnsupportedFeatureError: the name is a session table or a view, which may hide a table of the catalog.
+        NotFoundError: there is no such table, and the statement has no ``IF EXISTS``.
+    """
+    if if_exists and not state.exists(name):
+        return True
+    state.check_exists(name)
+    return False
 
 
 def absent(name: Path) -> Outcome:
     """Return the outcome of such a statement."""
     return Outcome(message=f"there is no table {'.'.join(name)}")
+
+
+def _computed_fields(schema: TableSchema) -> Iterator[DataField]:
+    options = schema.option_map
+    for place, name in computed_columns(schema.fields, options).items():
+        text = options.get(f"schema.{place}.data-type")
+        if text is not None:
+            yield DataField(id=place, name=name, type=parse_sql_type(text))
 
 
 def _type_changes(change: UpdateColumnType, schema: TableSchema, table: str) -> tuple[SchemaChange, ...]:

@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 def delete_rows(state: SqlState, statement: DeleteRows) -> Outcome:
     """Delete the rows for which the condition is true."""
-    table = state.load(statement.name)
+    table = state.load(statement.name, dict(statement.options))
     return _changed(table, table.delete(statement.where))
 
 
 def update_rows(state: SqlState, statement: UpdateRows) -> Outcome:
     """Set columns of the rows for which the condition is true."""
-    table = state.load(statement.name)
+    table = state.load(statement.name, dict(statement.options))
     return _changed(table, table.update(_fitted(table, statement.values), statement.where))
 
 
 def merge_rows(state: SqlState, statement: MergeRows) -> Outcome:
     """Update, delete and insert rows by those of a query."""
-    table = state.load(statement.name)
+    table = state.load(statement.name, dict(statement.options))
     rows: Any = select(state, Select(query=statement.source)).value
     if getattr(rows, "isStreaming", False):
         raise UnsupportedFeatureError(

@@ -10,7 +10,7 @@ from penstock.dialect.outcome import Outcome, committed
 from penstock.dialect.run.computed_frames import wanted_columns
 from penstock.dialect.run.frames import ends_at_start, query_frame
 from penstock.dialect.run.inserts.connector import insert_into_connector
-from penstock.dialect.run.inserts.streaming import checkpoint_for, stream_trigger
+from penstock.dialect.run.inserts.streaming import place_for, stream_trigger
 from penstock.dialect.run.inserts.target import InsertTarget, arrow_rows, literal_rows, target_columns
 from penstock.dialect.run.query_columns import view_columns
 from penstock.dialect.run.sources import is_stream, system_rows
@@ -40,6 +40,8 @@ def select(state: SqlState, statement: Select) -> Outcome:
 
 def insert(state: SqlState, statement: Insert) -> Outcome:
     """Insert rows: in one commit, or with a streaming query if the source is a stream."""
+    if statement.place_in_set == 0:
+        state.has_named_query = False
     own = state.session_table(statement.name)
     if own is not None:
         return insert_into_connector(state, own, statement)
@@ -60,7 +62,7 @@ def insert(state: SqlState, statement: Insert) -> Outcome:
     if frame.isStreaming:
         if statement.is_overwrite:
             raise UnsupportedFeatureError(f"table {table.name}: a stream cannot overwrite; INSERT INTO adds its rows")
-        return _start(state, table, statement.query, shaped)
+        return _start(state, table, statement, statement.query, shaped)
     return _write(table, statement, shaped)
 
 
@@ -135,14 +137,15 @@ def _write(table: Table, statement: Insert, rows: pa.Table | DataFrame) -> Outco
     return committed(table.overwrite(rows, partition=partition), f"overwrote in {table.name}")
 
 
-def _start(state: SqlState, table: Table, query: Query, rows: DataFrame) -> Outcome:
+def _start(state: SqlState, table: Table, statement: Insert, query: Query, rows: DataFrame) -> Outcome:
     spark_entry().sql_check_stream(rows)
     settings = read_settings(state.settings)
+    query_name, checkpoint = place_for(state, settings, statement, table.name, query.source.text)
     started = table.write_stream(
         rows,
-        checkpoint=checkpoint_for(settings, table.name, query.source.text),
+        checkpoint=checkpoint,
         trigger=stream_trigger(settings, ends_at_start=ends_at_start(state, query)),
-        query_name=settings.name,
+        query_name=query_name,
     )
     if settings.waits:
         started.awaitTermination()

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from penstock.catalog.filesystem import load_location
 from penstock.dialect.outcome import Outcome, rows
 from penstock.dialect.run.procedures.registry import PROCEDURES
 from penstock.dialect.run.query_columns import view_columns
+from penstock.errors import InvalidSqlError
 from penstock.format.text.names import quoted
 from penstock.format.types.data_types import with_nullability
 from penstock.format.types.text import format_sql_type
@@ -21,7 +21,7 @@ from penstock.table.read.scan import plan_scan
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from penstock.dialect.parse.names import Path
     from penstock.dialect.parse.statements import (
@@ -84,11 +84,18 @@ def show_names(state: SqlState, statement: ShowNames) -> Outcome:
 def describe(state: SqlState, statement: Describe) -> Outcome:
     """List the columns of a table."""
     view, own = state.view(statement.name), state.session_table(statement.name)
+    found: Iterable[tuple[object, ...]]
     if view is not None:
-        return rows(_COLUMNS, [_described_column(column, None) for column in view_columns(state, view)])
-    if own is not None:
-        return rows(_COLUMNS, list(_described_own(own)))
-    return rows(_COLUMNS, list(_described(state.load(statement.name).schema)))
+        found = (_described_column(column, None) for column in view_columns(state, view))
+    elif own is not None:
+        found = _described_own(own)
+    else:
+        found = _described(state.load(statement.name).schema)
+    like = statement.like
+    return rows(
+        _COLUMNS,
+        [row for row in found if like is None or like_matches(like, str(row[0])) != statement.is_negated],
+    )
 
 
 def show_create_table(state: SqlState, statement: ShowCreateTable) -> Outcome:
@@ -101,7 +108,12 @@ def show_create_table(state: SqlState, statement: ShowCreateTable) -> Outcome:
 
 def show_partitions(state: SqlState, statement: ShowPartitions) -> Outcome:
     """List the partitions that have rows."""
-    ref = load_location(state.load(statement.name).location)
+    table = state.load(statement.name)
+    strangers = [name for name, _ in statement.spec if name not in table.schema.partition_keys]
+    if strangers:
+        keys = ", ".join(table.schema.partition_keys) or "none: it is not partitioned"
+        raise InvalidSqlError(f"table {table.name}: '{strangers[0]}' is no partition column; they are: {keys}")
+    ref = table._ref  # noqa: SLF001 - with its branch and its storage, which no public way gives
     store = MetadataStore(ref)
     fields = ref.schema.partition_fields
     found = []

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     Reader: TypeAlias = Callable[[AvroType], Read]
 
 _PRESENT: Final = 2  # branch 1 of a union
+# Longer arrays are not kept to be compared with the next one.
+_MOST_KEPT_BYTES: Final = 4096
 
 
 def read_past(skips: list[Skip]) -> Read:
@@ -40,6 +42,8 @@ def read_past(skips: list[Skip]) -> Read:
 
 def skipper(avro_type: AvroType, reader: Reader) -> Skip:
     """Return a function that skips a value: it returns the end position.
+
+    The function remembers the last array that it skipped: make one per file, and do not share it between threads.
 
     Args:
         reader: creates decoding functions, which are used for rare types.
@@ -76,15 +80,23 @@ def _skip_array(skip: Skip) -> Skip:
     has_bytes = _takes_bytes(skip)
     limit = ItemLimit(takes_bytes=has_bytes)
 
+    raw = b""
+
     def skip_array(data: bytes, position: int) -> int:
+        nonlocal raw
         if data[position] == 0:
             return position + 1
+        # Records often have equal arrays, such as counts of nulls. No Avro encoding is a prefix of another.
+        if raw and data.startswith(raw, position):
+            return position + len(raw)
+        start = position
         count, position = read_item_count(data, position)
         while count:
             limit.check(count, len(data) - position)
             for _ in range(count if has_bytes else 0):
                 position = skip(data, position)
             count, position = read_item_count(data, position)
+        raw = data[start:position] if position - start <= _MOST_KEPT_BYTES else b""
         return position
 
     return skip_array

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import random
 import threading
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from penstock.io.object_store.address import StoreKind
-from penstock.io.object_store.failures import failure_of
+from penstock.io.object_store.failures import NOT_OPENED, PANIC, failure_of
 from penstock.io.object_store.library import load_library
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ _CLASSES: Final = {StoreKind.S3: "S3Store", StoreKind.AZURE: "AzureStore", Store
 _FIRST_TIMEOUT_SECONDS: Final = 5.0
 _FIRST_RETRY_SECONDS: Final = 4.0
 _FIRST_RETRIES: Final = 3
+_FIRST_WAIT_SECONDS: Final = 0.1
+_LONGEST_WAIT_SECONDS: Final = 10.0
 
 
 class StoreFailureError(Exception):
@@ -55,17 +59,45 @@ class StoreClient:
         """Call a function with the library and a store.
 
         Args:
+            function: called a second time if the store's first answer to this process is that it is busy: from then on,
+                requests are retried as long as the options say.
             once: the library does not retry requests.
 
         Raises:
             StoreFailureError: the request failed.
         """
-        store = self._store("once" if once else "patient" if self.has_answered else "first")
+        is_first = not self.has_answered
+        try:
+            return self._call(function, "once" if once else "patient", is_first=is_first)
+        except StoreFailureError as error:
+            if once or not is_first or not self.has_answered or not error.failure.is_retryable:
+                raise
+        return self._call(function, "patient", is_first=False)
+
+    def await_answer(self, key: str) -> None:
+        """Make sure that the store has answered once, before a request that takes long or cannot be repeated.
+
+        Raises:
+            StoreFailureError: it does not answer, or refuses.
+        """
+        if self.has_answered:
+            return
+        try:
+            self.call(lambda library, store: library.head(store, key))
+        except StoreFailureError as error:
+            if not error.failure.is_of_store or error.failure.is_retryable:
+                raise
+
+    def _call(self, function: Callable[[Any, Any], T], name: str, *, is_first: bool) -> T:
+        store = self._store(f"first {name}" if is_first else name)
         try:
             result = function(self.library, store)
-        except (OSError, ValueError, self.library.exceptions.BaseError) as error:
+        except BaseException as error:
+            known = (OSError, ValueError, self.library.exceptions.BaseError)
+            if not isinstance(error, known) and type(error).__name__ != PANIC:
+                raise
             failure = failure_of(error)
-            self.has_answered = self.has_answered or (failure.status is not None and not failure.is_retryable)
+            self.has_answered = self.has_answered or failure.is_of_store
             # No cause: its text contains URLs, which may contain signatures.
             raise StoreFailureError(failure) from None
         self.has_answered = True
@@ -74,7 +106,7 @@ class StoreClient:
     def preset(self, store: Any) -> None:  # noqa: ANN401 - see ``_store``
         """Use a store object of the library for all requests, such as one in memory for tests."""
         with self.lock:
-            self._stores = dict.fromkeys(("once", "patient", "first"), store)
+            self._stores = dict.fromkeys(("once", "patient", "first once", "first patient"), store)
 
     def _store(self, name: str) -> Any:  # noqa: ANN401 - a class of the library, of which a process may have two
         with self.lock:
@@ -86,11 +118,11 @@ class StoreClient:
         settings = self.settings
         client = settings.client_options()
         retries, seconds = settings.max_retries, settings.retry_timeout_ms / 1000
-        if name == "once":
-            retries = 0
-        elif name == "first":
+        if name.startswith("first"):
             retries, seconds = min(retries, _FIRST_RETRIES), min(seconds, _FIRST_RETRY_SECONDS)
             client["timeout"] = min(client["timeout"], timedelta(seconds=_FIRST_TIMEOUT_SECONDS))
+        if name.endswith("once"):
+            retries = 0
         opened = getattr(self.library._store, _CLASSES[settings.address.kind])  # noqa: SLF001 - its compiled half
         try:
             return opened(
@@ -100,7 +132,30 @@ class StoreClient:
                 retry_config={"max_retries": retries, "retry_timeout": timedelta(seconds=seconds)},
             )
         except (OSError, ValueError, self.library.exceptions.BaseError) as error:
-            raise StoreFailureError(failure_of(error)) from None
+            raise StoreFailureError(replace(failure_of(error), name=NOT_OPENED)) from None
+
+
+class Tries:
+    """How often a request that the library sends once is sent again, by the settings of the store."""
+
+    def __init__(self, client: StoreClient) -> None:
+        self._client = client
+        self._started = time.monotonic()
+        self._count = 0
+        self._wait_seconds = _FIRST_WAIT_SECONDS
+
+    def wait_for_next(self) -> bool:
+        """Wait before the next try; False, without a wait, if there is to be none."""
+        settings = self._client.settings
+        most, seconds = settings.max_retries, settings.retry_timeout_ms / 1000
+        if not self._client.has_answered:
+            most, seconds = min(most, _FIRST_RETRIES - 1), min(seconds, _FIRST_RETRY_SECONDS)
+        if self._count >= most or time.monotonic() - self._started >= seconds:
+            return False
+        self._count += 1
+        time.sleep(self._wait_seconds * random.uniform(0.5, 1.0))  # noqa: S311 - not for secrets
+        self._wait_seconds = min(2 * self._wait_seconds, _LONGEST_WAIT_SECONDS)
+        return True
 
 
 @dataclass(slots=True)

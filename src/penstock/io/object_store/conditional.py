@@ -6,18 +6,12 @@ existing one. So each attempt is one request, and the content at the path is com
 
 from __future__ import annotations
 
-import random
-import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from penstock.io.object_store.client import StoreFailureError
+from penstock.io.object_store.client import StoreFailureError, Tries
 
 if TYPE_CHECKING:
     from penstock.io.object_store.client import StoreClient
-
-_FIRST_WAIT_SECONDS: Final = 0.1
-_LONGEST_WAIT_SECONDS: Final = 10.0
-_FIRST_TRIES: Final = 3
 
 
 def put_new(client: StoreClient, key: str, data: bytes) -> bool:
@@ -29,12 +23,8 @@ def put_new(client: StoreClient, key: str, data: bytes) -> bool:
     Raises:
         StoreFailureError: the store refused; or it did not answer, and the object may exist now or later.
     """
-    tries = (
-        client.settings.max_retries + 1 if client.has_answered else min(client.settings.max_retries + 1, _FIRST_TRIES)
-    )
-    deadline = time.monotonic() + client.settings.retry_timeout_ms / 1000
-    wait = _FIRST_WAIT_SECONDS
-    for tried in range(1, tries + 1):
+    tries = Tries(client)
+    while True:
         try:
             put_once(client, key, data)
         except StoreFailureError as error:
@@ -42,13 +32,10 @@ def put_new(client: StoreClient, key: str, data: bytes) -> bool:
                 return _is_ours(client, key, data)
             if not (error.failure.is_retryable or error.failure.is_conflict):
                 raise
-            if tried == tries or time.monotonic() >= deadline:
+            if not tries.wait_for_next():
                 return _is_ours_after(client, key, data, error)
         else:
             return True
-        time.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311 - not for secrets
-        wait = min(2 * wait, _LONGEST_WAIT_SECONDS)
-    raise AssertionError("unreachable: the last try returns or raises")
 
 
 def put_once(client: StoreClient, key: str, data: bytes) -> None:

@@ -13,17 +13,59 @@ from typing import Final
 from penstock.errors import NotFoundError, StorageError
 
 _STATUS: Final = re.compile(r"status code: (\d{3})(?: ([A-Za-z ]{1,40}))?")
-_CODE: Final = re.compile(r"<Code>([A-Za-z]{1,80})</Code>")
+# Of the body of an answer; or of one object among many, which the library turns into text of its own.
+_CODE: Final = re.compile(r"<Code>([A-Za-z]{1,80})</Code>|\(code: ([A-Za-z]{1,80})\)")
 _KIND: Final = re.compile(r"HttpError \{\s*kind: (\w+)")
 _NO_BUCKET: Final = frozenset({"NoSuchBucket", "ContainerNotFound", "ContainerBeingDeleted"})
 _CONFLICTS: Final = frozenset({"ConditionalRequestConflict", "OperationAborted"})
 _DENIED: Final = frozenset({401, 403})
-_DENIED_CODES: Final = frozenset({"InvalidToken", "InvalidAccessKeyId", "SignatureDoesNotMatch"})
+_DENIED_CODES: Final = frozenset({"AccessDenied", "InvalidToken", "InvalidAccessKeyId", "SignatureDoesNotMatch"})
 _EXPIRED: Final = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired"})
+# What is wrong, by the code of the store.
+_REASONS: Final = {
+    **dict.fromkeys(_EXPIRED, "the keys have expired ({said}); get new ones, and open the catalog again with them"),
+    **dict.fromkeys(
+        _NO_BUCKET, "there is no bucket '{bucket}' ({said}); create it, or check the location and the endpoint"
+    ),
+    "AuthorizationHeaderMalformed": "the bucket '{bucket}' is in another region; give the catalog 's3.region'",
+    "RequestTimeTooSkewed": (
+        "the clock of this machine differs too much from that of the store ({said}); correct it, then retry"
+    ),
+}
 _REDIRECT: Final = "redirect without LOCATION"
 _THROTTLED: Final = frozenset({408, 409, 429})
-_NO_CREDENTIALS: Final = re.compile(r"credential|metadata/|169\.254\.169\.254|WebIdentity", re.IGNORECASE)
-_NO_ACCOUNT: Final = "Account must be specified"
+_BUSY: Final = frozenset({429, 503})
+# What a store says of one object among many while it is overloaded.
+_PASSING_CODES: Final = frozenset(
+    {"InternalError", "OperationAborted", "RequestTimeout", "ServiceUnavailable", "SlowDown"}
+)
+_NOT_IMPLEMENTED: Final = 501
+_HOST: Final = re.compile(r"https?://(\[[^\]]*\]|[^/\s:?]+)")
+# Of services that give credentials to machines, containers and web identities.
+_OF_CREDENTIALS: Final = ("169.254.", "[fd00:ec2:", "metadata.google.", "sts.", "login.microsoftonline.")
+PANIC: Final = "PanicException"
+"""Name of a panic of the library, which is no ``Exception``."""
+
+NOT_OPENED: Final = "NotOpened"
+"""Name of a failure for which no request was sent, because the settings of the store are wrong."""
+
+# What is wrong, by a sign in the text of the library; the same request fails again.
+_SIGNS: Final = {
+    "Account must be specified": (
+        "the Azure account is missing: write abfss://container@account.dfs.core.windows.net/path, or give the catalog "
+        "'penstock.azure.account'"
+    ),
+    "Invalid Access Key": "the key of the Azure account is none; check 'fs.azure.account.key.<host>'",
+    "InvalidCertificate": (
+        "the certificate of the store has expired, is for another host, or is signed by nobody whom this machine "
+        "trusts; the environment variable SSL_CERT_FILE names a file of signers to trust"
+    ),
+}
+# The same, by the name of the failure.
+_NAMES: Final = {
+    NOT_OPENED: "the store cannot be opened with these options; check the endpoint, the names and the keys",
+    PANIC: "no request can be made of these keys; check them, in the environment too, for line ends and blanks",
+}
 _NETWORK: Final = ("error sending request", "HttpError", "operation timed out", "TimedOut", "connection")
 
 
@@ -32,7 +74,7 @@ class Failure:
     """One failed request: the store's answer, or that none arrived.
 
     Attributes:
-        name: class name of the library's exception.
+        name: class name of the library's exception, or ``NOT_OPENED``.
         status: HTTP status; None if no answer arrived.
         code: the store's error code.
     """
@@ -66,9 +108,23 @@ class Failure:
     def is_retryable(self) -> bool:
         """Whether the same request may succeed later."""
         if self.status is not None:
-            return self.status >= 500 or self.status in _THROTTLED
-        is_final = self._lacks_credentials or self._is_redirect or _NO_ACCOUNT in self.text
+            return (self.status >= 500 and self.status != _NOT_IMPLEMENTED) or self.status in _THROTTLED
+        if self.code is not None:
+            return self.code in _PASSING_CODES
+        is_final = any(sign in self.text for sign in (_REDIRECT, *_SIGNS)) or self._lacks_credentials
         return self.name == "GenericError" and not is_final
+
+    @property
+    def is_of_store(self) -> bool:
+        """Whether the store itself has answered: what it refuses or puts off, it may do later."""
+        if self.status is None:
+            return False
+        return not self.is_retryable or self.code is not None or self.status in _BUSY
+
+    @property
+    def is_not_implemented(self) -> bool:
+        """Whether the store cannot do what the request asks for."""
+        return self.status == _NOT_IMPLEMENTED or self.code == "NotImplemented"
 
     @property
     def is_unexplained(self) -> bool:
@@ -81,8 +137,13 @@ class Failure:
 
     @property
     def _lacks_credentials(self) -> bool:
-        # The library requests credentials from the machine's environment; that request failed.
-        return self.code is None and _NO_CREDENTIALS.search(self.text.partition("Debug source")[0]) is not None
+        # The library requests credentials from the machine's environment; that request failed. The path of a URL does
+        # not count: a table may have any name.
+        if self.code is not None:
+            return False
+        said = self.text.partition("Debug source")[0]
+        host = _HOST.search(said)
+        return "credential" in said.lower() if host is None else host[1].startswith(_OF_CREDENTIALS)
 
     def to_error(self, action: str, path: str, bucket: str) -> NotFoundError | StorageError:
         """Return the error to raise; ``action`` is an infinitive for its message."""
@@ -92,17 +153,15 @@ class Failure:
 
     def _reason(self, bucket: str) -> str:
         said = " ".join(str(each) for each in (self.status, self.code) if each)
-        if self.code in _NO_BUCKET:
-            return f"there is no bucket '{bucket}' ({said}); create it, or check the location and the endpoint"
+        if self.code in _REASONS:
+            return _REASONS[self.code].format(said=said, bucket=bucket)
         if self._lacks_credentials:
             return (
                 "no credentials were found: give the catalog 's3.access-key' and 's3.secret-key', set the environment "
                 "variables of the cloud's tools, or give the machine a role"
             )
-        if self.code in _EXPIRED:
-            return f"the keys have expired ({said}); get new ones, and open the catalog again with them"
-        if self._is_redirect or self.code == "AuthorizationHeaderMalformed":
-            return f"the bucket '{bucket}' is in another region; give the catalog 's3.region'"
+        if self._is_redirect:
+            return _REASONS["AuthorizationHeaderMalformed"].format(bucket=bucket)
         if (
             self.status in _DENIED
             or self.code in _DENIED_CODES
@@ -112,14 +171,12 @@ class Failure:
                 f"the store denies access ({said or self.name}); check the keys or the role, and what they may do in "
                 f"bucket '{bucket}'"
             )
-        return f"the store answers {said}" if self.status is not None else self._reason_without_answer()
+        return f"the store answers {said}" if said else self._reason_without_answer()
 
     def _reason_without_answer(self) -> str:
-        if _NO_ACCOUNT in self.text:
-            return (
-                "the Azure account is missing: write abfss://container@account.dfs.core.windows.net/path, or give "
-                "the catalog 'penstock.azure.account'"
-            )
+        known = next((reason for sign, reason in _SIGNS.items() if sign in self.text), None) or _NAMES.get(self.name)
+        if known is not None:
+            return known
         if self.name == "ValueError":
             return f"no object has such a path ({self.text[:200]})"
         if any(sign in self.text for sign in _NETWORK):
@@ -135,6 +192,6 @@ def failure_of(error: BaseException) -> Failure:
     return Failure(
         name=type(error).__name__,
         status=int(status[1]) if status else None,
-        code=code[1] if code else None,
+        code=code[1] or code[2] if code else None,
         text=text,
     )

@@ -120,7 +120,7 @@ class ObjectFileIO:
                 directory = directory.rpartition("/")[0]
         root = self.settings.address.root
         return {
-            f"{root}/{each}": self._statuses(each, directories.get(each, ()), objects.get(each, ()))
+            f"{root}/{each}".rstrip("/"): self._statuses(each, directories.get(each, ()), objects.get(each, ()))
             for each in objects.keys() | directories.keys()
         }
 

@@ -7,17 +7,17 @@ an object name of its own. AWS and Azure get a sequential test; other servers al
 
 from __future__ import annotations
 
-import random
-import time
+import os
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import count
 from threading import Barrier, Lock
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import UnsupportedFeatureError
-from penstock.io.object_store.client import StoreFailureError
+from penstock.io.object_store.client import StoreFailureError, Tries
 from penstock.io.object_store.conditional import put_once
 
 if TYPE_CHECKING:
@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 PREFIX: Final = ".penstock-probe-"
 """Name prefix of the temporary objects of this test."""
 
+_CURE: Final = "Use a store or a version of it that has conditional puts; reading tables works with any"
 _NAMES: Final = 8
 _PUTS: Final = 8
-_TRIES: Final = 6
-_WAIT_SECONDS: Final = 0.2
 
 
 @dataclass(slots=True)
@@ -44,6 +43,14 @@ class _Verdicts:
 _VERDICTS: Final = _Verdicts()
 
 
+def _renew_lock() -> None:
+    # Another thread of the parent process may have held the lock at the fork.
+    _VERDICTS.lock = Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
+
 def check_conditional_puts(client: StoreClient, directory: str) -> None:
     """Test the store, once per process.
 
@@ -51,7 +58,7 @@ def check_conditional_puts(client: StoreClient, directory: str) -> None:
         directory: key under which the test objects are put, and deleted again.
 
     Raises:
-        UnsupportedFeatureError: two puts of one name succeeded.
+        UnsupportedFeatureError: two puts of one name succeeded, or the store has no conditional puts.
         StoreFailureError: the store failed.
     """
     with _VERDICTS.lock:
@@ -63,6 +70,13 @@ def check_conditional_puts(client: StoreClient, directory: str) -> None:
         most = _put_twice(client, base, written)
         if most < 2 and not client.settings.is_cloud:
             most = max(most, _race(client, base, written))
+    except StoreFailureError as error:
+        if not error.failure.is_not_implemented:
+            raise
+        raise UnsupportedFeatureError(
+            f"{client.settings.address.root} cannot hold tables: the store refuses conditional puts (If-None-Match: *, "
+            f"{error.failure.status}); nothing was written. {_CURE}"
+        ) from None
     finally:
         if written:
             with suppress(StoreFailureError):  # listings leave remaining test objects out
@@ -71,7 +85,7 @@ def check_conditional_puts(client: StoreClient, directory: str) -> None:
         raise UnsupportedFeatureError(
             f"{client.settings.address.root} cannot hold tables: {most} conditional puts (If-None-Match: *) of one "
             "object succeeded where one may, so two writers could both believe that they have committed; nothing was "
-            "written. Use a store or a version of it that has conditional puts; reading tables works with any"
+            f"written. {_CURE}"
         )
     with _VERDICTS.lock:
         _VERDICTS.safe.add(client.settings)
@@ -79,15 +93,14 @@ def check_conditional_puts(client: StoreClient, directory: str) -> None:
 
 def _put_twice(client: StoreClient, base: str, written: list[str]) -> int:
     """Put a name twice in a row, a new name after a failed request; return the number of successful puts."""
-    for tries_left in range(_TRIES - 1, -1, -1):
-        name = f"{base}-0-{tries_left}"
+    tries = Tries(client)
+    for number in count():
         try:
-            return sum(_put(client, name, written) for _ in range(2))
+            return sum(_put(client, f"{base}-0-{number}", written) for _ in range(2))
         except StoreFailureError as error:
-            if not error.failure.is_retryable or not tries_left or not client.has_answered:
+            if not error.failure.is_retryable or not tries.wait_for_next():
                 raise
-        time.sleep(_WAIT_SECONDS * random.uniform(0.5, 1.0))  # noqa: S311 - not for secrets
-    raise AssertionError("unreachable: the last try returns or raises")
+    raise AssertionError("unreachable: the numbers do not end")
 
 
 def _race(client: StoreClient, base: str, written: list[str]) -> int:

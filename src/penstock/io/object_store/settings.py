@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _S3_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _AZURE_ENDPOINTS: Final = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
 _CLOUD_HOSTS: Final = (".amazonaws.com", ".amazonaws.com.cn", ".core.windows.net")
+_AZURE_HOSTS: Final = ".core.windows.net"
 _CONNECT_SECONDS: Final = 3.0
 
 
@@ -97,6 +98,10 @@ def _s3_config(given: ObjectStoreOptions, address: StoreAddress, endpoint: str |
         # The library uses the endpoint unchanged, so it must include the bucket.
         parts = urlsplit(_checked(endpoint))
         endpoint = f"{parts.scheme}://{address.bucket}.{parts.netloc}"
+    _check_in_header("s3.access-key", given.s3_access_key)
+    _check_in_header("s3.secret-key", given.s3_secret_key)
+    _check_in_header("s3.session.token", given.s3_session_token)
+    _check_in_header("s3.region", given.s3_region)
     region = given.s3_region or _from_environment(("AWS_REGION", "AWS_DEFAULT_REGION")) or "us-east-1"
     return {
         "endpoint": endpoint,
@@ -105,14 +110,28 @@ def _s3_config(given: ObjectStoreOptions, address: StoreAddress, endpoint: str |
         "session_token": given.s3_session_token,
         "region": region,
         "virtual_hosted_style_request": str(not is_path_style).lower(),
+        # Commits rely on it, so no variable of the environment (AWS_CONDITIONAL_PUT) changes it.
+        "conditional_put": "etag",
     }
 
 
 def _azure_config(given: ObjectStoreOptions, address: StoreAddress, endpoint: str | None) -> dict[str, str | None]:
+    if endpoint is None and address.host is not None and not address.host.endswith(_AZURE_HOSTS):
+        # A cloud of its own, such as that of China; the library knows the hosts of the public one only.
+        endpoint = f"https://{address.host.replace('.dfs.', '.blob.', 1)}"
     account = address.account or given.azure_account
     keys = dict(given.azure_keys)
     own = [key for host, key in keys.items() if account is not None and host.partition(".")[0] == account]
     return {"endpoint": endpoint, "account_name": account, "account_key": own[0] if own else None}
+
+
+def _check_in_header(key: str, value: str | None) -> None:
+    """Raise ``InvalidOptionError`` for a value that no header of a request can hold; it is not shown."""
+    if value is not None and not (value.isascii() and value.isprintable() and value == value.strip()):
+        raise InvalidOptionError(
+            f"the value of option '{key}' has a line end, a blank at an end, or a character that none has: check how "
+            "it was read"
+        )
 
 
 def _checked(endpoint: str | None) -> str:

@@ -23,6 +23,8 @@ _PART_BYTES: Final = 8 * 1024 * 1024
 # Parts in the queue, and parts in concurrent requests: 40 MB per open file at most.
 _WAITING_PARTS: Final = 2
 _SENT_PARTS: Final = 2
+# The first request of a process has little time, so that a wrong endpoint is reported soon.
+_LARGE_BYTES: Final = 1024 * 1024
 
 
 class _GivenUpError(Exception):
@@ -83,11 +85,16 @@ class ObjectWriter:
         try:
             if self._upload is None:
                 data = bytes(self._buffer)
+                if len(data) >= _LARGE_BYTES:
+                    self._client.await_answer(self._key)
                 self._client.call(lambda library, store: library.put(store, self._key, data, use_multipart=False))
             else:
                 self._upload.finish(bytes(self._buffer))
         except StoreFailureError as error:
             raise self._error(error) from None
+        except BaseException:  # such as an interrupt while this waits for the upload
+            self._give_up()
+            raise
         finally:
             self._buffer = bytearray()
 
@@ -96,8 +103,7 @@ class ObjectWriter:
         if not self.closed:
             self.closed = True
             self._buffer = bytearray()
-            if self._upload is not None and self._upload.process_id == os.getpid():
-                self._upload.give_up()  # a forked process has this object, but not the thread
+            self._give_up()
 
     def __enter__(self) -> Self:
         return self
@@ -114,6 +120,10 @@ class ObjectWriter:
         """Abort the upload if the stream was not closed."""
         if not getattr(self, "closed", True):
             self.abort()
+
+    def _give_up(self) -> None:
+        if self._upload is not None and self._upload.process_id == os.getpid():
+            self._upload.give_up()  # a forked process has this object, but not the thread
 
     def _send(self, part: bytes) -> None:
         if self._upload is None:
@@ -133,7 +143,8 @@ class _Upload:
 
     def __init__(self, client: StoreClient, key: str) -> None:
         self._parts: Queue[bytes | _GivenUpError | None] = Queue(maxsize=_WAITING_PARTS)
-        self._failure: StoreFailureError | None = None
+        self._failure: BaseException | None = None
+        self._has_end = False
         self._client = client
         self._key = key
         self.process_id = os.getpid()
@@ -141,14 +152,14 @@ class _Upload:
         self._thread.start()
 
     def send(self, part: bytes) -> None:
-        """Queue a part. Raises ``StoreFailureError`` if an earlier part failed."""
+        """Queue a part. Raises ``StoreFailureError``, or what the library raises, if an earlier part failed."""
         self._parts.put(part)
         if self._failure is not None:
             self.give_up()
             raise self._failure
 
     def finish(self, rest: bytes) -> None:
-        """Send the last part and wait until the object exists. Raises ``StoreFailureError``."""
+        """Send the last part and wait until the object exists. Raises as ``send``."""
         if rest:
             self.send(rest)
         self._parts.put(None)
@@ -169,19 +180,22 @@ class _Upload:
             )
 
         try:
+            self._client.await_answer(self._key)  # the parts are taken once, so this cannot be repeated
             self._client.call(put)
         except _GivenUpError:
             return
-        except StoreFailureError as error:
+        except BaseException as error:  # noqa: BLE001 - it is raised by ``send`` or ``finish``
             self._failure = error
-            while isinstance(self._parts.get(), bytes):  # drain the queue, so that ``send`` does not block
-                pass
+            while not self._has_end:  # drain the queue, so that ``send`` does not block
+                self._has_end = not isinstance(self._parts.get(), bytes)
 
     def _take(self) -> Iterator[bytes]:
         while True:
             part = self._parts.get()
+            if isinstance(part, bytes):
+                yield part
+                continue
+            self._has_end = True
             if part is None:
                 return
-            if isinstance(part, _GivenUpError):
-                raise part
-            yield part
+            raise part

@@ -63,6 +63,12 @@ def _uri(options: Mapping[str, str]) -> str:
 
 def _headers(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     headers = {key.removeprefix(_HEADER): value for key, value in options.items() if key.startswith(_HEADER)}
+    for name, value in headers.items():
+        if not (name and _is_in_header(name) and _is_in_header(value)):
+            raise InvalidOptionError(
+                f"option '{_HEADER}{name}' is no header of a request: neither name nor value may have a line end, or "
+                "a character that is not ASCII"
+            )
     provider = options.get(_PROVIDER)
     if provider is None and _TOKEN not in options:
         return tuple(headers.items())
@@ -71,11 +77,15 @@ def _headers(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
             f"a token provider '{provider}': only '{_BEARER}', with option '{_TOKEN}', is built in"
         )
     token = options.get(_TOKEN, "").strip()
-    if not token or not token.isascii() or not token.isprintable():
+    if not token or not _is_in_header(token):
         raise InvalidOptionError(
             f"option '{_TOKEN}' is missing or no token: the provider '{_BEARER}' needs one, on one line"
         )
     return (*headers.items(), ("Authorization", f"Bearer {token}"))
+
+
+def _is_in_header(text: str) -> bool:
+    return text.isascii() and text.isprintable()
 
 
 def _texts(values: object) -> dict[str, str]:

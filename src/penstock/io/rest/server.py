@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import os
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -32,10 +33,10 @@ Body: TypeAlias = dict[str, Any]
 
 _LIBRARY: Final = "requests"
 _VERSION: Final = "v1"
-_TIMEOUT_SECONDS: Final = (10, 60)  # to connect, and between two bytes of a response
+_TIMEOUT_SECONDS: Final = (2, 60)  # to connect, and between two bytes of a response
 _BUSY: Final = (429, 503)
 _PASSING: Final = (429, 500, 502, 503, 504)
-# An unreachable server is reported after about a second, a busy one after about ten.
+# An unreachable server is reported within ten seconds, a busy one after about ten.
 _CONNECT_TRIES: Final = 3
 _BUSY_TRIES: Final = 5
 _WAIT_SECONDS: Final = 0.2
@@ -137,7 +138,7 @@ class RestServer:
             StorageError: no response; a change may have been made.
         """
         parts = [_VERSION, *([self.prefix] if self.prefix else []), *(quote(part, safe="") for part in path)]
-        session = _session(_is_safe(method))
+        session = _session(os.getpid(), _is_safe(method))
         headers = {"Accept": "application/json", **dict(self.headers)}
         data = None
         if body is not None:
@@ -211,16 +212,20 @@ def _cause(error: Exception) -> str:
     return str(cause) or type(cause).__name__
 
 
-@lru_cache(maxsize=2)
-def _session(is_safe: bool) -> Session:  # noqa: FBT001 - a key of the cache
-    """Return the HTTP session for repeatable requests, or for others; shared by the threads of a process."""
+@lru_cache(maxsize=4)
+def _session(_process_id: int, is_safe: bool) -> Session:  # noqa: FBT001 - a key of the cache
+    """Return the HTTP session for repeatable requests, or for others; shared by the threads of a process.
+
+    A forked process makes its own: on the connections of its parent it would receive the responses to the parent.
+    """
     if importlib.util.find_spec(_LIBRARY) is None:
         raise UnsupportedFeatureError("'metastore' = 'rest' needs the package requests: pip install 'penstock[rest]'")
     library = importlib.import_module(_LIBRARY)
-    retry = importlib.import_module("urllib3").Retry(
+    retry = _retry_class()(
         total=None,
         connect=_CONNECT_TRIES,
         read=_CONNECT_TRIES if is_safe else 0,
+        other=0,  # such as a certificate that is not trusted; without it there is no end of them
         status=_BUSY_TRIES,
         status_forcelist=_PASSING if is_safe else _BUSY,
         allowed_methods=None,
@@ -235,6 +240,17 @@ def _session(is_safe: bool) -> Session:  # noqa: FBT001 - a key of the cache
     # Credentials in a user's .netrc would replace the token.
     session.auth = _no_auth
     return session
+
+
+def _retry_class() -> Any:  # noqa: ANN401 - of a library that is imported late
+    """Return the class of the library with a limit for the wait that a server asks for (``Retry-After``)."""
+
+    class Retry(importlib.import_module("urllib3").Retry):  # type: ignore[misc] # imported late
+        def get_retry_after(self, response: Any) -> float | None:  # noqa: ANN401 - see above
+            seconds = super().get_retry_after(response)
+            return None if seconds is None else min(seconds, _LONGEST_WAIT_SECONDS)
+
+    return Retry
 
 
 def _no_auth(request: Any) -> Any:  # noqa: ANN401 - of a library that is imported late

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from penstock.catalog import tables
+from penstock.catalog.names import join_name
 from penstock.catalog.system_tables import CATALOG_TABLES, SYSTEM_DATABASE, load_catalog_table
 from penstock.errors import (
     AlreadyExistsError,
@@ -212,7 +213,7 @@ class WarehouseCatalog(ViewMethods):
     @from_spark
     def renameTable(self, old: JavaObject, new: JavaObject) -> None:
         """Rename a table."""
-        target = self._name_of(new) or f"{old.namespace()[0]}.{new.name()}"
+        target = self._new_name(old, new)
         try:
             with self._table_is_there(old):
                 tables.rename_table(self._warehouse, self._needed_name(old), target)
@@ -377,13 +378,13 @@ class WarehouseCatalog(ViewMethods):
 def _parts_of(namespace: list[str], name: str) -> tuple[str | None, str | None]:
     """Split a name into table and system table, as in ``t$snapshots`` and ``t.snapshots``."""
     if len(namespace) == 2 and name in _OF_TABLES:
-        return ".".join(namespace), name
+        return join_name(namespace), name
     if len(namespace) != 1:
         return None, None
     base, _, system_table = name.partition("$")
     if system_table in _OF_TABLES:
-        return f"{namespace[0]}.{base}", system_table
-    return f"{namespace[0]}.{name}", None
+        return join_name((namespace[0], base)), system_table
+    return join_name((namespace[0], name)), None
 
 
 def _time_travel(point: JavaObject) -> dict[str, str]:

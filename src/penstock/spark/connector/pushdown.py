@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -46,6 +46,8 @@ _Node: TypeAlias = dict[str, Any]
 _COMPARISONS: Final = {sign.value: sign for sign in Operator}
 _DAY_NANOS: Final = 86_400 * 10**9
 _MILLI_NANOS: Final = 10**6
+_MICRO_NANOS: Final = 10**3
+_TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 # TIME is a number of milliseconds in the Spark schema; none of these types has the same order in Spark and Penstock.
 _UNLIKE: Final = frozenset({TypeRoot.TIME, TypeRoot.VARIANT, TypeRoot.BLOB})
 _EXACT_FOR_ROWS: Final = frozenset({*COMPARED_ALIKE, TypeRoot.DECIMAL, TypeRoot.FLOAT, TypeRoot.DOUBLE})
@@ -78,6 +80,7 @@ class Pushed:
     Attributes:
         place: position of Spark's filter in the given list.
         predicate: the equivalent predicate.
+        is_of_partitions: it compares partition columns only, so it holds for all rows of a partition or for none.
         is_exact: every row of a partition that is not pruned matches, so Spark need not filter again.
         is_exact_for_rows: Penstock's result for a row can replace Spark's.
         is_for_files: Spark's readers may use it to skip row groups.
@@ -85,6 +88,7 @@ class Pushed:
 
     place: int
     predicate: Predicate
+    is_of_partitions: bool
     is_exact: bool
     is_exact_for_rows: bool
     is_for_files: bool
@@ -103,19 +107,23 @@ def take_filters(bridge: Bridge, ref: TableRef, predicates: JavaObject) -> list[
 def _take(ref: TableRef, place: int, node: _Node) -> Pushed | None:
     roots = {field.name: field.type.root if isinstance(field.type, AtomicType) else None for field in ref.schema.fields}
     literals: list[object] = []
+    fine = frozenset(field.name for field in ref.schema.fields if _is_fine(field.type))
     try:
         predicate = _translate(node, literals)
         columns = set(columns_of(predicate))
+        if not fine.isdisjoint(columns):
+            predicate = _of_cut_off(predicate, fine)
         if any(roots.get(name) in _UNLIKE for name in columns):
             return None
         bind(predicate, ref.schema.fields, ref.name)
     except (_UnknownError, InvalidFilterError):
         return None
-    keys = {field.name for field in ref.schema.partition_fields}
+    is_of_partitions = bool(columns) and columns <= {field.name for field in ref.schema.partition_fields}
     return Pushed(
         place=place,
         predicate=predicate,
-        is_exact=bool(columns) and columns <= keys and all(roots[name] in COMPARED_ALIKE for name in columns),
+        is_of_partitions=is_of_partitions,
+        is_exact=is_of_partitions and all(roots[name] in COMPARED_ALIKE for name in columns),
         is_exact_for_rows=all(_compares_alike(field.type) for field in ref.schema.fields if field.name in columns),
         is_for_files=bool(columns)
         and not any(roots[name] is None or roots[name] in _UNSAFE_IN_FILES for name in columns)
@@ -127,8 +135,58 @@ def _compares_alike(kind: DataType) -> bool:
     """Whether Penstock compares a value as Spark does: not for padded strings, nor for digits that Spark truncates."""
     if not isinstance(kind, AtomicType):
         return False
-    is_timestamp = kind.root in {TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ}
-    return kind.root in _EXACT_FOR_ROWS or (is_timestamp and timestamp_precision(kind) <= SPARK_PRECISION)
+    return kind.root in _EXACT_FOR_ROWS or (kind.root in _TIMESTAMPS and not _is_fine(kind))
+
+
+def _is_fine(kind: DataType) -> bool:
+    """Whether values may have digits that Spark cuts off."""
+    return isinstance(kind, AtomicType) and kind.root in _TIMESTAMPS and timestamp_precision(kind) > SPARK_PRECISION
+
+
+def _of_cut_off(node: Predicate, fine: frozenset[str]) -> Predicate:
+    """Return what is true for a value where ``node`` is true for the microseconds of it that Spark sees.
+
+    Args:
+        fine: columns with more digits.
+    """
+    match node:
+        case And(operands=operands):
+            return And(operands=tuple(_of_cut_off(each, fine) for each in operands))
+        case Or(operands=operands):
+            return Or(operands=tuple(_of_cut_off(each, fine) for each in operands))
+        case Not(operand=operand):
+            return Not(operand=_of_cut_off(operand, fine))
+        case In(column=column, values=values) if column in fine:
+            return Or(operands=tuple(_same_micro(column, each) for each in values))
+        case Compare(column=column, value=TimestampLiteral() as value) if column in fine:
+            return _compare_micros(node.operator, column, value)
+        case _:
+            return node
+
+
+def _compare_micros(operator: Operator, column: str, value: TimestampLiteral) -> Predicate:
+    match operator:
+        case Operator.EQ:
+            return _same_micro(column, value)
+        case Operator.NE:
+            return Not(operand=_same_micro(column, value))
+        case Operator.LE:
+            return Compare(column=column, operator=Operator.LT, value=_next_micro(value))
+        case Operator.GT:
+            return Compare(column=column, operator=Operator.GE, value=_next_micro(value))
+        case _:
+            return Compare(column=column, operator=operator, value=value)
+
+
+def _same_micro(column: str, value: object) -> Predicate:
+    if not isinstance(value, TimestampLiteral):
+        return Compare(column=column, operator=Operator.EQ, value=value)
+    least = Compare(column=column, operator=Operator.GE, value=value)
+    return And(operands=(least, Compare(column=column, operator=Operator.LT, value=_next_micro(value))))
+
+
+def _next_micro(value: TimestampLiteral) -> TimestampLiteral:
+    return replace(value, nanos=value.nanos + _MICRO_NANOS)
 
 
 def conjunction_of(pushed: Sequence[Pushed]) -> Predicate | None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import logging
 import uuid
-from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyspark.sql.types import StructField, StructType
 
-from penstock.options import BucketOptions, SortOptions
+from penstock.options import BucketOptions, ReadOptions, SortOptions
 from penstock.predicate.bind import columns_of
 from penstock.predicate.tree import And
 from penstock.printable import bytes_text
@@ -23,15 +21,16 @@ from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import Pushed, conjunction_of, take_filters
 from penstock.spark.connector.python_reader import python_factory, python_partitions
 from penstock.spark.connector.stream.micro_batches import TableStream
+from penstock.spark.native_settings import clone_session
 from penstock.spark.read.frame import ReadTask
 from penstock.spark.stream.progress import listen
 from penstock.spark.types import to_spark_schema
 from penstock.table.inspect.explain import format_predicate
 from penstock.table.read.batches import select_fields
-from penstock.table.read.split import plan_splits
+from penstock.table.read.split import iter_splits, plan_splits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -144,7 +143,7 @@ class TableScan(Proxy):
         request = self._request
         ref = request.read.ref
         plan = self._planned(())
-        splits = _enough(plan_splits(ref, plan), request.limit)
+        splits = _enough(iter_splits(ref, plan), request.limit)
         fields = select_fields(ref, request.schema.fieldNames()) if len(request.schema) else ()
         may_use_ids = is_vectorised(self._bridge)
         reading: NativeReading | str = _DELETED
@@ -307,12 +306,28 @@ class TableScan(Proxy):
             session = bridge.session()
             filters = bridge.driver.filters(request.given, places_text(places))
             factory = reader_factory(bridge, session, reading.file_format, columns, filters)
-            return bridge.driver.packed(session, listed_files(native)), factory
+            settings = _split_settings(request.read.ref)
+            packing = clone_session(session, settings) if settings else session
+            return bridge.driver.packed(packing, listed_files(native)), factory
         task = ReadTask(ref=request.read.ref, columns=tuple(files.columns.fieldNames()))
         return (
             python_partitions(bridge, splits),
             python_factory(bridge, request.spark, task, files.columns),
         )
+
+
+def _split_settings(ref: TableRef) -> dict[str, str]:
+    """Return Spark's settings that do what the options of the read and of the table say of splits; empty without any.
+
+    Source:
+        Paimon ``spark:read/BinPackingSplits.scala``: without an option, Spark's setting decides.
+    """
+    options = ref.parsed(ReadOptions)
+    given = {
+        "source.split.target-size": ("spark.sql.files.maxPartitionBytes", options.split_target_bytes),
+        "source.split.open-file-cost": ("spark.sql.files.openCostInBytes", options.split_open_file_cost_bytes),
+    }
+    return {setting: str(value) for key, (setting, value) in given.items() if key in ref.options}
 
 
 def _describe(reading: NativeReading | str) -> str:
@@ -329,12 +344,19 @@ def _with_ids(schema: StructType, ref: TableRef) -> StructType:
     )
 
 
-def _enough(splits: tuple[DataSplit, ...], limit: int | None) -> tuple[DataSplit, ...]:
-    """Return the first splits that together have ``limit`` rows; all splits if rows still have to be filtered."""
-    if limit is None or any(split.vectors or not split.rest.is_always_true for split in splits):
-        return splits
-    rows = list(accumulate(split.row_count for split in splits))
-    return splits[: bisect_left(rows, limit) + 1]
+def _enough(splits: Iterator[DataSplit], limit: int | None) -> tuple[DataSplit, ...]:
+    """Return the first splits that certainly have ``limit`` rows together; all splits if there are not so many rows."""
+    if limit is None:
+        return tuple(splits)
+    found: list[DataSplit] = []
+    rows = 0
+    for split in splits:
+        found.append(split)
+        # How many rows a filter or a deletion vector leaves is not known before they are read.
+        rows += split.row_count if split.rest.is_always_true and not split.vectors else 0
+        if rows >= limit:
+            break
+    return tuple(found)
 
 
 class TableBatch(Proxy):

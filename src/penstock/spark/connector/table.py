@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
@@ -21,6 +22,7 @@ from penstock.table.actions.changes import commit_overwrite, open_committer, tru
 from penstock.table.dml.by_filter import DeleteRows
 from penstock.table.dml.run import run_change
 from penstock.table.identity import load_identity
+from penstock.table.read.fallback import KEY as FALLBACK
 from penstock.table.read.query import PinnedRead, pin_read
 from penstock.table.store import MetadataStore
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 _Builder = TypeVar("_Builder", bound=TableScanBuilder)
 
 _CATALOG: Final = "org.apache.spark.sql.connector.catalog."
+_TIME_TRAVEL: Final = frozenset({"versionasof", "timestampasof"})
 # Spark provides the rows of most writes as a DataFrame (V1_BATCH_WRITE), but not those of a dynamic overwrite.
 _CAPABILITIES: Final = (
     "BATCH_READ",
@@ -85,6 +88,7 @@ class CatalogTable(PartitionManagement):
         self._ref = ref
         self._store = MetadataStore(ref)
         self._read = pin_read(ref, self._store)
+        self._reads: dict[tuple[tuple[str, str], ...], PinnedRead] = {}
         self._identity = load_identity(ref)
         self._spark = spark
         self._name = name
@@ -157,6 +161,9 @@ class CatalogTable(PartitionManagement):
 
     def _scan_builder(self, options: JavaObject, kind: Callable[..., _Builder]) -> _Builder:
         own = own_options(self._bridge, options)
+        if self._ref.dynamic_options:
+            # Spark passes the option, too, by which it has loaded this state.
+            own = {key: value for key, value in own.items() if key.lower() not in _TIME_TRAVEL}
         check_keys(own, table=self._ref.name)
         return kind(
             self._bridge,
@@ -219,7 +226,22 @@ class CatalogTable(PartitionManagement):
         return self._bridge.no_items("metric.CustomTaskMetric")
 
     def _read_with(self, own: Mapping[str, str]) -> PinnedRead:
-        return pin_read(self._read.ref.with_options(own), MetadataStore(self._ref)) if own else self._read
+        """Return the read of uses with these options, always the same."""
+        if not own:
+            return self._read
+        key = tuple(sorted(own.items()))
+        if key not in self._reads:
+            self._reads[key] = self._pinned(own)
+        return self._reads[key]
+
+    def _pinned(self, own: Mapping[str, str]) -> PinnedRead:
+        found, loaded = pin_read(self._read.ref.with_options(own), MetadataStore(self._ref)), self._read
+        is_latest = all(each.point is not None and each.point.is_latest for each in (found, loaded))
+        if is_latest and found.point is not None and loaded.point is not None and FALLBACK not in own:
+            point = replace(found.point, snapshot=loaded.point.snapshot)
+            found = replace(found, point=point, fallback=loaded.fallback if found.fallback else None)
+        # Spark passes options after it has taken the columns of the table, which a past state may not have had.
+        return replace(found, ref=replace(found.ref, schema=loaded.ref.schema))
 
     def _condition(self, predicates: JavaObject) -> Predicate | None:
         """Return the condition of a DELETE; None if Penstock does not evaluate it as Spark does."""

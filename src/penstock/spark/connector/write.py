@@ -43,12 +43,24 @@ def own_options(bridge: Bridge, options: JavaObject) -> dict[str, str]:
     return {_SPELLING.get(key.lower(), key): value for key, value in given.items()}
 
 
-def partition_scope(bridge: Bridge, ref: TableRef, predicates: JavaObject) -> OverwriteScope | None:
-    """Return the scope of a condition; None if it may match only some rows of a partition."""
+def partition_scope(
+    bridge: Bridge, ref: TableRef, predicates: JavaObject, *, names_partitions: bool = False
+) -> OverwriteScope | None:
+    """Return the scope of a condition; None if it may match only some rows of a partition.
+
+    Args:
+        names_partitions: the condition names partitions by their values, as ``PARTITION (...)`` does, so that it also
+            counts for types whose values Spark may show in another way, such as CHAR.
+    """
     taken = take_filters(bridge, ref, predicates)
     if not taken:
         return WholeTable()
-    exact = [each.predicate for each in taken if each is not None and (each.is_exact or each.predicate == TRUE)]
+    exact = [
+        each.predicate
+        for each in taken
+        if each is not None
+        and (each.is_exact or each.predicate == TRUE or (names_partitions and each.is_of_partitions))
+    ]
     if len(exact) < len(taken):
         return None
     if all(each == TRUE for each in exact):
@@ -87,13 +99,20 @@ class TableWriteBuilder(Proxy):
 
     @from_spark
     def canOverwrite(self, predicates: JavaObject) -> bool:
-        """Whether a condition covers whole partitions."""
-        return partition_scope(self._bridge, self._ref, predicates) is not None
+        """Return true, or raise where a condition may match some rows of a partition; Spark's error has no cure."""
+        if self._scope_of(predicates) is None:
+            keys = self._ref.schema.partition_keys
+            raise UnsupportedFeatureError(
+                f"table {self._ref.name}: a write replaces whole partitions, so its condition compares partition "
+                f"columns with constants ({', '.join(keys) or 'the table has no partition columns'}); to replace other "
+                "rows, DELETE them, then INSERT"
+            )
+        return True
 
     @from_spark
     def overwrite(self, predicates: JavaObject) -> JavaObject:
         """Replace the partitions that a condition covers."""
-        self._scope = partition_scope(self._bridge, self._ref, predicates)
+        self._scope = self._scope_of(predicates)
         return self
 
     def truncate(self) -> JavaObject:
@@ -106,6 +125,9 @@ class TableWriteBuilder(Proxy):
         self._scope = WrittenPartitions() if self._ref.schema.partition_keys else WholeTable()
         self._is_dynamic = True
         return self
+
+    def _scope_of(self, predicates: JavaObject) -> OverwriteScope | None:
+        return partition_scope(self._bridge, self._ref, predicates, names_partitions=True)
 
     @from_spark
     def build(self) -> JavaObject:

@@ -52,7 +52,7 @@ def scan_files(
 
 def _load(spark: SparkSession, file_format: FileFormat, schema: StructType, uri: str) -> DataFrame:
     given: Any = spark._jsparkSession  # noqa: SLF001 - Python has no way to resolve in another session
-    resolving = scan_session(given)
+    resolving = scan_session(given, file_format)
     reader: Any = spark.read
     reader._jreader = resolving.read()  # noqa: SLF001 - see above
     frame: DataFrame = reader.schema(schema).format(file_format).options(**SCAN_OPTIONS).load(uri)

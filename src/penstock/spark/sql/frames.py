@@ -122,7 +122,7 @@ def check_stream(frame: DataFrame) -> None:
     try:
         checker.checkForStreaming(analyzed_plan(frame), jvm.org.apache.spark.sql.streaming.OutputMode.Append())
     except AnalysisException as error:
-        said = " ".join(str(error).partition(";\n")[0].split())
+        said = " ".join(_NOISE.sub("", str(error).strip().partition(";\n")[0]).split())
         raise UnsupportedFeatureError(
             f"Spark cannot run this query as a stream: {said.rstrip('.')}; group by windows of a time that has a"
             " watermark (WATERMARK FOR in CREATE TABLE), or SET 'execution.runtime-mode' = 'batch'"
@@ -225,7 +225,7 @@ def _explained(error: Exception, query: SqlText, names: Sequence[str], spark: Sp
         lines = query.text(names).split("\n")[: int(match["line"]) - 1]
         line, column = query.place(names, sum(len(line) + 1 for line in lines) + int(match["column"]))
         where = f"line {line}, column {column}: "
-    said = _NOISE.sub("", said.partition(";\n")[0].partition("== SQL")[0])
+    said = _NOISE.sub("", said.strip().partition(";\n")[0].partition("== SQL")[0])
     for name in names:
         said = said.replace(f"`{name}`.", "").replace(name, "table")
     said = " ".join(said.split()).rstrip(" ;.")

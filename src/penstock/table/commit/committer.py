@@ -25,6 +25,7 @@ from penstock.errors import (
     NotFoundError,
     StorageError,
     TableStoreError,
+    UnsupportedFeatureError,
 )
 from penstock.format.hint import encode_hint
 from penstock.format.layout import (
@@ -52,7 +53,7 @@ from penstock.table.commit.sequence import BucketIndex
 from penstock.table.commit.turns import Race
 from penstock.table.identity import check_same_table
 from penstock.table.other_engines import WRITER_VERSION, check_other_engines
-from penstock.table.stale_schema import check_schema_of_merges
+from penstock.table.stale_schema import check_buckets_of_new_files, check_schema_of_merges
 from penstock.table.store import SchemaFiles
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class Unknown:
 class Refused:
     """The storage refused to create our snapshot and confirms that it does not exist."""
 
-    cause: StorageError
+    cause: TableStoreError
 
 
 class _OutdatedBaseError(Exception):
@@ -346,6 +347,8 @@ class TableCommitter:
     ) -> Prepared:
         schema_id = self._schemas.ids[-1]
         check_schema_of_merges(self.ref, self.store, request.messages, schema_id)
+        known = self.index.total_buckets if self.index.snapshot == base else {}
+        check_buckets_of_new_files(self.ref, self.store, delta, known_buckets=known, latest_id=schema_id)
         base_manifests = _without_lost(request, apply_merges(self._manifests(base), merges))
         with writer.written_at_once(also=self._check_schemas):
             base_list = writer.write_list(base_manifests)
@@ -440,6 +443,8 @@ class TableCommitter:
                 # later, the put of an earlier try may still take effect.
                 if try_number == 0 and not error.retryable and self._is_absent(path):
                     return Refused(cause)
+            except UnsupportedFeatureError as error:  # the store lets two puts succeed, so none was sent
+                return Refused(error)
             except (NotFoundError, FormatError, MemoryError) as error:
                 cause = _as_storage_error(error)
             else:

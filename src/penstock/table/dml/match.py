@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 NONE: Final = -1
 # Up to this many values of a key column are used for pruning individually, more as a range.
 _MAX_VALUES: Final = 1_000
+# From so many values on, a search in their order takes less time than a hash table for each batch of target rows.
+_MANY_VALUES: Final = 200_000
 
 
 class KeyMatcher:
@@ -37,6 +39,14 @@ class KeyMatcher:
         self._table = table
         columns = {name: _comparable(_one_array(source.column(name))) for name in keys}
         self._values = {name: pc.unique(column.drop_null()) for name, column in columns.items()}
+        self._in_order: dict[str, npt.NDArray[np.int64]] = {
+            name: np.sort(_numbers(values))
+            for name, values in self._values.items()
+            if len(values) >= _MANY_VALUES and _is_number(values.type)
+        }
+        # Where a number for all combinations of values would have more than 64 bits: by column, the numbers that the
+        # columns before it have in the source.
+        self._prefixes: dict[str, npt.NDArray[np.int64]] = {}
         codes = self._codes(columns, source.num_rows)
         known = np.flatnonzero(codes >= 0)
         order = known[np.argsort(codes[known], kind="stable")]
@@ -80,13 +90,54 @@ class KeyMatcher:
         size = 1
         for name, column in columns.items():
             values = self._values[name]
-            size *= max(len(values), 1)
-            if size > np.iinfo(np.int64).max:
-                raise InvalidOptionError(f"table {self._table}: the key {', '.join(self._keys)} has too many columns")
-            index = pc.fill_null(pc.index_in(column, value_set=values, skip_nulls=True), pa.scalar(NONE, pa.int32()))
-            part = np.asarray(index, dtype=np.int64)
-            codes = np.where((codes < 0) | (part < 0), NONE, codes * max(len(values), 1) + part)
+            width = max(len(values), 1)
+            if size * width > np.iinfo(np.int64).max:
+                codes, size = self._compressed(name, codes)
+            part = self._places(name, column)
+            codes = np.where((codes < 0) | (part < 0), NONE, codes * width + part)
+            size *= width
         return codes
+
+    def _compressed(self, name: str, codes: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], int]:
+        """Return the place of each number among those that the source has, and how many these are.
+
+        Args:
+            name: the column that comes next; the first call for it is with the numbers of the source.
+        """
+        prefixes = self._prefixes.get(name)
+        if prefixes is None:
+            prefixes = self._prefixes[name] = np.unique(codes[codes >= 0])
+        return _places_among(prefixes, codes, codes >= 0), max(len(prefixes), 1)
+
+    def _places(self, name: str, column: ArrowAny) -> npt.NDArray[np.int64]:
+        """Return a number for each value of a column, the same for equal values; ``NONE`` where the source lacks it."""
+        values = self._in_order.get(name)
+        if values is not None:
+            return _places_among(values, _numbers(column), np.asarray(column.is_valid()))
+        index = pc.index_in(column, value_set=self._values[name], skip_nulls=True)
+        return np.asarray(pc.fill_null(index, pa.scalar(NONE, pa.int32())), dtype=np.int64)
+
+
+def _places_among(
+    values: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64], is_valid: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.int64]:
+    """Return the places of numbers among values in ascending order; ``NONE`` for others, and where it is not valid."""
+    places = np.searchsorted(values, wanted)
+    found = is_valid & (places < len(values))
+    found[found] = values[places[found]] == wanted[found]
+    return np.where(found, places, NONE)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    """Whether ``_numbers`` takes a type: whole numbers, and what is stored as such."""
+    return pa.types.is_signed_integer(kind) or pa.types.is_date32(kind) or pa.types.is_timestamp(kind)
+
+
+def _numbers(column: ArrowAny) -> npt.NDArray[np.int64]:
+    """Return the values of an array as they are stored, 0 for NULL."""
+    stored = pa.int32() if pa.types.is_date32(column.type) else pa.int64()
+    array: ArrowAny = column if pa.types.is_signed_integer(column.type) else column.view(stored)
+    return np.asarray(array.cast(pa.int64()).fill_null(0))
 
 
 def _one_array(column: pa.ChunkedArray[pa.Scalar[pa.DataType]]) -> ArrowAny:

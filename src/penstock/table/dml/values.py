@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
     from penstock.datafile.types import ArrowAny
     from penstock.table.ref import TableRef
+
+
+_NO_COLUMN: Final = re.compile(r"No match for FieldRef\.Name\((?P<name>.*?)\) in ")
 
 
 class NewValues:
@@ -122,6 +126,12 @@ def evaluate_all(rows: pa.RecordBatch, expressions: Mapping[str, pc.Expression],
     try:
         result = project.to_table(use_threads=False).combine_chunks()
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        unknown = _NO_COLUMN.search(str(error))
+        if unknown is not None:
+            raise InvalidOptionError(
+                f"table {table}: an expression cannot be evaluated: there is no column '{unknown['name']}' here; "
+                f"there are {', '.join(rows.schema.names)}"
+            ) from error
         raise InvalidOptionError(f"table {table}: an expression cannot be evaluated: {error}") from error
     return {name: _one_chunk(result.column(name)) for name in expressions}
 

@@ -129,10 +129,15 @@ def _storage_millis(ref: TableRef, now_millis: int) -> int:
 
     Files have times of the storage's clock. With a process clock that is a day ahead, files that other processes are
     writing would look old.
+
+    Raises:
+        StorageError: the storage failed, and may work later.
     """
     try:
         stored = load_storage_millis(ref.file_io, ref.location)
-    except StorageError:
+    except StorageError as error:
+        if error.retryable:
+            raise  # the deletions after it may work
         return now_millis  # the storage is read-only, so nothing will be deleted
     return stored if stored and abs(stored - now_millis) > _SKEW_MS else now_millis
 

@@ -83,7 +83,10 @@ def find_expired_partitions(
             "'partition.expiration-time', such as '7 d'"
         )
     layout = ref.parsed(LayoutOptions)
-    cutoff = now().replace(tzinfo=None) - timedelta(milliseconds=options.expiration_time_ms)
+    try:
+        cutoff = now().replace(tzinfo=None) - timedelta(milliseconds=options.expiration_time_ms)
+    except OverflowError:
+        return ()  # it lies before all times that partitions can have
     time_of = _time_of(ref, options, cutoff)
     found = []
     snapshot = store.load_latest_snapshot()

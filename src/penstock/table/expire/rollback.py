@@ -7,7 +7,7 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_text
 from penstock.errors import InvalidOptionError, NotFoundError
@@ -15,14 +15,18 @@ from penstock.format.hint import decode_hint, encode_hint
 from penstock.format.layout import earliest_hint_path, snapshot_path, tag_path, tag_success_path
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.io.rest.table import RestTableFileIO
+from penstock.printable import open_log
 from penstock.table.commit.announced import forget_expiration
 from penstock.table.commit.fence import clear_below, put_fence, remove_fences
 from penstock.table.commit.rolling_back import rolling_back
 from penstock.table.read.travel import nearest_with_watermark, newest_before, resolve_snapshot, watermark_of
+from penstock.table.stream.consumers import move_consumers
 
 if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot
     from penstock.table.store import MetadataStore
+
+_LOG: Final = open_log(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +90,8 @@ def plan_rollback(
 def apply_rollback(store: MetadataStore, plan: RollbackPlan) -> Snapshot:
     """Make the target the latest snapshot. Files of the deleted snapshots become orphans; schemas are kept.
 
+    Consumers that have read a deleted snapshot continue after the target, since its id is used again.
+
     Other processes may commit meanwhile. A commit that does not build on the target's content is among the deleted
     snapshots, or is rolled back before it is acknowledged. If a commit builds on the fence before the rollback has
     ended, the fence is kept and the snapshot ids have a gap.
@@ -111,6 +117,7 @@ def _apply_on_server(store: MetadataStore, file_io: RestTableFileIO, plan: Rollb
     """Have the server of the table's catalog roll back, unless others have committed since the plan was made."""
     latest_id = plan.snapshot_ids[0] if plan.snapshot_ids else plan.target.id
     file_io.rollback(plan.target.id, latest_id)
+    _set_consumers_back(store, plan.target, latest_id)
     return store.load_latest_snapshot() or plan.target
 
 
@@ -125,12 +132,25 @@ def _apply(store: MetadataStore, plan: RollbackPlan) -> Snapshot:
     if plan.snapshot_ids:
         fence = put_fence(store, target)
         first = clear_below(store, fence, target)
+        # Before others can commit: a consumer that has read their snapshots must not be set back.
+        _set_consumers_back(store, target, fence.id - 1)
         latest = remove_fences(store, (fence,) if first is fence else (fence, first), target)
+        if latest.id > target.id:
+            # No snapshot up to the fence has rows, and some ids have none: a reader could not continue there.
+            move_consumers(store, range(target.id + 1, latest.id + 1), to=latest.id + 1)
     _lower_earliest_hint(store, target)
     for name in plan.tags:
         file_io.delete(tag_path(location, name))
         file_io.delete(tag_success_path(location, name))
     return latest
+
+
+def _set_consumers_back(store: MetadataStore, target: Snapshot, last_id: int) -> None:
+    """Set consumers that have read one of the snapshots from the target to ``last_id`` to the one after the target."""
+    following = target.id + 1
+    moved = move_consumers(store, range(following + 1, last_id + 2), to=following)
+    if moved:
+        _LOG.info("table %s: set back to snapshot %d: consumers %s", store.name, following, ", ".join(moved))
 
 
 def _newest_until(store: MetadataStore, watermark: int) -> Snapshot:
@@ -152,7 +172,7 @@ def _newest_until(store: MetadataStore, watermark: int) -> Snapshot:
 
     found = newest_before(store, latest, is_before)
     if found is None or reached_by(found) is None:
-        beyond = store.load_snapshot(first_id if found is None else min(found.id + 1, latest.id))
+        beyond = store.find_at_or_after(first_id if found is None else found.id + 1) or latest
         least = watermark_of(beyond)
         raise NotFoundError(
             f"table {store.name}: no snapshot has a watermark of {utc_text(watermark)} ({watermark}) or earlier; "

@@ -287,4 +287,5 @@ def _watermark_then(store: MetadataStore, latest: Snapshot, millis: int) -> int:
     before = newest_by_time(store, latest, millis)
     if before is None:
         return _LONG_AGO
-    return _event_time(latest if before.id >= latest.id else store.load_snapshot(before.id + 1))
+    following = None if before.id >= latest.id else store.find_at_or_after(before.id + 1)
+    return _event_time(following or latest)

@@ -266,9 +266,7 @@ def _limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[p
         yield from batches
         return
     left = limit
-    for batch in batches:
-        if left <= 0:
-            return
+    while left > 0 and (batch := next(batches, None)) is not None:
         yield batch.slice(0, left)
         left -= batch.num_rows
 

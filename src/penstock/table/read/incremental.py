@@ -102,7 +102,7 @@ def _check_supported(options: ReadOptions, table: str) -> None:
 
 
 def _plan_appends(store: MetadataStore, ref: TableRef, span: _Span, predicate: Predicate | None) -> ScanPlan:
-    snapshots = [store.load_snapshot(snapshot_id) for snapshot_id in range(span.start_id + 1, span.end.id + 1)]
+    snapshots = _load_all(store, span.start_id + 1, span.end.id)
     # Compactions add no rows, and overwrites also remove some, so only APPEND snapshots are read.
     appends = [snapshot for snapshot in snapshots if snapshot.commit_kind is CommitKind.APPEND]
     for snapshot in appends:
@@ -112,6 +112,16 @@ def _plan_appends(store: MetadataStore, ref: TableRef, span: _Span, predicate: P
                 "what changed; read with 'incremental-between-scan-mode' = 'diff'"
             )
     return plan_added(store, ref, appends, predicate)
+
+
+def _load_all(store: MetadataStore, first_id: int, last_id: int) -> list[Snapshot]:
+    """Load the snapshots of a range; raise if one has expired. Ids may be missing after a rollback."""
+    snapshots = list(store.find_snapshots(range(first_id, last_id + 1)))
+    is_whole = len(snapshots) == last_id - first_id + 1
+    # Snapshots expire in the order of their ids: if one of these two is there, none of the range has expired.
+    if not is_whole and not store.has_snapshot(first_id) and not store.has_snapshot(first_id - 1):
+        store.load_snapshot(first_id)  # raises, and says what there is
+    return snapshots
 
 
 def _plan_difference(store: MetadataStore, ref: TableRef, span: _Span, predicate: Predicate | None) -> ScanPlan:

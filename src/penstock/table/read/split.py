@@ -16,7 +16,7 @@ from penstock.table.locate import FileLocator
 from penstock.table.read.prune import PartitionPruneResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
     from penstock.format.manifest.index_manifest import VectorPlace
@@ -68,19 +68,24 @@ class DataSplit:
 
 
 def plan_splits(ref: TableRef, plan: ScanPlan, options: ReadOptions | None = None) -> tuple[DataSplit, ...]:
+    """Return all splits of ``iter_splits``."""
+    return tuple(iter_splits(ref, plan, options))
+
+
+def iter_splits(ref: TableRef, plan: ScanPlan, options: ReadOptions | None = None) -> Iterator[DataSplit]:
     """Pack the files of a plan into splits, each bucket separately, in write order.
 
     Partitions are sorted by the creation time of their earliest file; with ``scan.plan-sort-partition`` by value, null
-    first. Within a partition, buckets are sorted by number.
+    first. Within a partition, buckets are sorted by number. A partition is packed when its first split is asked for, so
+    a caller that needs the first rows only does not pay for the others.
 
     Args:
         options: None for those of the table.
     """
     if plan.snapshot is None:
-        return ()
+        return
     options = options or ref.parsed(ReadOptions)
     locator = FileLocator.of(ref)
-    splits = []
     for partition in _ordered(plan.partitions, by_value=options.plan_sort_partition):
         for entries in _by_bucket(partition.entries):
             packs = pack_files(
@@ -89,9 +94,8 @@ def plan_splits(ref: TableRef, plan: ScanPlan, options: ReadOptions | None = Non
                 open_file_cost_bytes=options.split_open_file_cost_bytes,
             )
             verdict = PartitionPruneResult(values=partition.values, rest=partition.rest)
-            made = [make_split(locator, plan.snapshot.id, entries[0], files, verdict) for files in packs]
-            splits += [_with_vectors(split, plan) for split in made] if plan.vectors else made
-    return tuple(splits)
+            made = (make_split(locator, plan.snapshot.id, entries[0], files, verdict) for files in packs)
+            yield from (_with_vectors(split, plan) for split in made) if plan.vectors else made
 
 
 def make_split(

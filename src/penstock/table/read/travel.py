@@ -264,7 +264,8 @@ def parse_local_time(text: str, key: str, table: str) -> int:
 def newest_before(store: MetadataStore, latest: Snapshot, is_before: Callable[[Snapshot], bool]) -> Snapshot | None:
     """Find the newest snapshot for which ``is_before`` is true, by binary search; None if there is none.
 
-    ``is_before`` must be true for all snapshots up to some id, and false for all later ones.
+    ``is_before`` must be true for all snapshots up to some id, and false for all later ones. Ids may be missing between
+    two snapshots, after a rollback concurrent with a commit.
     """
     earliest = store.load_earliest_snapshot()
     if earliest is None or not is_before(earliest):
@@ -272,11 +273,13 @@ def newest_before(store: MetadataStore, latest: Snapshot, is_before: Callable[[S
     found, low, high = earliest, earliest.id + 1, latest.id
     while low <= high:
         middle = (low + high) // 2
-        snapshot = latest if middle == latest.id else store.load_snapshot(middle)
-        if is_before(snapshot):
+        snapshot = latest if middle == latest.id else store.find_at_or_before(middle)
+        if snapshot is None or snapshot.id < low:
+            low = middle + 1
+        elif is_before(snapshot):
             found, low = snapshot, middle + 1
         else:
-            high = middle - 1
+            high = snapshot.id - 1
     return found
 
 
@@ -301,7 +304,7 @@ def newest_by_time(store: MetadataStore, latest: Snapshot, millis: int, *, or_eq
     found = newest_before(store, latest, is_before)
     candidate, clean = found, 0
     while candidate is not None and clean < _CLEAN_STEPS:
-        previous = store.find_snapshot(candidate.id - 1) if candidate.id > 1 else None
+        previous = store.find_at_or_before(candidate.id - 1)
         if previous is not None and not is_before(previous):
             found, clean = None, 0
         elif previous is not None:
@@ -345,15 +348,12 @@ def _first_with_watermark(store: MetadataStore, latest: Snapshot, watermark: int
 
 
 def nearest_with_watermark(store: MetadataStore, snapshot_id: int, first_id: int) -> Snapshot | None:
-    """Load the newest snapshot with an id from ``first_id`` to ``snapshot_id`` that has a watermark; None without one.
-
-    Raises:
-        NotFoundError: a snapshot of this range has expired.
-    """
-    for candidate in range(snapshot_id, first_id - 1, -1):
-        snapshot = store.load_snapshot(candidate)
+    """Load the newest snapshot with a watermark and an id from ``first_id`` to ``snapshot_id``; None without one."""
+    snapshot = store.find_at_or_before(snapshot_id)
+    while snapshot is not None and snapshot.id >= first_id:
         if watermark_of(snapshot) is not None:
             return snapshot
+        snapshot = store.find_at_or_before(snapshot.id - 1)
     return None
 
 
@@ -368,13 +368,12 @@ def newest_compacted(
     while snapshot is not None:
         if snapshot.commit_kind is CommitKind.COMPACT and is_meant(snapshot):
             return snapshot
-        # A missing snapshot has expired, and with it all earlier ones.
-        snapshot = store.find_snapshot(snapshot.id - 1) if snapshot.id > 1 else None
+        snapshot = store.find_at_or_before(snapshot.id - 1)
     return latest
 
 
 def _from_creation(store: MetadataStore, latest: Snapshot, millis: int) -> ReadPoint:
     before = newest_by_time(store, latest, millis)
     if before is not None and before.id < latest.id:
-        return ReadPoint(snapshot=store.load_snapshot(before.id + 1))
+        return ReadPoint(snapshot=store.find_at_or_after(before.id + 1) or latest)
     return ReadPoint(snapshot=latest, created_from_millis=millis, is_latest=True)

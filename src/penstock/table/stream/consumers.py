@@ -120,6 +120,23 @@ def check_reset(store: MetadataStore, consumer_id: str, next_snapshot: int) -> N
         )
 
 
+def move_consumers(store: MetadataStore, positions: range, *, to: int) -> tuple[str, ...]:
+    """Set the consumers whose positions are in a range to another position, also those that queries read as.
+
+    Such a query ends when it finds that the snapshot that it has read before is another one, or is gone.
+
+    Returns:
+        Their ids, sorted; consumers whose files are damaged are left out.
+    """
+    moved: list[str] = []
+    for consumer_id in store.list_consumers():
+        with suppress(FormatError):
+            if store.load_consumer(consumer_id) in positions:
+                _write(store, consumer_id, to)
+                moved.append(consumer_id)
+    return tuple(moved)
+
+
 def delete_consumer(store: MetadataStore, consumer_id: str, *, dry_run: bool = False) -> None:
     """Delete a consumer, which then no longer prevents snapshots from expiring.
 

@@ -15,6 +15,7 @@ from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER
 from penstock.options import CompactOptions, StreamOptions
 from penstock.options.choices import ScanMode
+from penstock.table.other_engines import warn_other_engines
 from penstock.table.read.travel import (
     check_positions,
     newest_by_time,
@@ -109,6 +110,7 @@ def resolve_start(
         if kept is not None:
             return _changes(kept)  # may have expired: the scanner that reads it reports the loss
     latest = store.load_latest_snapshot()
+    warn_other_engines(ref, latest)
     if latest is None:
         # These modes deliver the changes of the first snapshot; the others wait until it exists.
         is_first = mode in {ScanMode.LATEST, ScanMode.EARLIEST} or _snapshot_id(read) in {0, 1}
@@ -194,9 +196,15 @@ def _start_millis(read: ReadOptions, table: str) -> int:
 
 
 def _first_since(store: MetadataStore, latest: Snapshot, millis: int) -> int:
-    """Return the id after the newest snapshot older than a time; the earliest id where no snapshot is older."""
+    """Return the id after the newest snapshot older than a time; the earliest id where no snapshot is older.
+
+    A rollback during a commit may leave a gap of ids after that snapshot; then it is the first id after the gap.
+    """
     older = newest_by_time(store, latest, millis)
-    return older.id + 1 if older is not None else store.earliest_snapshot_id() or latest.id
+    if older is None:
+        return store.earliest_snapshot_id() or latest.id
+    following = None if older.id >= latest.id else store.find_at_or_after(older.id + 1)
+    return older.id + 1 if following is None else following.id
 
 
 def _is_full_compaction(ref: TableRef) -> Callable[[Snapshot], bool]:

@@ -18,6 +18,7 @@ from penstock.table.locate import FileLocator
 from penstock.table.read.indexes.pruner import FileIndexPruner
 from penstock.table.read.prune import BucketPruner, PartitionPruner, PartitionPruneResult, StatsPruner
 from penstock.table.read.split import make_split, pack_files
+from penstock.table.stale_schema import check_schema_of_file
 from penstock.table.stream.files import is_ordered
 
 if TYPE_CHECKING:
@@ -66,6 +67,10 @@ class TaskPlanner:
     def __init__(self, ref: TableRef, store: MetadataStore, predicate: Predicate | None) -> None:
         bound = bind(TRUE if predicate is None else predicate, ref.schema.fields, ref.name)
         options = ref.parsed(ReadOptions)
+        self._ref = ref
+        self._store = store
+        self._fields = bound.fields
+        self._held_schemas = {ref.schema.id}
         self._target_bytes = options.split_target_bytes
         self._open_file_cost_bytes = options.split_open_file_cost_bytes
         self._keeps_order = ref.parsed(BucketOptions).is_append_ordered
@@ -81,6 +86,10 @@ class TaskPlanner:
 
         Args:
             created_from: minimum creation time of the file, a wall clock in ms; None for any.
+
+        Raises:
+            SchemaMismatchError: a unit is of a newer schema, in which a column of the filter has a type that the read
+                schema cannot hold.
         """
         budget = self._indexes.new_budget()
         for first in range(0, len(units), _ASKED_AT_ONCE):
@@ -95,6 +104,10 @@ class TaskPlanner:
     def _may_hold(self, entry: ManifestEntry, created_from: int | None) -> bool:
         if created_from is not None and (entry.file.creation_millis or 0) < created_from:
             return False
+        if entry.file.schema_id not in self._held_schemas:
+            # The reader checks this too, but a filter by the older type may prune a file with newer values.
+            check_schema_of_file(self._ref, self._store, entry.file.schema_id, self._fields)
+            self._held_schemas.add(entry.file.schema_id)
         verdict = self._evaluate(entry.partition)
         return not verdict.is_excluded and self._buckets.keeps(entry) and self._stats.keeps(entry.file, verdict.rest)
 

@@ -30,7 +30,7 @@ def first_since(store: MetadataStore, millis: int) -> Snapshot:
     found, latest = None, store.load_latest_snapshot()
     if latest is not None and latest.time_millis >= millis:
         before = newest_by_time(store, latest, millis)
-        found = store.load_earliest_snapshot() if before is None else store.load_snapshot(before.id + 1)
+        found = store.load_earliest_snapshot() if before is None else store.find_at_or_after(before.id + 1)
     tagged = next((each for each in tagged_snapshots(store) if each.time_millis >= millis), None)
     if tagged is not None and (found is None or tagged.time_millis < found.time_millis):
         found = tagged

@@ -10,6 +10,7 @@ Source:
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -165,9 +166,10 @@ def _check_lengths(array: ArrowAny, data_type: DataType, name: str, table: str, 
 
 
 def _check_names(wanted: Sequence[str], given: Sequence[str], table: str) -> None:
-    twice = sorted({name for name in given if given.count(name) > 1})
-    missing = [name for name in wanted if name not in given]
-    extra = [name for name in given if name not in wanted]
+    counts, known = Counter(given), frozenset(wanted)
+    twice = sorted(name for name, count in counts.items() if count > 1)
+    missing = [name for name in wanted if name not in counts]
+    extra = [name for name in given if name not in known]
     problems = [f"column '{name}' is given more than once" for name in twice]
     problems += [f"column '{name}' is missing{_nearest(name, extra, 'given')}" for name in missing]
     problems += [f"column '{name}' is not in the table{_nearest(name, wanted, 'the table has')}" for name in extra]

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 MOST_WRITERS: Final = 100
 _LOG: Final = open_log("penstock.write")
-_SILENCE_SECONDS: Final = 3_600.0
-_told: dict[str, float] = {}
+_REPEAT_SECONDS: Final = 3_600.0
+_warned: dict[str, float] = {}
 
 
 def warn_too_many_writers(
@@ -41,24 +41,27 @@ def warn_too_many_writers(
     if tasks < 1 or len(messages) < MOST_WRITERS * tasks:
         return
     now = clock()
-    if now - _told.get(ref.location, -_SILENCE_SECONDS) < _SILENCE_SECONDS:
+    if now - _warned.get(ref.location, -_REPEAT_SECONDS) < _REPEAT_SECONDS:
         return
-    _told[ref.location] = now
+    _warned[ref.location] = now
     partitions = len({message.partition for message in messages})
     buckets = len({message.bucket for message in messages})
-    cures = [f"fewer partitions in a batch than {partitions}"]
+    cures = [f"write fewer than {partitions} partitions at a time"]
     if buckets > 1:
-        cures.append(f"a smaller 'bucket' than {buckets}")
+        cures.append(f"use fewer than {buckets} buckets")
     if tasks > 1 and ref.parsed(WriteOptions).sink_strategy is SinkStrategy.NONE:
-        cures.append("'partition.sink-strategy' = 'hash', so that each partition and bucket has one task")
+        cures.append(
+            "set 'partition.sink-strategy' = 'hash', so that one task writes all rows of a partition and bucket"
+        )
     else:
-        cures.append("more tasks with that strategy ('partition.sink-strategy' = 'hash' on Spark)")
+        cures.append("write with more Spark tasks and 'partition.sink-strategy' = 'hash'")
     _LOG.warning(
-        "table %s: a batch opened %d writers in %d tasks, each of which leaves a file; (partitions x buckets) / tasks "
-        "should be below %d. What helps: %s",
+        "table %s: an append wrote %d files in %d %s, one for each partition and bucket of a task; write fewer than %d "
+        "per task, since many small files slow down reads and open writers take memory: %s",
         ref.name,
         len(messages),
         tasks,
+        "task" if tasks == 1 else "tasks",
         MOST_WRITERS,
-        "; ".join(cures),
+        ", or ".join(cures),
     )

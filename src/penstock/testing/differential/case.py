@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 Row: TypeAlias = dict[int, Any]
 
@@ -51,6 +54,42 @@ class FuzzLeaf:
         if self.operator in COMPARISONS:
             return f"{column.quoted} {self.operator} {self.texts[0]}"
         return f"{column.quoted} {self.operator}" + (f" ({', '.join(self.texts)})" if self.texts else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FuzzJunction:
+    """Conditions that are joined.
+
+    Attributes:
+        operator: ``AND`` or ``OR`` of two or more parts, or ``NOT`` of one.
+    """
+
+    operator: str
+    parts: tuple[FuzzCondition, ...]
+
+
+FuzzCondition: TypeAlias = FuzzLeaf | FuzzJunction
+
+
+def condition_sql(condition: FuzzCondition, leaf_sql: Callable[[FuzzLeaf], str]) -> str:
+    """Return the text of a condition.
+
+    Args:
+        leaf_sql: returns the text of a condition on one column.
+    """
+    if isinstance(condition, FuzzLeaf):
+        return leaf_sql(condition)
+    parts = [f"({condition_sql(part, leaf_sql)})" for part in condition.parts]
+    return f"NOT {parts[0]}" if condition.operator == "NOT" else f" {condition.operator} ".join(parts)
+
+
+def leaves_of(condition: FuzzCondition) -> Iterator[FuzzLeaf]:
+    """Yield the conditions on one column that a condition consists of."""
+    if isinstance(condition, FuzzLeaf):
+        yield condition
+    else:
+        for part in condition.parts:
+            yield from leaves_of(part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,9 +143,9 @@ class ReadOld:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """Read with every reader; ``leaf`` is None for all rows."""
+    """Read with every reader; ``leaf`` is the condition, None for all rows."""
 
-    leaf: FuzzLeaf | None = None
+    leaf: FuzzCondition | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

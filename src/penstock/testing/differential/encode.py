@@ -14,6 +14,7 @@ from penstock.testing.differential.case import (
     Case,
     Drop,
     FuzzColumn,
+    FuzzJunction,
     FuzzLeaf,
     Insert,
     Read,
@@ -38,6 +39,7 @@ _ENCODERS: Final[dict[type, tuple[str, Callable[[Any], Any]]]] = {
     tuple: ("pair", lambda items: [_encoded(each) for each in items]),
     FuzzColumn: ("column", lambda column: {each.name: getattr(column, each.name) for each in fields(column)}),
     FuzzLeaf: ("leaf", lambda leaf: {each.name: _field(getattr(leaf, each.name)) for each in fields(leaf)}),
+    FuzzJunction: ("junction", lambda tree: {"operator": tree.operator, "parts": _field(tree.parts)}),
 }
 _DECODERS: Final[dict[str, Callable[[Any], Any]]] = {
     "float": float,
@@ -48,6 +50,7 @@ _DECODERS: Final[dict[str, Callable[[Any], Any]]] = {
     "row": lambda row: {name: _decoded(value) for name, value in row.items()},
     "cells": lambda cells: {int(key): _decoded(value) for key, value in cells.items()},
     "column": lambda column: FuzzColumn(**column),
+    "junction": lambda tree: FuzzJunction(operator=tree["operator"], parts=_tuples(_decoded(tree["parts"]))),
     "leaf": lambda leaf: FuzzLeaf(**{name: _tuples(_decoded(value)) for name, value in leaf.items()}),
 }
 

@@ -13,6 +13,8 @@ from penstock.testing.differential.case import (
     Case,
     Drop,
     FuzzColumn,
+    FuzzCondition,
+    FuzzJunction,
     FuzzLeaf,
     Insert,
     Read,
@@ -29,13 +31,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FORMATS: Final = ("parquet", "orc", "avro")
-_LEAVES: Final = 4
+_CONDITIONS: Final = 5
+_JUNCTIONS: Final = 0.4
 _MOST_ROWS: Final = 6
 
 
-def random_case(seed: int) -> Case:
-    """Return the case of a seed."""
-    maker = _Maker(Random(seed))  # noqa: S311 - not for secrets
+def random_case(seed: int, conditions: int = _CONDITIONS) -> Case:
+    """Return the case of a seed, with reads by so many conditions."""
+    maker = _Maker(Random(seed), conditions)  # noqa: S311 - not for secrets
     first = tuple(maker.columns)
     options, partition_by = maker.layout()
     return Case(
@@ -51,8 +54,9 @@ def random_case(seed: int) -> Case:
 class _Maker:
     """Generates a case; keeps the current columns, their kinds, and the number of rows."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, conditions: int) -> None:
         self._random = random
+        self._conditions = conditions
         kinds = [next(kind for kind in KINDS if kind.sql == "INT"), *random.choices(KINDS, k=random.randint(1, 4))]
         self.file_format = random.choice(_FORMATS)
         self._names = PLAIN_NAMES if self.file_format == "avro" else NAMES
@@ -80,8 +84,8 @@ class _Maker:
             yield from self._evolve()
             yield self._append()
         yield Read()
-        for leaf in [self._leaf() for _ in range(_LEAVES)]:
-            yield Read(leaf=leaf)
+        for condition in [self._condition() for _ in range(self._conditions)]:
+            yield Read(leaf=condition)
         yield Insert(pair=self._random.randrange(len(PAIRS)))
 
     def _append(self) -> Append:
@@ -134,6 +138,14 @@ class _Maker:
             yield Append(rows=({**self._rows()[0], column.key: LARGEST[sql]},))
             self._row_count += 1
             yield ReadOld()
+
+    def _condition(self, depth: int = 0) -> FuzzCondition:
+        random = self._random
+        if random.random() >= (_JUNCTIONS if depth == 0 else _JUNCTIONS / 2) or depth > 1:
+            return self._leaf()
+        operator = random.choice(("AND", "OR", "NOT"))
+        parts = [self._condition(depth + 1) for _ in range(1 if operator == "NOT" else 2)]
+        return FuzzJunction(operator=operator, parts=tuple(parts))
 
     def _leaf(self) -> FuzzLeaf:
         """Return a condition on one of the columns."""

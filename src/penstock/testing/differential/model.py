@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.testing.differential.case import COMPARISONS, FuzzColumn, FuzzLeaf, Row
+from penstock.testing.differential.case import COMPARISONS, FuzzColumn, FuzzCondition, FuzzLeaf, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,12 +39,12 @@ class FuzzTable:
         self.past.append(old)
         self.columns[place] = replace(old, name=name or old.name, sql=sql or old.sql)
 
-    def expected(self, leaf: FuzzLeaf | None) -> list[dict[str, Any]]:
+    def expected(self, condition: FuzzCondition | None) -> list[dict[str, Any]]:
         """Return the rows that match the condition."""
         return [
             {column.name: row.get(column.key) for column in self.columns}
             for row in self.rows
-            if leaf is None or holds(leaf, row.get(leaf.column))
+            if condition is None or holds(condition, row)
         ]
 
     def values(self, family: str) -> Iterator[Any]:
@@ -54,8 +54,18 @@ class FuzzTable:
                 yield from (row[column.key] for row in self.rows if row.get(column.key) is not None)
 
 
-def holds(leaf: FuzzLeaf, value: Any) -> bool | None:  # noqa: ANN401 - of any column
+def holds(condition: FuzzCondition, row: Row) -> bool | None:
     """Evaluate the condition as SQL does: true, false or unknown (None)."""
+    if isinstance(condition, FuzzLeaf):
+        return _leaf_holds(condition, row.get(condition.column))
+    parts = [holds(part, row) for part in condition.parts]
+    if condition.operator == "NOT":
+        return None if parts[0] is None else not parts[0]
+    decisive = condition.operator == "OR"
+    return decisive if decisive in parts else None if None in parts else not decisive
+
+
+def _leaf_holds(leaf: FuzzLeaf, value: Any) -> bool | None:  # noqa: ANN401 - of any column
     if leaf.operator.startswith("IS"):
         return (value is None) == (leaf.operator == "IS NULL")
     if value is None:

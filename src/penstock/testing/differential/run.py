@@ -16,12 +16,14 @@ from penstock.testing.differential.case import (
     Add,
     Append,
     Drop,
+    FuzzLeaf,
     Insert,
     Read,
     ReadOld,
     Refuse,
     Rename,
     Widen,
+    condition_sql,
 )
 from penstock.testing.differential.insert import insert_differs
 from penstock.testing.differential.kinds import arrow_of
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from penstock import Catalog, Table
-    from penstock.testing.differential.case import Case, FuzzLeaf, Row
+    from penstock.testing.differential.case import Case, FuzzCondition, Row
     from penstock.testing.differential.others import OtherReader
 
 
@@ -83,7 +85,7 @@ class _Asked(NamedTuple):
     """
 
     entry_point: str
-    leaf: FuzzLeaf | None
+    leaf: FuzzCondition | None
     frame: Callable[[], Any]
 
 
@@ -173,7 +175,7 @@ class _Run:
             if wrong is not None:
                 yield self._finding("INSERT", wrong, "the same values, or refused", "others")
 
-    def _read(self, table: Table, leaves: Sequence[FuzzLeaf | None]) -> Iterator[Finding]:
+    def _read(self, table: Table, leaves: Sequence[FuzzCondition | None]) -> Iterator[Finding]:
         for leaf in leaves:
             text = self._text(leaf)
             yield from self._compare("to_arrow", leaf, partial(table.to_arrow, filter=text))
@@ -185,11 +187,13 @@ class _Run:
         if self._readers.catalog is not None:
             yield from self._count([leaf for leaf in leaves if self._condition(leaf) is not None or leaf is None])
 
-    def _text(self, leaf: FuzzLeaf | None) -> str | None:
-        return None if leaf is None else leaf.to_sql(self._model.column(leaf.column))
+    def _text(self, leaf: FuzzCondition | None) -> str | None:
+        if leaf is None:
+            return None
+        return condition_sql(leaf, lambda each: each.to_sql(self._model.column(each.column)))
 
-    def _condition(self, leaf: FuzzLeaf | None) -> str | None:
-        return None if leaf is None else to_spark_sql(leaf, self._model.column(leaf.column))
+    def _condition(self, leaf: FuzzCondition | None) -> str | None:
+        return None if leaf is None else to_spark_sql(leaf, self._model.column)
 
     def _read_frames(self, asked: Sequence[_Asked]) -> Iterator[Finding]:
         """Compare DataFrames; all in one job, and one after the other if that fails."""
@@ -201,7 +205,7 @@ class _Run:
         for each, part in zip(asked, parts, strict=True):
             yield from self._compare(each.entry_point, each.leaf, partial(_rows, each, part))
 
-    def _of_catalog(self, leaf: FuzzLeaf | None) -> Iterator[_Asked]:
+    def _of_catalog(self, leaf: FuzzCondition | None) -> Iterator[_Asked]:
         spark = self._readers.catalog
         condition = self._condition(leaf)
         if spark is None:
@@ -211,7 +215,7 @@ class _Run:
             return
         yield _Asked("catalog", leaf, partial(select_rows, spark, self._name, condition))
 
-    def _count(self, leaves: Sequence[FuzzLeaf | None]) -> Iterator[Finding]:
+    def _count(self, leaves: Sequence[FuzzCondition | None]) -> Iterator[Finding]:
         conditions = [self._condition(leaf) for leaf in leaves]
         expected = [len(self._model.expected(leaf)) for leaf in leaves]
         try:
@@ -221,7 +225,10 @@ class _Run:
         if found != expected:
             yield self._finding("catalog count", f"{self._model} filters {conditions}", f"{expected}", f"{found}")
 
-    def _read_other(self, other: OtherReader, table: Table, leaf: FuzzLeaf | None) -> Iterator[Finding]:
+    def _read_other(self, other: OtherReader, table: Table, leaf: FuzzCondition | None) -> Iterator[Finding]:
+        if leaf is not None and not isinstance(leaf, FuzzLeaf):
+            self._readers.tally[f"{other.name} not asked: conditions that are joined"] += 1
+            return
         excluded = exclusion_of(other.name, self._model, leaf)
         if excluded is not None:
             self._readers.tally[f"{other.name} not asked: {excluded.reason}"] += 1
@@ -229,7 +236,7 @@ class _Run:
         condition = None if leaf is None else (self._model.column(leaf.column), leaf)
         yield from self._compare(other.name, leaf, lambda: other.read(table.location, table.arrow_schema, condition))
 
-    def _of_spark(self, table: Table, leaf: FuzzLeaf | None) -> Iterator[_Asked]:
+    def _of_spark(self, table: Table, leaf: FuzzCondition | None) -> Iterator[_Asked]:
         spark, text = self._readers.spark, self._text(leaf)
         if spark is None:
             return
@@ -239,15 +246,20 @@ class _Run:
             reader = reader.option("filter", text)
         yield _Asked("format", leaf, partial(reader.load, table.location))
         # Only literals with the same meaning in Spark: numbers without an exponent or a point.
-        is_float = leaf is not None and self._model.column(leaf.column).sql in {"FLOAT", "DOUBLE"}
-        if leaf is not None and is_float and leaf.operator in {">", ">=", "="} and leaf.texts[0] in "015":
+        is_float = isinstance(leaf, FuzzLeaf) and self._model.column(leaf.column).sql in {"FLOAT", "DOUBLE"}
+        if isinstance(leaf, FuzzLeaf) and is_float and leaf.operator in {">", ">=", "="} and leaf.texts[0] in "015":
             yield _Asked("to_spark().where", leaf, lambda: table.to_spark(spark).where(str(text)))
         condition = self._condition(leaf)
         if condition is not None:
             yield _Asked("to_spark().where", leaf, lambda: table.to_spark(spark).where(condition))
 
     def _compare(
-        self, entry_point: str, leaf: FuzzLeaf | None, read: Callable[[], pa.Table | None], *, may_refuse: bool = False
+        self,
+        entry_point: str,
+        leaf: FuzzCondition | None,
+        read: Callable[[], pa.Table | None],
+        *,
+        may_refuse: bool = False,
     ) -> Iterator[Finding]:
         expected = texts_of_rows(self._model.expected(leaf))
         try:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.testing.differential.case import FuzzColumn, FuzzLeaf
+from penstock.testing.differential.case import FuzzColumn, FuzzCondition, FuzzLeaf, condition_sql, leaves_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 CATALOG: Final = "penstock"
 """Name under which the warehouse is attached to the session."""
@@ -48,12 +49,19 @@ def collect_together(frames: Sequence[Any]) -> Iterator[pa.Table]:
         yield rows.filter(pc.equal(places, pa.scalar(place, places.type)))
 
 
-def to_spark_sql(leaf: FuzzLeaf, column: FuzzColumn) -> str | None:
-    """Return a condition in Spark SQL; None if Spark has no such literal."""
-    if _TOO_LARGE in leaf.texts:
+def to_spark_sql(condition: FuzzCondition, column_of: Callable[[int], FuzzColumn]) -> str | None:
+    """Return a condition in Spark SQL; None if Spark has no such literal.
+
+    Args:
+        column_of: returns the column of a key.
+    """
+    if any(_TOO_LARGE in leaf.texts for leaf in leaves_of(condition)):
         return None
-    texts = tuple(_to_literal(text, column.sql) for text in leaf.texts)
-    return FuzzLeaf(column=leaf.column, operator=leaf.operator, texts=texts).to_sql(column)
+    return condition_sql(condition, lambda leaf: _leaf_sql(leaf, column_of(leaf.column)))
+
+
+def _leaf_sql(leaf: FuzzLeaf, column: FuzzColumn) -> str:
+    return replace(leaf, texts=tuple(_to_literal(text, column.sql) for text in leaf.texts)).to_sql(column)
 
 
 def _where(condition: str | None) -> str:

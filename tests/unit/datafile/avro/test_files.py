@@ -12,6 +12,7 @@ import fastavro
 import pytest
 from tests.unit.datafile.arrays import batch_of, column, columns, rows_of
 
+from penstock.datafile.avro import columns as columns_module
 from penstock.datafile.avro.schema import to_avro_schema, without_logical_types
 from penstock.datafile.formats import FORMATS
 from penstock.errors import FormatError, InvalidOptionError, UnsupportedFeatureError
@@ -176,6 +177,18 @@ def test_rows_and_items_that_take_no_bytes_are_refused_as_readers_refuse_them() 
     assert read(kept) == rows
 
 
+@pytest.mark.parametrize("inner", [ArrayType(element=INT), MapType(key=INT, value=INT)])
+def test_nested_rows_of_the_same_name_are_refused(inner: Any) -> None:
+    row = RowType(fields=(column("x", INT),))
+    nested = RowType(fields=(column("b", ArrayType(element=row)), column("c", inner)))
+    with pytest.raises(UnsupportedFeatureError, match=r"'a_b'.*rename one"):
+        FORMATS[FileFormat.AVRO].open_writer(IO, PATH, (column("a", nested), column("a_b", row)), FormatOptions())
+    kept = (column("a", nested), column("a_d", row))
+    rows = [(([(1,), None], None), (2,))]
+    write(kept, batch_of(rows, kept))
+    assert read(kept) == rows
+
+
 @pytest.mark.parametrize("name", ["a b", "é", "1a", "a.b", "a-b"])
 def test_names_that_avro_lacks_are_refused(name: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match="rename"):
@@ -215,6 +228,23 @@ def test_blocks_are_cut_so_that_the_size_can_be_seen_while_writing() -> None:
     writer.abort()
     writer.abort()
     assert not IO.exists(PATH)
+
+
+def test_the_children_of_a_long_array_are_converted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = columns(INT, ArrayType(element=ArrayType(element=INT)), MapType(key=STRING, value=INT))
+    rows = [(i, None if i % 3 == 0 else [[i], None, []], [("a", i), ("b", None)]) for i in range(20_000)]
+    converted = 0
+    atoms = columns_module._atoms
+
+    def count(array: Any, data_type: AtomicType) -> list[Any]:
+        nonlocal converted
+        converted += len(array)
+        return atoms(array, data_type)
+
+    monkeypatch.setattr(columns_module, "_atoms", count)
+    write(fields, batch_of(rows, fields).slice(1, 19_998), batch_of(rows, fields).slice(5, 0))
+    assert converted <= 6 * 20_000
+    assert read(fields) == rows[1:-1]
 
 
 def test_a_file_without_rows_is_a_file() -> None:

@@ -150,7 +150,7 @@ def test_settings_with_and_without_quotes() -> None:
         ("INSERT INTO t REPLACE WHERE a = 1 SELECT 1", 1, 15, "INSERT OVERWRITE t PARTITION"),
         ("INSERT INTO t DELETE", 1, 15, "SELECT, WITH or VALUES"),
         ("INSERT INTO t VALUES (DATE '2026-13-01')", 1, 28, "not a valid DATE"),
-        ("DROP TABLE a b", 1, 14, "should end here"),
+        ("DROP TABLE a b", 1, 14, "the end of the statement"),
         ("USE a.b.c.d", 1, 12, "at most 3 parts"),
     ],
 )  # fmt: skip

@@ -103,6 +103,12 @@ def test_sessions_become_groups_of_spark() -> None:
         ("SELECT a FROM t, u", None),
         ("SELECT a FROM t WHERE a IN (SELECT b FROM u)", None),
         ("SELECT a FROM t LIMIT 1 + 1", None),
+        ("SELECT a FROM t TABLESAMPLE (10 ROWS)", None),
+        ("SELECT a FROM t PIVOT (SUM(a) AS a FOR b IN (1, 2))", None),
+        (
+            "SELECT a -- it's no WHERE\nFROM t /* LIMIT 1 */ WHERE a = 1 -- LIMIT 2\n AND/* it's */b<=2 LIMIT 3 -- 4",
+            SimpleSelect(columns=(("a", "a"),), where="a = 1 AND b<=2", limit=3),
+        ),
         ("SELECT 1", None),
     ],
 )
@@ -135,6 +141,7 @@ def test_which_queries_need_no_engine(text: str, simple: SimpleSelect | None) ->
         ("SELECT * /*+ OPTIONS('a' = 'b') */ FROM t", 10, "follows no table"),
         ("SELECT * FROM t /*+ OPTIONS('a') */", 32, "after the key"),
         ("SELECT a /*+ OPTIONS('a' = 'b') */ FROM t", 8, "no table is"),
+        ("SELECT a FROM t FETCH FIRST 1 ROWS ONLY", 17, "write LIMIT"),
         ("INSERT INTO t SELECT 1", 1, "expected a query"),
     ],
 )
@@ -145,3 +152,49 @@ def test_what_is_not_understood_is_told_with_its_place(text: str, column: int, h
 
 def test_a_use_is_called_by_its_last_name() -> None:
     assert TableUse(name=("d", "t"), system="files").last_name == "t$files"
+
+
+def conditions(text: str) -> tuple[str, ...]:
+    return parse_query(StatementText(text=text)).conditions
+
+
+def test_conditions_are_about_columns_of_the_table_itself() -> None:
+    assert conditions("SELECT * FROM t WHERE a = 1 AND t.b = 'x' AND T.c = DATE '2026-01-01'") == (
+        "a = 1", "b = 'x'", "c = DATE '2026-01-01'"
+    )  # fmt: skip
+    assert conditions("SELECT * FROM t$branch_b AS x WHERE x.a = 1 /* c */ AND t.a = 2") == ("a = 1",)
+    assert conditions("SELECT * FROM t VERSION AS OF 3 WHERE t.a = 1") == ("a = 1",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM t WHERE r.a = 1",
+        "SELECT * FROM t WHERE t.r.a = 1",
+        "SELECT * FROM t WHERE t.r.a.b.c = 1",
+        "SELECT * FROM t AS x (b, a) WHERE a = 1",
+        "SELECT * FROM t TABLESAMPLE (10 ROWS) WHERE a = 1",
+        "SELECT * FROM t PIVOT (SUM(a) AS a FOR b IN (1, 2)) WHERE a = 1",
+        "SELECT * FROM t RIGHT JOIN (VALUES (1)) AS v (x) ON t.a = v.x WHERE t.a IS NULL",
+        "SELECT * FROM t RIGHT JOIN range(3) AS r ON t.a = r.id WHERE t.a IS NULL",
+    ],
+)
+def test_conditions_about_anything_else_leave_out_no_row(text: str) -> None:
+    assert conditions(text) == ()
+
+
+def test_a_branch_needs_no_back_quotes() -> None:
+    assert tables("SELECT * FROM d.t$branch_b, t$branch_b$files, `t$branch_c`") == [
+        (("d", "t$branch_b"), None, ()),
+        (("t$branch_b",), "files", ()),
+        (("t$branch_c",), None, ()),
+    ]
+
+
+def test_an_alias_follows_the_sample() -> None:
+    assert rewritten("SELECT a FROM t TABLESAMPLE (10 ROWS)") == "SELECT a FROM `v0` TABLESAMPLE (10 ROWS)"
+    assert rewritten("SELECT a FROM t TABLESAMPLE (10 ROWS) AS x") == "SELECT a FROM `v0` TABLESAMPLE (10 ROWS) AS x"
+
+
+def test_values_are_a_query() -> None:
+    assert rewritten("VALUES (1, 'a'), (1 + 1, 'b')") == "VALUES (1, 'a'), (1 + 1, 'b')"

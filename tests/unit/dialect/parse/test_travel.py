@@ -41,6 +41,9 @@ def test_intervals_move_the_time(clause: str, expected: str) -> None:
         ("TIMESTAMP '2026-01-31 10:00:00' + INTERVAL '1' FORTNIGHT", "in one of SECOND, MINUTE"),
         ("TIMESTAMP 'noon' - INTERVAL '1' DAY", "expected a time such as"),
         ("CURRENT_TIMESTAMP - INTERVAL '1' DAY", "expected a literal"),
+        ("TIMESTAMP '2026-01-31 10:00:00' + INTERVAL '99999999999' DAY", "column 49: this time is before the year 1"),
+        ("TIMESTAMP '2026-01-31 10:00:00' + INTERVAL '9000' YEAR", "after 9999"),
+        ("TIMESTAMP '2026-01-31 10:00:00' - INTERVAL '3000' YEAR", "before the year 1"),
     ],
 )
 def test_what_is_no_time_is_refused_at_its_place(clause: str, says: str) -> None:

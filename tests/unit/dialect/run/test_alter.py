@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock import InvalidSchemaError, InvalidSqlError, OptionWarning
+from penstock import InvalidSchemaError, InvalidSqlError, NotFoundError, OptionWarning, UnsupportedFeatureError
 
 if TYPE_CHECKING:
     from tests.unit.dialect.conftest import Sql
@@ -66,3 +66,65 @@ def test_partition_columns_of_a_connector_table_are_described_as_such(shop: Sql)
         "WITH ('connector' = 'filesystem', 'path' = '/nowhere', 'format' = 'json')"
     )
     assert {row["name"]: row["partition_key"] for row in shop.rows("DESCRIBE f")} == {"a": False, "dt": True}
+
+
+@pytest.mark.parametrize(
+    "hides",
+    [
+        "CREATE TEMPORARY VIEW t AS SELECT id FROM orders",
+        "CREATE TEMPORARY TABLE t (a INT) WITH ('connector' = 'print')",
+    ],
+)
+def test_a_table_that_is_hidden_is_not_altered(shop: Sql, hides: str) -> None:
+    shop("CREATE TABLE t (k INT, at TIMESTAMP(3))")
+    shop(hides)
+    for action in (
+        "ADD note STRING",
+        "ADD (c AS k)",
+        "MODIFY k BIGINT",
+        "DROP k",
+        "SET ('write-only' = 'true')",
+        "RENAME TO u",
+        "ADD WATERMARK FOR at AS at",
+        "DROP PARTITION (k = 1)",
+    ):
+        for words in ("ALTER TABLE", "ALTER TABLE IF EXISTS"):
+            with pytest.raises(UnsupportedFeatureError, match=r"is a view|belongs to this session"):
+                shop(f"{words} t {action}")
+    assert shop.catalog.load_table("shop.t").schema.id == 0
+
+
+def test_a_table_that_is_missing_is_named_with_those_that_there_are(shop: Sql) -> None:
+    for action in ("ADD note STRING", "RENAME TO u", "DROP WATERMARK", "ADD PARTITION (dt = 'a')"):
+        with pytest.raises(NotFoundError, match=r"there is no table shop\.order; did you mean orders\?"):
+            shop(f"ALTER TABLE order {action}")
+        shop(f"ALTER TABLE IF EXISTS order {action}")
+
+
+def test_a_default_can_be_modified(shop: Sql) -> None:
+    shop("CREATE TABLE t (k INT DEFAULT 1, name STRING); ALTER TABLE t MODIFY (k BIGINT, name STRING DEFAULT 'x')")
+    shop("INSERT INTO t VALUES (NULL, NULL)")
+    assert shop.rows("SELECT * FROM t") == [{"k": 1, "name": "x"}]
+
+
+def test_the_event_time_may_be_a_computed_column_that_was_added(shop: Sql) -> None:
+    shop("CREATE TABLE t (ms BIGINT); ALTER TABLE t ADD at AS TO_TIMESTAMP_LTZ(ms, 3)")
+    shop("ALTER TABLE t ADD WATERMARK FOR at AS at - INTERVAL '5' SECOND")
+    assert "WATERMARK FOR `at` AS `at` - INTERVAL '5' SECOND" in shop.rows("SHOW CREATE TABLE t")[0]["result"]
+    with pytest.raises(InvalidSchemaError, match="not one of its columns: ms, at"):
+        shop("ALTER TABLE t MODIFY WATERMARK FOR time AS time")
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("ALTER TABLE orders ADD COLUMN IF NOT EXISTS x INT", "columns have no IF NOT EXISTS"),
+        ("ALTER TABLE orders ADD IF NOT EXISTS x INT", "columns have no IF NOT EXISTS"),
+        ("ALTER TABLE orders DROP COLUMN IF EXISTS x", "columns have no IF EXISTS"),
+        ("ALTER TABLE orders DROP PARTITION (dt = 'a', dt = 'b')", "found 'dt': partition column 'dt' is given twice"),
+        ("TRUNCATE TABLE orders PARTITION (dt = 'a')", r"ALTER TABLE orders DROP PARTITION \(…\)"),
+    ],
+)
+def test_what_other_engines_write_gets_its_cure(shop: Sql, statement: str, says: str) -> None:
+    with pytest.raises(InvalidSqlError, match=says):
+        shop(statement)

@@ -50,6 +50,13 @@ def test_a_put_whose_answer_is_lost_or_put_off_is_ours(store: ScriptedStore, fil
     assert store.count("PUT", KEY) == 2
 
 
+@pytest.mark.parametrize("table", ["customer_metadata", "credentials", "sts.db"])
+def test_a_table_of_any_name_is_tried_again(store: ScriptedStore, file_io: FileIO, table: str) -> None:
+    store.answers.extend([Answer.LOST, Answer.DROPPED])
+    for number in (1, 2):
+        assert file_io.put_if_absent(f"s3://bucket/{table}/snapshot/snapshot-{number}", b"ours") is True
+
+
 def test_a_put_after_somebody_else_is_lost(store: ScriptedStore, file_io: FileIO) -> None:
     store.objects[KEY] = b"theirs"
     assert file_io.put_if_absent(PATH, b"ours") is False
@@ -98,6 +105,36 @@ def test_a_store_that_lets_two_puts_land_is_refused(promise: Promise) -> None:
             with pytest.raises(UnsupportedFeatureError, match=r"cannot hold tables: [2-8] conditional puts"):
                 file_io.put_if_absent(PATH, b"ours")
         assert store.objects == {}
+
+
+def test_a_store_without_conditional_puts_is_refused_at_once() -> None:
+    with ScriptedStore(Promise.NOT_THERE) as store:
+        file_io = file_io_of(store)
+        with pytest.raises(UnsupportedFeatureError, match=r"refuses conditional puts \(If-None-Match: \*, 501\)"):
+            file_io.put_if_absent(PATH, b"ours")
+        assert store.objects == {}
+        assert len([key for method, key in store.requests if method == "PUT"]) == 1
+
+
+@pytest.mark.parametrize("value", ["disabled", "dynamo:table"])
+def test_no_variable_of_the_environment_changes_how_commits_are_made(
+    value: str, store: ScriptedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_CONDITIONAL_PUT", value)
+    file_io, _ = resolve(
+        "s3://bucket/t", {**store.options, "s3.region": value.partition(":")[0]}
+    )  # a client of its own
+    assert file_io.put_if_absent(PATH, b"ours") is True
+    assert file_io.put_if_absent(PATH, b"theirs") is False
+
+
+def test_a_store_that_is_busy_at_first_is_tried_as_long_as_the_options_say() -> None:
+    for call in (lambda storage: storage.put_if_absent(PATH, b"ours"), lambda storage: storage.write(PATH, b"ours")):
+        with ScriptedStore() as store:
+            store.busy = 5  # a store that does not answer is tried four times
+            call(file_io_of(store, retries=10))
+            assert store.objects == {KEY: b"ours"}
+            assert store.busy == 0
 
 
 def test_a_store_is_tried_once_a_process() -> None:

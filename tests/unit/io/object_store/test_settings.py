@@ -93,6 +93,7 @@ def test_options_have_the_names_of_paimon_and_hadoop(keys: tuple[str, ...]) -> N
         "region": "eu-west-1",
         "endpoint": "https://bucket.store.example:9000",
         "virtual_hosted_style_request": "true",
+        "conditional_put": "etag",
     }
     assert not settings.is_cloud
 
@@ -171,6 +172,50 @@ def test_credentials_that_are_nowhere_are_said() -> None:
     )
     error = failure_of(RuntimeError(said)).to_error("read", "s3://bucket/a", "bucket")
     assert "no credentials were found: give the catalog 's3.access-key'" in str(error)
+
+
+@pytest.mark.parametrize("key", ["s3.access-key", "s3.secret-key", "s3.session.token", "s3.region"])
+@pytest.mark.parametrize("value", ["SECRET\n", " SECRET", "SECRET\u00e9"])
+def test_a_value_that_no_request_can_hold_is_refused_without_being_shown(key: str, value: str) -> None:
+    with pytest.raises(InvalidOptionError, match=rf"value of option '{key}' has a line end") as error:
+        opened("s3://bucket/a", {key: value})
+    assert "SECRET" not in str(error.value)
+
+
+def test_a_key_of_the_environment_that_no_request_can_hold_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "SECRET\n")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "SECRET")
+    file_io = opened("s3://other-keys/a", {"s3.endpoint": "http://127.0.0.1:1"})
+    with pytest.raises(StorageError, match="check them, in the environment too, for line ends") as error:
+        file_io.read("s3://other-keys/a")
+    assert not error.value.retryable
+    assert "SECRET" not in str(error.value)
+
+
+def test_a_key_of_an_account_that_is_none_is_said() -> None:
+    options = {"fs.azure.account.key.acc.dfs.core.windows.net": "no base64!"}
+    with pytest.raises(StorageError, match="the key of the Azure account is none") as error:
+        opened("abfss://c@acc.dfs.core.windows.net/a", options).read("abfss://c@acc.dfs.core.windows.net/a")
+    assert not error.value.retryable
+
+
+def test_an_account_of_another_cloud_is_looked_for_there() -> None:
+    config = dict(opened("abfss://c@acc.dfs.core.chinacloudapi.cn/a").settings.config)
+    assert config["endpoint"] == "https://acc.blob.core.chinacloudapi.cn"
+    assert "endpoint" not in dict(opened("abfss://c@acc.dfs.core.windows.net/a").settings.config)
+
+
+def test_a_certificate_that_is_not_trusted_is_said() -> None:
+    said = "Error performing GET https://h/b/t - HTTP error: error sending request Debug source: InvalidCertificate(x)"
+    failure = failure_of(type("GenericError", (Exception,), {})(said))
+    assert not failure.is_retryable
+    assert "SSL_CERT_FILE names a file of signers" in str(failure.to_error("read", "s3://bucket/a", "bucket"))
+
+
+def test_a_clock_that_is_wrong_is_said() -> None:
+    said = "Server returned non-2xx status code: 403 Forbidden: <Error><Code>RequestTimeTooSkewed</Code></Error>"
+    error = failure_of(RuntimeError(said)).to_error("read", "s3://bucket/a", "bucket")
+    assert "the clock of this machine differs too much from that of the store (403 RequestTimeTooSkewed)" in str(error)
 
 
 def test_an_account_that_nobody_names_is_said() -> None:

@@ -14,6 +14,7 @@ from tests.s3_server import counted
 from penstock.errors import StorageError
 from penstock.io.object_store.client import client_of
 from penstock.io.resolve import resolve
+from penstock.testing.requests import memory_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,6 +111,18 @@ def test_a_listing_leaves_out_what_other_engines_and_the_probe_leave(file_io: Ob
     for key in (f"{directory}/a_$folder$", f"{directory}/.penstock-probe-1-1", f"{directory}/a/b"):
         client.call(lambda library, store, key=key: library.put(store, key, b"", use_multipart=False))
     assert [(status.name, status.is_dir) for status in file_io.list(root)] == [("a", True)]
+
+
+def test_a_bucket_is_listed_as_a_whole() -> None:
+    store = memory_store(f"whole-{uuid.uuid4()}")
+    root = store.settings.address.root
+    for name in ("a", "b/c"):
+        store.write(f"{root}/{name}", b"1")
+    found = store.list_all(root)
+    assert {path: [status.name for status in statuses] for path, statuses in found.items()} == {
+        root: ["a", "b"],
+        f"{root}/b": ["c"],
+    }
 
 
 def test_a_forked_process_goes_on(file_io: ObjectFileIO, root: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import penstock
 from penstock import Catalog, InvalidOptionError, Table
+from penstock.clocks import utc_millis
 from penstock.format.snapshot import CommitKind
 
 if TYPE_CHECKING:
@@ -83,6 +84,24 @@ def test_a_dry_run_changes_nothing_and_single_partitions_follow_the_option(catal
         table.append([{"k": 1, "n": 9, "dt": "a"}])
 
 
+def test_writers_with_the_old_number_are_refused_where_it_would_come_back(catalog: Catalog) -> None:
+    old = queue(catalog, {"bucket": 2, "bucket-key": "k"})
+    table = catalog.alter_table("d.q", penstock.SetOption(key="bucket", value="3"))
+    old.append([{"k": 1, "n": 9, "dt": "b"}])  # the partition still has the old number
+    old.overwrite([{"k": 1, "n": 0, "dt": "b"}])
+    table.rescale(partition={"dt": "a"})
+    with pytest.raises(InvalidOptionError, match=r"written with 2 buckets, .* 'bucket' has become 3; nothing was"):
+        old.append([{"k": 1, "n": 9, "dt": "new"}])
+    with pytest.raises(InvalidOptionError, match="has become 3"):
+        old.overwrite([{"k": 1, "n": 9, "dt": "a"}])
+    with pytest.raises(InvalidOptionError, match="written with 3 buckets"):
+        old.append([{"k": 1, "n": 9, "dt": "a"}])
+    for partition in ("a", "new"):
+        table.append([{"k": 1, "n": 9, "dt": partition}])
+    assert (orders(table)["a", 1][-1], orders(table)["b", 1], orders(table)["new", 1]) == (9, [0], [9])
+    assert table.remove_orphan_files(older_than=utc_millis(), allow_recent=True).orphans == ()
+
+
 def test_only_queues_have_a_number_of_buckets(catalog: Catalog) -> None:
     table = catalog.create_table("d.s", "k INT", options={"bucket": "-1"})
     with pytest.raises(InvalidOptionError, match="rescale is for queues: 'bucket' is -1"):
@@ -98,8 +117,7 @@ def test_a_commit_of_others_is_not_lost(catalog: Catalog, monkeypatch: pytest.Mo
     def write_after_another(*arguments: Any) -> Any:
         if next(others, False):
             catalog.create_table("d.other", "k INT")  # nothing to do with it
-            ref = table._handle.ref
-            Table(ref).append([{"k": 1, "n": 9, "dt": "c"}])
+            catalog.load_table("d.q").append([{"k": 1, "n": 9, "dt": "c"}])
         return write(*arguments)
 
     monkeypatch.setattr(rescale, "write_arrow", write_after_another)

@@ -215,6 +215,24 @@ def test_a_listing_that_fails_stops_it(table: Table, monkeypatch: pytest.MonkeyP
     assert set(walk(table._ref.file_io, table.location)) == before
 
 
+def test_a_storage_whose_clock_is_not_known_for_a_moment_stops_it(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (young,) = put(table, "dt=a/bucket-0/data-x-0.parquet")
+    write = type(table._ref.file_io).write
+
+    def fail(self: Any, path: str, data: bytes) -> None:
+        if ".clock." in path:
+            raise StorageError("cannot write: 503", True)  # noqa: FBT003 - as in the library
+        write(self, path, data)
+
+    monkeypatch.setattr(type(table._ref.file_io), "write", fail)
+    monkeypatch.setattr(orphans, "utc_millis", lambda: utc_millis() + 3 * DAY)
+    with pytest.raises(StorageError, match="503"):
+        table.remove_orphan_files(dry_run=False)
+    assert table._ref.file_io.exists(young)
+
+
 def test_old_empty_directories_go_with_them(tmp_path: Path) -> None:
     catalog = Catalog(str(tmp_path))
     catalog.create_database("db")

@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.table.commit.interleaved import PausedFileIO, commit_rows
 from tests.unit.table.commit_tables import append, committer, new_queue, new_table, on, row_counts, rows
 
 from penstock.errors import CommitConflictError, InvalidOptionError, NotFoundError, StorageError
 from penstock.format.hint import encode_hint
-from penstock.format.layout import earliest_hint_path, latest_hint_path, snapshot_path, tag_path
+from penstock.format.layout import consumer_path, earliest_hint_path, latest_hint_path, snapshot_path, tag_path
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.table.actions.changes import truncate
 from penstock.table.expire.rollback import apply_rollback, plan_rollback
 from penstock.table.read.live import load_live_entries
 from penstock.table.read.travel import NO_WATERMARK
 from penstock.table.store import MetadataStore
+from penstock.table.stream.consumers import record_progress
 from penstock.table.tags.store import create_tag
 from penstock.testing.file_io import FailingFileIO, Fault, ProcessDiedError
 
@@ -77,6 +79,29 @@ def test_an_old_plan_brings_nothing_back_that_was_rolled_back_since() -> None:
     with pytest.raises(CommitConflictError, match="snapshot 3 was rolled back or has expired since"):
         apply_rollback(MetadataStore(ref), old)
     assert row_counts(ref) == [1, 20, 30, 40]
+
+
+def test_consumers_that_have_read_what_goes_continue_after_the_target() -> None:
+    ref = new_table()
+    store = history(ref)
+    for position in (2, 3, 4, 6):
+        record_progress(store, f"at-{position}", position)
+    store.file_io.write(consumer_path(ref.location, "damaged"), b"{")
+    apply_rollback(MetadataStore(ref, sleep=lambda _: None), plan_rollback(store, snapshot_id=2))
+    assert [store.load_consumer(f"at-{position}") for position in (2, 3, 4, 6)] == [2, 3, 3, 3]
+
+
+@pytest.mark.parametrize("target", [2, 4])
+def test_consumers_continue_after_a_fence_that_stays(target: int) -> None:
+    ref = new_table()
+    store = history(ref)
+    for position in (2, target + 1, 6):
+        record_progress(store, f"at-{position}", position)
+    paused = PausedFileIO(ref.file_io, "/snapshot-5", before=lambda: commit_rows(ref, 9))
+    apply_rollback(MetadataStore(on(ref, paused)), plan_rollback(store, snapshot_id=target))
+    added = store.list_snapshot_ids()[-1]
+    assert row_counts(ref) == [*range(1, target + 1), 9]
+    assert [store.load_consumer(f"at-{position}") for position in (2, target + 1, 6)] == [2, added, added]
 
 
 def test_a_rollback_to_the_latest_snapshot_keeps_everything() -> None:
@@ -230,16 +255,22 @@ def test_a_watermark_leads_to_the_newest_snapshot_that_is_not_beyond_it(
     steps=st.lists(st.one_of(st.none(), st.integers(0, 3)), min_size=1, max_size=12),
     until=st.integers(-1, 20),
     expired=st.integers(0, 3),
+    gap=st.one_of(st.just(range(0)), st.builds(range, st.integers(2, 6), st.integers(3, 11))),
 )
-def test_the_search_finds_what_looking_at_each_finds(steps: list[int | None], until: int, expired: int) -> None:
+def test_the_search_finds_what_looking_at_each_finds(
+    steps: list[int | None], until: int, expired: int, gap: range
+) -> None:
     reached = 0
     watermarks = [None if step is None else (reached := reached + step) for step in steps]
     store = with_watermarks(*watermarks)
     expired = min(expired, len(steps) - 1)
-    for snapshot_id in range(1, expired + 1):
+    gone = {*range(1, expired + 1), *(each for each in gap if each < len(steps))}
+    for snapshot_id in gone:
         store.file_io.delete(snapshot_path(store.location, snapshot_id))
     known, counted = None, {}
-    for snapshot_id, watermark in list(enumerate(watermarks, start=1))[expired:]:
+    for snapshot_id, watermark in enumerate(watermarks, start=1):
+        if snapshot_id in gone:
+            continue
         known = known if watermark is None else watermark
         counted[snapshot_id] = known
     wanted = [each for each, watermark in counted.items() if watermark is not None and watermark <= until]

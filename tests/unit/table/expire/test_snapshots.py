@@ -417,6 +417,15 @@ def test_each_batch_of_partitions_is_a_snapshot() -> None:
     assert len(ids(table)) == 5
 
 
+@pytest.mark.parametrize("age", ["1000000 d", "9223372036854775807 ms"])
+def test_an_age_before_all_times_expires_no_partition(age: str) -> None:
+    table = new_table(**{"partition.expiration-time": age})
+    table.append(rows(1, dt="0001-01-01"))
+    assert table.expire_partitions() == ()
+    table.append(rows(1, dt="0001-01-01"))
+    assert table.compact().partitions
+
+
 def test_partitions_may_expire_by_their_newest_file() -> None:
     table = new_table(**{"partition.expiration-strategy": "update-time"})
     table.append(rows(1, dt="2025-01-01"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock import LeaseHeldError
+from penstock import LeaseHeldError, StorageError
 from penstock.io.local import LocalFileIO
 from penstock.table import storage_clock as module
 from penstock.table.lease.holder import LeaseKeeper, acquire, find_holder
@@ -45,6 +45,24 @@ def test_the_clock_is_that_of_the_storage_and_leaves_no_file(monkeypatch: pytest
     assert abs(clock() - now) < MINUTES / 2
     assert (load_storage_millis(file_io, location) or 0) > 0
     assert file_io.list(f"{location}/.penstock") == ()
+
+
+@pytest.mark.parametrize("retryable", [True, False])
+def test_a_storage_that_fails_for_a_moment_is_not_dated_by_the_machine(
+    *, retryable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file_io = memory_store(f"clock-{uuid.uuid4()}")
+
+    def fail(_self: object, path: str, _data: bytes) -> None:
+        raise StorageError(f"cannot write {path}: 503", retryable)
+
+    monkeypatch.setattr(type(file_io), "write", fail)
+    location = f"{file_io.settings.address.root}/t"
+    if retryable:
+        with pytest.raises(StorageError, match="503"):
+            storage_clock(file_io, location)
+    else:
+        assert storage_clock(file_io, location) is module.utc_millis
 
 
 @pytest.mark.parametrize(("wrong_by", "shown"), [(MINUTES, 0), (-MINUTES, 0), (1_000, 1_000)])

@@ -17,6 +17,7 @@ from penstock.format.layout import bucket_dir, partition_dir
 from penstock.format.types.data_types import BIGINT, DOUBLE, INT, STRING, DataField
 from penstock.options import FormatOptions
 from penstock.predicate.parse import parse_filter
+from penstock.table.read import batches as module
 from penstock.table.read.batches import TableReader, open_batches, read_arrow, read_split
 from penstock.table.read.prefetch import read_ahead
 from penstock.table.read.scan import plan_scan
@@ -118,6 +119,18 @@ def test_what_the_manifest_knows_needs_no_data_file(orders: MemoryTable) -> None
 @pytest.mark.parametrize("limit", [0, 1, 5, 7, 10, 99])
 def test_a_limit_takes_the_first_rows(orders: MemoryTable, limit: int) -> None:
     assert [row["id"] for row in read(orders, limit=limit)] == list(range(min(limit, 10)))
+
+
+@pytest.mark.parametrize(("limit", "files"), [(0, 0), (5, 1), (6, 2)])
+def test_a_limit_opens_no_file_that_it_does_not_need(
+    orders: MemoryTable, monkeypatch: pytest.MonkeyPatch, limit: int, files: int
+) -> None:
+    monkeypatch.setattr(module, "files_at_once", lambda *_: 1)
+    recording = RecordingFileIO(orders.file_io)
+    ref = replace(orders.ref, file_io=recording)
+    plan = plan_scan(orders.store, ref, orders.snapshots[-1])
+    assert read_arrow(ref, MetadataStore(ref), plan, limit=limit).num_rows == limit
+    assert len({call.path for call in recording.calls}) == files
 
 
 def test_batches_are_read_while_they_are_consumed(orders: MemoryTable) -> None:

@@ -103,6 +103,37 @@ def test_changes_are_those_behind_the_start_up_to_the_end(
     assert files(table, options) == expected
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"incremental-between": "0,6"}, ["a", "b", "e", "f"]),
+        ({"incremental-between": "2,5"}, ["e"]),
+        ({"incremental-between": "4,6"}, ["e", "f"]),
+        ({"incremental-between-timestamp": "1000,5000"}, ["b", "e"]),
+        ({"incremental-between-timestamp": "3500,6000"}, ["e", "f"]),
+    ],
+)
+def test_changes_reach_over_a_gap_of_ids(options: dict[str, str], expected: list[str]) -> None:
+    """A rollback beside a commit leaves one."""
+    table = MemoryTable()
+    for name in "abcdef":
+        table.commit(table.entry(table.file(name)))
+    for gone in (3, 4):
+        table.expire(gone)
+    assert files(table, options) == expected
+
+
+def test_changes_of_an_expired_snapshot_are_missing_beside_a_gap_too() -> None:
+    table = MemoryTable()
+    for name in "abcdef":
+        table.commit(table.entry(table.file(name)))
+    for gone in (1, 4):
+        table.expire(gone)
+    assert files(table, {"incremental-between": "1,6"}) == ["b", "c", "e", "f"]
+    with pytest.raises(NotFoundError, match="snapshots 2 to 6 are there"):
+        files(table, {"incremental-between": "0,6"})
+
+
 def test_a_difference_with_the_table_before_its_first_snapshot_is_its_state() -> None:
     table = MemoryTable()
     table.commit(table.entry(table.file("a")))

@@ -84,6 +84,34 @@ def test_a_clock_far_ahead_hides_later_snapshots_until_its_time() -> None:
     assert resolved(table, {"scan.timestamp-millis": str(10**9)}) == 599
 
 
+@pytest.mark.parametrize("earliest", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"scan.timestamp-millis": "3000"}, 3),
+        ({"scan.timestamp-millis": "6000"}, 3),
+        ({"scan.timestamp-millis": "9000"}, 9),
+        ({"scan.timestamp-millis": "11000"}, 11),
+        ({"scan.watermark": "31"}, 9),
+        ({"scan.watermark": "90"}, 9),
+        ({"scan.watermark": "30"}, 3),
+        ({"scan.watermark": "101"}, 11),
+        ({"scan.mode": "compacted-full"}, 3),
+        ({"scan.creation-time-millis": "3001"}, 9),
+        ({"scan.creation-time-millis": "9500"}, 10),
+    ],
+)
+def test_a_gap_of_ids_is_no_end_of_history(options: dict[str, str], expected: int, earliest: int) -> None:
+    """A rollback beside a commit leaves one."""
+    table = MemoryTable()
+    for number in range(1, 12):
+        kind = CommitKind.COMPACT if number == 3 else CommitKind.APPEND
+        table.commit(watermark=10 * number if number != 10 else None, commit_kind=kind)
+    for gone in (*range(1, earliest), *range(4, 9)):
+        table.expire(gone)
+    assert resolved(table, options) == expected
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

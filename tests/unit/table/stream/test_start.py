@@ -72,6 +72,16 @@ def test_a_mode_says_where_a_stream_begins(
     assert described(start_of(table, options)) == expected
 
 
+@pytest.mark.parametrize(("millis", "expected"), [(3000, 3), (3001, 7), (7000, 7), (7001, 8), (9000, 9), (9001, 10)])
+def test_a_time_in_a_gap_of_ids_begins_after_it(millis: int, expected: int) -> None:
+    table = Queue()
+    for _ in range(9):
+        table.append()
+    for gone in (4, 5, 6):
+        table.expire(gone)
+    assert described(start_of(table, {"scan.timestamp-millis": str(millis)})) == ("changes", expected)
+
+
 def test_a_local_time_is_of_this_machines_zone(table: MemoryTable) -> None:
     local = dt.datetime.fromtimestamp(4.5, dt.UTC).astimezone().replace(tzinfo=None)
     options = {"scan.timestamp": local.isoformat(sep=" ", timespec="milliseconds")}

@@ -46,9 +46,9 @@ def test_a_hundred_are_told_once_an_hour_with_what_to_set(caplog: pytest.LogCapt
     warn_too_many_writers(ref, messages(50, 4), tasks=2, clock=lambda: 3_599.0)
     assert len(caplog.records) == 1
     text = caplog.text
-    assert "table db.t: a batch opened 200 writers in 2 tasks" in text
-    assert "(partitions x buckets) / tasks should be below 100" in text
-    assert "fewer partitions in a batch than 50; a smaller 'bucket' than 4" in text
+    assert "table db.t: an append wrote 200 files in 2 tasks" in text
+    assert "write fewer than 100 per task" in text
+    assert "write fewer than 50 partitions at a time, or use fewer than 4 buckets, or set" in text
     assert "'partition.sink-strategy' = 'hash', so that" in text
     warn_too_many_writers(ref, messages(50, 4), tasks=2, clock=lambda: 3_600.0)
     assert len(caplog.records) == 2
@@ -61,4 +61,4 @@ def test_an_append_without_spark_is_one_task(caplog: pytest.LogCaptureFixture) -
     table.append(pa.table({"k": list(range(99)), "p": list(range(99))}))
     assert caplog.text == ""
     table.append(pa.table({"k": list(range(100)), "p": list(range(100))}))
-    assert "db.many: a batch opened 100 writers in 1 tasks" in caplog.text
+    assert "db.many: an append wrote 100 files in 1 task," in caplog.text

@@ -8,7 +8,7 @@ from penstock.api.deferred import spark_entry
 from penstock.dialect.outcome import Outcome
 from penstock.dialect.run.connectors.declared import connector_table, fields_of
 from penstock.dialect.run.frames import ends_at_start, query_frame
-from penstock.dialect.run.inserts.streaming import checkpoint_for, stream_trigger
+from penstock.dialect.run.inserts.streaming import place_for, stream_trigger
 from penstock.dialect.run.inserts.target import InsertTarget, literal_rows, target_columns
 from penstock.dialect.settings import read_settings
 from penstock.errors import InvalidSqlError, UnsupportedFeatureError
@@ -49,12 +49,13 @@ def insert_into_connector(state: SqlState, own: CreateTable, statement: Insert) 
         return Outcome(message=f"wrote to {name}")
     spark_entry().sql_check_stream(frame)
     settings = read_settings(state.settings)
+    query_name, checkpoint = place_for(state, settings, statement, name, statement.query.source.text)
     started = spark_entry().start_connector(
         frame,
         sink,
-        checkpoint=checkpoint_for(settings, name, statement.query.source.text),
+        checkpoint=checkpoint,
         trigger=stream_trigger(settings, ends_at_start=ends_at_start(state, statement.query)),
-        query_name=settings.name,
+        query_name=query_name,
     )
     if settings.waits:
         started.awaitTermination()

@@ -10,7 +10,9 @@ import zlib
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from penstock.dialect.parse.statements import Insert
     from penstock.dialect.settings import Settings
+    from penstock.dialect.state import SqlState
 
 _UNSAFE: Final = re.compile(r"[^\w.-]+")
 
@@ -23,17 +25,24 @@ def stream_trigger(settings: Settings, *, ends_at_start: bool) -> dict[str, obje
     return None if settings.interval_ms is None else {"processingTime": f"{settings.interval_ms} milliseconds"}
 
 
-def checkpoint_for(settings: Settings, table: str, query: str) -> str:
-    """Return the checkpoint directory of a streaming insert.
+def place_for(state: SqlState, settings: Settings, statement: Insert, table: str, query: str) -> tuple[str | None, str]:
+    """Return name and checkpoint directory of a streaming insert; without a name in the settings, None.
 
-    If the settings name a checkpoint directory, the result is a sub-directory of it. Its name is the query's name, or
-    else it is derived from the target and the query's text, so that the same statement resumes where it stopped.
-    Without one, the result is a temporary directory, which is deleted when the process ends.
+    If the settings name a checkpoint directory, the checkpoint is a sub-directory of it. Its name is the query's name,
+    or else it is derived from the target and the query's text, so that the same statement resumes where it stopped.
+    Without one, it is a temporary directory, which is deleted when the process ends.
+
+    Queries of one statement set run at the same time: the first one has the name, and the others have their targets
+    after it.
     """
+    words = " ".join(query.split())
+    own = f"{table}-{zlib.crc32(words.encode()):08x}"
+    name = settings.name
+    if name is not None and statement.place_in_set is not None:
+        name = f"{name}-{own}" if state.has_named_query else name
+        state.has_named_query = True
     if settings.checkpoints is None:
         folder = tempfile.mkdtemp(prefix="penstock-sql-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        return folder
-    words = " ".join(query.split())
-    name = settings.name or f"{table}-{zlib.crc32(words.encode()):08x}"
-    return f"{settings.checkpoints.rstrip('/')}/{_UNSAFE.sub('_', name)}"
+        return name, folder
+    return name, f"{settings.checkpoints.rstrip('/')}/{_UNSAFE.sub('_', name or own)}"

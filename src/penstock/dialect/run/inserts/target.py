@@ -11,6 +11,7 @@ from penstock.datafile.types import to_arrow_schema
 from penstock.dialect.parse.literals import literal_column
 from penstock.errors import SchemaMismatchError
 from penstock.format.types.text import format_sql_type
+from penstock.table.write.hive_import import constant_array
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +54,10 @@ def target_columns(target: InsertTarget, statement: Insert) -> tuple[str, ...]:
     if strangers:
         keys = ", ".join(target.partition_keys) or "none"
         raise SchemaMismatchError(f"table {target.name}: '{strangers[0]}' is not a partition column; they are: {keys}")
+    for field in target.fields:
+        # Spark reads times without a zone in its session's.
+        if field.name in constants and "LOCAL TIME ZONE" not in format_sql_type(field.type):
+            _constant(target, field, dict(statement.partition)[field.name])
     if not statement.columns:
         return tuple(name for name in names if name not in constants)
     for place, name in enumerate(statement.columns):
@@ -94,11 +99,20 @@ def _completed(target: InsertTarget, statement: Insert, given: dict[str, ArrowAn
     """Add the partition values of the statement, and NULL for columns that are not inserted."""
     constants = dict(statement.partition)
     arrays: list[ArrowAny] = []
-    for field in target.arrow_schema:
+    for field in target.fields:
         if field.name in given:
             arrays.append(given[field.name])
-        elif constants.get(field.name) is None:
-            arrays.append(pa.nulls(count, field.type))
         else:
-            arrays.append(pa.array([constants[field.name]] * count, pa.string()).cast(field.type))
+            arrays.append(_constant(target, field, constants.get(field.name), count))
     return pa.table(dict(zip(target.names, arrays, strict=True)))
+
+
+def _constant(target: InsertTarget, field: DataField, text: str | None, count: int = 0) -> ArrowAny:
+    """Return a partition value of the statement as a column. Raises ``SchemaMismatchError``."""
+    try:
+        return constant_array(field, text, count)
+    except SchemaMismatchError as error:
+        raise SchemaMismatchError(
+            f"table {target.name}: PARTITION ({field.name} = '{text}'): '{text}' is no value of its type "
+            f"{format_sql_type(field.type)}"
+        ) from error

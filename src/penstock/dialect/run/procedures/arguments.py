@@ -114,7 +114,7 @@ class Arguments:
     def partitions(self, name: str) -> list[dict[str, str]] | None:
         """Return ``k=v,k2=v2;k=v3`` as partition specs. Raises ``InvalidOptionError``."""
         text = self.text(name)
-        return None if text is None else [self._pairs(name, part, ",") for part in text.split(";")]
+        return None if text is None else [self._pairs(name, part, ",") for part in text.removesuffix(";").split(";")]
 
     def names(self, name: str) -> list[str] | None:
         """Return a list of names from text separated by commas."""

@@ -38,6 +38,7 @@ def call(state: SqlState, statement: Call) -> Outcome:
     Raises:
         InvalidSqlError: there is no such procedure.
         UnsupportedFeatureError: Paimon has this procedure, but Penstock does not have the feature.
+        NotFoundError: the session has no catalog of that name.
         InvalidOptionError: the procedure does not accept these arguments.
         TableStoreError: as the method that the procedure calls.
     """
@@ -45,7 +46,8 @@ def call(state: SqlState, statement: Call) -> Outcome:
     if procedure is None:
         raise _unknown(statement.procedure)
     parameters, aliases = procedure.parameters, procedure.aliases
-    return procedure.run(state, Arguments(statement.procedure, parameters, aliases, statement.arguments))
+    arguments = Arguments(statement.procedure, parameters, aliases, statement.arguments)
+    return procedure.run(state.at_catalog(statement.catalog), arguments)
 
 
 def _unknown(name: str) -> TableStoreError:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from penstock.catalog import tables, views
+from penstock.catalog.names import join_name
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError, UnsupportedFeatureError
 from penstock.spark.connector.failures import no_such_namespace, no_such_view, view_exists
 from penstock.spark.connector.proxy import Proxy, from_spark
@@ -101,7 +102,7 @@ class ViewMethods(Proxy):
     @from_spark
     def renameView(self, old: JavaObject, new: JavaObject) -> None:
         """Rename a view."""
-        target = self._name_of(new) or f"{old.namespace()[0]}.{new.name()}"
+        target = self._new_name(old, new)
         if not self.viewExists(old):
             raise no_such_view(self._bridge, old)
         with self._vacant(new):
@@ -160,6 +161,26 @@ class ViewMethods(Proxy):
             raise no_such_namespace(self._bridge, [str(part) for part in ident.namespace()])
         return name
 
+    def _new_name(self, old: JavaObject, new: JavaObject) -> str:
+        """Return the name that a table or view gets; Spark passes it as it was written, with the catalog if it has one.
+
+        Raises:
+            UnsupportedFeatureError: it is a name in another catalog.
+        """
+        parts = self._bridge.parts(new)
+        match parts:
+            case [name]:
+                return join_name([str(old.namespace()[0]), name])
+            case [_, _]:
+                return join_name(parts)
+            case [self._name, *rest] if len(rest) == 2:
+                return join_name(rest)
+            case _:
+                raise UnsupportedFeatureError(
+                    f"{join_name(self._bridge.parts(old))} of catalog {self._name} cannot become {join_name(parts)}: "
+                    "the new name is <name> or <database>.<name>, in the same catalog"
+                )
+
     def _name_of(self, ident: JavaObject) -> str | None:
         parts = self._bridge.parts(ident)
-        return ".".join(parts) if len(parts) == 2 else None
+        return join_name(parts) if len(parts) == 2 else None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from penstock import InvalidOptionError, InvalidSqlError, UnsupportedFeatureError
+from penstock import InvalidOptionError, InvalidSqlError, NotFoundError, UnsupportedFeatureError
+from penstock.dialect import attach
 from penstock.dialect.run.procedures.elsewhere import ELSEWHERE
 from penstock.dialect.run.procedures.registry import PROCEDURES
 
@@ -91,3 +92,38 @@ def test_every_other_procedure_of_paimon_is_refused_with_what_to_do(shop: Sql) -
         with pytest.raises(UnsupportedFeatureError) as caught:
             shop(f"CALL sys.{name}('orders')")
         assert str(caught.value) == f"there is no procedure sys.{name}: {reason}"
+
+
+def test_a_procedure_of_another_catalog_works_on_its_tables(shop: Sql) -> None:
+    shop("CREATE CATALOG o WITH ('type' = 'paimon', 'warehouse' = 'memory://another-catalog')")
+    shop("CREATE DATABASE o.shop; CREATE TABLE o.shop.orders (id BIGINT); INSERT INTO o.shop.orders VALUES (1)")
+    shop("INSERT INTO o.shop.orders VALUES (2); INSERT INTO orders VALUES (3, 1, NULL, 'c')")
+    shop("CALL o.sys.rollback_to('shop.orders', 1)")
+    assert [row["id"] for row in shop.rows("SELECT id FROM o.shop.orders")] == [1]
+    assert len(shop.rows("SELECT id FROM paimon.shop.orders")) == 3
+    shop("CALL o.sys.create_tag('paimon.shop.orders', 'both'); CALL paimon.sys.create_tag('orders', 'own')")
+    assert [row["tag_name"] for row in shop.rows("SELECT tag_name FROM orders$tags")] == ["both", "own"]
+    assert shop.rows("SHOW CURRENT CATALOG") == [{"current catalog name": "paimon"}]
+    with pytest.raises(NotFoundError, match="no catalog 'p' in this session; there are"):
+        shop("CALL p.sys.create_tag('shop.orders', 'x')")
+
+
+def test_a_list_of_partitions_may_end_with_its_sign(shop: Sql) -> None:
+    assert [row["partition"] for row in shop.rows("CALL sys.compact('orders', 'dt=a;dt=b;')")] == ["dt=a", "dt=b"]
+
+
+def test_a_time_at_the_ends_of_the_calendar_is_a_time(shop: Sql) -> None:
+    for time in ("0001-01-01", "9999-12-31 23:59:59"):
+        assert shop.rows(f"CALL sys.expire_snapshots('orders', older_than => '{time}')")[0]["expired_snapshots"] == 0
+
+
+@pytest.mark.parametrize("table", ["orders.lines", "lake.orders.lines", "`lake`.orders.lines", "lake.lines"])
+def test_a_database_may_have_the_name_of_an_attached_catalog(sql: Sql, table: str) -> None:
+    sql("CREATE DATABASE orders; CREATE TABLE orders.lines (id INT); INSERT INTO orders.lines VALUES (1)")
+    sql("CREATE DATABASE lake; CREATE TABLE lake.lines (id INT); INSERT INTO lake.lines VALUES (1)")
+    sql("CREATE TABLE `default`.lines (id INT); INSERT INTO `default`.lines VALUES (1)")
+    no_session: Any = None
+    attach._run(sql.catalog, "lake", no_session, "create_tag", {"table": table, "tag": "x"})
+    names = ("orders", "lake", "`default`")
+    tagged = [name for name in names if sql.rows(f"SELECT * FROM {name}.lines$tags")]  # noqa: S608 - of this file
+    assert tagged == ["lake" if table == "lake.lines" else "orders"]
