@@ -80,7 +80,7 @@ def test_a_branch_is_guarded_like_its_table(table: Table) -> None:
     table.create_branch("b", snapshot_id=1)
     branch = table.with_options({"branch": "b"})
     commit_as_other_engine(branch, 2)
-    with pytest.raises(UnsupportedFeatureError, match="another engine made snapshot 2"):
+    with pytest.raises(UnsupportedFeatureError, match="another engine created snapshot 2"):
         branch.append(ROWS)
     table.append(ROWS)
 
