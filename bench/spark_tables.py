@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 import penstock
 from bench.result import DELTA, ICEBERG, OURS, PARQUET, PARQUET_BUCKETS, PARQUET_PARTITIONS

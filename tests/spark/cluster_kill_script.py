@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from tests.spark.standalone_script import open_session, parent_of
 
 import penstock

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from tests.interop.canonical import dumps, rows_of
 from tests.spark.golden import LOCATIONS, STATES, expected_in_spark, states_of
 from tests.spark.stream_feed import DONE

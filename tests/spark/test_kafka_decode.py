@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from penstock.errors import UnsupportedFeatureError
 from penstock.format.types.data_types import DataField

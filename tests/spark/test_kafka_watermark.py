@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from tests.spark.stream_feed import DONE
 
 from penstock.format.watermark import DeclaredWatermark

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from tests.spark.stream_feed import COLUMNS, Feed, commits, data_files, forget_last_batch, live_files, new_feed, numbers
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from tests.spark.conftest import SESSION_ZONE
 from tests.spark.plans import BY_SPARK, files_opened, plan_of
 

@@ -176,7 +176,7 @@ def test_rows_that_do_not_fit_are_refused_before_anything_is_written(shop: Sql, 
 def test_a_partition_value_of_another_type_is_refused(shop: Sql, value: str) -> None:
     shop("CREATE TABLE t (id INT, n INT) PARTITIONED BY (n)")
     for rows in ("VALUES (1)", "SELECT id FROM t"):
-        with pytest.raises(SchemaMismatchError, match=r"table shop\.t: PARTITION \(n = '.*is no value of its type INT"):
+        with pytest.raises(SchemaMismatchError, match=r"table shop\.t: PARTITION \(n = '.*is not a value of its type INT"):
             shop(f"INSERT INTO t PARTITION (n = {value}) {rows}")
     shop("INSERT INTO t PARTITION (n = 5) VALUES (1); INSERT INTO t PARTITION (n = NULL) VALUES (2)")
     assert shop.rows("SELECT n FROM t WHERE id = 1") == [{"n": 5}]
@@ -186,7 +186,7 @@ def test_partitions_of_a_branch_are_shown(shop: Sql) -> None:
     shop("CALL sys.create_branch('orders', 'b'); INSERT INTO orders$branch_b (id, dt) VALUES (7, 'z')")
     assert shop.rows("SHOW PARTITIONS orders$branch_b") == [{"partition name": "dt=z"}]
     assert shop.rows("SHOW PARTITIONS orders PARTITION (dt = 'b')") == [{"partition name": "dt=b"}]
-    with pytest.raises(InvalidSqlError, match=r"'price' is no partition column; they are: dt"):
+    with pytest.raises(InvalidSqlError, match=r"'price' is not a partition column; they are: dt"):
         shop("SHOW PARTITIONS orders PARTITION (price = NULL)")
 
 

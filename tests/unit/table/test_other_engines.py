@@ -72,7 +72,7 @@ def test_a_reader_is_warned_once(table: Table) -> None:
 
 def test_a_stream_warns_too(table: Table) -> None:
     commit_as_other_engine(table, 2)
-    with pytest.warns(OtherEngineWarning, match="another engine made snapshot 2; reading is safe"):
+    with pytest.warns(OtherEngineWarning, match="another engine created snapshot 2; reading is safe"):
         assert sum(batch.num_rows for batch in table.follow(once=True)) == 3
 
 
@@ -80,7 +80,7 @@ def test_a_branch_is_guarded_like_its_table(table: Table) -> None:
     table.create_branch("b", snapshot_id=1)
     branch = table.with_options({"branch": "b"})
     commit_as_other_engine(branch, 2)
-    with pytest.raises(UnsupportedFeatureError, match="another engine made snapshot 2"):
+    with pytest.raises(UnsupportedFeatureError, match="another engine created snapshot 2"):
         branch.append(ROWS)
     table.append(ROWS)
 

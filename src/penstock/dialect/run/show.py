@@ -112,7 +112,7 @@ def show_partitions(state: SqlState, statement: ShowPartitions) -> Outcome:
     strangers = [name for name, _ in statement.spec if name not in table.schema.partition_keys]
     if strangers:
         keys = ", ".join(table.schema.partition_keys) or "none: it is not partitioned"
-        raise InvalidSqlError(f"table {table.name}: '{strangers[0]}' is no partition column; they are: {keys}")
+        raise InvalidSqlError(f"table {table.name}: '{strangers[0]}' is not a partition column; they are: {keys}")
     ref = table._ref  # noqa: SLF001 - with its branch and its storage, which no public way gives
     store = MetadataStore(ref)
     fields = ref.schema.partition_fields

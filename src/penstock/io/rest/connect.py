@@ -66,7 +66,7 @@ def _headers(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     for name, value in headers.items():
         if not (name and _is_in_header(name) and _is_in_header(value)):
             raise InvalidOptionError(
-                f"option '{_HEADER}{name}' is no header of a request: neither name nor value may have a line end, or "
+                f"option '{_HEADER}{name}' is not a request header: neither name nor value may have a line end, or "
                 "a character that is not ASCII"
             )
     provider = options.get(_PROVIDER)

@@ -113,6 +113,6 @@ def _constant(target: InsertTarget, field: DataField, text: str | None, count: i
         return constant_array(field, text, count)
     except SchemaMismatchError as error:
         raise SchemaMismatchError(
-            f"table {target.name}: PARTITION ({field.name} = '{text}'): '{text}' is no value of its type "
+            f"table {target.name}: PARTITION ({field.name} = '{text}'): '{text}' is not a value of its type "
             f"{format_sql_type(field.type)}"
         ) from error
