@@ -176,7 +176,9 @@ def test_rows_that_do_not_fit_are_refused_before_anything_is_written(shop: Sql, 
 def test_a_partition_value_of_another_type_is_refused(shop: Sql, value: str) -> None:
     shop("CREATE TABLE t (id INT, n INT) PARTITIONED BY (n)")
     for rows in ("VALUES (1)", "SELECT id FROM t"):
-        with pytest.raises(SchemaMismatchError, match=r"table shop\.t: PARTITION \(n = '.*is not a value of its type INT"):
+        with pytest.raises(
+            SchemaMismatchError, match=r"table shop\.t: PARTITION \(n = '.*is not a value of its type INT"
+        ):
             shop(f"INSERT INTO t PARTITION (n = {value}) {rows}")
     shop("INSERT INTO t PARTITION (n = 5) VALUES (1); INSERT INTO t PARTITION (n = NULL) VALUES (2)")
     assert shop.rows("SELECT n FROM t WHERE id = 1") == [{"n": 5}]
