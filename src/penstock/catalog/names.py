@@ -42,7 +42,8 @@ class TableName:
         check_name(self.table, what)
         if SYSTEM_TABLE_MARK in self.table:
             raise InvalidSchemaError(
-                f"{what}: names with '{SYSTEM_TABLE_MARK}' are system tables, which are read only; the table is"
+                f"{what}: names with '{SYSTEM_TABLE_MARK}' are system tables, which are read only, and branches, of"
+                f" which only rows are read and changed; the table is"
                 f" '{self.database}.{self.table.partition(SYSTEM_TABLE_MARK)[0]}'"
             )
 
@@ -85,7 +86,8 @@ def parse_data_table_name(text: str) -> TableName:
     name = parse_table_name(text)
     if name.system_table is not None:
         raise InvalidSchemaError(
-            f"table name '{text}': names with '$' are system tables, which are read only; the table is"
+            f"table name '{text}': names with '$' are system tables, which are read only, and branches, of which only"
+            " rows are read and changed; the table is"
             f" '{name.database}.{name.table}'"
         )
     return name

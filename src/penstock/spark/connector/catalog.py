@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from penstock.catalog import tables
 from penstock.catalog.names import join_name
@@ -17,10 +17,12 @@ from penstock.errors import (
 from penstock.spark.connector.actions.defaults import default_text
 from penstock.spark.connector.definition import DefaultText, changes_of, definition_of
 from penstock.spark.connector.failures import (
+    WRONG_USE,
     namespace_exists,
     namespace_not_empty,
     no_such_namespace,
     no_such_table,
+    runtime_failure,
     table_exists,
 )
 from penstock.spark.connector.gateway import schema_of
@@ -32,6 +34,7 @@ from penstock.spark.connector.views.methods import ViewMethods
 from penstock.spark.types import to_spark_schema
 from penstock.table.inspect.row_tables import AUDIT_LOG, INSERTION, ROW_KIND, ROW_TABLES
 from penstock.table.inspect.system import SYSTEM_TABLES, load_system_table
+from penstock.table.read.branch import at_branch, split_branch
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
@@ -147,8 +150,12 @@ class WarehouseCatalog(ViewMethods):
             return False
         if name.partition(".")[0] == SYSTEM_DATABASE and str(ident.name()) in CATALOG_TABLES:
             return True
+        *namespace, last = self._bridge.parts(ident)
+        path = _path_of(namespace, last)
         try:
-            tables.load_table(self._warehouse, name)
+            ref = tables.load_table(self._warehouse, name if path is None else path.name)
+            if path is not None and path.branch is not None:
+                at_branch(ref, path.branch)
         except NotFoundError:
             return False
         return True
@@ -188,10 +195,14 @@ class WarehouseCatalog(ViewMethods):
     def alterTable(self, ident: JavaObject, changes: JavaObject) -> JavaObject:
         """Change columns, options and the comment of a table, all or nothing."""
         name = self._needed_name(ident)
-        with self._table_is_there(ident):
-            schema = to_spark_schema(tables.load_table(self._warehouse, name).schema.fields)
-            wanted = changes_of(changes, name, self._defaults_of(schema, name))
-            ref = tables.alter_table(self._warehouse, name, wanted)
+        try:
+            with self._table_is_there(ident):
+                schema = to_spark_schema(tables.load_table(self._warehouse, name).schema.fields)
+                wanted = changes_of(changes, name, self._defaults_of(schema, name))
+                ref = tables.alter_table(self._warehouse, name, wanted)
+        except WRONG_USE as error:
+            # Spark wraps an IllegalArgumentException of this method in one that PySpark shows with its Java trace.
+            raise runtime_failure(self._bridge, str(error)) from None
         return self._table(name, ref)
 
     @from_spark
@@ -319,15 +330,17 @@ class WarehouseCatalog(ViewMethods):
         *namespace, last = self._bridge.parts(ident)
         if namespace == [SYSTEM_DATABASE] and last in CATALOG_TABLES:
             return self._catalog_table(last, options)
-        name, system_table = _parts_of(namespace, last)
-        if name is None:
+        path = _path_of(namespace, last)
+        if path is None:
             return None
         try:
-            ref = tables.load_table(self._warehouse, name)
+            ref = tables.load_table(self._warehouse, path.name)
         except NotFoundError:
             return None
-        if system_table is not None:
-            return self._system_table(name, ref.with_options(options), system_table)
+        ref = ref if path.branch is None else at_branch(ref, path.branch)
+        name = path.name if path.branch is None else ref.name
+        if path.system_table is not None:
+            return self._system_table(name, ref.with_options(options), path.system_table)
         return self._table(name, ref.with_options(options))
 
     def _table(self, name: str, ref: TableRef) -> JavaObject:
@@ -375,16 +388,33 @@ class WarehouseCatalog(ViewMethods):
         yield
 
 
-def _parts_of(namespace: list[str], name: str) -> tuple[str | None, str | None]:
-    """Split a name into table and system table, as in ``t$snapshots`` and ``t.snapshots``."""
+class _TablePath(NamedTuple):
+    """The parts of a name such as ``d.t$branch_b$snapshots``.
+
+    Attributes:
+        name: of the table, with its database.
+        branch: None for the main branch.
+        system_table: None for the rows of the table.
+    """
+
+    name: str
+    branch: str | None
+    system_table: str | None
+
+
+def _path_of(namespace: list[str], name: str) -> _TablePath | None:
+    """Split a name such as ``t``, ``t$snapshots``, ``t.snapshots`` or ``t$branch_b``; None if it cannot be a table."""
     if len(namespace) == 2 and name in _OF_TABLES:
-        return join_name(namespace), name
-    if len(namespace) != 1:
-        return None, None
-    base, _, system_table = name.partition("$")
-    if system_table in _OF_TABLES:
-        return join_name((namespace[0], base)), system_table
-    return join_name((namespace[0], name)), None
+        (database, table), system_table = namespace, name
+    elif len(namespace) == 1:
+        database, table, system_table = namespace[0], name, None
+        base, _, last = name.rpartition("$")
+        if last in _OF_TABLES:
+            table, system_table = base, last
+    else:
+        return None
+    table, branch = split_branch(table)
+    return _TablePath(join_name((database, table)), branch, system_table)
 
 
 def _time_travel(point: JavaObject) -> dict[str, str]:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
 
-_WRONG_USE: Final = (InvalidFilterError, InvalidOptionError, InvalidSchemaError, SchemaMismatchError)
+WRONG_USE: Final = (InvalidFilterError, InvalidOptionError, InvalidSchemaError, SchemaMismatchError)
+"""Errors that Spark's users expect as an ``IllegalArgumentException``."""
 _LOGGERS: Final = ("py4j.clientserver", "py4j.java_gateway")
 
 
@@ -39,10 +40,15 @@ def to_java(bridge: Bridge, error: TableStoreError, *, is_named: bool = False) -
         is_named: whether the message begins with the name of the error's class.
     """
     message = f"{type(error).__name__}: {error}" if is_named else str(error)
-    if isinstance(error, _WRONG_USE):
+    if isinstance(error, WRONG_USE):
         return SparkFailureError(bridge.java("java.lang.IllegalArgumentException")(message))
     if isinstance(error, UnsupportedFeatureError):
         return SparkFailureError(bridge.java("java.lang.UnsupportedOperationException")(message))
+    return runtime_failure(bridge, message)
+
+
+def runtime_failure(bridge: Bridge, message: str) -> SparkFailureError:
+    """Return a ``SparkRuntimeException`` with only a message, which PySpark shows without a Java trace."""
     # Spark's exceptions have error classes with text templates; the template of this one is only its message.
     parameters = bridge.scala_map({"errorMessage": message})
     no_context = bridge.array(bridge.java("org.apache.spark.QueryContext"), ())

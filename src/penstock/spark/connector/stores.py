@@ -7,6 +7,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from penstock.io.branch import BranchFileIO
+from penstock.table.identity import load_identity
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
@@ -28,6 +30,18 @@ class SharedStore:
 
     store: MetadataStore
     lock: threading.RLock = field(default_factory=threading.RLock)
+
+
+def scan_identity(ref: TableRef) -> str:
+    """Load what identifies the rows of a table, together with a snapshot id.
+
+    A branch has the first schema of its table, and may have the same snapshot ids with other rows.
+
+    Raises:
+        NotFoundError: there is no table at the location.
+    """
+    identity = load_identity(ref)
+    return f"{identity} branch {ref.file_io.branch}" if isinstance(ref.file_io, BranchFileIO) else identity
 
 
 _STORES: Final[OrderedDict[Hashable, SharedStore]] = OrderedDict()
