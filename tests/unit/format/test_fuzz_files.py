@@ -34,6 +34,10 @@ def test_a_valid_file_is_the_same_every_time(decoders: dict[str, Decoder]) -> No
         assert judge(decoder, decoder.valid, decoder.decode(decoder.valid)).outcome is Outcome.SAME
 
 
+def test_the_valid_lease_is_not_taken_for_a_damaged_one(decoders: dict[str, Decoder]) -> None:
+    assert "token='a'" in repr(decoders["lease"].decode(decoders["lease"].valid))
+
+
 @pytest.mark.parametrize("path", FOUND, ids=lambda path: path.name)
 def test_what_was_found_before_stays_mended(path: Path, decoders: dict[str, Decoder]) -> None:
     decoder = decoders[path.name.partition("@")[0]]

@@ -31,6 +31,7 @@ from penstock.format.types.field_ids import assign_field_ids
 from penstock.io.memory import MemoryFileIO
 from penstock.options import FormatOptions
 from penstock.table.lease.files import LeaseFiles, LeaseRecord
+from penstock.table.lease.process import Process
 from penstock.table.mark_done.ledger import Ledger, Marked, load_ledger, save_ledger
 
 if TYPE_CHECKING:
@@ -118,7 +119,9 @@ def _state_decoders() -> Iterable[Decoder]:
     yield Decoder(name="success", valid=success, decode=partial(decode_success_file, path="_SUCCESS"))
     save_ledger(_STORE, _ROOT, Ledger(looked_millis=5, partitions={"dt=1": Marked(rows=3, millis=4)}))
     yield Decoder(name="ledger", valid=_STORE.read(done_ledger_path(_ROOT)), decode=_load_ledger)
-    lease = LeaseRecord(epoch=1, token="a", process=None, acquired_millis=1, expires_millis=2, ttl_ms=3)  # noqa: S106 - none
+    # With a process: a lease without one counts as damaged, and then is dated by its file.
+    process = Process(host="h", machine="m", pid=7, started=5)
+    lease = LeaseRecord(epoch=1, token="a", process=process, acquired_millis=1, expires_millis=2, ttl_ms=3)  # noqa: S106 - none
     LeaseFiles(_STORE, _ROOT, "q").put(lease)
     path = f"{_ROOT}/.penstock/leases/q-1"
     yield Decoder(name="lease", valid=_STORE.read(path), decode=partial(_load_lease, path))
