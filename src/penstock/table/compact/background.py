@@ -147,6 +147,7 @@ class BackgroundCompactor:
         try:
             while not self._is_stopping:
                 is_last = self._is_finishing
+                merges_before = self._state.committed_merges
                 keeper.check()
                 self._release(self._aside.take_due())
                 self._plan_changes()
@@ -156,7 +157,8 @@ class BackgroundCompactor:
                     if not self._aside:
                         self._aside.failures = 0
                         self._state = replace(self._state, last_error=None)
-                    if is_last:
+                    # A merge that ended in this pass has a result that was not planned yet, and may be merged again.
+                    if is_last and self._state.committed_merges == merges_before:
                         return
                 if not self._queue or self._is_at_work():
                     self._wait(self._idle_seconds)
