@@ -238,30 +238,6 @@ class MetadataStore:
         except NotFoundError:
             return None
 
-    def find_at_or_before(self, snapshot_id: int) -> Snapshot | None:
-        """Load the newest snapshot with this id or a lower one; None when there is none.
-
-        An id between two snapshots may be missing: a rollback during a commit can leave a gap. The directory is
-        listed only if the id is missing.
-
-        Raises:
-            FormatError: it is damaged.
-        """
-        if snapshot_id < 1:
-            return None
-        snapshot = self.find_snapshot(snapshot_id)
-        if snapshot is not None:
-            return snapshot
-        below = max((each for each in self.list_snapshot_ids() if each < snapshot_id), default=None)
-        return None if below is None else self.find_snapshot(below)
-
-    def find_at_or_after(self, snapshot_id: int) -> Snapshot | None:
-        """Load the oldest snapshot with this id or a higher one; None when there is none. As ``find_at_or_before``."""
-        snapshot = self.find_snapshot(snapshot_id)
-        if snapshot is not None:
-            return snapshot
-        return next(self.snapshots_between(snapshot_id), None)
-
     def load_latest_snapshot(self) -> Snapshot | None:
         """Load the latest snapshot; None when nothing was ever committed.
 

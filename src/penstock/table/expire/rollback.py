@@ -19,7 +19,13 @@ from penstock.printable import open_log
 from penstock.table.commit.announced import forget_expiration
 from penstock.table.commit.fence import clear_below, put_fence, remove_fences
 from penstock.table.commit.rolling_back import rolling_back
-from penstock.table.read.travel import nearest_with_watermark, newest_before, resolve_snapshot, watermark_of
+from penstock.table.read.travel import (
+    find_at_or_after,
+    nearest_with_watermark,
+    newest_before,
+    resolve_snapshot,
+    watermark_of,
+)
 from penstock.table.stream.consumers import move_consumers
 
 if TYPE_CHECKING:
@@ -172,7 +178,7 @@ def _newest_until(store: MetadataStore, watermark: int) -> Snapshot:
 
     found = newest_before(store, latest, is_before)
     if found is None or reached_by(found) is None:
-        beyond = store.find_at_or_after(first_id if found is None else found.id + 1) or latest
+        beyond = find_at_or_after(store, first_id if found is None else found.id + 1) or latest
         least = watermark_of(beyond)
         raise NotFoundError(
             f"table {store.name}: no snapshot has a watermark of {utc_text(watermark)} ({watermark}) or earlier; "

@@ -26,7 +26,7 @@ from penstock.table.mark_done.ledger import Ledger, Marked, add_to_ledger, load_
 from penstock.table.mark_done.marker import check_actions, ledger_entries, load_live_partitions, mark_done
 from penstock.table.mark_done.marks import is_remembered, load_marked
 from penstock.table.partition_time import partition_time_parser
-from penstock.table.read.travel import newest_by_time, watermark_of
+from penstock.table.read.travel import find_at_or_after, newest_by_time, watermark_of
 from penstock.table.success import find_success
 from penstock.table.zones import instant, wall_clock
 
@@ -287,5 +287,5 @@ def _watermark_then(store: MetadataStore, latest: Snapshot, millis: int) -> int:
     before = newest_by_time(store, latest, millis)
     if before is None:
         return _LONG_AGO
-    following = None if before.id >= latest.id else store.find_at_or_after(before.id + 1)
+    following = None if before.id >= latest.id else find_at_or_after(store, before.id + 1)
     return _event_time(following or latest)

@@ -261,6 +261,32 @@ def parse_local_time(text: str, key: str, table: str) -> int:
         ) from None
 
 
+def find_at_or_before(store: MetadataStore, snapshot_id: int) -> Snapshot | None:
+    """Load the newest snapshot with this id or a lower one; None when there is none.
+
+    An id between two snapshots may be missing: a rollback during a commit can leave a gap. The directory is
+    listed only if the id is missing.
+
+    Raises:
+        FormatError: it is damaged.
+    """
+    if snapshot_id < 1:
+        return None
+    snapshot = store.find_snapshot(snapshot_id)
+    if snapshot is not None:
+        return snapshot
+    below = max((each for each in store.list_snapshot_ids() if each < snapshot_id), default=None)
+    return None if below is None else store.find_snapshot(below)
+
+
+def find_at_or_after(store: MetadataStore, snapshot_id: int) -> Snapshot | None:
+    """Load the oldest snapshot with this id or a higher one; None when there is none. As ``find_at_or_before``."""
+    snapshot = store.find_snapshot(snapshot_id)
+    if snapshot is not None:
+        return snapshot
+    return next(store.snapshots_between(snapshot_id), None)
+
+
 def newest_before(store: MetadataStore, latest: Snapshot, is_before: Callable[[Snapshot], bool]) -> Snapshot | None:
     """Find the newest snapshot for which ``is_before`` is true, by binary search; None if there is none.
 
@@ -273,7 +299,7 @@ def newest_before(store: MetadataStore, latest: Snapshot, is_before: Callable[[S
     found, low, high = earliest, earliest.id + 1, latest.id
     while low <= high:
         middle = (low + high) // 2
-        snapshot = latest if middle == latest.id else store.find_at_or_before(middle)
+        snapshot = latest if middle == latest.id else find_at_or_before(store, middle)
         if snapshot is None or snapshot.id < low:
             low = middle + 1
         elif is_before(snapshot):
@@ -304,7 +330,7 @@ def newest_by_time(store: MetadataStore, latest: Snapshot, millis: int, *, or_eq
     found = newest_before(store, latest, is_before)
     candidate, clean = found, 0
     while candidate is not None and clean < _CLEAN_STEPS:
-        previous = store.find_at_or_before(candidate.id - 1)
+        previous = find_at_or_before(store, candidate.id - 1)
         if previous is not None and not is_before(previous):
             found, clean = None, 0
         elif previous is not None:
@@ -349,11 +375,11 @@ def _first_with_watermark(store: MetadataStore, latest: Snapshot, watermark: int
 
 def nearest_with_watermark(store: MetadataStore, snapshot_id: int, first_id: int) -> Snapshot | None:
     """Load the newest snapshot with a watermark and an id from ``first_id`` to ``snapshot_id``; None without one."""
-    snapshot = store.find_at_or_before(snapshot_id)
+    snapshot = find_at_or_before(store, snapshot_id)
     while snapshot is not None and snapshot.id >= first_id:
         if watermark_of(snapshot) is not None:
             return snapshot
-        snapshot = store.find_at_or_before(snapshot.id - 1)
+        snapshot = find_at_or_before(store, snapshot.id - 1)
     return None
 
 
@@ -368,12 +394,12 @@ def newest_compacted(
     while snapshot is not None:
         if snapshot.commit_kind is CommitKind.COMPACT and is_meant(snapshot):
             return snapshot
-        snapshot = store.find_at_or_before(snapshot.id - 1)
+        snapshot = find_at_or_before(store, snapshot.id - 1)
     return latest
 
 
 def _from_creation(store: MetadataStore, latest: Snapshot, millis: int) -> ReadPoint:
     before = newest_by_time(store, latest, millis)
     if before is not None and before.id < latest.id:
-        return ReadPoint(snapshot=store.find_at_or_after(before.id + 1) or latest)
+        return ReadPoint(snapshot=find_at_or_after(store, before.id + 1) or latest)
     return ReadPoint(snapshot=latest, created_from_millis=millis, is_latest=True)

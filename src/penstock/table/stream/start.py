@@ -18,6 +18,7 @@ from penstock.options.choices import ScanMode
 from penstock.table.other_engines import warn_other_engines
 from penstock.table.read.travel import (
     check_positions,
+    find_at_or_after,
     newest_by_time,
     newest_compacted,
     parse_local_time,
@@ -203,7 +204,7 @@ def _first_since(store: MetadataStore, latest: Snapshot, millis: int) -> int:
     older = newest_by_time(store, latest, millis)
     if older is None:
         return store.earliest_snapshot_id() or latest.id
-    following = None if older.id >= latest.id else store.find_at_or_after(older.id + 1)
+    following = None if older.id >= latest.id else find_at_or_after(store, older.id + 1)
     return older.id + 1 if following is None else following.id
 
 

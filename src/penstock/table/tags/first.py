@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from penstock.clocks import utc_text
 from penstock.errors import NotFoundError
-from penstock.table.read.travel import newest_by_time, resolve_snapshot, watermark_of
+from penstock.table.read.travel import find_at_or_after, newest_by_time, resolve_snapshot, watermark_of
 from penstock.table.tags.store import tagged_snapshots
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def first_since(store: MetadataStore, millis: int) -> Snapshot:
     found, latest = None, store.load_latest_snapshot()
     if latest is not None and latest.time_millis >= millis:
         before = newest_by_time(store, latest, millis)
-        found = store.load_earliest_snapshot() if before is None else store.find_at_or_after(before.id + 1)
+        found = store.load_earliest_snapshot() if before is None else find_at_or_after(store, before.id + 1)
     tagged = next((each for each in tagged_snapshots(store) if each.time_millis >= millis), None)
     if tagged is not None and (found is None or tagged.time_millis < found.time_millis):
         found = tagged

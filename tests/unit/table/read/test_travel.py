@@ -11,7 +11,14 @@ from penstock.format.snapshot import CommitKind
 from penstock.format.types.data_types import BIGINT, DataField
 from penstock.options import ReadOptions
 from penstock.table.read.incremental import plan_changes
-from penstock.table.read.travel import NO_WATERMARK, at_snapshot, resolve_read, resolve_snapshot
+from penstock.table.read.travel import (
+    NO_WATERMARK,
+    at_snapshot,
+    find_at_or_after,
+    find_at_or_before,
+    resolve_read,
+    resolve_snapshot,
+)
 
 # Snapshot n was committed at 1000 n; watermarks where they are None count as the one before.
 WATERMARKS = (None, 10, 20, None, NO_WATERMARK, 30, None)
@@ -110,6 +117,22 @@ def test_a_gap_of_ids_is_no_end_of_history(options: dict[str, str], expected: in
     for gone in (*range(1, earliest), *range(4, 9)):
         table.expire(gone)
     assert resolved(table, options) == expected
+
+
+@pytest.mark.parametrize(
+    ("snapshot_id", "before", "after"), [(0, None, 2), (1, None, 2), (2, 2, 2), (3, 2, 5), (5, 5, 5), (6, 5, None)]
+)
+def test_missing_ids_are_skipped_to_the_nearest_snapshot(
+    snapshot_id: int, before: int | None, after: int | None
+) -> None:
+    table = MemoryTable()
+    for _ in range(5):
+        table.commit()
+    for gone in (1, 3, 4):
+        table.expire(gone)
+    ids = {each.id: each for each in table.snapshots}
+    assert find_at_or_before(table.store, snapshot_id) == ids.get(before or 0)
+    assert find_at_or_after(table.store, snapshot_id) == ids.get(after or 0)
 
 
 @pytest.mark.parametrize(
