@@ -14,6 +14,7 @@ from penstock.table.actions.restore import restore_snapshot
 from penstock.table.branches import create_branch, delete_branch, fast_forward, rename_branch
 from penstock.table.expire.rollback import RollbackPlan, apply_rollback, plan_rollback
 from penstock.table.expire.tags import delete_tag, expire_tags, replace_tag
+from penstock.table.other_engines import check_other_engines
 from penstock.table.tags.first import first_since, first_with_watermark
 from penstock.table.tags.store import create_tag, rename_tag
 
@@ -153,6 +154,7 @@ class TableVersions:
             NotFoundError: there is no such snapshot or tag.
             InvalidOptionError: not exactly one target.
             CommitConflictError: another rollback was made meanwhile, or other commits won every race.
+            UnsupportedFeatureError: on an object store, another engine created the latest snapshot.
         """
         store = self._table.checked_store
         plan = plan_rollback(
@@ -163,7 +165,7 @@ class TableVersions:
             watermark=None if watermark is None else to_millis(watermark),
         )
         if not dry_run:
-            apply_rollback(store, plan)
+            apply_rollback(store, plan, check=lambda latest: check_other_engines(self._table.ref, latest))
         return plan
 
     def rollback_to_as_latest(self, *, snapshot_id: int | None = None, tag: str | None = None) -> Snapshot | None:
@@ -224,6 +226,7 @@ class TableVersions:
             NotFoundError: there is no such branch.
             CommitConflictError: the main branch has received commits since the branch was created; Paimon would drop
                 them.
+            UnsupportedFeatureError: on an object store, another engine created the latest snapshot of the main branch.
         """
         check_writable(self._table.ref)
         return fast_forward(self._table.checked_ref, name)

@@ -32,6 +32,7 @@ from penstock.format.snapshot_json import encode_snapshot
 from penstock.io.branch import branch_of
 from penstock.table.commit.announced import is_expiring
 from penstock.table.commit.put import is_there
+from penstock.table.other_engines import check_other_engines
 from penstock.table.read.branch import at_branch, check_branch_name, load_branches
 from penstock.table.store import MetadataStore
 
@@ -108,11 +109,13 @@ def fast_forward(ref: TableRef, branch: str) -> int:
     Raises:
         NotFoundError: there is no such branch.
         CommitConflictError: the main branch has received snapshots since the branch was created.
+        UnsupportedFeatureError: on an object store, another engine created the latest snapshot.
     """
     theirs = at_branch(ref, branch)
     _check_other(ref, branch)
     store, other = MetadataStore(ref), MetadataStore(theirs)
     latest = store.load_latest_snapshot()
+    check_other_engines(ref, latest)
     ids = other.list_snapshot_ids()
     if latest is not None and ids and (ids[0] > latest.id or latest.id not in ids):
         raise _diverged(ref, branch, ids[0])

@@ -11,6 +11,9 @@ import pyarrow as pa
 import pytest
 
 from penstock import Catalog, OtherEngineWarning, Table, UnsupportedFeatureError
+from penstock.table.expire.rollback import apply_rollback, plan_rollback
+from penstock.table.other_engines import check_other_engines
+from penstock.table.store import MetadataStore
 from penstock.testing.garbage import stored_files
 from penstock.testing.requests import memory_store
 
@@ -83,6 +86,39 @@ def test_a_branch_is_guarded_like_its_table(table: Table) -> None:
     with pytest.raises(UnsupportedFeatureError, match="another engine created snapshot 2"):
         branch.append(ROWS)
     table.append(ROWS)
+
+
+def test_a_rollback_is_refused_like_a_commit(table: Table) -> None:
+    table.append(ROWS)
+    commit_as_other_engine(table, 3)
+    before = stored_files(table._ref)
+    assert table.rollback_to(snapshot_id=1, dry_run=True).snapshot_ids == (3, 2)
+    with pytest.raises(UnsupportedFeatureError, match=r"another engine created snapshot 3 \(commit user flink-job\)"):
+        table.rollback_to(snapshot_id=1)
+    assert stored_files(table._ref) == before
+    table.with_options({"penstock.object-store.allow-other-engines": "true"}).rollback_to(snapshot_id=1)
+    assert table.to_arrow().num_rows == 3
+    table.append(ROWS)
+
+
+def test_a_rollback_is_refused_if_another_engine_commits_while_it_runs(table: Table) -> None:
+    table.append(ROWS)
+    store, plan = MetadataStore(table._ref), plan_rollback(MetadataStore(table._ref), snapshot_id=1)
+    commit_as_other_engine(table, 3)
+    with pytest.raises(UnsupportedFeatureError, match="another engine created snapshot 3"):
+        apply_rollback(store, plan, check=lambda latest: check_other_engines(table._ref, latest))
+    assert sorted(store.list_snapshot_ids()) == [1, 2, 3]
+
+
+def test_fast_forward_is_refused_after_a_commit_of_another_engine(table: Table) -> None:
+    commit_as_other_engine(table, 2)
+    table.create_branch("b", snapshot_id=2)
+    branch = table.with_options({"branch": "b", "penstock.object-store.allow-other-engines": "true"})
+    branch.append(ROWS)
+    with pytest.raises(UnsupportedFeatureError, match="another engine created snapshot 2"):
+        table.fast_forward("b")
+    allowed = table.with_options({"penstock.object-store.allow-other-engines": "true"})
+    assert allowed.fast_forward("b") == 1
 
 
 def test_a_store_that_lets_two_commits_land_gets_no_files(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:

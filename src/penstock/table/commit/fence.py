@@ -66,8 +66,11 @@ def load_base(store: MetadataStore, sleep: Callable[[float], None]) -> tuple[Sna
     )
 
 
-def put_fence(store: MetadataStore, target: Snapshot) -> Snapshot:
+def put_fence(store: MetadataStore, target: Snapshot, check: Callable[[Snapshot], None]) -> Snapshot:
     """Create a fence with the content of a snapshot as the latest snapshot.
+
+    Args:
+        check: called with the latest snapshot before each try; what it raises ends the rollback.
 
     Raises:
         CommitConflictError: other writers won every race, or another rollback has taken the target back.
@@ -85,6 +88,7 @@ def put_fence(store: MetadataStore, target: Snapshot) -> Snapshot:
     for _ in range(_TRIES):
         with writer.deleted_on_error():
             latest = store.load_latest_snapshot() or target
+            check(latest)
             if not is_there(store, target):
                 raise CommitConflictError(
                     f"table {store.name}: snapshot {target.id} was rolled back or has expired since this rollback to "

@@ -29,6 +29,8 @@ from penstock.table.read.travel import (
 from penstock.table.stream.consumers import move_consumers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.format.snapshot import Snapshot
     from penstock.table.store import MetadataStore
 
@@ -93,7 +95,9 @@ def plan_rollback(
     )
 
 
-def apply_rollback(store: MetadataStore, plan: RollbackPlan) -> Snapshot:
+def apply_rollback(
+    store: MetadataStore, plan: RollbackPlan, *, check: Callable[[Snapshot], None] = lambda _latest: None
+) -> Snapshot:
     """Make the target the latest snapshot. Files of the deleted snapshots become orphans; schemas are kept.
 
     Consumers that have read a deleted snapshot continue after the target, since its id is used again.
@@ -103,6 +107,9 @@ def apply_rollback(store: MetadataStore, plan: RollbackPlan) -> Snapshot:
     ended, the fence is kept and the snapshot ids have a gap.
 
     After an interruption, the table reads as before or as the target; call this again to finish.
+
+    Args:
+        check: called with the latest snapshot before each try to replace it; what it raises ends the rollback.
 
     Returns:
         The latest snapshot, with the target's content.
@@ -116,7 +123,7 @@ def apply_rollback(store: MetadataStore, plan: RollbackPlan) -> Snapshot:
     if isinstance(store.file_io, RestTableFileIO):
         return _apply_on_server(store, store.file_io, plan)
     with rolling_back(store, plan.target, is_recreated=plan.is_recreated):
-        return _apply(store, plan)
+        return _apply(store, plan, check)
 
 
 def _apply_on_server(store: MetadataStore, file_io: RestTableFileIO, plan: RollbackPlan) -> Snapshot:
@@ -127,7 +134,7 @@ def _apply_on_server(store: MetadataStore, file_io: RestTableFileIO, plan: Rollb
     return store.load_latest_snapshot() or plan.target
 
 
-def _apply(store: MetadataStore, plan: RollbackPlan) -> Snapshot:
+def _apply(store: MetadataStore, plan: RollbackPlan, check: Callable[[Snapshot], None]) -> Snapshot:
     file_io, location, target = store.file_io, store.location, plan.target
     latest = target
     if plan.is_recreated:
@@ -136,7 +143,7 @@ def _apply(store: MetadataStore, plan: RollbackPlan) -> Snapshot:
         file_io.put_if_absent(snapshot_path(location, target.id), encode_snapshot(target))
         forget_expiration(store)
     if plan.snapshot_ids:
-        fence = put_fence(store, target)
+        fence = put_fence(store, target, check)
         first = clear_below(store, fence, target)
         # Before others can commit: a consumer that has read their snapshots must not be set back.
         _set_consumers_back(store, target, fence.id - 1)
