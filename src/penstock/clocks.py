@@ -5,6 +5,7 @@ Functions that depend on time take a clock as an argument, with one of these as 
 
 from __future__ import annotations
 
+import sys
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -17,6 +18,14 @@ END_OF_TIME_MS: Final = 253_402_300_800_000
 def utc_millis() -> int:
     """Return the current time, ms since 1970-01-01 UTC."""
     return time.time_ns() // 1_000_000
+
+
+def elapsed_seconds() -> float:
+    """Return seconds since a fixed moment, which no step of the wall clock changes.
+
+    On Linux they include the time for which the machine was suspended, unlike ``time.monotonic``.
+    """
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.monotonic()
 
 
 def local_wall_millis() -> int:

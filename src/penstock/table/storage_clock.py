@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from penstock.clocks import utc_millis
+from penstock.clocks import elapsed_seconds, utc_millis
 from penstock.errors import StorageError
 from penstock.format.layout import own_directory
 from penstock.io.settings import is_object_store, relaxed
@@ -48,8 +47,9 @@ def storage_clock(file_io: FileIO, location: str) -> Callable[[], int]:
     """Return a clock, in ms since 1970-01-01 UTC, that agrees with those of the other machines that use the table.
 
     On an object store it continues from the store's time, which is requested once; so neither a wrong clock of this
-    machine nor a step of it matters. On other storages, such as a network file system, it is the clock of this machine,
-    corrected by its difference from the file times of the storage, if that is more than a few seconds.
+    machine nor a step of it matters, and on Linux time during which the machine was suspended counts. On other
+    storages, such as a network file system, it is the clock of this machine, corrected by its difference from the file
+    times of the storage, if that is more than a few seconds.
 
     Raises:
         StorageError: the storage failed, and may work later. If it is read-only, the clock is that of this machine.
@@ -65,5 +65,5 @@ def storage_clock(file_io: FileIO, location: str) -> Callable[[], int]:
     if not is_object_store(file_io):
         ahead = utc_millis() - stored
         return utc_millis if abs(ahead) <= _AGREES_MS else lambda: utc_millis() - ahead
-    started = time.monotonic()
-    return lambda: stored + int((time.monotonic() - started) * 1000)
+    started = elapsed_seconds()
+    return lambda: stored + int((elapsed_seconds() - started) * 1000)

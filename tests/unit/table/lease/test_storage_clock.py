@@ -36,6 +36,20 @@ def test_a_lease_is_held_whatever_the_clock_of_the_next_machine_shows(
     acquire(file_io, location, "consumer-a", ttl_ms=3_000).release()
 
 
+def test_a_holder_whose_machine_was_suspended_renews_its_lease_to_a_time_to_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file_io = memory_store(f"lease-{uuid.uuid4()}")
+    location = f"{file_io.settings.address.root}/t"
+    suspended = [0.0]
+    monkeypatch.setattr(module, "elapsed_seconds", lambda: time.monotonic() + suspended[0])
+    lease = acquire(file_io, location, "consumer-a")
+    held = lease._record
+    suspended[0] = MINUTES / 1000
+    lease.renew()
+    assert lease._record.expires_millis - held.expires_millis >= MINUTES
+
+
 def test_the_clock_is_that_of_the_storage_and_leaves_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
     file_io = memory_store(f"clock-{uuid.uuid4()}")
     location = f"{file_io.settings.address.root}/t"
