@@ -40,8 +40,7 @@ def texts_of(options: Options | None) -> dict[str, str]:
         return {}
     if not isinstance(options, Mapping):
         raise InvalidOptionError(
-            f"options {options!r}: expected a mapping such as {{'target-file-size': '128 mb'}}, not a "
-            f"{type(options).__name__}"
+            f"options: expected a mapping such as {{'target-file-size': '128 mb'}}, not a {type(options).__name__}"
         )
     return {key: text_of(key, value) for key, value in options.items()}
 

@@ -55,6 +55,12 @@ def test_options_may_be_numbers_and_truth_values(catalog: Catalog) -> None:
         table.with_options(anything("bucket=4"))
 
 
+def test_keys_in_options_that_are_no_mapping_are_not_shown(tmp_path: Path) -> None:
+    with pytest.raises(InvalidOptionError, match="expected a mapping") as caught:
+        Catalog(tmp_path, anything((("s3.secret-key", "SECRET"),)))
+    assert "SECRET" not in str(caught.value)
+
+
 def test_a_place_may_be_a_path(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path)
     catalog.create_database("d")
