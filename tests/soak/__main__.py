@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 from bench.environment import describe_machine
+from tests.cloud_servers import BUCKET, VersityServer
+from tests.s3_server import ACCESS_KEY, SECRET_KEY
 from tests.soak.processes import refuse_huge_pages
 from tests.soak.record import load_samples
 from tests.soak.report import figures, to_markdown
@@ -28,6 +32,9 @@ def main() -> int:
     )
     parser.add_argument("--keep", type=Path, metavar="FILE", help="add the raw samples here")
     parser.add_argument("--report", type=Path, metavar="FILE", help="run nothing, judge this record")
+    parser.add_argument(
+        "--s3", action="store_true", help="the tables are on an S3 server of this run, which make test-cloud fetches"
+    )
     given = parser.parse_args()
     minutes = min(given.minutes, LONGEST_MINUTES)
     warm_up = 60 * (given.warm_up if given.warm_up is not None else min(12.0, minutes / 4))
@@ -36,13 +43,28 @@ def main() -> int:
     refuse_huge_pages()
     root = given.resume or Path(tempfile.mkdtemp(prefix="penstock-soak-"))
     # A slot a minute, less in a short part, so that old ones go during the warm-up.
-    scene = Scene.make(root.absolute(), slot_batches=max(2, round(min(60.0, minutes * 60 / 20) / BATCH_SECONDS)))
-    print(f"{minutes:g} minutes in {root}, from {time.strftime('%Y-%m-%d %H:%M')}", flush=True)
-    record = run_part(Part(scene=scene, seconds=minutes * 60, sample_seconds=min(10.0, minutes * 60 / 24)))
+    slot_batches = max(2, round(min(60.0, minutes * 60 / 20) / BATCH_SECONDS))
+    with VersityServer() if given.s3 else nullcontext() as server:
+        warehouse, files = ("", "") if server is None else _on_store(server)
+        scene = Scene.make(root.absolute(), slot_batches=slot_batches, warehouse=warehouse, files=files)
+        print(f"{minutes:g} minutes in {root}, from {time.strftime('%Y-%m-%d %H:%M')}", flush=True)
+        record = run_part(Part(scene=scene, seconds=minutes * 60, sample_seconds=min(10.0, minutes * 60 / 24)))
     if given.keep is not None:
         given.keep.parent.mkdir(parents=True, exist_ok=True)
         given.keep.write_bytes(record.read_bytes())
     return _judge(record, warm_up)
+
+
+def _on_store(server: VersityServer) -> tuple[str, str]:
+    """Let all processes find a store by the environment; return a location on it, and the directory of its files."""
+    os.environ.update(
+        {
+            "AWS_ENDPOINT_URL": server.bucket.url,
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+        }
+    )
+    return f"{server.bucket.root}/warehouse", str(server.folder / BUCKET / "warehouse")
 
 
 def _judge(record: Path, warm_up: float) -> int:

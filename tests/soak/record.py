@@ -66,7 +66,7 @@ def measure_processes(roles: Mapping[str, int], jvm: int) -> dict[str, list[floa
 def measure_table(scene: Scene, name: str) -> list[float]:
     """Return what a table has: files that are live, and what lies in its directory."""
     table = scene.table(name)
-    location = Path(table.location)
+    location = scene.directory(table)
     snapshots = manifests = size = data = directories = other = 0
     for folder, _, files in os.walk(location):
         directories += 1

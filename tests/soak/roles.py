@@ -61,7 +61,8 @@ def keep_house(scene: Scene) -> None:
             scene.table(name).expire_snapshots(retain_max=RETAIN_SNAPSHOTS * 2, retain_min=RETAIN_SNAPSHOTS)
         if rounds % 3 == 0:
             for name in TABLES:
-                _remove_orphans(scene.table(name))
+                table = scene.table(name)
+                _remove_orphans(table, scene.directory(table))
         rounds += 1
         _note(scene, "housekeeping", rounds)
         _sleep(scene, "housekeeper", 5.0)
@@ -132,9 +133,9 @@ def drop_old_slots(scene: Scene, current: int) -> None:
             table.drop_partitions(*({"slot": slot} for slot in old))
 
 
-def _remove_orphans(table: penstock.Table) -> None:
+def _remove_orphans(table: penstock.Table, directory: Path) -> None:
     """Leave a file that nothing uses, as old as a stopped job's, and have it found."""
-    orphan = Path(table.location) / f"manifest/manifest-{uuid.uuid4()}-0"
+    orphan = directory / f"manifest/manifest-{uuid.uuid4()}-0"
     orphan.parent.mkdir(exist_ok=True)
     orphan.write_bytes(b"left by a job that stopped")
     now = time.time()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,8 +16,6 @@ from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.table.write.bucket_hash import assign_buckets
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import numpy.typing as npt
 
     Ints = npt.NDArray[np.int64]
@@ -42,24 +41,28 @@ class Scene:
 
     Attributes:
         slot_batches: appends into one slot; a slot is a partition, and the newest few of them are kept.
+        warehouse: its location; empty for a directory of the root.
+        files: directory of this machine that has the files of the warehouse, if a server has the location.
     """
 
     root: Path
     slot_batches: int
+    warehouse: str = ""
+    files: str = ""
 
     @staticmethod
-    def make(root: Path, *, slot_batches: int) -> Scene:
+    def make(root: Path, *, slot_batches: int, warehouse: str = "", files: str = "") -> Scene:
         """Make the tables, or find those of the part before."""
         root.mkdir(parents=True, exist_ok=True)
         settings = root / "settings.json"
         if settings.exists():
             return Scene.at(root)
-        catalog = penstock.Catalog(str(root / "warehouse"))
+        catalog = penstock.Catalog(warehouse or str(root / "warehouse"))
         catalog.create_database("soak")
         catalog.create_table(SOURCE, COLUMNS, partition_by=["slot"], options=QUEUE_OPTIONS)
         catalog.create_table(QUEUE, COLUMNS, partition_by=["slot"], options=QUEUE_OPTIONS)
         catalog.create_table(WIDE, COLUMNS, partition_by=["slot"], options=HOUSE)
-        settings.write_text(json.dumps({"slot_batches": slot_batches}))
+        settings.write_text(json.dumps({"slot_batches": slot_batches, "warehouse": warehouse, "files": files}))
         return Scene.at(root)
 
     @staticmethod
@@ -69,7 +72,11 @@ class Scene:
 
     def table(self, name: str) -> penstock.Table:
         """Load a table of the soak."""
-        return penstock.Catalog(str(self.root / "warehouse")).load_table(name)
+        return penstock.Catalog(self.warehouse or str(self.root / "warehouse")).load_table(name)
+
+    def directory(self, table: penstock.Table) -> Path:
+        """Return the directory of this machine that has a table's files."""
+        return Path(f"{self.files}{table.location.removeprefix(self.warehouse)}" if self.files else table.location)
 
     @property
     def slot_rows(self) -> int:
