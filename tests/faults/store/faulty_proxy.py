@@ -8,9 +8,13 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tests.loopback_server import Handler, LoopbackServer
+
+if TYPE_CHECKING:
+    from email.message import Message
 
 _OF_ONE_CONNECTION = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length"})
 
@@ -42,9 +46,13 @@ class FaultyProxy(LoopbackServer):
         self.counts: Counter[str] = Counter()
         self.chance = random.Random(14)  # noqa: S311 - no secret
 
-    def refusal(self, _command: str, _path: str) -> bytes | None:
+    def refusal(self, _command: str, _path: str, _headers: Message) -> bytes | None:
         """Return the body of a 403 for a request that is not allowed; None where it is."""
         return None
+
+    def changed(self, _path: str, headers: dict[str, str], data: bytes) -> tuple[dict[str, str], bytes]:
+        """Return an answer of the server in the form in which the client gets it."""
+        return headers, data
 
     def draw(self) -> str:
         with self.lock:
@@ -66,7 +74,7 @@ class _Handler(Handler, BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         body = self.body()
         time.sleep(self.owner.faults.delay_seconds)
-        refusal = self.owner.refusal(self.command, self.path)
+        refusal = self.owner.refusal(self.command, self.path, self.headers)
         if refusal is not None:
             self.answer(403, {}, refusal)
             return
@@ -86,7 +94,7 @@ class _Handler(Handler, BaseHTTPRequestHandler):
             headers = {key: value for key, value in self.headers.items() if key.lower() not in _OF_ONE_CONNECTION}
             connection.request(self.command, self.path, body or None, {**headers, "Content-Length": str(len(body))})
             response = connection.getresponse()
-            return response.status, dict(response.getheaders()), response.read()
+            return response.status, *self.owner.changed(self.path, dict(response.getheaders()), response.read())
         finally:
             connection.close()
 

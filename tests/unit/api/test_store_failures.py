@@ -18,6 +18,7 @@ from penstock import Catalog, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from email.message import Message
 
 SECRET = "SECRET-OF-THE-TEST"  # noqa: S105 - of a server that takes any
 MOST_SECONDS = 10.0
@@ -144,7 +145,7 @@ class Forbidding(FaultyProxy):
         super().__init__(url, Faults(busy=0.0, lost=0.0, delay_seconds=0.0))
         self.word = word
 
-    def refusal(self, command: str, path: str) -> bytes | None:
+    def refusal(self, command: str, path: str, _headers: Message) -> bytes | None:
         is_refused = command in {"PUT", "POST"} and self.word in path and "?delete" not in path
         return f"<Error><Code>AccessDenied</Code><Message>{SECRET}</Message></Error>".encode() if is_refused else None
 

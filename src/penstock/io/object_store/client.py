@@ -11,13 +11,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from penstock.io.object_store.address import StoreKind
-from penstock.io.object_store.failures import NOT_OPENED, PANIC, failure_of
+from penstock.io.object_store.failures import CUT_OFF, NOT_OPENED, PANIC, Failure, failure_of
 from penstock.io.object_store.library import load_library
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.io.object_store.failures import Failure
     from penstock.io.object_store.settings import StoreSettings
 
 T = TypeVar("T")
@@ -98,10 +97,17 @@ class StoreClient:
                 raise
             failure = failure_of(error)
             self.has_answered = self.has_answered or failure.is_of_store
+            if failure.has_expired:
+                self._forget(store)
             # No cause: its text contains URLs, which may contain signatures.
             raise StoreFailureError(failure) from None
         self.has_answered = True
         return result
+
+    def _forget(self, store: Any) -> None:  # noqa: ANN401 - see ``_store``
+        """Have the next request read the keys of the environment again."""
+        with self.lock:
+            self._stores = {name: each for name, each in self._stores.items() if each is not store}
 
     def preset(self, store: Any) -> None:  # noqa: ANN401 - see ``_store``
         """Use a store object of the library for all requests, such as one in memory for tests."""
@@ -133,6 +139,18 @@ class StoreClient:
             )
         except (OSError, ValueError, self.library.exceptions.BaseError) as error:
             raise StoreFailureError(replace(failure_of(error), name=NOT_OPENED)) from None
+
+
+def content_of(got: Any) -> bytes:  # noqa: ANN401 - of a library without types
+    """Return the bytes of an answer of the library to ``get``.
+
+    Raises:
+        StoreFailureError: they are fewer than the headers of the answer state.
+    """
+    data, (start, end) = bytes(got.bytes()), got.range
+    if len(data) != end - start:
+        raise StoreFailureError(Failure(name=CUT_OFF, status=None, code=None, text=f"{len(data)} of {end - start}"))
+    return data
 
 
 class Tries:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.io.object_store.client import StoreFailureError, Tries
+from penstock.io.object_store.client import StoreFailureError, Tries, content_of
 
 if TYPE_CHECKING:
     from penstock.io.object_store.client import StoreClient
@@ -63,4 +63,4 @@ def _is_ours_after(client: StoreClient, key: str, data: bytes, error: StoreFailu
 
 def read_whole(client: StoreClient, key: str) -> bytes:
     """Return an object's content. Raises ``StoreFailureError``."""
-    return client.call(lambda library, store: bytes(library.get(store, key).bytes()))
+    return client.call(lambda library, store: content_of(library.get(store, key)))

@@ -49,6 +49,9 @@ PANIC: Final = "PanicException"
 NOT_OPENED: Final = "NotOpened"
 """Name of a failure for which no request was sent, because the settings of the store are wrong."""
 
+CUT_OFF: Final = "CutOff"
+"""Name of a failure for an answer with fewer bytes than its headers state."""
+
 # What is wrong, by a sign in the text of the library; the same request fails again.
 _SIGNS: Final = {
     "Account must be specified": (
@@ -64,6 +67,7 @@ _SIGNS: Final = {
 # The same, by the name of the failure.
 _NAMES: Final = {
     NOT_OPENED: "the store cannot be opened with these options; check the endpoint, the names and the keys",
+    CUT_OFF: "its answer has fewer bytes than it states; try again, or look for a proxy that cuts answers off",
     PANIC: "no request can be made of these keys; check them, in the environment too, for line ends and blanks",
 }
 _NETWORK: Final = ("error sending request", "HttpError", "operation timed out", "TimedOut", "connection")
@@ -112,7 +116,12 @@ class Failure:
         if self.code is not None:
             return self.code in _PASSING_CODES
         is_final = any(sign in self.text for sign in (_REDIRECT, *_SIGNS)) or self._lacks_credentials
-        return self.name == "GenericError" and not is_final
+        return self.name in {"GenericError", CUT_OFF} and not is_final
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether the keys have expired, so that new ones may be in the environment now."""
+        return self.code in _EXPIRED
 
     @property
     def is_of_store(self) -> bool:

@@ -12,7 +12,7 @@ from penstock.io.ahead import StoreAhead, block_of, drop_answers, is_answer_a_fi
 from penstock.io.file_io import FileStatus
 from penstock.io.local import MAX_READ_BYTES
 from penstock.io.object_store.address import StoreKind
-from penstock.io.object_store.client import StoreFailureError, client_of
+from penstock.io.object_store.client import StoreFailureError, client_of, content_of
 from penstock.io.object_store.conditional import put_new
 from penstock.io.object_store.probe import PREFIX, check_conditional_puts
 from penstock.io.object_store.reader import ObjectReader
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from penstock.io.object_store.client import StoreClient
     from penstock.io.object_store.settings import StoreSettings
 
+# Bytes on S3 and Google Cloud Storage, characters on Azure.
+_LONGEST_KEY: Final = 1024
 # Suffix of the marker objects that Hadoop's connectors write to represent directories.
 _MARKER_SUFFIX: Final = "_$folder$"
 
@@ -52,7 +54,7 @@ class ObjectFileIO:
         def load(library: Any, store: Any) -> bytes | int:  # noqa: ANN401 - of a library without types
             got = library.get(store, key)
             size = int(got.meta["size"])
-            return bytes(got.bytes()) if size <= MAX_READ_BYTES else size
+            return content_of(got) if size <= MAX_READ_BYTES else size
 
         with self._failing("read", path) as client:
             data = client.call(load)
@@ -64,7 +66,7 @@ class ObjectFileIO:
         """Return some bytes of an object, fewer at its end, by one request."""
         key, options = self._key(path), {"range": (start, start + length)}
         with self._failing("read", path) as client:
-            return client.call(lambda library, store: bytes(library.get(store, key, options=options).bytes()))
+            return client.call(lambda library, store: content_of(library.get(store, key, options=options)))
 
     def write(self, path: str, data: bytes) -> None:
         """Create or replace an object, in one request."""
@@ -140,7 +142,8 @@ class ObjectFileIO:
             for meta in objects
             if not _is_marker(meta, key, directories)
         ]
-        return tuple(sorted(statuses, key=lambda status: status.name))
+        # A store may repeat an object at the border of two pages.
+        return tuple(sorted({status.path: status for status in statuses}.values(), key=lambda status: status.name))
 
     def exists(self, path: str) -> bool:
         """Whether the path is an object, or a directory with objects below it."""
@@ -212,7 +215,14 @@ class ObjectFileIO:
         root = self.settings.address.root
         if path != root and not path.startswith(f"{root}/"):
             raise StorageError(f"cannot use {path!a} here: it is outside of {root}")
-        return path[len(root) :].strip("/")
+        key = path[len(root) :].strip("/")
+        length = len(key) if self.settings.address.kind is StoreKind.AZURE else len(key.encode(errors="replace"))
+        if length > _LONGEST_KEY:
+            raise StorageError(
+                f"cannot use {path}: the name of an object has at most {_LONGEST_KEY} bytes, and this one has {length} "
+                "after the bucket; shorten the values of the partition columns, or the names in the location"
+            )
+        return key
 
     @contextmanager
     def _failing(self, action: str, path: str) -> Iterator[StoreClient]:

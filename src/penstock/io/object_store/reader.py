@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.io.object_store.client import StoreFailureError
+from penstock.io.object_store.client import StoreFailureError, content_of
 
 if TYPE_CHECKING:
     from penstock.errors import NotFoundError, StorageError
@@ -82,9 +82,7 @@ class ObjectReader(io.RawIOBase):
         if start >= tail_start:
             return self._tail[start - tail_start : end - tail_start]
         try:
-            return self._client.call(
-                lambda library, store: bytes(library.get_range(store, self._key, start=start, end=end))
-            )
+            return self._client.call(lambda library, store: _load_range(library, store, self._key, start, end))
         except StoreFailureError as error:
             raise self._error("read", error) from None
 
@@ -97,7 +95,7 @@ def _load_tail(client: StoreClient, key: str) -> tuple[bytes, int]:
 
     def load(library: Any, store: Any) -> tuple[bytes, int]:  # noqa: ANN401 - of a library without types
         got = library.get(store, key, options={"range": {"suffix": _TAIL_BYTES}})
-        return bytes(got.bytes()), int(got.meta["size"])
+        return content_of(got), int(got.meta["size"])
 
     try:
         return client.call(load)
@@ -109,4 +107,8 @@ def _load_tail(client: StoreClient, key: str) -> tuple[bytes, int]:
     if size == 0:
         return b"", 0
     start = max(0, size - _TAIL_BYTES)
-    return client.call(lambda library, store: bytes(library.get_range(store, key, start=start, end=size))), size
+    return client.call(lambda library, store: _load_range(library, store, key, start, size)), size
+
+
+def _load_range(library: Any, store: Any, key: str, start: int, end: int) -> bytes:  # noqa: ANN401 - see above
+    return content_of(library.get(store, key, options={"range": (start, end)}))
