@@ -24,7 +24,17 @@ from bench.spark_compact import WORK as COMPACT
 from bench.spark_dml import DELETE, HANDLE, MERGE, UPDATE
 from bench.spark_job import SparkFailedError, find_peers, run_spark
 from bench.spark_scan import WORK as SCAN
-from bench.spark_select import APPEND, ATTACHED, FIRST_ROW, JOIN, ONE_BUCKET, ONE_KEY, ONE_PARTITION, TIME_RANGE
+from bench.spark_select import (
+    APPEND,
+    ATTACHED,
+    FIRST_ROW,
+    JOIN,
+    ONE_BUCKET,
+    ONE_KEY,
+    ONE_PARTITION,
+    ONE_SORTED_KEY,
+    TIME_RANGE,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -125,7 +135,7 @@ def measure_select(settings: Settings) -> Section:
     """Select a few rows of tables with a suitable layout."""
     series, notes = in_every_session("select", settings)
     targets = {(ATTACHED, peer): at_least for peer, at_least in _SELECT_TARGETS.items()}
-    works = (ONE_PARTITION, ONE_KEY, ONE_BUCKET, TIME_RANGE, JOIN)
+    works = (ONE_PARTITION, ONE_KEY, ONE_SORTED_KEY, ONE_BUCKET, TIME_RANGE, JOIN)
     checks = tuple(check for work in works for check in compare(work, series, targets))
     return Section(name="select", title="Selective scans from Spark", series=series, checks=checks, notes=notes)
 

@@ -24,6 +24,7 @@ FILES: Final = 50
 ATTACHED: Final = f"{OURS} catalog"
 ONE_PARTITION: Final = "one partition of 100"
 ONE_KEY: Final = "one key of a z-ordered table"
+ONE_SORTED_KEY: Final = "one key of a sorted table"
 ONE_BUCKET: Final = "one bucket"
 TIME_RANGE: Final = "1 % time range"
 JOIN: Final = "join with a filtered dimension"
@@ -53,11 +54,12 @@ def measure(spark: SparkSession, job: SparkJob) -> Section:
     works = {
         ONE_PARTITION: ("p", "p = 42"),
         ONE_KEY: ("z", "k = 4242"),
+        ONE_SORTED_KEY: ("k", "k = 4242"),
         ONE_BUCKET: ("b", "k = 4242"),
         TIME_RANGE: ("t", f"t >= timestamp_seconds({rows // 2}) AND t < timestamp_seconds({rows // 2 + rows // 100})"),
     }
     for side in everybody.values():
-        for layout in ("p", "z", "b", "t"):
+        for layout in ("p", "z", "k", "b", "t"):
             side.fill(layout, source)
     series: list[Series] = []
     with open_other_spark(job) as others:
@@ -143,7 +145,7 @@ def _sides(spark: SparkSession, job: SparkJob) -> dict[str, _Side]:
 
 
 class _Side(ABC):
-    """Tables by layout: ``p`` partitioned, ``z`` z-ordered, ``b`` bucketed, ``t`` in time order."""
+    """Tables by layout: ``p`` partitioned, ``z`` z-ordered, ``k`` by key, ``b`` bucketed, ``t`` in time order."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -176,7 +178,9 @@ class _Side(ABC):
 
 def _arranged(layout: str, rows: DataFrame) -> DataFrame:
     """Distribute rows over about as many files as those of all others."""
-    return rows.repartitionByRange(FILES, "t") if layout == "t" else rows.repartition(FILES) if layout != "p" else rows
+    if layout in {"t", "k"}:
+        return rows.repartitionByRange(FILES, layout)
+    return rows.repartition(FILES) if layout != "p" else rows
 
 
 class _Ours(_Side):
