@@ -11,6 +11,8 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 
 from penstock.catalog.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
+from penstock.spark.connector import scan
+from penstock.spark.connector.native_reader import reader_factory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -113,7 +115,11 @@ def test_all_columns_come_as_they_are(spark: SparkSession, days: Table) -> None:
     assert found.to_pylist() == wanted.to_pylist()
 
 
-def test_a_join_prunes_by_what_the_other_side_has(spark: SparkSession, days: Table, catalog: Catalog) -> None:
+def test_a_join_prunes_by_what_the_other_side_has(
+    spark: SparkSession, days: Table, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[object] = []
+    monkeypatch.setattr(scan, "reader_factory", lambda *given: made.append(given) or reader_factory(*given))
     names = catalog.create_table("d.names", "day STRING, name STRING")
     names.append(pa.table({"day": ["d1", "d2"], "name": ["one", "two"]}))
     query = """
@@ -126,6 +132,7 @@ def test_a_join_prunes_by_what_the_other_side_has(spark: SparkSession, days: Tab
     assert "dynamicpruning" in plan
     # The one that another session of the same table would open: what the join left of four.
     assert _partitions_read(frame, "penstock.d.days") == 1
+    assert len(made) == 2  # one for each table, before and after the runtime filter
 
 
 def _partitions_read(frame: DataFrame, table: str) -> int:

@@ -137,6 +137,7 @@ class TableScan(Proxy):
         self._runtime: tuple[Pushed, ...] = ()
         # Not its JVM counterpart: the two would reference each other across both runtimes and never be freed.
         self._batch: TableBatch | None = None
+        self._factory: JavaObject | None = None
 
     @cached_property
     def _files(self) -> _Files:
@@ -291,21 +292,9 @@ class TableScan(Proxy):
         reading = files.reading
         # Spark reads the setting when it creates the factory, which may be long after planning.
         if not isinstance(reading, str) and (not files.is_by_id or is_vectorised(bridge)):
-            read = set(files.columns.fieldNames())
-            # Spark's Parquet reader treats a column that it does not read as NULL, and would skip all rows. Spark does
-            # not read the columns of exact filters, which hold for all rows of these partitions.
-            places = [
-                each.place
-                for each in request.pushed
-                if each.is_for_files
-                and read.issuperset(names := tuple(columns_of(each.predicate)))
-                and reading.pushes(names)
-            ]
-            native = list_native(request.read.ref, splits)
-            columns = _with_ids(files.columns, request.read.ref) if reading.by_id else files.columns
+            factory = self._native_factory(reading)
             session = bridge.session()
-            filters = bridge.driver.filters(request.given, places_text(places))
-            factory = reader_factory(bridge, session, reading.file_format, columns, filters)
+            native = list_native(request.read.ref, splits)
             settings = _split_settings(request.read.ref)
             packing = clone_session(session, settings) if settings else session
             return bridge.driver.packed(packing, listed_files(native)), factory
@@ -314,6 +303,27 @@ class TableScan(Proxy):
             python_partitions(bridge, splits),
             python_factory(bridge, request.spark, task, files.columns),
         )
+
+    def _native_factory(self, reading: NativeReading) -> JavaObject:
+        """Return the factory of Spark's readers; one for all plans of the scan, as it broadcasts a configuration."""
+        if self._factory is not None and not reading.by_id:
+            return self._factory
+        request, columns = self._request, self._files.columns
+        read = set(columns.fieldNames())
+        # Spark's Parquet reader treats a column that it does not read as NULL, and would skip all rows. Spark does
+        # not read the columns of exact filters, which hold for all rows of these partitions.
+        places = [
+            each.place
+            for each in request.pushed
+            if each.is_for_files
+            and read.issuperset(names := tuple(columns_of(each.predicate)))
+            and reading.pushes(names)
+        ]
+        filters = self._bridge.driver.filters(request.given, places_text(places))
+        columns = _with_ids(columns, request.read.ref) if reading.by_id else columns
+        session = self._bridge.session()
+        self._factory = reader_factory(self._bridge, session, reading.file_format, columns, filters)
+        return self._factory
 
 
 def _split_settings(ref: TableRef) -> dict[str, str]:
