@@ -29,6 +29,7 @@ from tests.model.values import (
     LATEST,
     LOST_RACES,
     ROLLED_BACK,
+    ROLLING_BACK,
     SNAPSHOTS,
     Entry,
     File,
@@ -170,13 +171,30 @@ def look_and_attempt(guards: Guards, request: Request, base: Snapshot | None, af
 
 def search_commits(user: str, latest_id: int, after_id: int) -> Program:
     """``search_commits``: a snapshot of the user, None, or ``CUT_SHORT`` when some have expired."""
-    for snapshot_id in range(latest_id, after_id, -1):
+    newest, has_gap, snapshot_id = None, False, latest_id
+    while snapshot_id > after_id:
         snapshot = yield read(snapshot_path(snapshot_id))
         if snapshot is None:
-            return CUT_SHORT
+            snapshot_id = yield Call(id_below_gap, (snapshot_id,))
+            if not snapshot_id:
+                return CUT_SHORT
+            has_gap = True
+            continue
         if snapshot.user == user:
             return snapshot
+        newest = newest or snapshot
+        snapshot_id -= 1
+    if has_gap and (newest is None or newest.id != latest_id or (yield read(snapshot_path(latest_id))) != newest):
+        return CUT_SHORT
     return None
+
+
+def id_below_gap(snapshot_id: int) -> Program:
+    """``_id_below_gap``: the id below a missing one that no expiration and no rollback removes; else 0."""
+    below = max((each for each in map(id_of, (yield list_paths(SNAPSHOTS))) if each < snapshot_id), default=0)
+    if not below or (yield Call(is_announced, (snapshot_id,))) or (yield list_paths(ROLLING_BACK)):
+        return 0
+    return below
 
 
 def attempt(guards: Guards, request: Request, base: Snapshot | None) -> Program:
