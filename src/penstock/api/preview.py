@@ -9,14 +9,12 @@ import pyarrow as pa
 from penstock.api.given import changes_of, location_of, partition_of
 from penstock.api.rows import ArrowRows, Rows, arrow_rows, fit_rows
 from penstock.catalog.checks.features import check_writable
-from penstock.catalog.evolve_schema import apply_changes
-from penstock.catalog.schema_files import has_snapshots
-from penstock.clocks import utc_millis
+from penstock.catalog.stored_changes import change_stored_schema
 from penstock.io.resolve import resolve
 from penstock.table.actions.changes import overwrite_scope
 from penstock.table.partition_scope import WholeTable
 from penstock.table.write.hive_import import HiveFile, plan_hive_import
-from penstock.table.write.preview import Removal, preview_drop, preview_removal
+from penstock.table.write.preview import Removal, existing_specs, preview_drop, preview_removal
 
 if TYPE_CHECKING:
     import os
@@ -69,15 +67,25 @@ class TablePreview:
         specs = [partition_of(each, self._table.name) for each in partitions]
         return preview_drop(self._table.ref, self._table.checked_store, specs)
 
+    def existing_partitions(
+        self, *partitions: Mapping[str, object] | str, may_miss: bool = False
+    ) -> tuple[Mapping[str, object], ...]:
+        """Return those of the partitions that have rows, for ``Table.drop_partitions``.
+
+        Args:
+            may_miss: whether some may be missing.
+
+        Raises:
+            NotFoundError: one is missing, and ``may_miss`` is false.
+        """
+        specs = [partition_of(each, self._table.name) for each in partitions]
+        return existing_specs(self._table.ref, self._table.checked_store, specs, may_miss=may_miss)
+
     def alter(self, *changes: SchemaChange) -> TableSchema:
         """Return the schema that ``Catalog.alter_table`` would write; raises the same errors."""
         ref = self._table.ref
-        return apply_changes(
-            ref.schema,
-            changes_of(changes, ref.name),
-            table=ref.name,
-            has_snapshots=has_snapshots(ref.file_io, ref.location),
-            time_millis=utc_millis(),
+        return change_stored_schema(
+            ref.schema, changes_of(changes, ref.name), table=ref.name, file_io=ref.file_io, location=ref.location
         )
 
     def hive_import(self, directory: str | os.PathLike[str]) -> tuple[HiveFile, ...]:

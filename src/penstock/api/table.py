@@ -218,7 +218,7 @@ class Table:
         return changes.truncate(self._handle.committer())
 
     def drop_partitions(self, *partitions: Mapping[str, object] | str) -> Snapshot | None:
-        """Remove the rows of partitions in a new snapshot.
+        """Remove the rows of partitions in a new snapshot, even if there are none, as Paimon's API does.
 
         Args:
             partitions: each such as ``{"dt": "2026-01-01"}``, where None means NULL, or ``dt=2026-01-01``.

@@ -267,5 +267,9 @@ def test_drop_partition_removes_just_these(orders: Command) -> None:
     asked = orders("drop-partition", "shop.orders", "dt=2026-01-02", input="y\n").stderr
     assert "remove 2 rows in 1 partitions" in asked
     assert [row["order_id"] for row in orders.rows("shop.orders")] == [1]
+    assert (
+        "has no partition with dt = 2026-01-02"
+        in orders("drop-partition", "shop.orders", "dt=2026-01-02", "--yes", code=3).stderr
+    )
     orders("drop-partition", "shop.orders", "product=tea", "--yes", code=2)
     orders("drop-partition", "shop.orders", "dt", "--yes", code=2)

@@ -127,6 +127,10 @@ def test_partitions_are_shown_dropped_and_truncated(shop: Sql) -> None:
     assert shop.rows("SHOW PARTITIONS orders PARTITION (dt = 'b')") == [{"partition name": "dt=b"}]
     snapshot = shop("ALTER TABLE orders DROP PARTITION (dt = 'a')")
     assert (snapshot.id, ids(shop)) == (2, [2])
+    with pytest.raises(NotFoundError, match="has no partition with dt = a; nothing was dropped"):
+        shop("ALTER TABLE orders DROP PARTITION (dt = 'b'), PARTITION (dt = 'a')")
+    assert shop("ALTER TABLE orders DROP IF EXISTS PARTITION (dt = 'a')") is None
+    assert ids(shop) == [2]
     assert shop("TRUNCATE TABLE orders").id == 3
     assert ids(shop) == []
 

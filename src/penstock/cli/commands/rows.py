@@ -235,6 +235,7 @@ def drop_partition(
     if dry_run:
         _print_preview(session, table, asdict(removal))
         return
+    loaded.preview.existing_partitions(*specs)
     confirm(session, f"remove {removal.rows} rows in {removal.partitions} partitions of {table}?", yes=yes)
     _print_commit(session, table, loaded.drop_partitions(*specs), "dropped partitions of")
 

@@ -119,8 +119,13 @@ def _read_drop(reader: StatementReader, target: _Target) -> Alteration:
     if reader.take_words("WATERMARK"):
         return AlterWatermark(name=target.name, clause=None, if_exists=target.if_exists)
     if reader.at_words("PARTITION") or reader.at_words("IF", "EXISTS", "PARTITION"):
-        reader.take_words("IF", "EXISTS")
-        return DropPartitions(name=target.name, partitions=_read_partitions(reader), if_exists=target.if_exists)
+        may_miss = reader.take_words("IF", "EXISTS")
+        return DropPartitions(
+            name=target.name,
+            partitions=_read_partitions(reader),
+            if_exists=target.if_exists,
+            if_partitions_exist=may_miss,
+        )
     _refuse_keys(reader)
 
     _refuse_if(reader, "IF", "EXISTS")

@@ -189,11 +189,17 @@ class AddPartitions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropPartitions:
-    """``ALTER TABLE … DROP PARTITION``."""
+    """``ALTER TABLE … DROP PARTITION``.
+
+    Attributes:
+        if_exists: whether the table may be missing.
+        if_partitions_exist: whether partitions may be missing.
+    """
 
     name: Path
     partitions: tuple[PartitionSpec, ...]
     if_exists: bool = False
+    if_partitions_exist: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -194,11 +194,19 @@ def add_partitions(state: SqlState, statement: AddPartitions) -> Outcome:
 
 
 def drop_partitions(state: SqlState, statement: DropPartitions) -> Outcome:
-    """Delete the rows of partitions."""
+    """Delete the rows of partitions.
+
+    Raises:
+        NotFoundError: a partition has no rows, and the statement has no ``IF EXISTS``.
+    """
     if is_absent(state, statement.name, if_exists=statement.if_exists):
         return absent(statement.name)
     table = state.load(statement.name)
-    snapshot = table.drop_partitions(*(dict(spec) for spec in statement.partitions))
+    specs = (dict(spec) for spec in statement.partitions)
+    there = table.preview.existing_partitions(*specs, may_miss=statement.if_partitions_exist)
+    if not there:
+        return Outcome(message=f"{table.name} has no such partition")
+    snapshot = table.drop_partitions(*there)
     return committed(snapshot, f"dropped partitions of {table.name}")
 
 

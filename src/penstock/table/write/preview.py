@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.errors import InvalidOptionError
+from penstock.errors import InvalidOptionError, NotFoundError
 from penstock.table.partition_scope import WrittenPartitions, partition_test, scope_of_specs
 from penstock.table.read.live import load_live_entries
 from penstock.table.write.assign import Assigner
@@ -45,6 +45,23 @@ def preview_drop(ref: TableRef, store: MetadataStore, specs: Sequence[Mapping[st
     if not specs or any(not spec for spec in specs):
         raise InvalidOptionError(f"table {ref.name}: name the partitions, such as dt=2026-01-01")
     return preview_removal(ref, store, scope_of_specs(ref, specs))
+
+
+def existing_specs(
+    ref: TableRef, store: MetadataStore, specs: Sequence[Mapping[str, object]], *, may_miss: bool
+) -> tuple[Mapping[str, object], ...]:
+    """Return those of the partitions that have rows.
+
+    Raises:
+        NotFoundError: one has none, and ``may_miss`` is false.
+        InvalidOptionError: as ``preview_drop``.
+    """
+    there = tuple(spec for spec in specs if preview_drop(ref, store, [spec]).partitions)
+    if len(there) < len(specs) and not may_miss:
+        missing = next(spec for spec in specs if spec not in there)
+        text = ", ".join(f"{name} = {'NULL' if value is None else value}" for name, value in missing.items())
+        raise NotFoundError(f"table {ref.name} has no partition with {text}; nothing was dropped")
+    return there
 
 
 def preview_removal(

@@ -81,7 +81,7 @@ def test_alterations_in_flinks_words_and_in_sparks() -> None:
 def test_partitions_of_every_kind_of_value() -> None:
     dropped = parse("ALTER TABLE t DROP IF EXISTS PARTITION (dt = DATE '2026-01-01', h = -5), PARTITION (dt = NULL)")
     assert dropped == statements.DropPartitions(
-        name=("t",), partitions=((("dt", "2026-01-01"), ("h", "-5")), (("dt", None),))
+        name=("t",), partitions=((("dt", "2026-01-01"), ("h", "-5")), (("dt", None),)), if_partitions_exist=True
     )
 
 
