@@ -22,7 +22,7 @@ from penstock.api.given import (
 from penstock.api.migrate import Migration, TableMigration, list_directories, migrate, migrate_each
 from penstock.api.table import Table
 from penstock.catalog import tables, views
-from penstock.catalog.names import is_location
+from penstock.catalog.names import split_table_branch
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.selection import select_tables
 from penstock.catalog.stored_view import View, new_view
@@ -30,7 +30,6 @@ from penstock.catalog.system_tables import load_catalog_table
 from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError
 from penstock.printable import mask_locations, mask_options
-from penstock.table.read.branch import split_branch
 
 if TYPE_CHECKING:
     import os
@@ -267,7 +266,7 @@ class Catalog:
             FormatError: its schema file is damaged.
             UnsupportedFeatureError: its rows cannot be read correctly.
         """
-        plain, branch = (name, None) if is_location(name) else split_branch(name)
+        plain, branch = split_table_branch(name)
         table = Table(tables.load_table(self._warehouse, plain))
         given = {"branch": branch, **(options or {})} if branch is not None else options
         return table.with_options(given) if given else table
@@ -293,6 +292,9 @@ class Catalog:
 
     def alter_table(self, name: str, *changes: SchemaChange) -> Table:
         """Apply changes to a table's schema, all or none; concurrent changes by others are kept.
+
+        Args:
+            name: ``database.table``, ``database.table$branch_name`` or the location of a table.
 
         Raises:
             NotFoundError: no such table or column.

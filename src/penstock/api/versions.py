@@ -207,12 +207,23 @@ class TableVersions:
         create_branch(self._table.checked_ref, name, tag=tag, snapshot_id=snapshot_id)
 
     def rename_branch(self, name: str, new_name: str) -> None:
-        """Rename a branch; nothing may write to it meanwhile. Raises ``NotFoundError``, ``AlreadyExistsError``."""
+        """Rename a branch; nothing may write to it meanwhile.
+
+        Raises:
+            NotFoundError: there is no such branch.
+            AlreadyExistsError: the new name is taken.
+            InvalidOptionError: the table's ``scan.fallback-branch`` names it.
+        """
         check_writable(self._table.ref)
         rename_branch(self._table.checked_ref, name, new_name)
 
     def delete_branch(self, name: str) -> None:
-        """Delete a branch; files that only it uses are removed as orphan files. Raises ``NotFoundError``."""
+        """Delete a branch; files that only it uses are removed as orphan files.
+
+        Raises:
+            NotFoundError: there is no such branch.
+            InvalidOptionError: the table's ``scan.fallback-branch`` names it.
+        """
         check_writable(self._table.ref)
         delete_branch(self._table.checked_ref, name)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.catalog.checks.features import check_readable
 from penstock.catalog.checks.schema import check_schema
 from penstock.catalog.databases import check_database_exists, list_tables
-from penstock.catalog.names import parse_data_table_name
+from penstock.catalog.names import parse_data_table_name, split_table_branch
 from penstock.catalog.new_schema import TableDefinition, build_schema, table_defaults
 from penstock.catalog.schema_files import list_schema_ids, load_latest_schema, put_schema
 from penstock.catalog.stored_changes import change_stored_schema
@@ -26,6 +26,7 @@ from penstock.format.layout import schema_directory, schema_path
 from penstock.io.settings import confine
 from penstock.io.shortcuts import has_directories
 from penstock.table.identity import new_creation_millis
+from penstock.table.read.branch import at_branch
 from penstock.table.ref import TableRef, storage_of_table
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def rename_table(warehouse: Warehouse, source: str, target: str) -> None:
 
 
 def alter_table(warehouse: Warehouse, name: str, changes: Sequence[SchemaChange]) -> TableRef:
-    """Apply changes to a table's schema, all or none.
+    """Apply changes to the schema of a table, or of a branch ``database.table$branch_b``, all or none.
 
     Concurrent changes by other writers are kept: on a conflict these changes are applied again to the newer schema.
 
@@ -175,7 +176,12 @@ def alter_table(warehouse: Warehouse, name: str, changes: Sequence[SchemaChange]
         AlreadyExistsError: a column of that name exists.
         InvalidSchemaError, InvalidOptionError, UnsupportedFeatureError: a change is not allowed.
     """
-    return alter_place(place_of(warehouse, name), changes)
+    plain, branch = split_table_branch(name)
+    place = place_of(warehouse, plain)
+    if branch is not None:
+        found = at_branch(load_place(place), branch)
+        place = replace(place, name=found.name, file_io=found.file_io)
+    return alter_place(place, changes)
 
 
 def alter_place(place: TablePlace, changes: Sequence[SchemaChange]) -> TableRef:

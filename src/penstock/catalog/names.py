@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidSchemaError
+from penstock.table.read.branch import MARK, split_branch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,8 +43,8 @@ class TableName:
         check_name(self.table, what)
         if SYSTEM_TABLE_MARK in self.table:
             raise InvalidSchemaError(
-                f"{what}: names with '{SYSTEM_TABLE_MARK}' are system tables, which are read only, and branches, of"
-                f" which only rows are read and changed; the table is"
+                f"{what}: names with '{SYSTEM_TABLE_MARK}' are system tables, which are read only, and branches,"
+                f" whose rows and columns can change; the table is"
                 f" '{self.database}.{self.table.partition(SYSTEM_TABLE_MARK)[0]}'"
             )
 
@@ -77,6 +78,27 @@ def parse_table_name(text: str) -> TableName:
     return name
 
 
+def split_table_branch(text: str) -> tuple[str, str | None]:
+    """Return the name of the table and of the branch in ``database.table$branch_b``; None for the main branch.
+
+    The parts are not checked, and a location is returned unchanged.
+
+    Raises:
+        InvalidSchemaError: a backquote is not closed.
+    """
+    if is_location(text):
+        return text, None
+    *database, name = split_name(text)
+    table, branch = split_branch(name)
+    return (text, None) if branch is None else (join_name((*database, table)), branch)
+
+
+def join_table_branch(table: str, branch: str) -> str:
+    """Return the text from which ``split_table_branch`` returns this table and this branch."""
+    *database, name = split_name(table)
+    return join_name((*database, f"{name}{MARK}{branch}"))
+
+
 def parse_data_table_name(text: str) -> TableName:
     """Parse the name of a table that holds rows.
 
@@ -86,8 +108,8 @@ def parse_data_table_name(text: str) -> TableName:
     name = parse_table_name(text)
     if name.system_table is not None:
         raise InvalidSchemaError(
-            f"table name '{text}': names with '$' are system tables, which are read only, and branches, of which only"
-            " rows are read and changed; the table is"
+            f"table name '{text}': names with '$' are system tables, which are read only, and branches, whose rows"
+            " and columns can change; the table is"
             f" '{name.database}.{name.table}'"
         )
     return name

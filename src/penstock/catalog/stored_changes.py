@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.catalog.changes import RemoveOption, SetOption, UpdateColumnType
+from penstock.catalog.checks.fallback import check_fallback_branch
 from penstock.catalog.evolve_schema import apply_changes
 from penstock.catalog.schema_files import has_snapshots, list_schema_ids, load_schema
 from penstock.clocks import utc_millis
@@ -12,6 +13,7 @@ from penstock.datafile.conform import make_batch, null_array
 from penstock.datafile.evolve import plan_evolution
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import InvalidSchemaError, UnsupportedFeatureError
+from penstock.table.read.fallback import KEY as FALLBACK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,6 +30,7 @@ def change_stored_schema(
 
     Raises:
         InvalidSchemaError: existing rows could no longer be read; and as ``apply_changes``.
+        InvalidOptionError: a fallback branch that does not exist; and as ``apply_changes``.
     """
     sets_options = any(isinstance(change, SetOption | RemoveOption) for change in changes)
     evolved = apply_changes(
@@ -37,6 +40,8 @@ def change_stored_schema(
         has_snapshots=sets_options and has_snapshots(file_io, location),
         time_millis=utc_millis(),
     )
+    if any(isinstance(change, SetOption) and change.key == FALLBACK for change in changes):
+        check_fallback_branch(evolved.option_map, file_io=file_io, location=location, table=table)
     if evolved is not schema and any(isinstance(change, UpdateColumnType) for change in changes):
         earlier = (number for number in list_schema_ids(file_io, location) if number <= schema.id)
         _check_history((load_schema(file_io, location, number) for number in earlier), evolved, table)

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from penstock.api.deferred import spark_entry
-from penstock.catalog.names import TableName, check_name
+from penstock.catalog.names import TableName, check_name, join_table_branch
 from penstock.catalog.system_tables import CATALOG_TABLES, SYSTEM_DATABASE
 from penstock.dialect.settings import MADE_FOR_SPARK, check_setting
 from penstock.dialect.stored_views import view_of_catalog
@@ -167,6 +167,12 @@ class SqlState:
                 " removes a branch"
             )
         return self.catalog(catalog), str(TableName(database=database, table=table))
+
+    def altered(self, path: Path) -> tuple[Catalog, str]:
+        """Return the catalog and the name of a table or of a branch whose schema changes; errors as ``catalog_of``."""
+        table, branch = split_branch(path[-1])
+        catalog, name = self.catalog_of((*path[:-1], table))
+        return catalog, name if branch is None else join_table_branch(name, branch)
 
     def session_table(self, path: Path) -> CreateTable | None:
         """Return a table that exists in this session only, or None."""

@@ -40,6 +40,7 @@ _KEYS_OF_SIDES: Final = {
     "write.batch-memory": Side.SINK,
     # Commits check for consumers that have expired.
     "consumer.expiration-time": Side.SINK,
+    "scan.fallback-branch": Side.SOURCE,
     "scan.watermark.emit.strategy": Side.SOURCE,
     "scan.watermark.idle-timeout": Side.SOURCE,
     "scan.watermark.alignment.group": Side.SOURCE,
@@ -89,13 +90,17 @@ def check_side(options: Iterable[str], table: str, side: Side, *, stacklevel: in
     """
     for key in options:
         theirs = _SIDES.get(key)
-        if theirs is not None and theirs is not side and status_of(key) is Status.HONOURED:
-            warnings.warn(
-                f"table {table}: option '{key}' is one of the {theirs} and has no effect on a {side}: give it to the "
-                "query that " + ("reads" if theirs is Side.SOURCE else "writes") + " the table",
-                OptionWarning,
-                stacklevel=stacklevel,
+        if theirs is None or status_of(key) is not Status.HONOURED:
+            continue
+        if theirs is not side:
+            text = f"is one of the {theirs} and has no effect on a {side}: give it to the query that " + (
+                "reads the table" if theirs is Side.SOURCE else "writes the table"
             )
+        elif key in _BATCH_READS_ONLY:
+            text = "is one of batch reads and has no effect on a stream: read each branch as a stream of its own"
+        else:
+            continue
+        warnings.warn(f"table {table}: option '{key}' {text}", OptionWarning, stacklevel=stacklevel)
 
 
 def check_batch(options: Iterable[str], table: str, side: Side, *, stacklevel: int = 2) -> None:
@@ -179,6 +184,7 @@ def _sides() -> dict[str, Side]:
 
 
 _SIDES: Final = _sides()
+_BATCH_READS_ONLY: Final = frozenset({"scan.fallback-branch"})
 _STREAMS_ONLY: Final = {
     name
     for group in (StreamOptions, ConsumerOptions)

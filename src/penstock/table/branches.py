@@ -34,6 +34,8 @@ from penstock.table.commit.announced import is_expiring
 from penstock.table.commit.put import is_there
 from penstock.table.other_engines import check_other_engines
 from penstock.table.read.branch import at_branch, check_branch_name, load_branches
+from penstock.table.read.fallback import KEY as FALLBACK
+from penstock.table.read.fallback import fallback_of
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
@@ -81,16 +83,30 @@ def create_branch(ref: TableRef, branch: str, *, tag: str | None = None, snapsho
 
 
 def delete_branch(ref: TableRef, branch: str) -> None:
-    """Delete a branch; files that only it uses become orphans. Raises ``NotFoundError``."""
+    """Delete a branch; files that only it uses become orphans.
+
+    Raises:
+        NotFoundError: there is no such branch.
+        InvalidOptionError: reads of the table use it as their fallback branch.
+    """
     at_branch(ref, branch)
     _check_other(ref, branch)
+    _check_no_fallback(ref, branch, "deleted")
     ref.file_io.delete(branch_path(ref.location, branch), recursive=True)
 
 
 def rename_branch(ref: TableRef, branch: str, new_name: str) -> None:
-    """Rename a branch; nothing may write to it meanwhile. Raises ``NotFoundError``, ``AlreadyExistsError``."""
+    """Rename a branch; nothing may write to it meanwhile.
+
+    Raises:
+        NotFoundError: there is no such branch.
+        AlreadyExistsError: the new name is taken.
+        InvalidOptionError: reads of the table use it as their fallback branch; Paimon renames it, and then reads only
+            the other partitions.
+    """
     at_branch(ref, branch)
     _check_other(ref, branch)
+    _check_no_fallback(ref, branch, "renamed")
     check_branch_name(ref.name, new_name)
     if any(each.name == new_name for each in load_branches(ref)):
         raise AlreadyExistsError(f"table {ref.name} has a branch '{new_name}' already")
@@ -162,6 +178,15 @@ def _diverged(ref: TableRef, branch: str, first: int) -> CommitConflictError:
         f"table {ref.name}: the main branch has commits that branch '{branch}', which begins with snapshot {first}, "
         f"does not have; nothing was changed: roll the main branch back first, if they may be lost"
     )
+
+
+def _check_no_fallback(ref: TableRef, branch: str, what: str) -> None:
+    stored = MetadataStore(ref).load_latest_schema().option_map
+    if branch in {fallback_of(stored), fallback_of(ref.options)}:
+        raise InvalidOptionError(
+            f"table {ref.name}: branch '{branch}' cannot be {what}, because reads of the table use it by "
+            f"'{FALLBACK}': remove that option first, with ALTER TABLE ... RESET ('{FALLBACK}')"
+        )
 
 
 def _check_other(ref: TableRef, branch: str) -> None:

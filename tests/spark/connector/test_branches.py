@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors.exceptions.base import PySparkException
 
+import penstock
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -53,12 +55,53 @@ def test_rows_of_two_branches_with_equal_snapshot_ids_are_not_mixed_up(spark: Sp
     assert frames[0].join(frames[1], "id").count() == 1
 
 
+def test_columns_of_a_branch_change_alone(spark: SparkSession, forked: Table) -> None:
+    spark.sql("ALTER TABLE penstock.d.`forked$branch_b` ADD COLUMN more INT")
+    spark.sql("INSERT INTO penstock.d.`forked$branch_b` VALUES (12, 'y', 5)")
+    assert _ids(spark, "SELECT id FROM penstock.d.`forked$branch_b` WHERE more = 5") == [12]
+    assert spark.table("penstock.d.forked").columns == ["id", "p"]
+
+
+def test_a_fallback_branch_is_read_and_never_changed(spark: SparkSession, forked: Table) -> None:
+    main, other = "penstock.d.forked", "penstock.d.`forked$branch_b`"
+    spark.sql(f"ALTER TABLE {main} SET TBLPROPERTIES ('scan.fallback-branch' = 'b')")
+    spark.sql(f"INSERT INTO {other} VALUES (20, 'y'), (21, 'y')")
+    assert _ids(spark, f"SELECT id FROM {main}") == [1, 2, 20, 21]
+    assert _ids(spark, f"SELECT id FROM {main} VERSION AS OF 2") == [1, 2]
+    assert _ids(spark, f"SELECT count(*) FROM {main}") == [4]
+    assert _ids(spark, f"SELECT max(id) FROM {main} WHERE p = 'y'") == [21]
+    assert spark.sql(f"SHOW PARTITIONS {main}").count() == 2
+    table = penstock.Table.at(forked.location)
+    assert sorted(row.id for row in table.to_spark(spark).collect()) == [1, 2, 20, 21]
+    loaded = spark.read.format("penstock").load(forked.location)
+    assert sorted(row.id for row in loaded.collect()) == [1, 2, 20, 21]
+    # The main branch has the same snapshot, but a read of it has more rows now.
+    spark.sql(f"INSERT INTO {other} VALUES (22, 'z')")
+    assert _ids(spark, f"SELECT id FROM {main}") == [1, 2, 20, 21, 22]
+    spark.sql(f"DELETE FROM {main} WHERE id IN (SELECT id FROM {main} WHERE id IN (2, 20))")
+    spark.sql(f"UPDATE {main} SET id = id + 100 WHERE id < 30")
+    spark.sql(f"MERGE INTO {main} t USING (SELECT 101 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET t.id = 102")
+    assert _ids(spark, f"SELECT id FROM {main}") == [20, 21, 22, 102]
+    assert _ids(spark, f"SELECT id FROM {other}") == [1, 10, 20, 21, 22]
+    stream = spark.readStream.table(main).writeStream.format("memory").queryName("of_main").trigger(availableNow=True)
+    assert stream.start().awaitTermination(60)
+    assert _ids(spark, "SELECT id FROM of_main") == [102]
+
+
+def test_the_fallback_branch_must_exist_and_stays(spark: SparkSession, forked: Table) -> None:
+    with pytest.raises(PySparkException, match="there is no branch 'c': create the branch first"):
+        spark.sql("ALTER TABLE penstock.d.forked SET TBLPROPERTIES ('scan.fallback-branch' = 'c')")
+    with pytest.raises(PySparkException, match="there is no branch 'c': create the branch first"):
+        spark.sql("CREATE TABLE penstock.d.other (id INT) TBLPROPERTIES ('scan.fallback-branch' = 'c')")
+    spark.sql("ALTER TABLE penstock.d.forked SET TBLPROPERTIES ('scan.fallback-branch' = 'b')")
+    with pytest.raises(PySparkException, match="branch 'b' cannot be deleted"):
+        spark.sql("CALL penstock.sys.delete_branch('d.forked', 'b')")
+
+
 def test_what_a_branch_does_not_have_is_refused(spark: SparkSession, forked: Table) -> None:
     with pytest.raises(PySparkException, match="no branch 'c'; there are b"):
         spark.table("penstock.d.`forked$branch_c`").count()
-    with pytest.raises(PySparkException, match=r"of which only rows are read and changed; the table is 'd\.forked'"):
-        spark.sql("ALTER TABLE penstock.d.`forked$branch_b` ADD COLUMN more INT")
-    with pytest.raises(PySparkException, match=r"the table is 'd\.forked'"):
+    with pytest.raises(PySparkException, match=r"whose rows and columns can change; the table is 'd\.forked'"):
         spark.sql("DROP TABLE penstock.d.`forked$branch_b`")
 
 

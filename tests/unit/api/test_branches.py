@@ -228,3 +228,46 @@ def test_fast_forward_in_sql(catalog: penstock.Catalog, table: penstock.Table) -
         """,
     )
     assert keys(table) == [0, 1, 2, 30]
+
+
+def test_the_fallback_branch_in_sql(catalog: penstock.Catalog) -> None:
+    """The statements of Paimon's page on branches, in an append table."""
+    catalog.create_database("db")
+    rows = penstock.sql(
+        None,
+        catalog,
+        """
+        CREATE TABLE db.f (k INT, dt STRING) PARTITIONED BY (dt);
+        CALL sys.create_branch('db.f', 'old');
+        ALTER TABLE db.f SET ('scan.fallback-branch' = 'old');
+        ALTER TABLE db.f ADD note STRING;
+        ALTER TABLE db.`f$branch_old` ADD note STRING;
+        INSERT INTO db.`f$branch_old` VALUES (1, 'x', 'old'), (2, 'y', 'old');
+        INSERT INTO db.f VALUES (3, 'x', 'new');
+        SELECT k, note FROM db.f
+        """,
+    )
+    assert sorted(rows.to_pydict().items()) == [("k", [2, 3]), ("note", ["old", "new"])]
+    hinted = "SELECT k FROM db.f /*+ OPTIONS('scan.fallback-branch' = '') */"
+    assert penstock.sql(None, catalog, hinted).column("k").to_pylist() == [3]
+    with pytest.raises(InvalidOptionError, match="there is no branch 'b': create the branch first"):
+        penstock.sql(None, catalog, "CREATE TABLE db.g (k INT) WITH ('scan.fallback-branch' = 'b')")
+    with pytest.raises(InvalidOptionError, match="branch 'old' cannot be deleted, because reads of the table use it"):
+        penstock.sql(None, catalog, "CALL sys.delete_branch('db.f', 'old')")
+    penstock.sql(
+        None, catalog, "ALTER TABLE db.f RESET ('scan.fallback-branch'); CALL sys.delete_branch('db.f', 'old')"
+    )
+    assert catalog.load_table("db.f").to_arrow(["k"])["k"].to_pylist() == [3]
+
+
+def test_options_and_columns_of_a_branch_are_changed_by_its_name(
+    catalog: penstock.Catalog, table: penstock.Table
+) -> None:
+    table.create_branch("dev", tag="two")
+    changed = catalog.alter_table("db.t$branch_dev", AddColumn(column="note", type="STRING"))
+    changed.append([{"k": 20, "note": "new"}])
+    assert keys(catalog.load_table("db.`t$branch_dev`")) == [0, 1, 20]
+    assert changed.name == "db.t$branch_dev"
+    assert catalog.load_table("db.t").schema.field_names == ("k",)
+    with pytest.raises(NotFoundError, match="has no branch 'other'; there are dev"):
+        catalog.alter_table("db.t$branch_other", AddColumn(column="note", type="STRING"))

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.catalog.checks.features import check_readable
 from penstock.catalog.checks.schema import check_schema
-from penstock.catalog.names import TableName, check_database_name, is_location, parse_data_table_name
+from penstock.catalog.names import (
+    TableName,
+    check_database_name,
+    is_location,
+    parse_data_table_name,
+    split_table_branch,
+)
 from penstock.catalog.new_schema import build_schema, table_defaults
 from penstock.catalog.rest.change_json import encode_change
 from penstock.catalog.rest.views import list_views
@@ -163,6 +169,11 @@ def alter_table(warehouse: Warehouse, server: RestServer, name: str, changes: Se
 
     Raises as ``filesystem.alter_table``.
     """
+    if split_table_branch(name)[1] is not None:
+        raise UnsupportedFeatureError(
+            f"table {name}: the REST catalog at {server.uri} keeps the schemas of its tables; those of a branch "
+            "cannot be changed through it"
+        )
     ref = load_table(warehouse, server, name)
     evolved = change_stored_schema(ref.schema, changes, table=ref.name, file_io=ref.file_io, location=ref.location)
     if evolved is ref.schema:

@@ -26,7 +26,7 @@ def alter_table(state: SqlState, statement: AlterTable) -> Outcome:
     """Change a table's schema."""
     if is_absent(state, statement.name, if_exists=statement.if_exists):
         return absent(statement.name)
-    catalog, name = state.catalog_of(statement.name)
+    catalog, name = state.altered(statement.name)
     changes: list[SchemaChange] = []
     for change in statement.changes:
         if isinstance(change, UpdateColumnType):
@@ -41,7 +41,7 @@ def add_computed(state: SqlState, statement: AddComputed) -> Outcome:
     """Add computed columns after the other columns."""
     if is_absent(state, statement.name, if_exists=statement.if_exists):
         return absent(statement.name)
-    catalog, name = state.catalog_of(statement.name)
+    catalog, name = state.altered(statement.name)
     schema = catalog.load_table(name).schema
     place = len(schema.fields) + len(computed_columns(schema.fields, schema.option_map))
     types = {field.name: field.type for field in schema.fields}
@@ -54,7 +54,7 @@ def alter_watermark(state: SqlState, statement: AlterWatermark) -> Outcome:
     """Change or remove the watermark of a table."""
     if is_absent(state, statement.name, if_exists=statement.if_exists):
         return absent(statement.name)
-    catalog, name = state.catalog_of(statement.name)
+    catalog, name = state.altered(statement.name)
     if statement.clause is None:
         catalog.alter_table(name, *(RemoveOption(key=key) for key in (ROWTIME_KEY, EXPRESSION_KEY, TYPE_KEY)))
     else:

@@ -285,6 +285,7 @@ HONOURED: Final = frozenset(
         "partition",
         "path",
         "provider",
+        "scan.fallback-branch",
     ]
 )
 """Keys of this module that Penstock acts on, or that only describe the table."""

@@ -38,9 +38,6 @@ _NO_KEYS: Final = "it needs a primary key, which append tables do not have; leav
 
 REFUSED: Final[dict[str, Refusal]] = {
     "branch": Refusal(cure=_BRANCHES, inert=_MAIN, reads=True),
-    "scan.fallback-branch": Refusal(
-        cure=f"{_BRANCHES}; batch reads take partitions from it", inert=frozenset({""}), reads=True, is_for_batch=True
-    ),
     "scan.fallback-snapshot-branch": Refusal(cure=_BRANCHES, inert=_NEVER, reads=True),
     "scan.fallback-delta-branch": Refusal(cure=_BRANCHES, inert=_NEVER, reads=True),
     "scan.primary-branch": Refusal(cure=_BRANCHES, inert=_NEVER, reads=True),

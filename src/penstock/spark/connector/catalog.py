@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from penstock.catalog import tables
-from penstock.catalog.names import join_name
+from penstock.catalog.names import join_name, split_table_branch
 from penstock.catalog.system_tables import CATALOG_TABLES, SYSTEM_DATABASE, load_catalog_table
 from penstock.errors import (
     AlreadyExistsError,
@@ -153,9 +153,7 @@ class WarehouseCatalog(ViewMethods):
         *namespace, last = self._bridge.parts(ident)
         path = _path_of(namespace, last)
         try:
-            ref = tables.load_table(self._warehouse, name if path is None else path.name)
-            if path is not None and path.branch is not None:
-                at_branch(ref, path.branch)
+            self._loaded(*((name, None) if path is None else path[:2]))
         except NotFoundError:
             return False
         return True
@@ -193,11 +191,11 @@ class WarehouseCatalog(ViewMethods):
 
     @from_spark
     def alterTable(self, ident: JavaObject, changes: JavaObject) -> JavaObject:
-        """Change columns, options and the comment of a table, all or nothing."""
+        """Change columns, options and the comment of a table or a branch, all or nothing."""
         name = self._needed_name(ident)
         try:
             with self._table_is_there(ident):
-                schema = to_spark_schema(tables.load_table(self._warehouse, name).schema.fields)
+                schema = to_spark_schema(self._loaded(*split_table_branch(name)).schema.fields)
                 wanted = changes_of(changes, name, self._defaults_of(schema, name))
                 ref = tables.alter_table(self._warehouse, name, wanted)
         except WRONG_USE as error:
@@ -342,6 +340,10 @@ class WarehouseCatalog(ViewMethods):
         if path.system_table is not None:
             return self._system_table(name, ref.with_options(options), path.system_table)
         return self._table(name, ref.with_options(options))
+
+    def _loaded(self, name: str, branch: str | None) -> TableRef:
+        ref = tables.load_table(self._warehouse, name)
+        return ref if branch is None else at_branch(ref, branch)
 
     def _table(self, name: str, ref: TableRef) -> JavaObject:
         table = CatalogTable(self._bridge, self._spark, f"{self._name}.{name}", ref)

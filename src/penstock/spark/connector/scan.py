@@ -83,11 +83,9 @@ class ScanRequest:
         fixed = self.read.predicate
         pushed = (each.predicate for each in self.pushed)
         filters = format_predicate(And(operands=(*(() if fixed is None else (fixed,)), *pushed)))
-        point = self.read.point
-        snapshot = "changes" if point is None else point.snapshot.id if point.snapshot else "empty"
         options = sorted(self.read.ref.dynamic_options)
         return (
-            f"{self.identity} schema {self.read.ref.schema.id} snapshot {snapshot} options {options} columns "
+            f"{self.identity} schema {self.read.ref.schema.id} snapshot {self.read.state} options {options} columns "
             f"{self.schema.json()} filter {filters} limit {self.limit}"
         )
 

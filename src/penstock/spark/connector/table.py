@@ -93,11 +93,9 @@ class CatalogTable(PartitionManagement):
         self._spark = spark
         self._name = name
         self._schema = nullable(to_spark_schema(self._read.ref.schema.fields))
-        point = self._read.point
-        snapshot = "changes" if point is None else point.snapshot.id if point.snapshot else "empty"
         self.schema_key = f"{name} {self._identity} {self._read.ref.schema.id} {sorted(self._read.ref.dynamic_options)}"
         """Equal for tables that differ in their snapshots only."""
-        super().__init__(bridge, f"{self.schema_key} {snapshot}")
+        super().__init__(bridge, f"{self.schema_key} {self._read.state}")
 
     def name(self) -> str:
         """Return the name."""

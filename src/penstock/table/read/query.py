@@ -66,6 +66,15 @@ class PinnedRead:
     fallback: Fallback | None = None
     predicate: Predicate | None = None
 
+    @property
+    def state(self) -> str:
+        """The state as a text, which differs between any two states of a table."""
+        if self.point is None:
+            return "changes"
+        return _state_of(self.point.snapshot) + (
+            f" with {self.fallback.ref.name} {_state_of(self.fallback.snapshot)}" if self.fallback else ""
+        )
+
     def plan(self, store: MetadataStore, predicate: Predicate | None = None, *, with_vectors: bool = False) -> ScanPlan:
         """Plan the read; errors as ``plan_query``, but without a check that the table still exists."""
         ref, point = self.ref, self.point
@@ -93,15 +102,14 @@ def pin_read(ref: TableRef, store: MetadataStore) -> PinnedRead:
     options = ref.parsed(ReadOptions)
     check_same_table(ref)
     if reads_changes(options, ref.name):
-        pin_fallback(ref, store, None, is_latest=False)
+        pin_fallback(ref, store, None)
         return PinnedRead(ref=ref, point=None)
     point = resolve_read(store, options)
-    fallback = pin_fallback(ref, store, point.snapshot, is_latest=point.is_latest and point.created_from_millis is None)
     if point.is_latest:
         warn_other_engines(ref, point.snapshot)
     elif point.snapshot is not None:
         ref = at_snapshot(ref, store, point.snapshot)
-    return PinnedRead(ref=ref, point=point, fallback=fallback)
+    return PinnedRead(ref=ref, point=point, fallback=pin_fallback(ref, store, point))
 
 
 def plan_query(
@@ -124,6 +132,10 @@ def plan_query(
     parsed = parse_filter(predicate) if isinstance(predicate, str) else predicate
     pinned = replace(pin_read(ref, store), predicate=parsed)
     return Query(ref=pinned.ref, plan=pinned.plan(store, with_vectors=with_vectors), pinned=pinned)
+
+
+def _state_of(snapshot: Snapshot | None) -> str:
+    return "empty" if snapshot is None else str(snapshot.id)
 
 
 def _in_partitions(

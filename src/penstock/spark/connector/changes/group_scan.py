@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.predicate.bind import columns_of
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.table.read.query import PinnedRead
     from penstock.table.read.split import DataSplit
 
 
@@ -36,6 +38,11 @@ class GroupScanBuilder(TableScanBuilder):
     def __init__(self, made: Callable[[GroupScan], None], *of_a_scan: Any) -> None:  # noqa: ANN401 - passed on
         super().__init__(*of_a_scan)
         self._made = made
+
+    @cached_property
+    def _read(self) -> PinnedRead:
+        # Rows of a fallback branch are read, but changed only in that branch.
+        return replace(self._pin(), fallback=None)
 
     @from_spark
     def supportCompletePushDown(self, aggregation: JavaObject) -> bool:

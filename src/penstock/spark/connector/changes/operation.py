@@ -16,7 +16,6 @@ from penstock.options import BucketOptions
 from penstock.spark.connector.changes.replace_files import Arrangement, ReplaceFiles
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.table.dml.replacement import ReadFiles
-from penstock.table.read.fallback import KEY as FALLBACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,8 +45,6 @@ def check_row_level(ref: TableRef, command: str) -> None:
         reason = "its rows are in buckets, whose order Spark would not keep"
     elif not isinstance(ref.file_io, LocalFileIO):
         reason = "it is on an object store, where Spark would need a JAR to write"
-    elif ref.options.get(FALLBACK, "").strip():
-        reason = f"'{FALLBACK}' adds rows of another branch to its reads"
     if reason is not None:
         raise UnsupportedFeatureError(
             f"table {ref.name}: {command} through Spark's catalog does not work for it, because {reason}: use "
