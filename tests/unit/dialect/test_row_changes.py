@@ -29,6 +29,9 @@ def catalog() -> penstock.Catalog:
     return catalog
 
 
+MERGED: Any = [(1, "x!"), (2, "y!"), (3, "left X"), (9, "z")]
+
+
 def run(catalog: penstock.Catalog, text: str) -> Any:
     return penstock.sql(None, catalog, text)
 
@@ -80,6 +83,23 @@ def test_merge_of_a_query(catalog: penstock.Catalog) -> None:
     ]  # fmt: skip
 
 
+def test_columns_of_a_merge_need_no_prefix_where_one_table_has_them(catalog: penstock.Catalog) -> None:
+    """As in Spark: in WHEN NOT MATCHED they are those of the source, in WHEN NOT MATCHED BY SOURCE of the table."""
+    run(
+        catalog,
+        """
+        MERGE INTO t USING (SELECT id AS key, name AS n, op FROM s) AS s ON id = key
+        WHEN MATCHED AND op = 'd' AND qty IS NULL THEN DELETE
+        WHEN MATCHED AND price > 0 THEN UPDATE SET name = n || '!'
+        WHEN NOT MATCHED AND n <> 'q' THEN INSERT (id, name) VALUES (key, n)
+        WHEN NOT MATCHED BY SOURCE AND id > 2 THEN UPDATE SET name = CONCAT('left ', UPPER('x'))
+        """,
+    )
+    merged = rows(catalog)
+    run(catalog, "MERGE INTO t USING s ON t.id = s.id WHEN NOT MATCHED BY SOURCE AND name = 'left X' THEN DELETE")
+    assert (merged, rows(catalog)) == (MERGED, [row for row in MERGED if row[1] != "left X"])
+
+
 def test_merge_of_a_table_with_all_columns(catalog: penstock.Catalog) -> None:
     run(catalog, "CREATE TABLE u (id BIGINT, name STRING); INSERT INTO u VALUES (3, 'c'), (4, 'd')")
     run(
@@ -103,10 +123,21 @@ def test_merge_of_a_table_with_all_columns(catalog: penstock.Catalog) -> None:
         ("MERGE INTO t USING s ON t.id > s.id WHEN MATCHED THEN DELETE", UnsupportedFeatureError, "equal columns"),
         ("MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *", SchemaMismatchError, "'op'"),
         (
-            "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = op",
-            UnsupportedFeatureError,
-            "before each column",
+            "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED AND name = 'a' THEN DELETE",
+            InvalidSqlError,
+            r"column 'name' is in both tables: write t\.name or s\.name",
         ),
+        (
+            "MERGE INTO t USING s ON id = s.id WHEN MATCHED THEN DELETE",
+            InvalidSqlError,
+            r"column 'id' is in both tables: write t\.id or s\.id",
+        ),
+        (
+            "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = nothing",
+            penstock.NotFoundError,
+            r"no column 'nothing' in t \(d, .*\) nor in s \(id, name, op\)",
+        ),
+        ("MERGE INTO t USING s ON t.id = price WHEN MATCHED THEN DELETE", UnsupportedFeatureError, "equal columns"),
     ],
 )
 def test_what_cannot_be_run_says_why(catalog: penstock.Catalog, text: str, error: type[Exception], says: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
@@ -17,7 +17,7 @@ from penstock.dialect.parse.query_errors import check_text, parse_error
 from penstock.dialect.parse.script import StatementText
 from penstock.dialect.parse.statements import DeleteRows, MergeClause, MergeRows, UpdateRows
 from penstock.dialect.parse.tables import TableUse, parser_text, plain_query, scan
-from penstock.errors import UnsupportedFeatureError
+from penstock.errors import NotFoundError, UnsupportedFeatureError
 from penstock.table.dml.merge import SOURCE
 
 if TYPE_CHECKING:
@@ -51,11 +51,23 @@ class _Unescaped(Spark):
         STRING_ESCAPES = ["'", '"']  # noqa: RUF012 - as sqlglot declares it
 
 
-def parse_row_change(source: StatementText) -> DeleteRows | UpdateRows | MergeRows:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeColumns:
+    """The columns of both sides of a MERGE, to which columns without the name of a table belong."""
+
+    table: frozenset[str]
+    source: frozenset[str]
+
+
+def parse_row_change(source: StatementText, columns: MergeColumns | None = None) -> DeleteRows | UpdateRows | MergeRows:
     """Parse a statement that begins with one of ``WORDS``.
 
+    Args:
+        columns: of the sides of a MERGE, once they are known; see ``MergeRows.bare``.
+
     Raises:
-        InvalidSqlError: a syntax error.
+        InvalidSqlError: a syntax error, or a column without the name of a table that both sides have.
+        NotFoundError: such a column that no side has.
         UnsupportedFeatureError: an expression or a condition that cannot be evaluated here.
     """
     check_text(source)
@@ -69,13 +81,12 @@ def parse_row_change(source: StatementText) -> DeleteRows | UpdateRows | MergeRo
     _check_clauses(tree, source)
     target = _target(tree.this, plain)
     if isinstance(tree, exp.Merge):
-        return _merge(tree, plain, target)
+        return _merge(tree, plain, target, columns)
     _check_placed(plain, target, (0, 0))
     where = _where(tree, source, target)
     if isinstance(tree, exp.Delete):
         return DeleteRows(name=target.use.name, options=target.use.options, where=where)
-    names = dict.fromkeys(target.names, "")
-    values = _values(tree.expressions, names, target.names, source)
+    values = _values(tree.expressions, _Sides(prefixes=dict.fromkeys(target.names, "")), target.names, source)
     return UpdateRows(name=target.use.name, options=target.use.options, values=values, where=where)
 
 
@@ -93,6 +104,30 @@ class _Named:
     names: frozenset[str]
     shown: str
     stand_ins: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sides:
+    """The tables whose columns an expression may have.
+
+    Attributes:
+        prefixes: names of the tables, in lower case, with what their columns have before them in Arrow.
+        bare: likewise, columns that are given without the name of a table.
+        default: for other columns without the name of a table.
+    """
+
+    prefixes: Mapping[str, str]
+    bare: Mapping[str, str] = field(default_factory=dict)
+    default: str = ""
+
+    def field_of(self, column: exp.Column) -> pc.Expression:
+        """Return a column. Raises ``UnknownExpressionError``."""
+        table = column.table.lower()
+        if len(column.parts) > 2 or (table and table not in self.prefixes):
+            raise UnknownExpressionError(column.sql())
+        prefix = self.prefixes[table] if table else self.bare.get(column.name, self.default)
+        found: pc.Expression = pc.field(f"{prefix}{column.name}")
+        return found
 
 
 def _check_clauses(node: exp.Expr, source: StatementText) -> None:
@@ -162,12 +197,11 @@ def _where(tree: exp.Expr, source: StatementText, target: _Named) -> str:
 
 
 def _values(
-    assignments: Sequence[exp.Expr], prefixes: Mapping[str, str], names: Collection[str], source: StatementText
+    assignments: Sequence[exp.Expr], sides: _Sides, names: Collection[str], source: StatementText
 ) -> tuple[tuple[str, object], ...]:
     """Return the columns that are set, with their values.
 
     Args:
-        prefixes: as for ``_expression``.
         names: what the columns that are set may have before them, in lower case.
     """
     values: dict[str, object] = {}
@@ -179,56 +213,37 @@ def _values(
             raise source.error(0, f"SET {column.sql()}: expected a column of the table; a ROW is set as a whole")
         if column.name in values:
             raise source.error(0, f"SET: column '{column.name}' is given twice")
-        values[column.name] = _value(each.expression, prefixes)
+        values[column.name] = _value(each.expression, sides)
     return tuple(values.items())
 
 
-def _value(node: exp.Expr, prefixes: Mapping[str, str]) -> object:
+def _value(node: exp.Expr, sides: _Sides) -> object:
     try:
         value, is_constant = constant_of(node)
     except UnknownExpressionError as error:
-        raise _unknown(error, prefixes) from None
-    return value if is_constant else _expression(node, prefixes)
+        raise _unknown(error) from None
+    return value if is_constant else _expression(node, sides)
 
 
-def _expression(node: exp.Expr, prefixes: Mapping[str, str]) -> pc.Expression:
-    """Return an expression over the columns of the table, and of the source with the prefix that merges use.
-
-    Args:
-        prefixes: names of tables, in lower case, with what the columns have before them in Arrow. Where there is
-            more than one prefix, each column needs the name of its table.
-    """
-    needs_name = len(set(prefixes.values())) > 1
-
-    def field(column: exp.Column) -> pc.Expression:
-        table = column.table.lower()
-        is_known = table in prefixes or not (table or needs_name)
-        if len(column.parts) > 2 or not is_known:
-            raise UnknownExpressionError(column.sql())
-        found: pc.Expression = pc.field(f"{prefixes.get(table, '')}{column.name}")
-        return found
-
+def _expression(node: exp.Expr, sides: _Sides) -> pc.Expression:
+    """Return an expression over the columns of the table, and of the source with the prefix that merges use."""
     try:
-        return arrow_expression(node, field)
+        return arrow_expression(node, sides.field_of)
     except UnknownExpressionError as error:
-        raise _unknown(error, prefixes) from None
+        raise _unknown(error) from None
 
 
-def _unknown(error: UnknownExpressionError, prefixes: Mapping[str, str]) -> UnsupportedFeatureError:
-    names: dict[str, str] = {}
-    for name, prefix in prefixes.items():
-        names.setdefault(prefix, name)
-    which = f" with {' or '.join(f'{name}.' for name in names.values())} before each column" if len(names) > 1 else ""
+def _unknown(error: UnknownExpressionError) -> UnsupportedFeatureError:
     return UnsupportedFeatureError(
-        f"'{error}' cannot be evaluated here; there are {WORKS}{which}. Compute other values in the query of a "
-        "MERGE INTO, or use Table.update and Table.merge"
+        f"'{error}' cannot be evaluated here; there are {WORKS}. Compute other values in the query of a MERGE INTO, or "
+        "use Table.update and Table.merge"
     )
 
 
 # MERGE
 
 
-def _merge(tree: exp.Merge, plain: PlainQuery, target: _Named) -> MergeRows:
+def _merge(tree: exp.Merge, plain: PlainQuery, target: _Named, columns: MergeColumns | None) -> MergeRows:
     source = plain.source
     using = tree.args["using"]
     start, end = _using_range(source)
@@ -246,19 +261,56 @@ def _merge(tree: exp.Merge, plain: PlainQuery, target: _Named) -> MergeRows:
     if target.names & names:
         raise source.error(start, f"the table and the rows after USING are both called '{shown}': give one AS …")
     prefixes = {**dict.fromkeys(sorted(target.names), ""), **dict.fromkeys(sorted(names), SOURCE)}
+    bare = _bare_columns(tree)
+    found = {name: _side_of(name, columns, (target.shown, shown), source) for name in bare} if columns else {}
+    sides = _Sides(prefixes=prefixes, bare=found)
     clauses: dict[str, list[MergeClause]] = {_MATCHED: [], _NOT_MATCHED: [], _BY_SOURCE: []}
     for when in tree.args["whens"].expressions:
         kind = _MATCHED if when.args.get("matched") else _BY_SOURCE if when.args.get("source") else _NOT_MATCHED
-        clauses[kind].append(_clause(when, kind, prefixes, target, source))
+        # As in Spark, a clause has the columns of the sides that have a row for it.
+        visible = replace(sides, default=SOURCE) if kind == _NOT_MATCHED else sides
+        clauses[kind].append(_clause(when, kind, visible, target, source))
     return MergeRows(
         name=target.use.name,
         options=target.use.options,
         source=rows,
-        on=_keys(tree.args["on"], prefixes, (target.shown, shown)),
+        on=() if bare and columns is None else _keys(tree.args["on"], sides, (target.shown, shown)),
         matched=tuple(clauses[_MATCHED]),
         not_matched=tuple(clauses[_NOT_MATCHED]),
         not_matched_by_source=tuple(clauses[_BY_SOURCE]),
+        text=source,
+        bare=frozenset() if columns else frozenset(bare),
     )
+
+
+def _bare_columns(tree: exp.Merge) -> tuple[str, ...]:
+    """Return the columns without the name of a table in ON and after WHEN MATCHED, which may be those of either."""
+    nodes = [tree.args["on"]]
+    for when in tree.args["whens"].expressions:
+        if not when.args.get("matched"):
+            continue
+        nodes += [when.args["condition"]] if when.args.get("condition") else []
+        then = when.args["then"]
+        nodes += [each.expression for each in then.expressions if isinstance(each, exp.EQ)]
+    columns = (column for node in nodes for column in node.find_all(exp.Column))
+    return tuple(dict.fromkeys(column.name for column in columns if len(column.parts) == 1))
+
+
+def _side_of(name: str, columns: MergeColumns, shown: tuple[str, str], source: StatementText) -> str:
+    """Return the prefix of the side that has a column. Raises ``InvalidSqlError`` or ``NotFoundError``."""
+    table, other = shown
+    match name in columns.table, name in columns.source:
+        case True, True:
+            raise source.error(0, f"column '{name}' is in both tables: write {table}.{name} or {other}.{name}")
+        case True, False:
+            return ""
+        case False, True:
+            return SOURCE
+        case _:
+            raise NotFoundError(
+                f"there is no column '{name}' in {table} ({', '.join(sorted(columns.table))}) nor in {other} "
+                f"({', '.join(sorted(columns.source))})"
+            )
 
 
 def _using_range(source: StatementText) -> tuple[int, int]:
@@ -307,11 +359,11 @@ def _query_at(source: StatementText, before: str, start: int, end: int) -> Query
     return parse_query(StatementText(text=before + text.strip(), line=line, column=column - len(before)))
 
 
-def _keys(node: exp.Expr, prefixes: Mapping[str, str], shown: tuple[str, str]) -> Pairs:
+def _keys(node: exp.Expr, sides: _Sides, shown: tuple[str, str]) -> Pairs:
     if isinstance(node, exp.Paren):
-        return _keys(node.this, prefixes, shown)
+        return _keys(node.this, sides, shown)
     if isinstance(node, exp.And):
-        pairs = tuple(dict.fromkeys((*_keys(node.this, prefixes, shown), *_keys(node.expression, prefixes, shown))))
+        pairs = tuple(dict.fromkeys((*_keys(node.this, sides, shown), *_keys(node.expression, sides, shown))))
         twice = next((name for place, (name, _) in enumerate(pairs) if name in dict(pairs[:place])), None)
         if twice is None:
             return pairs
@@ -319,41 +371,43 @@ def _keys(node: exp.Expr, prefixes: Mapping[str, str], shown: tuple[str, str]) -
             f"ON '{node.sql()}': column '{twice}' is compared with two columns of the source: compare these in the"
             " query after USING"
         )
-    sides: dict[str, str] = {}
+    names: dict[str, str] = {}
     if isinstance(node, exp.EQ):
         for side in (node.this, node.expression):
-            if isinstance(side, exp.Column) and len(side.parts) == 2 and side.table.lower() in prefixes:
-                sides[prefixes[side.table.lower()]] = side.name
-    if len(sides) != 2:
+            if isinstance(side, exp.Column) and len(side.parts) == 2 and side.table.lower() in sides.prefixes:
+                names[sides.prefixes[side.table.lower()]] = side.name
+            elif isinstance(side, exp.Column) and side.name in sides.bare and len(side.parts) == 1:
+                names[sides.bare[side.name]] = side.name
+    if len(names) != 2:
         table, other = shown
         raise UnsupportedFeatureError(
             f"ON '{node.sql()}': rows match by equal columns, such as {table}.id = {other}.id AND …; other conditions "
             "belong after WHEN MATCHED AND"
         )
-    return ((sides[""], sides[SOURCE]),)
+    return ((names[""], names[SOURCE]),)
 
 
 def _clause(
     when: Any,  # noqa: ANN401 - a node of sqlglot
     kind: str,
-    prefixes: Mapping[str, str],
+    sides: _Sides,
     target: _Named,
     source: StatementText,
 ) -> MergeClause:
     condition, then = when.args.get("condition"), when.args["then"]
-    where = None if condition is None else _expression(condition, prefixes)
+    where = None if condition is None else _expression(condition, sides)
     match then:
         case exp.Update() if kind != _NOT_MATCHED and then.expressions:
             if isinstance(then.expressions[0], exp.Star) and kind == _MATCHED:
                 return MergeClause(where=where)
-            return MergeClause(values=_values(then.expressions, prefixes, target.names, source), where=where)
+            return MergeClause(values=_values(then.expressions, sides, target.names, source), where=where)
         case exp.Insert() if kind == _NOT_MATCHED and isinstance(then.this, exp.Star):
             return MergeClause(where=where)
         case exp.Insert() if kind == _NOT_MATCHED and isinstance(then.this, exp.Tuple):
             columns, given = then.this.expressions, then.expression.expressions
             if len(columns) == len(given):
                 pairs = [exp.EQ(this=column, expression=value) for column, value in zip(columns, given, strict=True)]
-                return MergeClause(values=_values(pairs, prefixes, target.names, source), where=where)
+                return MergeClause(values=_values(pairs, sides, target.names, source), where=where)
             raise source.error(0, f"{kind}: INSERT names {len(columns)} columns, and has {len(given)} values")
         case exp.Var() if kind != _NOT_MATCHED and then.name.upper() == "DELETE":
             return MergeClause(where=where, is_delete=True)

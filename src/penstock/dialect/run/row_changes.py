@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.dialect.outcome import Outcome
 from penstock.dialect.parse.literals import literal_column
-from penstock.dialect.parse.statements import Select
+from penstock.dialect.parse.row_changes import MergeColumns, parse_row_change
+from penstock.dialect.parse.statements import MergeRows, Select
 from penstock.dialect.run.rows import select
 from penstock.errors import UnsupportedFeatureError
 from penstock.format.types.text import format_sql_type
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from penstock.api.table import Table
-    from penstock.dialect.parse.statements import DeleteRows, MergeClause, MergeRows, UpdateRows
+    from penstock.dialect.parse.statements import DeleteRows, MergeClause, UpdateRows
     from penstock.dialect.state import SqlState
     from penstock.table.dml.result import ChangeResult
 
@@ -44,6 +46,11 @@ def merge_rows(state: SqlState, statement: MergeRows) -> Outcome:
         raise UnsupportedFeatureError(
             f"table {table.name}: the rows of MERGE INTO come from a stream, which never ends"
         )
+    if statement.bare:
+        columns = MergeColumns(table=frozenset(table.schema.field_names), source=frozenset(_names_of(rows)))
+        resolved = parse_row_change(statement.text, columns)
+        assert isinstance(resolved, MergeRows)  # noqa: S101 - the text is the same
+        statement = resolved
     result = table.merge(
         rows,
         dict(statement.on),
@@ -55,6 +62,11 @@ def merge_rows(state: SqlState, statement: MergeRows) -> Outcome:
         not_matched_by_source=[_on_match(table, each) for each in statement.not_matched_by_source],
     )
     return _changed(table, result)
+
+
+def _names_of(rows: Any) -> Iterable[str]:  # noqa: ANN401 - an Arrow table, or a DataFrame
+    names: Iterable[str] = rows.column_names if isinstance(rows, pa.Table) else rows.columns
+    return names
 
 
 def _on_match(table: Table, clause: MergeClause) -> MergeUpdate | MergeDelete:
