@@ -10,10 +10,13 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
+from penstock.clocks import elapsed_seconds
 from penstock.io.settings import is_object_store
 from penstock.io.shortcuts import read_range
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.io.file_io import FileIO
 
 _MAX_BYTES: Final = 67_108_864
@@ -23,39 +26,55 @@ _MAX_FILE_BYTES: Final = _MAX_BYTES // 8
 _MAX_INDEX_BYTES: Final = 33_554_432
 
 
-class _Files:
-    """Contents by storage and path; the least recently used are evicted."""
+# A process that only appends never learns which snapshots have expired, and that nobody needs their manifests any more.
+_LONGEST_UNUSED_SECONDS: Final = 600.0
 
-    def __init__(self, max_bytes: int) -> None:
+
+class SharedFiles:
+    """Contents by storage and path; the least recently used are evicted, and all that nobody used for ten minutes.
+
+    Args:
+        clock: seconds that only grow.
+    """
+
+    def __init__(self, max_bytes: int, *, clock: Callable[[], float] = elapsed_seconds) -> None:
         self._max_bytes = max_bytes
+        self._clock = clock
         self._lock = threading.Lock()
         self._size = 0
-        self._contents: OrderedDict[tuple[FileIO, str], bytes] = OrderedDict()
+        self._contents: OrderedDict[tuple[FileIO, str], tuple[bytes, float]] = OrderedDict()
 
     def get(self, file_io: FileIO, path: str) -> bytes | None:
+        """Return a content, if it is cached."""
         with self._lock:
-            data = self._contents.get((file_io, path))
+            data, _ = self._contents.pop((file_io, path), (None, 0.0))
             if data is not None:
-                self._contents.move_to_end((file_io, path))
+                self._contents[file_io, path] = data, self._clock()
             return data
 
     def put(self, file_io: FileIO, path: str, data: bytes) -> None:
+        """Cache a content."""
         if len(data) > _MAX_FILE_BYTES:
             return
         with self._lock:
-            self._size += len(data) - len(self._contents.pop((file_io, path), b""))
-            self._contents[file_io, path] = data
-            while self._size > self._max_bytes:
-                self._size -= len(self._contents.popitem(last=False)[1])
+            now = self._clock()
+            self._size += len(data) - len(self._contents.pop((file_io, path), (b"", now))[0])
+            self._contents[file_io, path] = data, now
+            while self._size > self._max_bytes or self._first_used() < now - _LONGEST_UNUSED_SECONDS:
+                self._size -= len(self._contents.popitem(last=False)[1][0])
+
+    def _first_used(self) -> float:
+        return next(iter(self._contents.values()))[1]
 
     def clear(self) -> None:
+        """Evict all."""
         with self._lock:
             self._contents.clear()
             self._size = 0
 
 
-_FILES: Final = _Files(_MAX_BYTES)
-_INDEXES: Final = _Files(_MAX_INDEX_BYTES)
+_FILES: Final = SharedFiles(_MAX_BYTES)
+_INDEXES: Final = SharedFiles(_MAX_INDEX_BYTES)
 
 
 def write_metadata(file_io: FileIO, path: str, data: bytes) -> None:
