@@ -18,6 +18,7 @@ from penstock.api.given import (
     names_of,
     no_progress,
     texts_of,
+    with_checks,
 )
 from penstock.api.migrate import Migration, TableMigration, list_directories, migrate, migrate_each
 from penstock.api.table import Table
@@ -57,6 +58,7 @@ _OTHER_NAMES: Final = {
 }
 
 
+@with_checks
 class Catalog:
     """Databases and tables of a warehouse directory, in the layout of Paimon's file-system catalog.
 

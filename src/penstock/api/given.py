@@ -1,12 +1,17 @@
-"""Convert arguments from users to the values that the packages below expect."""
+"""Check arguments from users, and convert them to the values that the packages below expect."""
 
 from __future__ import annotations
 
+import functools
+import inspect
+import numbers
 import operator
 import os
-from collections.abc import Mapping
+import reprlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeAlias, get_args
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast, get_args
 
 from penstock.api.deferred import is_spark_object
 from penstock.catalog.changes import SchemaChange, SetOption
@@ -15,8 +20,7 @@ from penstock.format.text.partitions import parse_partition
 from penstock.predicate.tree import And, Compare, Constant, In, IsNull, Not, Or, Predicate, StartsWith
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
+    from collections.abc import Callable
 
 OptionValue: TypeAlias = "str | bool | int | float"
 Options: TypeAlias = "Mapping[str, OptionValue]"
@@ -28,6 +32,155 @@ _NODES: Final = (And, Compare, Constant, In, IsNull, Not, Or, StartsWith)
 
 Progress: TypeAlias = "Callable[[int, int | None], None]"
 """Called with how many files are done so far, and bytes where they are known."""
+
+_EXPLAINED: Final = frozenset({"trigger"})
+"""Arguments whose own check shows what they look like."""
+
+CALLER: Final = 4
+"""``stacklevel`` of a function that warns, called by a method of the public API: the caller of that method."""
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_C = TypeVar("_C")
+
+
+class _Kind(NamedTuple):
+    """A type in annotations of the public API: its name in messages, and a test."""
+
+    name: str
+    accepts: Callable[[object], bool]
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, bytes | Mapping) and _all(value, str)
+
+
+def _all(value: Iterable[object], kind: type) -> bool:
+    """Whether all items are of a type; other iterables than collections are not read, because they end with that."""
+    return not isinstance(value, Sequence | set | frozenset) or all(isinstance(each, kind) for each in value)
+
+
+def _is_number(value: object, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+_KINDS: Final[Mapping[str, _Kind]] = {
+    "None": _Kind("None", lambda value: value is None),
+    "str": _Kind("text", lambda value: isinstance(value, str)),
+    "bool": _Kind("True or False", lambda value: isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}),
+    "int": _Kind("a whole number", lambda value: _is_number(value, numbers.Integral)),
+    "float": _Kind("a number", lambda value: _is_number(value, numbers.Real)),
+    "datetime": _Kind("a datetime", lambda value: isinstance(value, datetime)),
+    "os.PathLike[str]": _Kind("a path", lambda value: isinstance(value, os.PathLike)),
+    "Names": _Kind("a name or a list of names", _is_texts),
+    "Sequence[str]": _Kind("a list of texts", lambda value: _is_texts(value) and not isinstance(value, str)),
+    "Mapping[str, object]": _Kind(
+        "a mapping by names", lambda value: isinstance(value, Mapping) and _all(list(value), str)
+    ),
+    "Mapping[str, str]": _Kind(
+        "a mapping of texts",
+        lambda value: isinstance(value, Mapping) and _all([*value, *value.values()], str),
+    ),
+    "tuple[str, str | None]": _Kind(
+        "a pair of a column and a delay",
+        lambda value: isinstance(value, tuple) and len(value) == 2 and all(isinstance(v, str | None) for v in value),
+    ),
+    "Literal['earliest', 'latest']": _Kind(
+        "'earliest' or 'latest'", lambda value: isinstance(value, str) and value in {"earliest", "latest"}
+    ),
+    "Sequence[Mapping[str, object]]": _Kind(
+        "a list of mappings",
+        lambda value: isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping),
+    ),
+    "Progress": _Kind("a function", callable),
+    "CollectorRegistry": _Kind("a CollectorRegistry", lambda value: _is_called(value, "CollectorRegistry")),
+    "Table": _Kind("a Table", lambda value: _is_called(value, "Table")),
+    "Catalog": _Kind("a Catalog", lambda value: _is_called(value, "Catalog")),
+}
+
+
+def _is_called(value: object, name: str) -> bool:
+    return any(kind.__name__ == name for kind in type(value).__mro__)
+
+
+def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Return the function with a check of the types of its arguments, by its annotations.
+
+    Arguments of other types than those of ``_KINDS`` are left to the function. The check is made before anything else,
+    so that a wrong argument raises ``InvalidOptionError`` with what was expected, and nothing has been changed.
+    """
+
+    @functools.wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        _check_arguments(function, args, kwargs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def with_checks(kind: type[_C]) -> type[_C]:
+    """Return the class with ``checked`` methods, as far as they are public."""
+    for name, member in list(vars(kind).items()):
+        if name.startswith("_") and name != "__init__":
+            continue
+        if isinstance(member, staticmethod):
+            setattr(kind, name, staticmethod(checked(member.__func__)))
+        elif inspect.isfunction(member):
+            setattr(kind, name, checked(member))
+    return kind
+
+
+def _check_arguments(function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
+    signature, kinds = _kinds_of(function)
+    try:
+        given = signature.bind(*args, **kwargs).arguments
+    except TypeError:
+        return  # the call itself raises it, with Python's words
+    for name, value in given.items():
+        wanted = kinds.get(name)
+        if wanted is None:
+            continue
+        is_several = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
+        for each in cast("tuple[object, ...]", value) if is_several else (value,):
+            if not any(kind.accepts(each) for kind in wanted):
+                expected = " or ".join(kind.name for kind in wanted)
+                raise InvalidOptionError(
+                    f"{_place_of(function, args)}: argument {name} = {reprlib.repr(each)}: expected {expected}, not a "
+                    f"{type(each).__name__}"
+                )
+
+
+@functools.cache
+def _kinds_of(function: Callable[..., object]) -> tuple[inspect.Signature, Mapping[str, tuple[_Kind, ...]]]:
+    """Return the signature, and the kinds that each parameter accepts; only parameters of which all are known."""
+    signature = inspect.signature(function)
+    kinds = {}
+    for name, parameter in signature.parameters.items():
+        if name in _EXPLAINED:
+            continue
+        parts = _parts_of(str(parameter.annotation))
+        if all(part in _KINDS or part.startswith("Callable[") for part in parts):
+            kinds[name] = tuple(_KINDS["Progress" if part.startswith("Callable[") else part] for part in parts)
+    return signature, kinds
+
+
+def _parts_of(annotation: str) -> list[str]:
+    """Return the alternatives of an annotation."""
+    parts, depth = [""], 0
+    for piece in annotation.split(" "):
+        if piece == "|" and depth == 0:
+            parts.append("")
+            continue
+        depth += piece.count("[") - piece.count("]")
+        parts[-1] += f" {piece}" if parts[-1] else piece
+    return parts
+
+
+def _place_of(function: Callable[..., object], args: tuple[Any, ...]) -> str:
+    """Return the function's name for messages, with that of its table."""
+    owner = args[0] if args and "." in function.__qualname__ else None
+    table = getattr(owner, "name", None) or getattr(getattr(owner, "_table", None), "name", None)
+    return f"table {table}: {function.__name__}" if isinstance(table, str) else function.__qualname__
 
 
 def texts_of(options: Options | None) -> dict[str, str]:
@@ -41,6 +194,11 @@ def texts_of(options: Options | None) -> dict[str, str]:
     if not isinstance(options, Mapping):
         raise InvalidOptionError(
             f"options: expected a mapping such as {{'target-file-size': '128 mb'}}, not a {type(options).__name__}"
+        )
+    wrong = next((key for key in cast("Mapping[object, object]", options) if not isinstance(key, str)), None)
+    if wrong is not None:
+        raise InvalidOptionError(
+            f"option {wrong!r}: expected text such as 'target-file-size' as the key, not a {type(wrong).__name__}"
         )
     return {key: text_of(key, value) for key, value in options.items()}
 
@@ -113,24 +271,26 @@ def partition_of(given: object, table: str) -> Mapping[str, object]:
     raise InvalidOptionError(f"table {table}: partition {given!r}: expected {{'dt': '2026-01-01'}} or 'dt=2026-01-01'")
 
 
-def check_spark(spark: object, table: str, instead: str | None = None) -> None:
+def check_spark(spark: object, table: str | None, instead: str | None = None) -> None:
     """Check that the argument is a Spark session.
 
     Args:
+        table: its name, for the message; None if there is none.
         instead: the alternative for Spark Connect sessions; None if they are accepted.
 
     Raises:
         InvalidOptionError: it is not a session.
         UnsupportedFeatureError: it is a Spark Connect session.
     """
-    if not is_spark_object(spark):
+    if not is_spark_object(spark) and not hasattr(spark, "dataSource"):
         given = "None" if spark is None else f"a {type(spark).__name__}"
+        where = "" if table is None else f"table {table}: "
         raise InvalidOptionError(
-            f"table {table}: expected a SparkSession, not {given}: SparkSession.builder.getOrCreate() creates one, and "
+            f"{where}expected a SparkSession, not {given}: SparkSession.builder.getOrCreate() creates one, and "
             "to_arrow, to_batches and follow read without Spark"
         )
     if instead is not None:
-        check_classic(spark, table, instead)
+        check_classic(spark, table or "", instead)
 
 
 def check_classic(value: object, table: str, instead: str) -> None:
@@ -144,6 +304,15 @@ def check_classic(value: object, table: str, instead: str) -> None:
     """
     if type(value).__module__.startswith("pyspark.sql.connect."):
         raise UnsupportedFeatureError(f"table {table}: this does not work with Spark Connect; use {instead}")
+
+
+def check_stream(sdf: object, table: str) -> None:
+    """Check that the argument is a DataFrame of Spark. Raises ``InvalidOptionError``."""
+    if not is_spark_object(sdf):
+        raise InvalidOptionError(
+            f"table {table}: expected a streaming DataFrame of Spark, such as read_stream returns, not a "
+            f"{type(sdf).__name__}"
+        )
 
 
 def check_trigger(trigger: object, table: str) -> None:

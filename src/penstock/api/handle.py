@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from penstock.api.given import Options, filter_of, texts_of
+from penstock.api.given import CALLER, Options, filter_of, texts_of
 from penstock.catalog.checks.features import check_writable
 from penstock.io.shortcuts import requests_ahead
 from penstock.options import Side, check_batch, check_keys
@@ -87,7 +87,7 @@ class TableHandle:
             TableStoreError: as ``Table.to_arrow``.
         """
         given = translate_as_of({**texts_of(options), **position}, self.name, zone)
-        check_keys(given, table=self.name, stacklevel=4, of_batch_read=True)
-        check_batch(given, self.name, Side.SOURCE, stacklevel=4)
+        check_keys(given, table=self.name, stacklevel=CALLER + 1, of_batch_read=True)
+        check_batch(given, self.name, Side.SOURCE, stacklevel=CALLER + 1)
         ref = self.ref.with_options(given)
         return plan_query(ref, self.store, filter_of(filter, self.name), with_vectors=with_vectors)

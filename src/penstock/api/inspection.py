@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.api.given import Progress, no_progress
+from penstock.api.given import Progress, no_progress, with_checks
 from penstock.table.inspect.fsck import FsckReport, check_table
 from penstock.table.inspect.history.commits import DEFAULT_LIMIT
 from penstock.table.inspect.history.history import load_history
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.api.handle import TableHandle
 
 
+@with_checks
 class TableInspection:
     """Read-only methods for a table's metadata: ``table.inspect``."""
 

@@ -9,7 +9,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from penstock.api.deferred import spark_entry
-from penstock.api.given import Names, Options, Progress, check_classic, names_of, no_progress, texts_of
+from penstock.api.given import (
+    CALLER,
+    Names,
+    Options,
+    Progress,
+    check_classic,
+    names_of,
+    no_progress,
+    texts_of,
+    with_checks,
+)
 from penstock.catalog.changes import SetOption
 from penstock.catalog.checks.features import check_writable
 from penstock.catalog.filesystem import alter_place
@@ -59,6 +69,7 @@ def _nothing() -> None:
     pass
 
 
+@with_checks
 class TableMaintenance:
     """Consumers, compaction, expiration, partition marks, orphan files: ``table.maintenance``."""
 
@@ -171,7 +182,7 @@ class TableMaintenance:
                 remain, the others leave no files.
         """
         given = texts_of(options)
-        check_keys(given, table=self._table.name, stacklevel=3)
+        check_keys(given, table=self._table.name, stacklevel=CALLER)
         ref = for_compaction(at_latest_schema(self._table.ref, self._table.checked_store), given)
         check_writable(ref)
         check_classic(spark, ref.name, "compact() without spark, which merges in this process")
@@ -208,7 +219,7 @@ class TableMaintenance:
             UnsupportedFeatureError: as ``compact``.
         """
         given = texts_of(options)
-        check_keys(given, table=self._table.name, stacklevel=3)
+        check_keys(given, table=self._table.name, stacklevel=CALLER)
         store = self._table.checked_store
         ref = for_compaction(at_latest_schema(self._table.ref, store), given)
         check_writable(ref)

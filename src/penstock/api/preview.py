@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from penstock.api.given import changes_of, location_of, partition_of
+from penstock.api.given import changes_of, location_of, partition_of, with_checks
 from penstock.api.rows import ArrowRows, Rows, arrow_rows, fit_rows
 from penstock.catalog.checks.features import check_writable
 from penstock.catalog.stored_changes import change_stored_schema
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.format.schema import TableSchema
 
 
+@with_checks
 class TablePreview:
     """Returns the effect of row or schema changes without making them: ``table.preview``."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.api.deferred import spark_entry
+from penstock.api.given import check_spark
 from penstock.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def register(spark: SparkSession) -> None:
     Raises:
         UnsupportedFeatureError: the configured Python cannot import penstock, or PySpark is not installed.
     """
+    check_spark(spark, None)
     spark_entry().register(spark)
 
 
@@ -41,6 +43,7 @@ def ship(spark: SparkSession) -> tuple[str, ...]:
         UnsupportedFeatureError: the executors have another version of Python or another platform, or their Python does
             not start; or a Spark Connect session.
     """
+    check_spark(spark, None)
     if type(spark).__module__.startswith("pyspark.sql.connect."):
         raise UnsupportedFeatureError(
             "penstock.ship does not work with Spark Connect: install penstock in the Python of the Connect server and "

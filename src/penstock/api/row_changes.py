@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from penstock.api.deferred import is_spark_object, spark_entry
-from penstock.api.given import Names, check_classic, filter_of, names_of
+from penstock.api.given import Names, check_classic, filter_of, names_of, with_checks
 from penstock.api.rows import Rows, arrow_rows, as_table
 from penstock.catalog.checks.features import check_writable
 from penstock.errors import InvalidFilterError
@@ -32,6 +32,7 @@ T = TypeVar("T")
 Clauses: TypeAlias = "T | Sequence[T]"
 
 
+@with_checks
 class RowChanges:
     """DELETE, UPDATE and MERGE by copy-on-write: ``table.rows``."""
 

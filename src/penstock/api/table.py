@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, cast
 from penstock.api.deferred import is_spark_object, spark_entry, with_store_options
 from penstock.api.exports import table_html
 from penstock.api.given import (
+    CALLER,
     Options,
     check_classic,
     location_of,
     partition_of,
     texts_of,
+    with_checks,
 )
 from penstock.api.handle import TableHandle
 from penstock.api.inspection import TableInspection
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
 
 
+@with_checks
 class Table:
     """A table with the schema it was loaded with. Get one from ``Catalog``.
 
@@ -92,7 +95,7 @@ class Table:
         """
         given = texts_of(options)
         branch = given.pop("branch", None)
-        check_keys(given, table=self.name, stacklevel=3)
+        check_keys(given, table=self.name, stacklevel=CALLER)
         ref = self._ref if branch is None else at_branch(self._ref, branch)
         return Table(ref.with_options(given))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.api.given import with_checks
 from penstock.catalog.checks.features import check_writable
 from penstock.clocks import to_millis
 from penstock.errors import InvalidOptionError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot
 
 
+@with_checks
 class TableVersions:
     """Tags, rollback to older snapshots, and branches: ``table.versions``."""
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from penstock.api.catalog import Catalog
 from penstock.api.deferred import spark_entry
-from penstock.api.given import check_spark
+from penstock.api.given import check_spark, checked
 from penstock.catalog.names import is_location, split_name
 from penstock.dialect.parse.statements import Argument, Call
 from penstock.dialect.run.procedures.elsewhere import ELSEWHERE
@@ -28,6 +28,7 @@ _TABLES: Final = frozenset({"table", "target_table"})
 _PARTS_WITH_CATALOG: Final = 3
 
 
+@checked
 def attach(spark: SparkSession, warehouse: str | os.PathLike[str] | Catalog, name: str = "penstock") -> Catalog:
     """Add a warehouse to a Spark session as a catalog: ``spark.sql("SELECT * FROM penstock.db.table")``.
 

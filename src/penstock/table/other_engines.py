@@ -65,7 +65,7 @@ def warn_other_engines(ref: TableRef, latest: Snapshot | None) -> None:
             f"table {ref.name}: another engine created snapshot {latest.id}; reading is safe, but while it commits to "
             "the table on this object store Penstock must not",
             OtherEngineWarning,
-            stacklevel=6,
+            stacklevel=7,
         )
 
 

@@ -23,7 +23,7 @@ from penstock.api.exchange.source import (
     source_schema,
     with_types,
 )
-from penstock.api.given import Names, Options, Progress, names_of, no_progress
+from penstock.api.given import Names, Options, Progress, checked, names_of, no_progress
 from penstock.api.rows import fit_rows
 from penstock.datafile.types import to_arrow_type
 from penstock.errors import AlreadyExistsError, FormatError, InvalidOptionError, NotFoundError
@@ -80,6 +80,7 @@ class Conversion:
     rows: int
 
 
+@checked
 def convert(  # noqa: PLR0913 - the options of a command
     catalog: Catalog,
     name: str,

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from penstock.api.given import no_progress
+from penstock.api.given import checked, no_progress
 from penstock.errors import AlreadyExistsError, FormatError, UnsupportedFeatureError
 from penstock.io.local import LocalFileIO
 from penstock.io.resolve import resolve
@@ -42,6 +42,7 @@ class ParquetExport:
     rows: int
 
 
+@checked
 def export_parquet(
     table: Table,
     directory: str | os.PathLike[str],

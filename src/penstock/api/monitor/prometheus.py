@@ -6,6 +6,7 @@ import importlib
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.api.given import checked
 from penstock.errors import InvalidOptionError, TableStoreError, UnsupportedFeatureError
 from penstock.metrics import (
     METRICS,
@@ -140,6 +141,7 @@ class TableCollector:
         yield from families.values()
 
 
+@checked
 def export_metrics(
     *tables: Table,
     checkpoints: Sequence[str] = (),

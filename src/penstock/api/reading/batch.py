@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.api.deferred import spark_entry
 from penstock.api.exports import library
-from penstock.api.given import Names, Options, check_spark, limit_of, names_of
+from penstock.api.given import Names, Options, check_spark, limit_of, names_of, with_checks
 from penstock.api.read_at import ReadAt, position_options
 from penstock.table.inspect.explain import explain_plan, plan_values
 from penstock.table.read.batches import open_batches, read_arrow
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.predicate.tree import Predicate
 
 
+@with_checks
 class TableReading:
     """Reads of one snapshot: ``table.reading``."""
 

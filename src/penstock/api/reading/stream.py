@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING
 
 from penstock.api.deferred import spark_entry
 from penstock.api.given import (
+    CALLER,
     Names,
     Options,
     check_classic,
     check_spark,
+    check_stream,
     check_trigger,
     filter_of,
     limit_of,
     names_of,
     texts_of,
+    with_checks,
 )
 from penstock.catalog.checks.features import check_writable
 from penstock.clocks import to_millis
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from penstock.predicate.tree import Predicate
 
 
+@with_checks
 class TableStreams:
     """Streams from the table and into it: ``table.streams``."""
 
@@ -82,8 +86,9 @@ class TableStreams:
         check_classic(sdf, self._table.name, f"sdf.writeStream.format('penstock').start('{self._table.ref.location}')")
         given = texts_of(options)
         check_trigger(trigger, self._table.name)
-        check_keys(given, table=self._table.name, stacklevel=3)
-        check_side(given, self._table.name, Side.SINK, stacklevel=3)
+        check_stream(sdf, self._table.name)
+        check_keys(given, table=self._table.name, stacklevel=CALLER)
+        check_side(given, self._table.name, Side.SINK, stacklevel=CALLER)
         ref = self._table.ref.with_options(given)
         check_writable(ref)
         return spark_entry().write_stream(
@@ -124,8 +129,8 @@ class TableStreams:
         """
         check_spark(spark, self._table.name, f"spark.readStream.format('penstock').load('{self._table.ref.location}')")
         given = texts_of(options)
-        check_keys(given, table=self._table.name, stacklevel=3)
-        check_side(given, self._table.name, Side.SOURCE, stacklevel=3)
+        check_keys(given, table=self._table.name, stacklevel=CALLER)
+        check_side(given, self._table.name, Side.SOURCE, stacklevel=CALLER)
         check_same_table(self._table.ref)
         return spark_entry().read_stream(
             spark, self._table.ref.with_options(given), names_of(columns), filter_of(filter, self._table.name)
@@ -165,8 +170,8 @@ class TableStreams:
             InvalidFilterError: a filter that does not fit the table.
         """
         given = texts_of(options)
-        check_keys(given, table=self._table.name, stacklevel=3)
-        check_side(given, self._table.name, Side.SOURCE, stacklevel=3)
+        check_keys(given, table=self._table.name, stacklevel=CALLER)
+        check_side(given, self._table.name, Side.SOURCE, stacklevel=CALLER)
         condition = filter_of(filter, self._table.name)
         predicate = parse_filter(condition) if isinstance(condition, str) else condition
         check_same_table(self._table.ref)

@@ -18,7 +18,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from penstock.errors import TableStoreError
+from penstock.errors import InvalidOptionError, TableStoreError
 from penstock.options import ConsumerOptions
 from penstock.printable import open_log
 from penstock.spark.stream.end import StreamEnder
@@ -278,7 +278,12 @@ def last_progress(spark: SparkSession, query_id: str | None = None) -> tuple[Str
 
     Returns:
         A value for each source; empty if no micro-batch was reported yet.
+
+    Raises:
+        InvalidOptionError: not a session.
     """
+    if not hasattr(spark, "streams"):
+        raise InvalidOptionError(f"last_progress: expected a SparkSession, not a {type(spark).__name__}")
     last = listen(spark).last
     if query_id is not None:
         return last.get(str(query_id), ())
