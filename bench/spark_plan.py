@@ -27,7 +27,7 @@ def measure(spark: SparkSession, job: SparkJob) -> Section:
 
     def run() -> None:
         frame = penstock.Table.at(job.arguments["location"]).to_spark(spark)
-        frame._jdf.queryExecution().executedPlan()  # noqa: SLF001 - there is no other door to the physical plan
+        frame._jdf.queryExecution().executedPlan()  # noqa: SLF001 - nothing public returns the physical plan
 
     series = race(
         job.arguments["work"],

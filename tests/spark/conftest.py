@@ -38,7 +38,7 @@ STREAM_MODULES = {
     "test_stream_watermark",
 }
 IN_BOTH_WAYS = {
-    "test_both_doors_give_the_same_rows_with_columns_and_filter",
+    "test_both_entry_points_give_the_same_rows_with_columns_and_filter",
     "test_limits_cut_and_progress_says_how_far_the_query_is_behind",
     "test_tasks_of_a_parallel_sink_see_each_bucket_whole_and_in_order",
 }

@@ -33,10 +33,10 @@ def main() -> None:
     catalog = Catalog(location)
     catalog.create_database("d")
     results = {}
-    for door in ("append", "hash", "save"):
-        strategy = "hash" if door == "hash" else "none"
+    for entry_point in ("append", "hash", "save"):
+        strategy = "hash" if entry_point == "hash" else "none"
         table = catalog.create_table(
-            f"d.{door}",
+            f"d.{entry_point}",
             "n BIGINT, k INT",
             options={
                 "bucket": "2",
@@ -47,11 +47,11 @@ def main() -> None:
         )
         rows = spark.range(0, 80_000, 1, 2).selectExpr("id AS n", "cast(id % 7 AS INT) AS k")
         rows = rows.mapInArrow(fail_at_first, rows.schema)
-        if door == "save":
+        if entry_point == "save":
             rows.write.format("penstock").mode("append").save(table.location)
         else:
             table.append(rows)
-        results[door] = describe(table)
+        results[entry_point] = describe(table)
     # Only the first of these is known; the warning goes to the program's standard error.
     spark.read.format("penstock").option("scan.snapshotid", "1").load(table.location).count()
     results["position"] = position_after_a_stream(spark, catalog, f"{location}/checkpoint")

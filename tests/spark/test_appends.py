@@ -160,8 +160,10 @@ def test_row_that_does_not_fit_in_one_of_several_tasks_leaves_no_file(
     assert (table.latest_snapshot(), data_files(table)) == (None, [])
 
 
-@pytest.mark.parametrize("door", ["append", "save"])
-def test_task_that_fails_leaves_no_file_and_no_snapshot(spark: SparkSession, catalog: Catalog, door: str) -> None:
+@pytest.mark.parametrize("entry_point", ["append", "save"])
+def test_task_that_fails_leaves_no_file_and_no_snapshot(
+    spark: SparkSession, catalog: Catalog, entry_point: str
+) -> None:
     table = catalog.create_table("d.t", "number BIGINT")
     table.append(pa.table({"number": [-1]}))
     before = data_files(table)
@@ -174,7 +176,7 @@ def test_task_that_fails_leaves_no_file_and_no_snapshot(spark: SparkSession, cat
     frame = spark.range(0, 40_000, 1, 4).select(F.udf(check_number, "bigint", useArrow=False)("id").alias("number"))
     writes = {"append": table.append, "save": frame.write.format("penstock").mode("append").save}
     with pytest.raises(Exception, match="a bad row"):
-        writes[door](frame if door == "append" else table.location)
+        writes[entry_point](frame if entry_point == "append" else table.location)
     assert table.latest_snapshot().id == 1
     assert data_files(table) == before
 

@@ -29,11 +29,11 @@ def retried(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedPro
     )
 
 
-@pytest.mark.parametrize("door", ["append", "hash", "save"])
+@pytest.mark.parametrize("entry_point", ["append", "hash", "save"])
 def test_task_tried_again_writes_every_row_once_and_leaves_no_stray_file(
-    retried: subprocess.CompletedProcess[str], door: str
+    retried: subprocess.CompletedProcess[str], entry_point: str
 ) -> None:
-    assert json.loads(retried.stdout.splitlines()[-1])[door] == {
+    assert json.loads(retried.stdout.splitlines()[-1])[entry_point] == {
         "snapshots": 1,
         "rows": 80_000,
         "distinct": 80_000,

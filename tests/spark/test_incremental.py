@@ -1,4 +1,4 @@
-"""Reads of what changed, through both doors of Spark."""
+"""Reads of what changed, through both entry points of Spark."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CASES = [
 ]
 
 
-def test_both_doors_deliver_the_changes_that_a_read_without_spark_delivers(
+def test_both_entry_points_deliver_the_changes_that_a_read_without_spark_delivers(
     spark: SparkSession, table: Table, tmp_path: Path
 ) -> None:
     penstock.attach(spark, tmp_path)
@@ -68,7 +68,7 @@ def test_a_filter_and_columns_apply_to_changes(spark: SparkSession, table: Table
     assert table.explain(options=options).startswith("changes after snapshot 1 up to snapshot 4 (APPEND)")
 
 
-def test_a_changelog_is_refused_at_both_doors(spark: SparkSession, table: Table) -> None:
+def test_a_changelog_is_refused_at_both_entry_points(spark: SparkSession, table: Table) -> None:
     options = {"incremental-between": "1,4", "incremental-between-scan-mode": "changelog"}
     with pytest.raises(UnsupportedFeatureError, match="tables with a primary key"):
         table.to_spark(spark, options=options)

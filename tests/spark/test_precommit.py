@@ -1,4 +1,4 @@
-"""``precommit-compact`` through every door of Spark: tasks write, readers see one file."""
+"""``precommit-compact`` through every entry point of Spark: tasks write, readers see one file."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def test_the_files_of_all_tasks_become_one(spark: SparkSession, table: Table, tm
     numbers(spark).write.format("penstock").mode("append").save(table.location)
     check(table, 2)
     numbers(spark).write.parquet(str(tmp_path / "feed"))
-    for number, door in enumerate(("write_stream", "format"), start=3):
+    for number, entry_point in enumerate(("write_stream", "format"), start=3):
         feed = spark.readStream.schema("id BIGINT").parquet(str(tmp_path / "feed"))
-        checkpoint = str(tmp_path / door)
-        if door == "write_stream":
+        checkpoint = str(tmp_path / entry_point)
+        if entry_point == "write_stream":
             query = table.write_stream(feed.repartition(4), checkpoint=checkpoint, trigger={"availableNow": True})
         else:
             writer = feed.repartition(4).writeStream.format("penstock").option("checkpointLocation", checkpoint)

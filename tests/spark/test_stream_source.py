@@ -99,12 +99,12 @@ def failure(query: StreamingQuery) -> str:
     return str(raised.value)
 
 
-def test_both_doors_give_the_same_rows_with_columns_and_filter(
+def test_both_entry_points_give_the_same_rows_with_columns_and_filter(
     spark: SparkSession, queue: Table, tmp_path: Path
 ) -> None:
     wanted = [{"p": "x", "n": n} for n in range(100, 300, 2)]
-    door = spark.readStream.format("penstock").options(**EARLIEST).schema("p STRING, n BIGINT")
-    by_path = door.option("filter", "p = 'x' AND n >= 100").load(queue.location)
+    reader = spark.readStream.format("penstock").options(**EARLIEST).schema("p STRING, n BIGINT")
+    by_path = reader.option("filter", "p = 'x' AND n >= 100").load(queue.location)
     by_table = queue.read_stream(spark, EARLIEST, columns=["p", "n"], filter=(col("p") == "x") & (col("n") >= 100))
     assert by_table.isStreaming
     assert by_path.columns == by_table.columns == ["p", "n"]

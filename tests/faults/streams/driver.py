@@ -93,7 +93,7 @@ def forget_unfinished_start(checkpoint: Path) -> None:
 def start_query(spark: SparkSession, query: dict[str, Any]) -> StreamingQuery:
     forget_unfinished_start(Path(query["checkpoint"]))
     sdf, trigger = source_of(spark, query), query["trigger"]
-    match query.get("door", os.environ.get("F_DOOR", "write_stream")):
+    match query.get("entry_point", os.environ.get("F_ENTRY_POINT", "write_stream")):
         case "write_stream":
             table, options = Table.at(query["table"]), query.get("sink_options")
             return table.write_stream(sdf, checkpoint=query["checkpoint"], trigger=trigger, options=options)

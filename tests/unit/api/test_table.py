@@ -234,7 +234,7 @@ def test_a_table_that_can_only_be_read_refuses_every_change(table: penstock.Tabl
             change()
 
 
-def test_without_pyspark_its_doors_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyspark_its_entry_points_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         raise ModuleNotFoundError(f"No module named {name}", name="pyspark.sql")
 

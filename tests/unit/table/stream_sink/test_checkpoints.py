@@ -169,7 +169,7 @@ def test_a_checkpoint_of_another_sink_is_refused_until_somebody_accepts_it() -> 
     unchanged(ref, lambda: start(ref, files, has_batches=True), "a query that wrote somewhere else")
     assert files.files == {}
     query = start(ref, files, has_batches=True, accept_unknown=True)
-    # Through another door the same query wrote here.
+    # Through another entry point the same query wrote here.
     assert run(query, batch(7), rows(4)) is None
     assert run(query, batch(8), rows(5)).id == 2
     start(ref, files, has_batches=True)

@@ -1,4 +1,4 @@
-"""``writeStream.format("penstock")``: the same promise through Spark's own door."""
+"""``writeStream.format("penstock")``: the same promise through Spark's own entry point."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_each_micro_batch_is_one_snapshot_and_a_replay_writes_nothing(
     feed.add(5)
     run(table, feed.stream(), checkpoint)
     assert numbers(table) == list(range(65))
-    # And on with the other door, which knows the query again.
+    # And on with the other entry point, which knows the query again.
     table.write_stream(
         feed.stream(),
         checkpoint=str(checkpoint),
