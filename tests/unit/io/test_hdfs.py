@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 from tests.cloud_servers import HdfsServer
+from tests.unit.io.table_life import check_life_of_a_table
 
 import penstock
 from penstock.io.resolve import resolve
@@ -74,19 +75,16 @@ def _read_and_leave(file_io: FileIO, path: str) -> None:
 
 
 def test_a_table_lives_on_hdfs(server: HdfsServer) -> None:
+    check_life_of_a_table(penstock.Catalog(f"{server.root}/{uuid.uuid4()}/warehouse"))
+
+
+def test_a_table_is_renamed_on_hdfs(server: HdfsServer) -> None:
     catalog = penstock.Catalog(f"{server.root}/{uuid.uuid4()}/warehouse")
     catalog.create_database("db")
-    table = catalog.create_table("db.t", "id BIGINT", options={"bucket": "2", "bucket-key": "id"})
-    for number in range(4):
-        table.append(pa.table({"id": range(number * 100, number * 100 + 100)}))
-    assert table.compact().snapshots
-    assert len(table.expire_snapshots(retain_max=1, retain_min=1, older_than=0).snapshot_ids) == 4
-    assert sorted(table.to_arrow()["id"].to_pylist()) == list(range(400))
+    catalog.create_table("db.t", "id BIGINT").append(pa.table({"id": range(400)}))
     catalog.rename_table("db.t", "db.u")
     assert catalog.load_table("db.u").to_arrow(filter="id >= 390").num_rows == 10
     assert catalog.load_table("db.u").fsck().findings == ()
-    catalog.drop_database("db", cascade=True)
-    assert catalog.list_databases() == ()
 
 
 def test_a_name_node_that_is_not_there_is_one_clear_error() -> None:

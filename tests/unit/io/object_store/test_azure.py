@@ -5,9 +5,9 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pytest
 from tests.azure_server import CONTAINER, PROGRAM, AzureServer
+from tests.unit.io.table_life import check_life_of_a_table
 
 from penstock import Catalog
 from penstock.io.resolve import resolve
@@ -45,17 +45,7 @@ class TestAzureFileIO(FileIOSuite):
 
 @pytest.mark.parametrize("scheme", [f"az://{CONTAINER}", f"abfss://{CONTAINER}@devstoreaccount1.dfs.core.windows.net"])
 def test_a_table_lives_on_azure(server: AzureServer, scheme: str) -> None:
-    catalog = Catalog(f"{scheme}/{uuid.uuid4()}", server.options)
-    catalog.create_database("db")
-    table = catalog.create_table("db.t", "id BIGINT", options={"bucket": "2", "bucket-key": "id"})
-    for number in range(4):
-        table.append(pa.table({"id": range(number * 100, number * 100 + 100)}))
-    assert table.compact().snapshots
-    assert len(table.expire_snapshots(retain_max=1, retain_min=1, older_than=0).snapshot_ids) == 4
-    assert sorted(table.to_arrow()["id"].to_pylist()) == list(range(400))
-    assert table.fsck().findings == ()
-    catalog.drop_database("db", cascade=True)
-    assert catalog.list_databases() == ()
+    check_life_of_a_table(Catalog(f"{scheme}/{uuid.uuid4()}", server.options))
 
 
 def test_files_that_are_gone_do_not_stop_a_deletion(server: AzureServer) -> None:

@@ -6,9 +6,9 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pytest
 from tests.cloud_servers import ProxyServer, VersityServer
+from tests.unit.io.table_life import check_life_of_a_table
 
 import penstock
 from penstock.testing.suites import FileIOSuite
@@ -62,17 +62,7 @@ def test_each_name_has_one_winner_at_versitygw(versity: VersityServer) -> None:
 
 
 def test_a_table_lives_at_versitygw(versity: VersityServer) -> None:
-    catalog = penstock.Catalog(f"{versity.bucket.root}/tables", versity.bucket.options)
-    catalog.create_database("db")
-    table = catalog.create_table("db.t", "id BIGINT", options={"bucket": "2", "bucket-key": "id"})
-    for number in range(4):
-        table.append(pa.table({"id": range(number * 100, number * 100 + 100)}))
-    assert table.compact().snapshots
-    assert len(table.expire_snapshots(retain_max=1, retain_min=1, older_than=0).snapshot_ids) == 4
-    assert sorted(table.to_arrow()["id"].to_pylist()) == list(range(400))
-    assert table.fsck().findings == ()
-    catalog.drop_database("db", cascade=True)
-    assert catalog.list_databases() == ()
+    check_life_of_a_table(penstock.Catalog(f"{versity.bucket.root}/tables", versity.bucket.options))
 
 
 def test_a_server_that_ignores_the_condition_is_refused_and_gets_nothing(proxy: ProxyServer) -> None:
