@@ -1,4 +1,4 @@
-"""The only module that imports the package ``spark``, on first use.
+"""The only module that imports other modules of Penstock on first use: the package ``spark``, and what imports pandas.
 
 ``import penstock`` must not need PySpark: plain Python works without it and without a JVM.
 """
@@ -16,7 +16,11 @@ from penstock.options.object_store import store_options
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pyarrow.dataset as ds
+
     from penstock.spark import entry
+    from penstock.table.read.query import Query
+    from penstock.table.store import MetadataStore
 
 
 def spark_entry() -> type[entry.SparkEntry]:
@@ -34,6 +38,16 @@ def spark_entry() -> type[entry.SparkEntry]:
             f"this needs PySpark 4.2 or newer ({error.name} is missing): pip install 'penstock[spark]'"
         ) from error
     return cast("type[entry.SparkEntry]", module.SparkEntry)
+
+
+def to_dataset(query: Query, store: MetadataStore) -> ds.Dataset:
+    """Call ``penstock.table.read.dataset.to_dataset``.
+
+    It is imported on first use, because ``pyarrow.dataset`` imports pandas, where that is installed: about a second of
+    the processor for each driver that starts.
+    """
+    module = importlib.import_module("penstock.table.read.dataset")
+    return cast("ds.Dataset", module.to_dataset(query, store))
 
 
 def with_store_options(location: str, options: Mapping[str, str]) -> dict[str, str]:

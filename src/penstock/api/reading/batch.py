@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
-from penstock.api.deferred import spark_entry
+from penstock.api.deferred import spark_entry, to_dataset
 from penstock.api.exports import library
 from penstock.api.given import Names, Options, check_spark, limit_of, names_of, with_checks
 from penstock.api.read_at import ReadAt, position_options
 from penstock.table.inspect.explain import explain_plan, plan_values
 from penstock.table.read.batches import open_batches, read_arrow
-from penstock.table.read.dataset import to_dataset
 
 if TYPE_CHECKING:
     import duckdb

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import InvalidOptionError, StorageError
-from penstock.table.write.group_order import Ids, split_sorted, stable_order
+from penstock.table.write.group_order import Ids, split_sorted, stable_order, to_indices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -206,7 +206,7 @@ class SpillBuffer:
         self._batches.clear()
         self._ids.clear()
         self._bytes = 0
-        return groups, counts, (joined.take(order[i : i + rows]) for i in range(0, len(order), rows))
+        return groups, counts, (joined.take(to_indices(order[i : i + rows])) for i in range(0, len(order), rows))
 
 
 def _limit_bytes(buffer_bytes: int) -> int:

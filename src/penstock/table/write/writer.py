@@ -25,7 +25,7 @@ from penstock.options import WriteOptions
 from penstock.table.memory import enough_memory
 from penstock.table.write.assign import Assigner
 from penstock.table.write.check_rows import conform_batches, plan_conform
-from penstock.table.write.group_order import split_sorted, stable_order
+from penstock.table.write.group_order import split_sorted, stable_order, to_indices
 from penstock.table.write.parallel import KeyedExecutor
 from penstock.table.write.plan import plan_buckets, plan_files
 from penstock.table.write.rolling import GroupWriter, new_job_id
@@ -210,7 +210,7 @@ class TableWriter:
         if direct_rows == 0:
             self._keep(batch, ids)
         elif direct_rows < len(order):
-            self._keep(batch.take(order[direct_rows:]), sorted_ids[direct_rows:])
+            self._keep(batch.take(to_indices(order[direct_rows:])), sorted_ids[direct_rows:])
 
     def _submit(self, group: int, batch: pa.RecordBatch, places: Places | None) -> None:
         writer = self._writer_of(group)
@@ -280,7 +280,7 @@ def _thread_count(ref: TableRef) -> int:
 
 
 def _write_rows(writer: GroupWriter, batch: pa.RecordBatch, places: Places | None) -> None:
-    writer.write(batch if places is None else batch.take(places))
+    writer.write(batch if places is None else batch.take(to_indices(places)))
 
 
 def _batches(rows: pa.Table | pa.RecordBatch | pa.RecordBatchReader) -> Iterable[pa.RecordBatch]:

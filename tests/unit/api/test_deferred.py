@@ -1,0 +1,37 @@
+"""What the driver of a job does not import before it is needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Its rows come from a buffer: pyarrow itself imports pandas when it makes an array of Python's values.
+WITHOUT_PANDAS = """
+import struct, sys
+import pyarrow as pa
+from penstock import Catalog
+data = b"".join(struct.pack("<q", number) for number in range(100))
+rows = pa.table({"id": pa.Array.from_buffers(pa.int64(), 100, [None, pa.py_buffer(data)])})
+catalog = Catalog(sys.argv[1], {})
+catalog.create_database("d")
+options = {"bucket": "3", "bucket-key": "id", "file.format": sys.argv[2]}
+table = catalog.create_table("d.t", "id BIGINT", options=options)
+table.append(rows)
+table.append(rows)
+assert table.to_arrow().num_rows == 200
+assert sum(batch.num_rows for batch in table.follow(options={"scan.mode": "earliest"}, once=True)) == 200
+print("pandas" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+def test_rows_are_written_and_read_without_importing_pandas(file_format: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", WITHOUT_PANDAS, str(tmp_path), file_format]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stdout == "False\n"
