@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.catalog.checks.bucket_key import BUCKET, BUCKET_KEY, with_bucket_key
 from penstock.catalog.checks.defaults import check_defaults
 from penstock.catalog.checks.fallback import check_no_fallback_branch
-from penstock.catalog.checks.features import create_refusals, raise_refusals
+from penstock.catalog.checks.features import check_kind, create_refusals, raise_refusals
 from penstock.catalog.checks.key_options import normalised_keys
 from penstock.catalog.checks.options import check_given_options
 from penstock.catalog.checks.schema import UNAWARE_BUCKET, check_column_names, check_schema
@@ -82,6 +82,7 @@ def build_schema(
     check_column_names(fields, table)
     options = _with_defaults(dict(definition.options), defaults)
     _check_stored(options, table)
+    check_kind(options, table)
     check_given_options(options, table)
     check_no_fallback_branch(options, table)
     options, partition_keys = normalised_keys(options, definition.partition_by, table)

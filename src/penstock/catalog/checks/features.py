@@ -61,6 +61,11 @@ def check_writable(ref: TableRef) -> None:
     raise_refusals(ref.name, "write", write_refusals(ref.schema, ref.options))
 
 
+def check_kind(options: Mapping[str, str], table: str) -> None:
+    """Refuse a new table of another kind, whose options have other values. Raises ``UnsupportedFeatureError``."""
+    raise_refusals(table, "create", tuple(_other_kind(options)))
+
+
 def raise_refusals(table: str, verb: str, refusals: tuple[str, ...]) -> None:
     """Raise ``UnsupportedFeatureError`` if there are any reasons."""
     if refusals:
@@ -73,9 +78,7 @@ def _unreadable(schema: TableSchema, options: Mapping[str, str]) -> Iterator[str
             f"it has a primary key ({', '.join(schema.primary_keys)}), and Penstock keeps append tables only:"
             " create it without one, or use Flink or Spark with Paimon"
         )
-    kind = options.get("type", "table").lower()
-    if kind != "table":
-        yield f"'type' = '{kind}' is not an ordinary table: only 'table' is supported"
+    yield from _other_kind(options)
     if is_true(options, "data-evolution.enabled"):
         yield "'data-evolution.enabled' spreads a row over several files: copy the table without it"
     branch = options.get("branch", "main")
@@ -88,6 +91,12 @@ def _unreadable(schema: TableSchema, options: Mapping[str, str]) -> Iterator[str
         for inner in types_within(field.type):
             if isinstance(inner, AtomicType) and inner.root in _UNREADABLE_ROOTS:
                 yield f"column '{field.name}' has type {format_sql_type(inner)}, which is not supported: drop it"
+
+
+def _other_kind(options: Mapping[str, str]) -> Iterator[str]:
+    kind = options.get("type", "table").lower()
+    if kind != "table":
+        yield f"'type' = '{kind}' is not an ordinary table: only 'table' is supported"
 
 
 def _unwritable(options: Mapping[str, str]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from penstock.dialect.parse.statements import (
     MetadataColumn,
     WatermarkClause,
 )
+from penstock.errors import UnsupportedFeatureError
 from penstock.format.types.ddl import read_column
 from penstock.format.types.sql import read_name, read_string
 from penstock.format.types.tokens import TokenKind
@@ -58,6 +59,11 @@ def read_create(reader: StatementReader) -> Creation:
         name = read_name(reader, "a catalog's name").text
         reader.expect_words("WITH")
         return CreateCatalog(name=name, options=read_options(reader), if_not_exists=if_not_exists)
+    if reader.at_words("MATERIALIZED"):
+        raise UnsupportedFeatureError(
+            "there are no materialized tables: CREATE TABLE ... AS SELECT fills a table once, and INSERT INTO as a "
+            "stream goes on filling it"
+        )
     raise reader.unexpected(
         "expected [TEMPORARY] TABLE or VIEW, DATABASE or CATALOG; there are no functions of your own here", THINGS
     )

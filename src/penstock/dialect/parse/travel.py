@@ -33,6 +33,10 @@ class QueryToken(Protocol):
 
 
 _LITERAL: Final = "expected a literal such as TIMESTAMP '2026-01-01 00:00:00', a snapshot id or 'a-tag'"
+_NO_LOOKUP: Final = (
+    "for a lookup join of Flink, which reads a table as of a column of the other one, join the tables without the "
+    "clause"
+)
 _UNITS: Final = {
     "SECOND": timedelta(seconds=1),
     "MINUTE": timedelta(minutes=1),
@@ -66,6 +70,8 @@ def read_travel_value(
                 tokens[place].start, "expected a text; for a number say /*+ OPTIONS('scan.timestamp-millis' = '…') */"
             )
         return place + 1, tokens[place].text
+    if place < len(tokens) and not is_version and tokens[place].kind == "name":
+        raise source.error(tokens[place].start, f"{_LITERAL}; {_NO_LOOKUP}")
     raise source.error(tokens[place].start if place < len(tokens) else len(source.text), _LITERAL)
 
 

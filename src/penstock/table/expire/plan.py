@@ -65,7 +65,8 @@ class ExpireRules:
             raise InvalidOptionError(
                 f"table {table}: cannot keep at least {self.retain_min} and at most {self.retain_max} snapshots"
                 f"{'' if limit is None else f' and delete {limit} at once'}: 'snapshot.num-retained.min' is 1 or more "
-                "and not above 'snapshot.num-retained.max', the limit is 1 or more"
+                "and not above 'snapshot.num-retained.max', the limit is 1 or more; retain_min and retain_max replace "
+                "these options"
             )
 
 
