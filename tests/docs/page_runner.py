@@ -17,6 +17,7 @@ from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from tests.spark.py4j_names import keep_names
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
@@ -56,6 +57,7 @@ def run_command(arguments: list[str], directory: str) -> bool:
 
 def main() -> None:
     """Answer until standard input ends."""
+    keep_names()
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
         for line in sys.stdin:
             request = json.loads(line)

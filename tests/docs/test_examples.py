@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.quick_spark import quick_environment
+from tests.spark.forked_python import forked_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,14 +35,25 @@ def examples_of() -> dict[str, dict[str, list[str]]]:
 
 
 class PageRunner:
-    """A process that runs examples of pages, which share its JVM and what it has imported."""
+    """A process that runs examples of pages, which share its JVM and what it has imported.
 
-    def __init__(self) -> None:
+    Args:
+        python: what Spark runs as its Python.
+    """
+
+    def __init__(self, python: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, Path(__file__).with_name("page_runner.py")],
+            [sys.executable, "-m", "tests.docs.page_runner"],
+            cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=_environment(),
+            env={
+                **os.environ,
+                **quick_environment(),
+                "PYSPARK_PYTHON": python,
+                "PYSPARK_DRIVER_PYTHON": python,
+                "PYTHONWARNINGS": "ignore",
+            },
             text=True,
         )
 
@@ -59,20 +71,12 @@ class PageRunner:
         self._process.communicate()
 
 
-def _environment() -> dict[str, str]:
-    return {**os.environ, **quick_environment(), "PYSPARK_PYTHON": sys.executable, "PYTHONWARNINGS": "ignore"}
-
-
-def _run(command: list[str], directory: Path) -> None:
-    done = subprocess.run(command, cwd=directory, env=_environment(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout}\n{done.stderr}"
-
-
 @pytest.fixture(scope="module")
-def page_runner() -> Iterator[PageRunner]:
-    runner = PageRunner()
-    yield runner
-    runner.close()
+def page_runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageRunner]:
+    with forked_python(tmp_path_factory.mktemp("python")) as python:
+        runner = PageRunner(python)
+        yield runner
+        runner.close()
 
 
 @pytest.mark.spark
@@ -81,17 +85,13 @@ def test_the_examples_of_a_page_run_one_after_another(page: str, tmp_path: Path,
     script = tmp_path / "example.py"
     text = "\n".join(_blocks(page, "python"))
     # Spark's Python workers stay in the directory that the JVM was started in, and take paths of tables from there.
-    script.write_text(text.replace('.load("warehouse/', f'.load("{tmp_path}/warehouse/'), encoding="utf-8")
-    is_alone = '.option("path", "warehouse/' in text
-    if is_alone:
-        _run([sys.executable, str(script)], tmp_path)
-    else:
-        page_runner.run(tmp_path, script=str(script))
+    for call in ('.load("', '.option("path", "'):
+        text = text.replace(f"{call}warehouse/", f"{call}{tmp_path}/warehouse/")
+    script.write_text(text, encoding="utf-8")
+    page_runner.run(tmp_path, script=str(script))
     for block in _blocks(page, "console"):
         for line in block.splitlines():
-            if line.startswith("$ penstock ") and is_alone:
-                _run([str(Path(sys.executable).with_name("penstock")), *shlex.split(line)[2:]], tmp_path)
-            elif line.startswith("$ penstock "):
+            if line.startswith("$ penstock "):
                 page_runner.run(tmp_path, arguments=shlex.split(line)[2:])
 
 

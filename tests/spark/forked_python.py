@@ -3,8 +3,8 @@
 Spark starts a process for each stream of ``format("penstock")``, and others for each plan; each would spend a second on
 imports. A server, started with the session, has imported what they need and forks at each request. What Spark runs as
 its Python is a client that hands on arguments, environment, directory, and standard streams; anything but a module of
-PySpark, and all once the server is gone, is run by the usual Python. Sessions in processes of their own, and with them
-the examples of the documentation, have Spark's usual workers.
+PySpark, and all once the server is gone, is run by the usual Python. Most sessions in processes of their own have a
+server too; the SQL prompt, the clusters and, in long runs, a program with two sessions have Spark's usual workers.
 """
 
 from __future__ import annotations
@@ -119,6 +119,10 @@ def take_over(connection: socket.socket) -> str:
     paths = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
     sys.path[:] = [directory, *paths, *(path for path in sys.path if path not in paths)]
     sys.argv[1:] = arguments
+    # As a Python that starts does.
+    if any(Path(path, "sitecustomize.py").is_file() for path in paths):
+        sys.modules.pop("sitecustomize", None)
+        importlib.import_module("sitecustomize")
     return str(module)
 
 

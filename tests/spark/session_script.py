@@ -12,7 +12,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from penstock import Catalog, Table
+from penstock import Catalog, Table, UnsupportedFeatureError
+from penstock.format.types.data_types import STRING, DataField
+from penstock.spark.kafka.frame import read_kafka
 
 
 def fail_at_first(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -55,8 +57,19 @@ def main() -> None:
     # Only the first of these is known; the warning goes to the program's standard error.
     spark.read.format("penstock").option("scan.snapshotid", "1").load(table.location).count()
     results["position"] = position_after_a_stream(spark, catalog, f"{location}/checkpoint")
+    results["kafka"] = read_without_connector(spark)
     print(json.dumps(results))  # noqa: T201 - its result
     # No spark.stop(): most scripts just end.
+
+
+def read_without_connector(spark: SparkSession) -> str:
+    options = {"topic": "a", "properties.bootstrap.servers": "localhost:9", "format": "raw"}
+    options["scan.startup.mode"] = "earliest-offset"
+    try:
+        read_kafka(spark, options, [DataField(id=0, name="s", type=STRING)], table="shop.kafka")
+    except UnsupportedFeatureError as error:
+        return str(error)
+    return ""
 
 
 def position_after_a_stream(spark: SparkSession, catalog: Catalog, checkpoint: str) -> object:

@@ -1,4 +1,4 @@
-"""Tasks that Spark tries more than once: every row exactly once, in order, and no file that nobody knows."""
+"""A session of its own: tasks that Spark tries more than once, what it prints, and what it has no JARs for."""
 
 import json
 import os
@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyspark
 import pytest
+from tests.spark.forked_python import forked_python
 
 SCRIPT = Path(__file__).with_name("session_script.py")
 
@@ -17,16 +19,21 @@ def retried(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedPro
     folder = tmp_path_factory.mktemp("retried")
     settings = [f"spark.sql.warehouse.dir={(folder / 'spark').as_uri()}", "spark.sql.shuffle.partitions=2"]
     settings += ["spark.sql.execution.arrow.maxRecordsPerBatch=10000", "spark.log.level=ERROR"]
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    return subprocess.run(
-        [sys.executable, str(SCRIPT), str(folder / "warehouse"), "local[2,3]", *settings],
-        check=True,
-        capture_output=True,
-        text=True,
-        env=environment,
-        cwd=folder,
-        timeout=300,
-    )
+    with forked_python(folder) as python:
+        return subprocess.run(
+            [sys.executable, str(SCRIPT), str(folder / "warehouse"), "local[2,3]", *settings],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={
+                **os.environ,
+                "PYSPARK_PYTHON": python,
+                "PYSPARK_DRIVER_PYTHON": python,
+                "SPARK_LOCAL_IP": "127.0.0.1",
+            },
+            cwd=folder,
+            timeout=300,
+        )
 
 
 @pytest.mark.parametrize("entry_point", ["append", "hash", "save"])
@@ -55,3 +62,13 @@ def test_a_stream_has_moved_its_consumer_when_it_ends_and_the_script_ends_withou
 ) -> None:
     assert json.loads(retried.stdout.splitlines()[-1])["position"] == [3]
     assert "CallbackClient" not in retried.stderr  # what Spark says whose listener is gone
+
+
+def test_without_the_connector_of_kafka_the_error_names_the_package(
+    retried: subprocess.CompletedProcess[str],
+) -> None:
+    message = json.loads(retried.stdout.splitlines()[-1])["kafka"]
+    package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+    assert message.startswith("table shop.kafka: Spark has no connector for Kafka: start the session with")
+    assert f"config('spark.jars.packages', '{package}')" in message
+    assert f"--packages {package}" in message

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from scripts.kafka_broker import ROOT
+from tests.spark.forked_python import forked_python
 from tests.spark.kafka_broker import fetched_jars
 
 if TYPE_CHECKING:
@@ -20,13 +21,15 @@ def test_the_demo_finds_what_it_expects(tmp_path: Path, monkeypatch: pytest.Monk
     for use in ("broker", "connector"):
         fetched_jars(use)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    done = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "demo_kafka.py", "--days", "4", "--warehouse", tmp_path / "warehouse"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
+    with forked_python(tmp_path) as python:
+        monkeypatch.setenv("PYSPARK_PYTHON", python)
+        monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", python)
+        done = subprocess.run(
+            [sys.executable, ROOT / "scripts" / "demo_kafka.py", "--days", "4", "--warehouse", tmp_path / "warehouse"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=240,
+        )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "the same windows, counted as a batch" in done.stdout

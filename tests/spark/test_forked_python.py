@@ -43,6 +43,12 @@ def test_modules_of_pyspark_run_with_the_environment_of_who_asks(python: str) ->
     assert run(python, *HOME, SPARK_HOME="/elsewhere").stdout.strip() == "/elsewhere"
 
 
+def test_what_customizes_a_python_that_starts_does_so_in_a_fork(python: str, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import os; print('first'); os.environ['SPARK_HOME'] = '/set'")
+    found = run(python, *HOME, PYTHONPATH=str(tmp_path))
+    assert found.stdout.split() == ["first", "/set"]
+
+
 def test_a_module_that_fails_ends_with_its_code_and_says_why(python: str) -> None:
     found = run(python, "-m", "pyspark.none")
     assert found.returncode == 1

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -23,22 +21,6 @@ FIELDS = tuple(
     DataField(id=n, name=spec.name, type=spec.type) for n, spec in enumerate(parse_columns("n BIGINT, s STRING"))
 )
 IMPATIENT = {"properties.default.api.timeout.ms": "2000", "properties.request.timeout.ms": "2000"}
-NO_CONNECTOR = """
-import sys
-from pyspark.sql import SparkSession
-from penstock.errors import UnsupportedFeatureError
-from penstock.spark.kafka.frame import read_kafka
-from penstock.format.types.data_types import STRING, DataField
-
-spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-options = {
-    "topic": "a", "properties.bootstrap.servers": "localhost:9", "scan.startup.mode": "earliest-offset", "format": "raw"
-}
-try:
-    read_kafka(spark, options, [DataField(id=0, name="s", type=STRING)], table="shop.kafka")
-except UnsupportedFeatureError as error:
-    print(spark.version, error, sep="\\n")
-"""
 
 
 def options_of(kafka: Kafka, topic: str, **others: str) -> dict[str, str]:
@@ -185,14 +167,3 @@ def test_a_broker_that_is_away_is_named_within_the_time_that_is_set(kafka: Kafka
     unknown = {**options, "properties.bootstrap.servers": "no-such-host.invalid:9092"}
     with pytest.raises(StorageError, match=r"Kafka at no-such-host\.invalid:9092 does not answer"):
         read_kafka(kafka.spark, unknown, FIELDS)
-
-
-def test_without_the_connector_the_error_names_the_package(tmp_path: Any) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", NO_CONNECTOR], capture_output=True, text=True, check=False, cwd=tmp_path
-    )
-    version, message = done.stdout.splitlines()
-    package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version}"
-    assert message.startswith("table shop.kafka: Spark has no connector for Kafka: start the session with")
-    assert f"config('spark.jars.packages', '{package}')" in message
-    assert f"--packages {package}" in message

@@ -15,6 +15,7 @@ import pytest
 from tests.quick_spark import JVM_OPTIONS, quick_settings
 from tests.s3_server import free_port
 from tests.spark.connect_script import ROWS
+from tests.spark.forked_python import forked_python
 from tests.standalone_cluster import SPARK_HOME
 
 if TYPE_CHECKING:
@@ -25,7 +26,13 @@ START_SECONDS = 120
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with forked_python(tmp_path_factory.mktemp("python")) as executable:
+        yield executable
+
+
+@pytest.fixture(scope="module")
+def server(python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder, port = tmp_path_factory.mktemp("connect"), free_port()
     settings = {
         **quick_settings(),
@@ -42,8 +49,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "SPARK_SUBMIT_OPTS": " ".join(JVM_OPTIONS),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_NO_DAEMONIZE": "1",
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": python,
+        "PYSPARK_DRIVER_PYTHON": python,
     }
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(

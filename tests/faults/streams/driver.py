@@ -20,7 +20,8 @@ from pyspark.sql.streaming import DataStreamWriter
 from tests.faults.streams.calls import Hook, Plan, write_plan
 from tests.faults.streams.order import TaskOrder
 from tests.faults.streams.rows import BATCH_ROWS, COLUMNS, PARTITIONS
-from tests.quick_spark import JVM_OPTIONS
+from tests.quick_spark import CHECKPOINT_FILES, JVM_OPTIONS
+from tests.spark.py4j_names import keep_names
 
 from penstock import Table
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 
 def start_session(master: str, scratch: str) -> SparkSession:
+    keep_names()
     jvm = " ".join(JVM_OPTIONS)
     builder = (
         SparkSession.builder.master(master)
@@ -46,8 +48,11 @@ def start_session(master: str, scratch: str) -> SparkSession:
         .config("spark.sql.shuffle.partitions", "2")
         # Less than by default, so that few rows already come in several batches.
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", str(BATCH_ROWS))
+        .config("spark.sql.streaming.checkpointFileManagerClass", CHECKPOINT_FILES)
         # As in the session of the tests: there is less to compute than to compile.
         .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        # How soon a stream without rows asks its source again: after the usual 10 ms it does little else.
+        .config("spark.sql.streaming.pollingDelay", "100ms")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
     )

@@ -53,9 +53,10 @@ class Driver:
 
     Args:
         folder: not there yet; its own.
+        python: what Spark runs as its Python.
     """
 
-    def __init__(self, folder: Path, master: str) -> None:
+    def __init__(self, folder: Path, master: str, python: str) -> None:
         folder.mkdir(parents=True)
         self._folder = folder
         self._runs = 0
@@ -65,8 +66,8 @@ class Driver:
             **os.environ,
             "PENSTOCK_TEST_STATE": str(folder),
             "PYTHONPATH": os.pathsep.join((str(HERE / "site"), str(ROOT), os.environ.get("PYTHONPATH", ""))),
-            "PYSPARK_PYTHON": sys.executable,
-            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "PYSPARK_PYTHON": python,
+            "PYSPARK_DRIVER_PYTHON": python,
             "SPARK_HOME": str(home),
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
@@ -135,14 +136,16 @@ class Drivers:
 
     Args:
         root: what they leave is here.
+        python: what Spark runs as its Python.
 
     Attributes:
         kills_ahead: how many more are going to be killed, so that one starts ahead of its time.
     """
 
-    def __init__(self, root: Path, master: str = "local[2]") -> None:
+    def __init__(self, root: Path, master: str = "local[2]", python: str = sys.executable) -> None:
         self._root = root
         self._master = master
+        self._python = python
         self.kills_ahead = 0
         self._waiting: list[Driver] = []
         self._ended: list[Driver] = []
@@ -160,7 +163,7 @@ class Drivers:
         """Run queries to their end, or that of the process; it serves again if it outlives them."""
         while len(self._waiting) < 1 + min(_AHEAD, self.kills_ahead):
             number = len(self._ended) + len(self._waiting)
-            self._waiting.append(Driver(self._root / f"driver-{number}", self._master))
+            self._waiting.append(Driver(self._root / f"driver-{number}", self._master, self._python))
         try:
             outcome = self._waiting[0].run(phases, plan)
         except (AssertionError, OSError):
