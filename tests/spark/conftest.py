@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 # A hook: it folds the skips of all tests that miss the same thing into one line.
 from tests.interop.conftest import pytest_runtest_makereport  # noqa: F401
+from tests.quick_spark import CHECKPOINT_FILES
 from tests.s3_server import S3Bucket, S3Server
 from tests.spark.forked_python import forked_python
 from tests.spark.kafka_broker import Kafka, running_kafka
@@ -58,7 +59,6 @@ READ_IN_BOTH_WAYS = {
     "test_narrower_types_are_widened",
     "test_values_of_all_types_come_back_from_spark_as_they_went_in",
 }
-_CHECKPOINT_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _CODE = "spark.sql.codegen.factoryMode"
 # About the plan of the scan, its snapshot or its metadata, which the format does not have.
 CATALOG_ALONE = {
@@ -112,8 +112,7 @@ def _session(folder: Path) -> SparkSession:
         .config("spark.sql.session.timeZone", SESSION_ZONE)
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", (folder / "warehouse").as_uri())
-        # The usual one starts readlink and chmod for each file where Hadoop's native library is missing.
-        .config("spark.sql.streaming.checkpointFileManagerClass", _CHECKPOINT_FILES)
+        .config("spark.sql.streaming.checkpointFileManagerClass", CHECKPOINT_FILES)
         # Compiling a query costs more than to interpret it for the few rows of a test.
         .config(_CODE, "NO_CODEGEN")
         .config("spark.ui.enabled", "false")
@@ -185,11 +184,11 @@ def kafka(spark: SparkSession) -> Iterator[Kafka]:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
-    """Return a standalone cluster of two workers that share nothing."""
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
+    """Return a standalone cluster of workers that share nothing: two, where the test says no other number."""
     if not Network.is_allowed():
         pytest.skip("network namespaces are not allowed here")
-    with StandaloneCluster(tmp_path_factory.mktemp("standalone")) as cluster:
+    with StandaloneCluster(tmp_path_factory.mktemp("standalone"), getattr(request, "param", 2)) as cluster:
         yield cluster
 
 

@@ -46,10 +46,10 @@ every_table = pytest.mark.parametrize("path", STATES, ids=lambda path: path.stem
 def some_always(paths: list[Path]) -> list[Any]:
     """All tables, most of them in long runs only: a job each, while ``tests/golden`` reads them all without Spark.
 
-    What Spark does not read alone is always read, and of the others every third.
+    What Spark does not read alone is always read, and of the others every sixth.
     """
     native = [path for path in paths if path.stem not in NOT_NATIVE]
-    long = {path for path in native if path not in native[::3]}
+    long = {path for path in native if path not in native[::6]}
     return [pytest.param(path, marks=pytest.mark.slow if path in long else ()) for path in paths]
 
 

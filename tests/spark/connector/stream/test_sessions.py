@@ -137,6 +137,7 @@ def test_queries_of_several_threads_run_at_once(spark: SparkSession, catalog: Ca
     assert table.to_arrow().num_rows == 10
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_second_session_of_a_program_goes_on_without_a_choice_of_python(tmp_path: Path) -> None:
     script = Path(__file__).with_name("two_sessions_script.py")
