@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.spark.standalone_script import parent_of
+from tests.standalone_cluster import pids_in, seconds_of
 
 import penstock
 
@@ -38,6 +39,7 @@ class Job:
 
     def __init__(self, kind: str, cluster: StandaloneCluster, store: S3Bucket, shared: Path) -> None:
         self.kind, self.cluster, self.shared, self.fed, self.starts = kind, cluster, shared, 0, 0
+        self.space = ""
         self.events: list[tuple[float, str]] = []
         (shared / "in").mkdir(parents=True)
         self.arguments = (kind, str(shared), json.dumps(SETTINGS))
@@ -55,6 +57,7 @@ class Job:
         self.events = [(time.time(), "start")]
         number = self.starts % 2
         self.folder = f"{self.kind}-{number}"
+        self.space = self.machines[number][0]
         self.driver = self.cluster.start_driver(
             SCRIPT, *self.arguments, folder=self.folder, space=self.machines[number], PYTHONPATH=ROOT
         )
@@ -110,6 +113,11 @@ class Job:
         self.driver.stdin.close()
 
 
+def executor_seconds(cluster: StandaloneCluster) -> float:
+    """Return the CPU seconds of the workers and of what runs there."""
+    return sum(seconds_of(pids_in(worker.space)) for worker in cluster.workers)
+
+
 def daemons_of(worker: Worker) -> list[int]:
     """Return the processes that start Python workers; the workers themselves have the same command."""
     found = worker.pids_of("pyspark.daemon")
@@ -124,13 +132,19 @@ def test_restarted_driver_catches_up_next_to_a_stream_of_spark(
     for number in range(int(os.environ.get("PENSTOCK_RESTARTS", "1")) + 1):
         for kind, job in jobs.items():
             job.feed()
+            before = executor_seconds(cluster)
             job.start()
             taken = job.catch_up()
+            own = seconds_of(pids_in(job.space))
+            executors = executor_seconds(cluster) - before
             job.settle()
             # Spark starts another one for tasks with other variables, and that takes seconds.
             assert all(len(daemons_of(worker)) <= (kind == "penstock") for worker in cluster.workers), kind
             job.kill()
-            print(f"{kind}, start {number}: {taken:.1f} s; load {os.getloadavg()[0]:.0f}")  # noqa: T201 - for docs
+            print(  # noqa: T201 - for docs
+                f"{kind}, start {number}: {taken:.1f} s; CPU s: driver {own:.1f}, executors {executors:.1f}; "
+                f"load {os.getloadavg()[0]:.0f}"
+            )
             for at, event in job.events:
                 print(f"  {at - job.events[0][0]:5.2f} {event}")  # noqa: T201 - see above
             if number:

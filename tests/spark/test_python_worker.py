@@ -178,6 +178,18 @@ def test_importing_what_spark_needs_imports_no_pandas() -> None:
     assert done.stdout == "False\n"
 
 
+def test_the_check_of_a_streams_columns_imports_no_pandas(tmp_path: Path) -> None:
+    code = (
+        "import sys; from penstock import Catalog; from penstock.spark.stream.sink import check_fits\n"
+        "from pyspark.sql.types import LongType, StructType\n"
+        "catalog = Catalog(sys.argv[1]); catalog.create_database('d')\n"
+        "table = catalog.create_table('d.t', 'id BIGINT')\n"
+        "check_fits(StructType().add('id', LongType()), table._handle.ref); print('pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, capture_output=True, text=True)
+    assert done.stdout == "False\n"
+
+
 def test_executors_of_another_kind_get_nothing(bare_python: str, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [
         ("python on machine 'a'", python_kind(), ("penstock",)),

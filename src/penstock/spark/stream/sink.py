@@ -84,7 +84,7 @@ def write_stream(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> Streami
 def check_fits(schema: StructType, ref: TableRef) -> None:
     """Raise ``SchemaMismatchError`` if no row with these columns can be written to the table."""
     plain = to_arrow_schema(schema, timezone="UTC")
-    batch = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in plain], schema=plain)
+    batch = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in plain], schema=plain)
     plan_conform(ref.schema, from_spark_batch(batch, ref.schema.fields).schema, ref.name)
 
 
