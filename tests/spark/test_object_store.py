@@ -7,6 +7,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from tests.s3_server import ACCESS_KEY, SECRET_KEY
 
@@ -93,3 +94,25 @@ def test_rows_go_through_a_table_and_a_stream(
     for secret in (SECRET_KEY, ACCESS_KEY):
         assert not [each for each in (stream, by_format.load(target.location)) if secret in shown(each)]
         assert not [data for data in kept if secret.encode() in data]
+
+
+def test_tables_are_created_and_replaced_with_their_rows(spark: SparkSession, catalog: Catalog) -> None:
+    catalog.attach(spark, "cloud")
+    with pytest.raises(PySparkException):
+        spark.sql("CREATE TABLE cloud.d.t AS SELECT 1 / (id - 3) AS x FROM range(0, 4, 1, 2)")
+    assert catalog.list_tables("d") == ()
+    spark.sql("CREATE TABLE cloud.d.t AS SELECT id, CAST(id AS STRING) AS name FROM range(3)")
+    with pytest.raises(PySparkException):
+        spark.sql("CREATE OR REPLACE TABLE cloud.d.t AS SELECT 1 / (id - 2) AS x FROM cloud.d.t")
+    table = catalog.load_table("d.t")
+    assert ids(table.to_spark(spark)) == [0, 1, 2]
+    spark.sql("CREATE OR REPLACE TABLE cloud.d.t AS SELECT id + 1 AS id, 1.5D AS price FROM cloud.d.t WHERE id > 0")
+    assert sorted(map(tuple, spark.sql("SELECT * FROM cloud.d.t").collect())) == [(2, 1.5), (3, 1.5)]
+    assert sorted(map(tuple, spark.sql("SELECT * FROM cloud.d.t VERSION AS OF 1").collect())) == [
+        (0, "0"),
+        (1, "1"),
+        (2, "2"),
+    ]
+    with pytest.raises(PySparkException, match="cannot take the place of the old one on an object store"):
+        spark.sql("CREATE OR REPLACE TABLE cloud.d.t PARTITIONED BY (id) AS SELECT * FROM cloud.d.t")
+    assert catalog.load_table("d.t").fsck().findings == ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors.exceptions.base import PySparkException
 from tests.interop.conftest import java, pypaimon
 from tests.interop.test_rest_catalog import TOKEN, Server, server, shop
 
@@ -100,3 +101,22 @@ def test_engines_do_not_take_the_views_of_a_directory_for_tables(
         assert engine.ask("names", tmp_path / "w" / "d.db" / "t") == ["t"], engine.name
         assert len(engine.read(tmp_path / "w" / "d.db" / "t")) == 1
     assert spark.table("views.d.v").collect() == [(1,)]
+
+
+def test_tables_of_the_server_are_created_and_replaced_with_their_rows(
+    spark: SparkSession, server: Server, shop: penstock.Catalog
+) -> None:
+    shop.attach(spark, "lake")
+    failing = "SELECT 1 / (id - 3) AS x FROM range(0, 4, 1, 2)"
+    with pytest.raises(PySparkException):
+        spark.sql(f"CREATE TABLE lake.shop.t AS {failing}")
+    assert shop.list_tables("shop") == ()
+    spark.sql("CREATE TABLE lake.shop.t AS SELECT id FROM range(3)")
+    with pytest.raises(PySparkException):
+        spark.sql(f"CREATE OR REPLACE TABLE lake.shop.t AS {failing}")
+    spark.sql("CREATE OR REPLACE TABLE lake.shop.t AS SELECT id + 10 AS id FROM lake.shop.t")
+    assert sorted(row["id"] for row in server.ask(server.java, "read", "shop.t")["rows"]) == [10, 11, 12]
+    assert shop.load_table("shop.t").snapshots()["commit_kind"].to_pylist() == ["APPEND", "OVERWRITE"]
+    with pytest.raises(PySparkException, match="cannot take the place of the old one on a REST catalog"):
+        spark.sql("CREATE OR REPLACE TABLE lake.shop.t AS SELECT id, 'x' AS name FROM lake.shop.t")
+    assert server.ask(server.java, "names", "shop.t") == ["t"]

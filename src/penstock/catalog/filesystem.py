@@ -16,7 +16,7 @@ from penstock.catalog.checks.schema import check_schema
 from penstock.catalog.databases import check_database_exists, list_tables
 from penstock.catalog.names import parse_data_table_name, split_table_branch
 from penstock.catalog.new_schema import TableDefinition, build_schema, table_defaults
-from penstock.catalog.schema_files import list_schema_ids, load_latest_schema, put_schema
+from penstock.catalog.schema_files import list_schema_ids, load_latest_schema
 from penstock.catalog.stored_changes import change_stored_schema
 from penstock.catalog.trash import discard
 from penstock.catalog.view_files import view_exists
@@ -25,6 +25,7 @@ from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundErro
 from penstock.format.layout import schema_directory, schema_path
 from penstock.io.settings import confine
 from penstock.io.shortcuts import has_directories
+from penstock.table.commit.put import put_schema
 from penstock.table.identity import new_creation_millis
 from penstock.table.read.branch import at_branch
 from penstock.table.ref import TableRef, storage_of_table
@@ -61,22 +62,32 @@ def create_table(
         UnsupportedFeatureError: the table uses a feature of the format that Penstock does not support.
     """
     place = place_of(warehouse, name)
-    if place.database is not None:
-        check_database_exists(warehouse, place.database)
-    if not list_schema_ids(place.file_io, place.location):
-        schema = build_schema(
-            definition,
-            defaults=table_defaults(dict(warehouse.options)),
-            table=place.name,
-            time_millis=new_creation_millis(),
-        )
-        _check_vacant(place)
-        _check_no_view(warehouse, place)
-        if put_schema(place.file_io, place.location, schema):
-            return _ref(place, schema)
+    planned = plan_table(warehouse, place, definition)
+    if planned is not None and put_schema(place.file_io, place.location, planned.schema):
+        return planned
     if if_not_exists:
         return load_place(place)
     raise AlreadyExistsError(f"table {place.name} already exists; choose another name, or give if_not_exists")
+
+
+def plan_table(warehouse: Warehouse, place: TablePlace, definition: TableDefinition) -> TableRef | None:
+    """Return a new table with its first schema; None if there is a table at the place. Nothing is written.
+
+    Raises as ``create_table``.
+    """
+    if place.database is not None:
+        check_database_exists(warehouse, place.database)
+    if list_schema_ids(place.file_io, place.location):
+        return None
+    schema = build_schema(
+        definition,
+        defaults=table_defaults(dict(warehouse.options)),
+        table=place.name,
+        time_millis=new_creation_millis(),
+    )
+    _check_vacant(place)
+    _check_no_view(warehouse, place)
+    return ref_of(place, schema)
 
 
 def load_table(warehouse: Warehouse, name: str) -> TableRef:
@@ -114,7 +125,7 @@ def load_location(location: str, options: Mapping[str, str] | None = None) -> Ta
 def load_place(place: TablePlace) -> TableRef:
     """Load the table at a place. Raises as ``load_table``."""
     schema = load_latest_schema(place.file_io, place.location, place.name)
-    ref = _ref(place, schema)
+    ref = ref_of(place, schema)
     check_readable(ref)
     check_schema(schema, place.name)
     return ref
@@ -246,7 +257,8 @@ def _check_no_view(warehouse: Warehouse, place: TablePlace) -> None:
         )
 
 
-def _ref(place: TablePlace, schema: TableSchema) -> TableRef:
+def ref_of(place: TablePlace, schema: TableSchema) -> TableRef:
+    """Return the table at a place, with a schema."""
     return TableRef(
         name=place.name,
         location=place.location,

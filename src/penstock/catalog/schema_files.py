@@ -1,4 +1,4 @@
-"""Read and write the schema files of a table.
+"""Read the schema files of a table.
 
 Schema files are read before the table's options are known. So reads are confined to the table's directory, with the
 default limits; otherwise a link at ``schema`` could lead to the schemas of another table.
@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.errors import NotFoundError, StorageError
+from penstock.errors import NotFoundError
 from penstock.format.layout import schema_directory, schema_id_of, schema_path, snapshot_directory, snapshot_id_of
-from penstock.format.schema_json import decode_schema, encode_schema
-from penstock.io.settings import confine, flush
+from penstock.format.schema_json import decode_schema
+from penstock.io.settings import confine
 
 if TYPE_CHECKING:
     from penstock.format.schema import TableSchema
@@ -52,35 +52,6 @@ def load_latest_schema(file_io: FileIO, location: str, table: str) -> TableSchem
             " check the name and the warehouse"
         )
     return load_schema(file_io, location, ids[-1])
-
-
-def put_schema(file_io: FileIO, location: str, schema: TableSchema) -> bool:
-    """Write a schema file unless that id exists; of concurrent writers exactly one gets True.
-
-    Raises:
-        StorageError: the storage failed; the message says so if the file exists nevertheless.
-    """
-    storage, path, data = confine(file_io, location), schema_path(location, schema.id), encode_schema(schema)
-    try:
-        return storage.put_if_absent(path, data)
-    except StorageError as error:
-        if not _holds(storage, path, data):
-            raise
-        try:
-            flush(storage, [path], root=location)
-        except StorageError:
-            raise StorageError(
-                f"{path} was written and counts, so do not repeat the change; but the storage did not flush it to disk "
-                f"({error}), and a power cut may undo it: look at the storage",
-            ) from error
-        return True
-
-
-def _holds(storage: FileIO, path: str, data: bytes) -> bool:
-    try:
-        return storage.read(path) == data
-    except (NotFoundError, StorageError):
-        return False
 
 
 def has_snapshots(file_io: FileIO, location: str) -> bool:

@@ -64,13 +64,16 @@ class StorageMark:
         )
 
 
-def mark_storage(ref: TableRef) -> StorageMark | None:
+def mark_storage(ref: TableRef, *, is_staged: bool = False) -> StorageMark | None:
     """Return the mark that tasks must find at the table's location; None if storage is the same on every machine.
+
+    Args:
+        is_staged: the table may have no schema on storage yet, so there is no mark; ``check_files_arrived`` remains.
 
     Raises:
         NotFoundError: there is no table.
     """
-    if not isinstance(storage_of_files(ref.file_io), LocalFileIO):
+    if is_staged or not isinstance(storage_of_files(ref.file_io), LocalFileIO):
         return None
     return StorageMark(host=socket.gethostname(), identity=load_identity(ref))
 

@@ -18,6 +18,7 @@ from penstock.spark.connector.actions import dynamic_overwrite
 from penstock.spark.connector.changes import group_scan, operation, replace_files
 from penstock.spark.connector.gateway import PRIVATE, SUPPORTED, open_bridge
 from penstock.spark.connector.proxy import Proxy
+from penstock.spark.connector.staging import table as staged_table
 from penstock.spark.connector.stream import frame, micro_batches
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ PROXIES = sorted(
             catalog_module,
             scan,
             scan_builder,
+            staged_table,
             table,
             write,
             local_rows,

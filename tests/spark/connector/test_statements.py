@@ -9,6 +9,7 @@ from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.base import PySparkException
 
 import penstock
+from penstock.format.types.text import format_sql_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -318,3 +319,32 @@ def test_rows_that_do_not_fit_are_refused_without_a_trace(run: Callable[[str], l
     with pytest.raises(PySparkException):
         run("INSERT INTO penstock.d.strict VALUES (NULL, 'a')")
     assert catalog.load_table("d.strict").latest_snapshot() is None
+
+
+def test_replaced_columns_keep_the_values_of_the_same_names(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
+    run(
+        "CREATE TABLE penstock.d.columns (id INT COMMENT 'old', gone STRING, n INT DEFAULT 3, dt STRING) "
+        "PARTITIONED BY (dt)"
+    )
+    run("INSERT INTO penstock.d.columns VALUES (1, 'a', 2, 'x')")
+    run("ALTER TABLE penstock.d.columns REPLACE COLUMNS (dt STRING, n BIGINT COMMENT 'wide', fresh INT, id INT)")
+    table = catalog.load_table("d.columns")
+    assert [
+        (field.name, format_sql_type(field.type), field.description, field.default_value)
+        for field in table.schema.fields
+    ] == [
+        ("dt", "STRING", None, None),
+        ("n", "BIGINT", "wide", None),
+        ("fresh", "INT", None, None),
+        ("id", "INT", None, None),
+    ]
+    assert run("SELECT * FROM penstock.d.columns") == [("x", 2, None, 1)]
+    run("ALTER TABLE penstock.d.columns REPLACE COLUMNS (dt STRING, other INT)")
+    assert run("SELECT * FROM penstock.d.columns") == [("x", None)]
+    for columns, reason in (("other INT", "partition key 'dt' cannot be dropped"), ("dt STRING, other DATE", "other")):
+        with pytest.raises(PySparkException, match=reason) as caught:
+            run(f"ALTER TABLE penstock.d.columns REPLACE COLUMNS ({columns})")
+        assert 'File "' not in str(caught.value)
+    run("CREATE TABLE penstock.d.single (id INT)")
+    run("ALTER TABLE penstock.d.single REPLACE COLUMNS (name STRING)")
+    assert catalog.load_table("d.single").schema.field_names == ("name",)

@@ -49,12 +49,14 @@ class SparkMerger:
     """Runs merges of one table on the executors. Thread-safe.
 
     Attributes:
+        is_staged: the table may have no schema on storage yet.
         tag: tag of its Spark jobs, by which they are cancelled.
         is_cancelled: set when no further job may start.
     """
 
     spark: SparkSession
     ref: TableRef
+    is_staged: bool = False
     tag: str = field(default_factory=lambda: f"{POOL}-{uuid.uuid4()}")
     is_cancelled: threading.Event = field(default_factory=threading.Event)
 
@@ -112,7 +114,7 @@ class SparkMerger:
         # Not first(), which does not read all rows: Spark would end the Python worker, and the next merge would wait
         # for a new worker.
         rows = context.parallelize([task], 1).map(
-            partial(_merge, ref=self.ref, job_id=job_id, storage=mark_storage(self.ref))
+            partial(_merge, ref=self.ref, job_id=job_id, storage=mark_storage(self.ref, is_staged=self.is_staged))
         )
         ((attempt, merged),) = rows.collect()
         speculates = context.getConf().get("spark.speculation", "false") == "true"

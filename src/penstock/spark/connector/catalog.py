@@ -14,23 +14,20 @@ from penstock.errors import (
     NotFoundError,
     UnsupportedFeatureError,
 )
-from penstock.spark.connector.actions.defaults import default_text
-from penstock.spark.connector.definition import DefaultText, changes_of, definition_of
+from penstock.spark.connector.definition import changes_of
 from penstock.spark.connector.failures import (
     WRONG_USE,
     namespace_exists,
     namespace_not_empty,
-    no_such_namespace,
     no_such_table,
     runtime_failure,
     table_exists,
 )
-from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.local_rows import SystemTable
 from penstock.spark.connector.procedures import NO_PROCEDURES, SparkProcedure
 from penstock.spark.connector.proxy import from_spark
+from penstock.spark.connector.staging.methods import StagingMethods
 from penstock.spark.connector.table import CatalogTable
-from penstock.spark.connector.views.methods import ViewMethods
 from penstock.spark.types import to_spark_schema
 from penstock.table.inspect.row_tables import AUDIT_LOG, INSERTION, ROW_KIND, ROW_TABLES
 from penstock.table.inspect.system import SYSTEM_TABLES, load_system_table
@@ -42,7 +39,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
 
     from penstock.catalog.warehouse import Warehouse
     from penstock.spark.connector.gateway import Bridge, JavaObject
@@ -52,17 +48,17 @@ if TYPE_CHECKING:
 _CATALOG: Final = "org.apache.spark.sql.connector.catalog."
 _SYSTEM: Final = "sys"
 _MOST_TABLES: Final = 1_000
-_PARTS: Final = ("schema", "partitions", "properties")
 _OF_TABLES: Final = frozenset({*SYSTEM_TABLES, *ROW_TABLES})
 # Spark sets these for every database.
 _IGNORED_PROPERTIES: Final = frozenset({"owner"})
 
 
-class WarehouseCatalog(ViewMethods):
+class WarehouseCatalog(StagingMethods):
     """Databases, tables and views of a warehouse; a namespace is the name of one database."""
 
     interfaces: ClassVar = (
         f"{_CATALOG}RelationCatalog",
+        f"{_CATALOG}StagingTableCatalog",
         f"{_CATALOG}SupportsNamespaces",
         f"{_CATALOG}ProcedureCatalog",
     )
@@ -77,9 +73,8 @@ class WarehouseCatalog(ViewMethods):
         name: str,
         procedures: ProcedureSource | None = None,
     ) -> None:
-        super().__init__(bridge, warehouse, name)
+        super().__init__(bridge, spark, warehouse, name)
         self._procedures = procedures or NO_PROCEDURES
-        self._spark = spark
         self._answers: dict[str, JavaObject] = {}
 
     # CatalogPlugin
@@ -169,19 +164,9 @@ class WarehouseCatalog(ViewMethods):
             definition: a ``TableInfo``; or columns, partitioning and properties, from older callers.
         """
         name = self._needed_name(ident)
-        if len(definition) == 1:
-            columns, transforms, properties = (getattr(definition[0], part)() for part in _PARTS)
-        else:
-            columns, transforms, properties = definition
-        given = {str(key): str(properties.get(key)) for key in properties.keySet()}
-        schema = schema_of(columns)
-        made = definition_of(schema, transforms, given, name, self._defaults_of(schema, name))
-        try:
+        made = self._definition(name, definition)
+        with self._creation(ident):
             ref = tables.create_table(self._warehouse, name, made)
-        except AlreadyExistsError:
-            raise table_exists(self._bridge, ident) from None
-        except NotFoundError:
-            raise no_such_namespace(self._bridge, list(ident.namespace())) from None
         return self._table(name, ref)
 
     @from_spark
@@ -195,8 +180,8 @@ class WarehouseCatalog(ViewMethods):
         name = self._needed_name(ident)
         try:
             with self._table_is_there(ident):
-                schema = to_spark_schema(self._loaded(*split_table_branch(name)).schema.fields)
-                wanted = changes_of(changes, name, self._defaults_of(schema, name))
+                fields = self._loaded(*split_table_branch(name)).schema.fields
+                wanted = changes_of(changes, fields, name, self._defaults_of(to_spark_schema(fields), name))
                 ref = tables.alter_table(self._warehouse, name, wanted)
         except WRONG_USE as error:
             # Spark wraps an IllegalArgumentException of this method in one that PySpark shows with its Java trace.
@@ -332,21 +317,31 @@ class WarehouseCatalog(ViewMethods):
         if path is None:
             return None
         try:
-            ref = tables.load_table(self._warehouse, path.name)
+            name, ref = self._ref_at(path, options)
         except NotFoundError:
             return None
-        ref = ref if path.branch is None else at_branch(ref, path.branch)
-        name = path.name if path.branch is None else ref.name
         if path.system_table is not None:
-            return self._system_table(name, ref.with_options(options), path.system_table)
-        return self._table(name, ref.with_options(options))
+            return self._system_table(name, ref, path.system_table)
+        table = self._new_table(name, ref)
+        if table.is_behind:
+            table = self._new_table(*self._ref_at(path, options))
+        return self._exposed(table)
+
+    def _ref_at(self, path: _TablePath, options: Mapping[str, str]) -> tuple[str, TableRef]:
+        ref = self._loaded(path.name, path.branch)
+        return path.name if path.branch is None else ref.name, ref.with_options(options)
 
     def _loaded(self, name: str, branch: str | None) -> TableRef:
         ref = tables.load_table(self._warehouse, name)
         return ref if branch is None else at_branch(ref, branch)
 
     def _table(self, name: str, ref: TableRef) -> JavaObject:
-        table = CatalogTable(self._bridge, self._spark, f"{self._name}.{name}", ref)
+        return self._exposed(self._new_table(name, ref))
+
+    def _new_table(self, name: str, ref: TableRef) -> CatalogTable:
+        return CatalogTable(self._bridge, self._spark, f"{self._name}.{name}", ref)
+
+    def _exposed(self, table: CatalogTable) -> JavaObject:
         answers = self._answers.get(table.schema_key)
         if answers is None:
             if len(self._answers) >= _MOST_TABLES:
@@ -375,12 +370,6 @@ class WarehouseCatalog(ViewMethods):
             return load_system_table(system_table, ref.with_options(options), MetadataStore(ref))
 
         return SystemTable(self._bridge, f"{self._name}.{name}.{system_table}", load)
-
-    def _defaults_of(self, schema: StructType, table: str) -> DefaultText:
-        """Return the function that computes the text of a default of one of these columns."""
-        types = {field.name: field.dataType.simpleString() for field in schema.fields}
-        session = self._bridge.python_session(self._bridge.session())
-        return lambda column, sql: default_text(session, sql, column, types.get(column, "nested"), table)
 
     @contextmanager
     def _table_is_there(self, ident: JavaObject) -> Iterator[None]:

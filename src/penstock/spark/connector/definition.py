@@ -23,17 +23,18 @@ from penstock.catalog.changes import (
     UpdateColumnType,
     UpdateComment,
     after,
+    path_of,
 )
 from penstock.catalog.new_schema import TableDefinition
 from penstock.errors import UnsupportedFeatureError
 from penstock.spark.connector.actions.defaults import CURRENT_DEFAULT
-from penstock.spark.types import from_spark_schema, from_spark_type
+from penstock.spark.types import from_spark_schema, from_spark_type, to_spark_type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from penstock.catalog.changes import SchemaChange
-    from penstock.format.types.data_types import DataType
+    from penstock.format.types.data_types import DataField, DataType
     from penstock.spark.connector.gateway import JavaObject
 
 _COMMENT: Final = "comment"
@@ -105,16 +106,59 @@ def options_of(properties: Mapping[str, str], table: str) -> dict[str, str]:
     return options
 
 
-def changes_of(changes: JavaObject, table: str, default_of: DefaultText) -> tuple[SchemaChange, ...]:
+def changes_of(
+    changes: JavaObject, fields: Sequence[DataField], table: str, default_of: DefaultText
+) -> tuple[SchemaChange, ...]:
     """Convert the changes of ``ALTER TABLE``.
 
     Args:
+        fields: the columns of the table.
         default_of: computes the text of a default.
 
     Raises:
         UnsupportedFeatureError: a change that a table cannot have.
     """
-    return tuple(_change(change, table, default_of) for change in changes)
+    made = tuple(_change(change, table, default_of) for change in changes)
+    dropped = tuple(change.column for change in made[: len(fields)] if isinstance(change, DropColumn))
+    added = tuple(change for change in made[len(fields) :] if isinstance(change, AddColumn))
+    is_replacement = len(dropped) + len(added) == len(made) and added and dropped == tuple((f.name,) for f in fields)
+    return _replacement(fields, added) if is_replacement else made
+
+
+def _replacement(fields: Sequence[DataField], columns: Sequence[AddColumn]) -> tuple[SchemaChange, ...]:
+    """Return the changes of ``REPLACE COLUMNS``, for which Spark drops all columns and adds the new ones.
+
+    A column whose name is in the new list keeps its values.
+    """
+    before = {field.name: field for field in fields}
+    changes: list[SchemaChange] = []
+    position = FIRST
+    for column in columns:
+        path = path_of(column.column)
+        field = before.get(path[-1])
+        if field is None:
+            changes.append(replace(column, position=position))
+        else:
+            changes.append(MoveColumn(column=path, position=position))
+            changes += _redefined(field, column)
+        position = after(path[-1])
+    # The last column of a table cannot be dropped, so the new ones come first.
+    named = {path_of(column.column)[-1] for column in columns}
+    return (*changes, *(DropColumn(column=(name,)) for name in before if name not in named))
+
+
+def _redefined(field: DataField, column: AddColumn) -> list[SchemaChange]:
+    path = path_of(column.column)
+    changes: list[SchemaChange] = []
+    given = column.type
+    # Several types of the format are one type in Spark; such a column keeps its own.
+    if not isinstance(given, str) and to_spark_type(field.type) != to_spark_type(given):
+        changes.append(UpdateColumnType(column=path, type=given))
+    if field.description != column.description:
+        changes.append(UpdateColumnComment(column=path, comment=column.description))
+    if field.default_value is not None:
+        changes.append(UpdateColumnDefault(column=path, default=None))
+    return changes
 
 
 def _change(change: JavaObject, table: str, default_of: DefaultText) -> SchemaChange:

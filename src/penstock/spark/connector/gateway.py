@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyspark
+from py4j.java_collections import JavaArray
 from py4j.java_gateway import JavaClass, JavaMember
 from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
@@ -205,6 +206,12 @@ class Bridge:
                 self._schemas.clear()
             found = self._schemas[text] = self.java(f"{_SQL}types.DataType").fromJson(text)
         return found
+
+    def struct_type(self, columns: JavaObject) -> JavaObject:
+        """Return a JVM schema; an array of a table's columns is converted to one."""
+        if isinstance(columns, JavaArray):
+            return self.private("V2Columns").v2ColumnsToStructType(columns)
+        return columns
 
     def columns(self, schema: JavaObject) -> JavaObject:
         """Convert a JVM schema to the columns of a table."""

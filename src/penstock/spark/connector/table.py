@@ -97,6 +97,14 @@ class CatalogTable(PartitionManagement):
         """Equal for tables that differ in their snapshots only."""
         super().__init__(bridge, f"{self.schema_key} {self._read.state}")
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether others put a newer schema before the snapshot that is read, but after the schema was loaded."""
+        point = self._read.point
+        if point is None or point.snapshot is None or not point.is_latest:
+            return False
+        return point.snapshot.schema_id > self._ref.schema.id
+
     def name(self) -> str:
         """Return the name."""
         return self._name

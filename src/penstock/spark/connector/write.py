@@ -7,7 +7,7 @@ Source:
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -28,8 +28,14 @@ from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.partition_scope import MatchingPartitions, OverwriteScope, WholeTable, WrittenPartitions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
+
+KeepFiles: TypeAlias = "Callable[[TableRef, tuple[CommitMessage, ...]], None]"
+"""Takes a table with the options of a write, and the files that were written."""
 
 _WRITE: Final = "org.apache.spark.sql.connector.write."
 # Options of every streaming query.
@@ -82,12 +88,19 @@ def no_stream(ref: TableRef) -> UnsupportedFeatureError:
 
 
 class TableWriteBuilder(Proxy):
-    """Collects the overwrite scope of a write."""
+    """Collects the overwrite scope of a write.
+
+    Args:
+        keep: receives the files of the rows, which are not committed then.
+    """
 
     interfaces: ClassVar = (f"{_WRITE}SupportsOverwriteV2", f"{_WRITE}SupportsDynamicOverwrite")
 
-    def __init__(self, bridge: Bridge, spark: SparkSession, ref: TableRef, info: JavaObject) -> None:
+    def __init__(
+        self, bridge: Bridge, spark: SparkSession, ref: TableRef, info: JavaObject, keep: KeepFiles | None = None
+    ) -> None:
         super().__init__(bridge, f"{ref.name} {info.queryId()}")
+        self._keep = keep
         own = {key: value for key, value in own_options(bridge, info.options()).items() if key not in _OF_SPARK}
         check_keys(own, table=ref.name)
         self._ref = ref.with_options(own)
@@ -135,7 +148,7 @@ class TableWriteBuilder(Proxy):
         check_writable(self._ref)
         if self._is_dynamic and self._scope is not None:
             return DynamicOverwrite(self._bridge, self._spark, self._ref, self._columns, self._scope)
-        return TableWrite(self._bridge, self._ref, self._scope)
+        return TableWrite(self._bridge, self._ref, self._scope, self._keep)
 
     def buildForBatch(self) -> None:
         """Refuse: rows are provided as a DataFrame."""
@@ -152,14 +165,17 @@ class TableWrite(Proxy):
 
     interfaces: ClassVar = (f"{_WRITE}V1Write",)
 
-    def __init__(self, bridge: Bridge, ref: TableRef, scope: OverwriteScope | None) -> None:
+    def __init__(
+        self, bridge: Bridge, ref: TableRef, scope: OverwriteScope | None, keep: KeepFiles | None = None
+    ) -> None:
         super().__init__(bridge, f"{ref.name} replaces {scope}")
         self._ref = ref
         self._scope = scope
+        self._keep = keep
 
     def toInsertableRelation(self) -> JavaObject:
         """Return the relation that takes the rows."""
-        return RowTarget(self._bridge, self._ref, self._scope)
+        return RowTarget(self._bridge, self._ref, self._scope, self._keep)
 
     def description(self) -> str:
         """Return the name of the table."""
@@ -184,14 +200,17 @@ class TableWrite(Proxy):
 
 
 class RowTarget(Proxy):
-    """Receives the rows of a write and commits them."""
+    """Receives the rows of a write and commits them, or hands their files over."""
 
     interfaces: ClassVar = ("org.apache.spark.sql.sources.InsertableRelation",)
 
-    def __init__(self, bridge: Bridge, ref: TableRef, scope: OverwriteScope | None) -> None:
+    def __init__(
+        self, bridge: Bridge, ref: TableRef, scope: OverwriteScope | None, keep: KeepFiles | None = None
+    ) -> None:
         super().__init__(bridge, f"{ref.name} replaces {scope}")
         self._ref = ref
         self._scope = scope
+        self._keep = keep
 
     @from_spark
     def insert(self, rows: JavaObject, overwrite: bool) -> None:  # noqa: FBT001 - Spark's signature
@@ -199,8 +218,13 @@ class RowTarget(Proxy):
         ref = self._ref
         session: SparkSession = self._bridge.python_session(rows.sparkSession())
         frame = DataFrame(rows, session).toDF(*(field.name for field in ref.schema.fields))
-        messages = write_dataframe(frame, ref)
-        messages = merge_if_asked(messages, ref, SparkMerger(spark=session, ref=ref).execute)
+        is_staged = self._keep is not None
+        messages = write_dataframe(frame, ref, is_staged=is_staged)
+        merger = SparkMerger(spark=session, ref=ref, is_staged=is_staged)
+        messages = merge_if_asked(messages, ref, merger.execute)
+        if self._keep is not None:
+            self._keep(ref, messages)
+            return
         committer = open_appender(ref)
         if self._scope is None:
             commit_append(committer, messages)

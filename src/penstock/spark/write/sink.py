@@ -24,13 +24,19 @@ if TYPE_CHECKING:
 
 
 def write_dataframe(
-    df: DataFrame, ref: TableRef, job_id: str | None = None, *, file_rows: int | None = None
+    df: DataFrame,
+    ref: TableRef,
+    job_id: str | None = None,
+    *,
+    file_rows: int | None = None,
+    is_staged: bool = False,
 ) -> tuple[CommitMessage, ...]:
     """Write the rows of a DataFrame to data files of a table; nothing is committed.
 
     Args:
         job_id: from ``new_job_id``; None to create one.
         file_rows: approximate number of rows that reach the target file size, if the caller knows it.
+        is_staged: the table may have no schema on storage yet.
 
     Returns:
         Messages in the order of the DataFrame: one Spark partition after another, each in its own order.
@@ -45,7 +51,7 @@ def write_dataframe(
         return native
     ensure_python_worker(df.sparkSession)
     names = tuple(df.columns)
-    task = WriteTask(ref=ref, job_id=job_id, storage=mark_storage(ref), names=names)
+    task = WriteTask(ref=ref, job_id=job_id, storage=mark_storage(ref, is_staged=is_staged), names=names)
     # mapInArrow looks up columns by name, which fails for names with a dot and for duplicate names.
     plain = df.toDF(*(f"c{number}" for number in range(len(names))))
     try:

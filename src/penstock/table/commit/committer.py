@@ -48,7 +48,7 @@ from penstock.table.commit.lookup import search_commits
 from penstock.table.commit.manifest_merge import Merge, apply_merges, merge_manifests
 from penstock.table.commit.manifest_write import ManifestWriter
 from penstock.table.commit.observe import note_committed, note_lost_race, observed
-from penstock.table.commit.put import is_in_time, is_put, put_snapshot
+from penstock.table.commit.put import is_in_time, is_put, put_schema, put_snapshot
 from penstock.table.commit.sequence import BucketIndex
 from penstock.table.commit.turns import Race
 from penstock.table.identity import check_same_table
@@ -164,6 +164,7 @@ class TableCommitter:
     on_idle: Callable[[], None] = field(init=False, default=lambda: None)
     check_alone: Callable[[], None] | None = None
     _schemas: SchemaFiles = field(default_factory=lambda: SchemaFiles(ids=(0,), freed_ids=()))
+    _own_schema_id: int = -1
 
     def __post_init__(self) -> None:
         """Make the hooks."""
@@ -187,6 +188,7 @@ class TableCommitter:
                 was committed before.
         """
         self.may_be_committed = False
+        self._own_schema_id = -1
         with requests_ahead(self.ref.file_io):
             base = self._load_base()
             committed = self._find_committed(request, base)
@@ -225,7 +227,7 @@ class TableCommitter:
                     continue
                 if prepared is None:
                     return None
-                flush_new_files(self.ref, request.messages, writer.written)
+                self._finish_files(request, writer)
             self.may_be_committed = True
             attempt = self._put_in_time(base, prepared)
             race.leave_turn()
@@ -345,10 +347,11 @@ class TableCommitter:
         merges: tuple[Merge, ...],
         writer: ManifestWriter,
     ) -> Prepared:
-        schema_id = self._schemas.ids[-1]
+        schema_id = self._next_schema_id(request)
         check_schema_of_merges(self.ref, self.store, request.messages, schema_id)
         known = self.index.total_buckets if self.index.snapshot == base else {}
-        check_buckets_of_new_files(self.ref, self.store, delta, known_buckets=known, latest_id=schema_id)
+        written = self.ref if request.schema is None else replace(self.ref, schema=request.schema)
+        check_buckets_of_new_files(written, self.store, delta, known_buckets=known, latest_id=schema_id)
         base_manifests = _without_lost(request, apply_merges(self._manifests(base), merges))
         with writer.written_at_once(also=self._check_schemas):
             base_list = writer.write_list(base_manifests)
@@ -383,6 +386,39 @@ class TableCommitter:
             snapshot=snapshot,
             delta=delta,
             file_names=frozenset(names | {base_list.name, delta_list.name}),
+        )
+
+    def _next_schema_id(self, request: CommitRequest) -> int:
+        """Return the schema of the new snapshot: the request's own one, if it has one, else the latest."""
+        latest_id = self._schemas.ids[-1]
+        if request.schema is None or self._own_schema_id == request.schema.id:
+            return latest_id
+        if latest_id >= request.schema.id:
+            raise self._altered()
+        return request.schema.id
+
+    def _finish_files(self, request: CommitRequest, writer: ManifestWriter) -> None:
+        """Make sure that all files of the new snapshot are on storage; its schema comes last.
+
+        Between this put and that of the snapshot, readers see the new columns with the old rows.
+        """
+        flush_new_files(self.ref, request.messages, writer.written)
+        if request.schema is None or self._own_schema_id == request.schema.id:
+            return
+        if not put_schema(self.ref.file_io, self.ref.location, request.schema):
+            raise self._altered()
+        self._own_schema_id = request.schema.id
+        try:
+            check_same_table(self.ref)
+        except NotFoundError:
+            # The table was dropped or renamed: the schema file alone would be a table again.
+            self.ref.file_io.delete(schema_path(self.ref.location, request.schema.id))
+            raise
+
+    def _altered(self) -> CommitConflictError:
+        return CommitConflictError(
+            f"table {self.ref.name}: others have altered it since schema {self.ref.schema.id}, which the change was "
+            "computed from; nothing was committed: load the table and repeat the change"
         )
 
     def _check_schemas(self) -> None:

@@ -1,5 +1,7 @@
 """The put of a snapshot: by a file that only one writer can create, or by the server of the table's catalog.
 
+The schema files of a table are put in the same way.
+
 ``put_if_absent`` also succeeds if a snapshot with that id existed before: another writer committed on the same base,
 and an expiration or a rollback has deleted its snapshot since. Such a put is late: readers of the latest snapshot never
 see it. See design/0020-late-puts.md.
@@ -10,10 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import NotFoundError, StorageError
-from penstock.format.layout import expiring_path, snapshot_path
+from penstock.format.layout import expiring_path, schema_path, snapshot_path
 from penstock.format.manifest.entry import FileKind
+from penstock.format.schema_json import encode_schema
 from penstock.format.snapshot_json import decode_snapshot
 from penstock.io.rest.table import RestTableFileIO
+from penstock.io.settings import confine, flush
 from penstock.io.shortcuts import deletes_at_once, requests_ahead
 from penstock.table.commit.announced import is_announced
 from penstock.table.commit.freed_ids import is_built_on_previous
@@ -24,9 +28,40 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from penstock.format.manifest.entry import ManifestEntry
+    from penstock.format.schema import TableSchema
     from penstock.format.snapshot import Snapshot
+    from penstock.io.file_io import FileIO
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
+
+
+def put_schema(file_io: FileIO, location: str, schema: TableSchema) -> bool:
+    """Write a schema file unless that id exists; of concurrent writers exactly one gets True.
+
+    Raises:
+        StorageError: the storage failed; the message says so if the file exists nevertheless.
+    """
+    storage, path, data = confine(file_io, location), schema_path(location, schema.id), encode_schema(schema)
+    try:
+        return storage.put_if_absent(path, data)
+    except StorageError as error:
+        if not _holds(storage, path, data):
+            raise
+        try:
+            flush(storage, [path], root=location)
+        except StorageError:
+            raise StorageError(
+                f"{path} was written and counts, so do not repeat the change; but the storage did not flush it to disk "
+                f"({error}), and a power cut may undo it: look at the storage",
+            ) from error
+        return True
+
+
+def _holds(storage: FileIO, path: str, data: bytes) -> bool:
+    try:
+        return storage.read(path) == data
+    except (NotFoundError, StorageError):
+        return False
 
 
 def put_snapshot(

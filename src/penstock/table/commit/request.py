@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 
 if TYPE_CHECKING:
+    from penstock.format.schema import TableSchema
     from penstock.format.snapshot import Snapshot
     from penstock.table.message import CommitMessage
     from penstock.table.partition_scope import OverwriteScope
@@ -35,6 +36,8 @@ class CommitRequest:
         commit_identifier: strictly increasing per commit user; batch commits share ``BATCH_COMMIT_IDENTIFIER``.
         messages: in input order; sequence numbers follow this order.
         scope: what an OVERWRITE replaces; None if the messages name the files to replace, and for other kinds.
+        schema: the table's next schema, with which the new files were written; it is put right before the snapshot, and
+            only if no other schema was put since the committer's. None if the schema does not change.
         watermark: event time in ms; a snapshot never has an earlier watermark than the one before it. A snapshot is
             also created if only the watermark changes.
         check_committed: first check whether this user has committed this identifier or a later one (a replayed batch).
@@ -52,6 +55,7 @@ class CommitRequest:
     commit_identifier: int = BATCH_COMMIT_IDENTIFIER
     messages: tuple[CommitMessage, ...] = ()
     scope: OverwriteScope | None = None
+    schema: TableSchema | None = None
     watermark: int | None = None
     properties: tuple[tuple[str, str], ...] = ()
     check_committed: bool = False

@@ -1,0 +1,1 @@
+"""Definitions of tables that take effect together with rows."""

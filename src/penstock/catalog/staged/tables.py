@@ -1,0 +1,307 @@
+"""Create and replace tables so that the definition and the rows take effect together, or neither does.
+
+First the definition is *staged*: nothing that others see changes, and data files of the new rows can be written into
+the staged table. Then it is committed with these files, or aborted. There are three kinds:
+
+* ``NewTable``: the first schema is put after the rows are written, right before the snapshot with them.
+* ``NewState``: an existing table keeps its directory, snapshots, tags and branches, and gets one more snapshot, which
+  replaces all rows, and before that one more schema, if the definition differs.
+* ``Successor``: where the format allows no such schema, a new table under another name takes the name of the old one,
+  whose history is lost. Object stores and REST catalogs do not rename directories, so there this is refused.
+
+See design/0074-tables-replaced-in-one-step.md.
+"""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias, assert_never
+
+from penstock.catalog import tables
+from penstock.catalog.filesystem import plan_table, ref_of
+from penstock.catalog.names import join_name, split_name
+from penstock.catalog.new_schema import TableDefinition, table_defaults
+from penstock.catalog.schema_files import list_schema_ids, load_latest_schema
+from penstock.catalog.staged.schema import build_replacement, why_not_in_place
+from penstock.catalog.warehouse import place_of
+from penstock.clocks import utc_millis
+from penstock.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    StorageError,
+    TableStoreError,
+    UnsupportedFeatureError,
+)
+from penstock.format.snapshot import CommitKind
+from penstock.io.settings import is_object_store
+from penstock.printable import open_log
+from penstock.table.actions.changes import commit_append, open_committer
+from penstock.table.bulk_files import delete_empty_directories
+from penstock.table.commit.committer import new_commit_user
+from penstock.table.commit.discard import delete_new_files
+from penstock.table.commit.outcome import commit_or_discard
+from penstock.table.commit.put import put_schema
+from penstock.table.commit.request import CommitRequest
+from penstock.table.compact.local import open_appender
+from penstock.table.partition_scope import WholeTable
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.catalog.warehouse import Warehouse
+    from penstock.io.file_io import FileIO
+    from penstock.table.commit.committer import TableCommitter
+    from penstock.table.message import CommitMessage
+    from penstock.table.ref import TableRef
+
+_LOG = open_log(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTable:
+    """A table that does not exist yet.
+
+    Attributes:
+        ref: with the schema that will be the table's first one.
+        is_created: the server of a REST catalog has created it already, since only the server knows its directory.
+    """
+
+    warehouse: Warehouse
+    name: str
+    ref: TableRef
+    is_created: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewState:
+    """The next definition of an existing table, in which no row of today remains.
+
+    Attributes:
+        ref: with the next schema, or the current one if the definition stays.
+        base: with the current schema.
+    """
+
+    ref: TableRef
+    base: TableRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Successor:
+    """A new table that takes the name of an existing one."""
+
+    table: NewTable
+    name: str
+
+    @property
+    def ref(self) -> TableRef:
+        """The new table."""
+        return self.table.ref
+
+
+StagedTable: TypeAlias = NewTable | NewState | Successor
+
+
+def stage_table(warehouse: Warehouse, name: str, definition: TableDefinition) -> NewTable:
+    """Stage a table that does not exist yet.
+
+    Raises:
+        TableStoreError: as ``tables.create_table``.
+    """
+    if warehouse.server is not None:
+        ref = tables.create_table(warehouse, name, definition)
+        return NewTable(warehouse=warehouse, name=name, ref=ref, is_created=True)
+    planned = plan_table(warehouse, place_of(warehouse, name), definition)
+    if planned is None:
+        raise _exists(name)
+    return NewTable(warehouse=warehouse, name=name, ref=planned, is_created=False)
+
+
+def stage_replacement(warehouse: Warehouse, name: str, definition: TableDefinition) -> NewState | Successor:
+    """Stage another definition of an existing table.
+
+    Raises:
+        NotFoundError: the table does not exist.
+        UnsupportedFeatureError: the table is on an object store or in a REST catalog, and the definition needs another
+            directory.
+        TableStoreError: as ``tables.load_table`` and ``tables.create_table``.
+    """
+    base = tables.load_table(warehouse, name)
+    schema = build_replacement(
+        base.schema,
+        definition,
+        defaults=table_defaults(dict(warehouse.options)),
+        table=base.name,
+        time_millis=utc_millis(),
+    )
+    reason = why_not_in_place(base.schema, schema, MetadataStore(base).load_latest_snapshot(), base.name)
+    if warehouse.server is not None and schema is not base.schema:
+        reason = reason or "the server of a REST catalog changes schemas step by step, and not in one"
+    if reason is None:
+        new = base if schema is base.schema else ref_of(place_of(warehouse, name), schema)
+        return NewState(ref=new, base=base)
+    if warehouse.server is not None or is_object_store(base.file_io):
+        place = "a REST catalog" if warehouse.server is not None else "an object store"
+        raise UnsupportedFeatureError(
+            f"table {base.name}: {reason}; so the new table would need a directory of its own, which cannot take the "
+            f"place of the old one on {place}: drop the table and create it, or keep this part of its definition"
+        )
+    return Successor(table=stage_table(warehouse, _beside(name, "new"), definition), name=name)
+
+
+def commit_staged(staged: StagedTable, ref: TableRef, messages: tuple[CommitMessage, ...]) -> TableCommitter:
+    """Let a staged table and its rows take effect.
+
+    Args:
+        ref: ``staged.ref``, with the options of the write.
+        messages: of the rows.
+
+    Returns:
+        The committer, for maintenance afterwards.
+
+    Raises:
+        AlreadyExistsError: others have created a table of that name.
+        CommitConflictError: others have altered the table.
+        TableStoreError: as ``TableCommitter.commit``. Unless the outcome is unknown, everything is as it was before
+            ``stage_table`` or ``stage_replacement``.
+    """
+    match staged:
+        case NewTable():
+            return _create(staged, ref, messages)
+        case NewState():
+            return _replace(staged, ref, messages)
+        case Successor():
+            committer = _create(staged.table, ref, messages)
+            _take_name(staged)
+            return committer
+        case other:
+            assert_never(other)
+
+
+def abort_staged(staged: StagedTable) -> None:
+    """Remove what staging has created; data files are deleted by whoever wrote them."""
+    match staged:
+        case NewTable():
+            _remove(staged)
+        case NewState():
+            return
+        case Successor():
+            _remove(staged.table)
+        case other:
+            assert_never(other)
+
+
+def _create(staged: NewTable, ref: TableRef, messages: tuple[CommitMessage, ...]) -> TableCommitter:
+    committer = open_appender(ref)
+    if not staged.is_created:
+        _put_first_schema(staged, ref, messages)
+    try:
+        commit_append(committer, messages)
+    except BaseException:
+        if not committer.may_be_committed:
+            with suppress(TableStoreError):  # the error of the commit says more
+                tables.drop_table(staged.warehouse, staged.name, if_exists=True)
+        raise
+    return committer
+
+
+def _put_first_schema(staged: NewTable, ref: TableRef, messages: tuple[CommitMessage, ...]) -> None:
+    try:
+        is_put = put_schema(ref.file_io, ref.location, ref.schema)
+    except TableStoreError:
+        delete_new_files(ref, messages)
+        raise
+    if not is_put:
+        delete_new_files(ref, messages)
+        raise _exists(staged.name)
+
+
+def _replace(staged: NewState, ref: TableRef, messages: tuple[CommitMessage, ...]) -> TableCommitter:
+    base = staged.base
+    is_altered = staged.ref.schema is not base.schema
+    if not is_altered and list_schema_ids(base.file_io, base.location)[-1:] != (base.schema.id,):
+        delete_new_files(ref, messages)
+        raise CommitConflictError(
+            f"table {base.name}: others have altered or dropped it while its replacement was written; nothing was "
+            "committed: repeat the statement"
+        )
+    committer = open_committer(replace(base, dynamic_options=ref.dynamic_options) if is_altered else ref)
+    request = CommitRequest(
+        commit_user=new_commit_user(committer.options.user_prefix),
+        kind=CommitKind.OVERWRITE,
+        messages=messages,
+        scope=WholeTable(),
+        schema=staged.ref.schema if is_altered else None,
+        commit_empty=True,
+    )
+    try:
+        commit_or_discard(committer, request)
+    except BaseException:
+        if is_altered and not committer.may_be_committed:
+            _restore_schema(staged)
+        raise
+    return committer
+
+
+def _restore_schema(staged: NewState) -> None:
+    """Let the table have its former columns and options again, if the commit failed after its schema was put.
+
+    The schema that was put stays, since others may use its number by now.
+    """
+    base, tried = staged.base, staged.ref.schema
+    with suppress(TableStoreError):  # the error of the commit says more
+        if load_latest_schema(base.file_io, base.location, base.name) != tried:
+            return
+        former = replace(
+            base.schema, id=tried.id + 1, highest_field_id=tried.highest_field_id, time_millis=utc_millis()
+        )
+        put_schema(base.file_io, base.location, former)
+
+
+def _take_name(staged: Successor) -> None:
+    """Rename the new table to the name of the old one, and delete the old one. In between, the name is free."""
+    warehouse, aside = staged.table.warehouse, _beside(staged.name, "old")
+    is_moved = False
+    try:
+        tables.rename_table(warehouse, staged.name, aside)
+        is_moved = True
+        tables.rename_table(warehouse, staged.table.name, staged.name)
+    except BaseException:
+        if is_moved:
+            tables.rename_table(warehouse, aside, staged.name)
+        with suppress(TableStoreError):  # the error of the renaming says more
+            tables.drop_table(warehouse, staged.table.name, if_exists=True)
+        raise
+    try:
+        tables.drop_table(warehouse, aside)
+    except StorageError as error:
+        _LOG.warning("table %s: replaced, but the table before it is still there as %s: %s", staged.name, aside, error)
+
+
+def _remove(staged: NewTable) -> None:
+    if staged.is_created:
+        tables.drop_table(staged.warehouse, staged.name, if_exists=True)
+        return
+    ref = staged.ref
+    with suppress(StorageError):  # directories without files
+        if not list_schema_ids(ref.file_io, ref.location):
+            directories = tuple(_directories(ref.file_io, ref.location))
+            delete_empty_directories(ref.file_io, directories, root=ref.location.rpartition("/")[0])
+
+
+def _directories(file_io: FileIO, directory: str) -> Iterator[str]:
+    yield directory
+    for status in file_io.list(directory):
+        if status.is_dir:
+            yield from _directories(file_io, status.path)
+
+
+def _beside(name: str, what: str) -> str:
+    *database, table = split_name(name)
+    return join_name((*database, f"{table}__{what}_{uuid.uuid4().hex[:8]}"))
+
+
+def _exists(name: str) -> AlreadyExistsError:
+    return AlreadyExistsError(f"table {name} already exists; choose another name, or replace the table")

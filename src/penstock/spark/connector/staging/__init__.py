@@ -1,0 +1,1 @@
+"""Tables that a statement creates or replaces together with its rows."""
