@@ -88,6 +88,15 @@ def test_a_fallback_branch_is_read_and_never_changed(spark: SparkSession, forked
     assert _ids(spark, "SELECT id FROM of_main") == [102]
 
 
+def test_the_option_can_be_removed_where_the_branches_differ(spark: SparkSession, forked: Table) -> None:
+    spark.sql("ALTER TABLE penstock.d.forked SET TBLPROPERTIES ('scan.fallback-branch' = 'b')")
+    spark.sql("ALTER TABLE penstock.d.forked ADD COLUMN more INT")
+    with pytest.raises(PySparkException, match="whose columns differ"):
+        spark.sql("SELECT id FROM penstock.d.forked").collect()
+    spark.sql("ALTER TABLE penstock.d.forked UNSET TBLPROPERTIES ('scan.fallback-branch')")
+    assert _ids(spark, "SELECT id FROM penstock.d.forked") == [1, 2]
+
+
 def test_the_fallback_branch_must_exist_and_stays(spark: SparkSession, forked: Table) -> None:
     with pytest.raises(PySparkException, match="there is no branch 'c': create the branch first"):
         spark.sql("ALTER TABLE penstock.d.forked SET TBLPROPERTIES ('scan.fallback-branch' = 'c')")

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from penstock.catalog.checks.features import check_writable
+from penstock.errors import TableStoreError
 from penstock.options import check_keys
 from penstock.printable import mask_options
 from penstock.spark.connector.actions.defaults import with_defaults
@@ -23,6 +24,7 @@ from penstock.table.actions.changes import commit_overwrite, open_committer, tru
 from penstock.table.dml.by_filter import DeleteRows
 from penstock.table.dml.run import run_change
 from penstock.table.read.fallback import KEY as FALLBACK
+from penstock.table.read.fallback import fallback_of
 from penstock.table.read.query import PinnedRead, pin_read
 from penstock.table.store import MetadataStore
 
@@ -87,7 +89,8 @@ class CatalogTable(PartitionManagement):
     def __init__(self, bridge: Bridge, spark: SparkSession, name: str, ref: TableRef) -> None:
         self._ref = ref
         self._store = MetadataStore(ref)
-        self._read = pin_read(ref, self._store)
+        self._unreadable: TableStoreError | None = None
+        self._read = self._loaded_read()
         self._reads: dict[tuple[tuple[str, str], ...], PinnedRead] = {}
         self._identity = scan_identity(ref)
         self._spark = spark
@@ -104,6 +107,17 @@ class CatalogTable(PartitionManagement):
         if point is None or point.snapshot is None or not point.is_latest:
             return False
         return point.snapshot.schema_id > self._ref.schema.id
+
+    def _loaded_read(self) -> PinnedRead:
+        """Pin the read; keep an error of the fallback branch for scans, so that ALTER TABLE can remove the option."""
+        try:
+            return pin_read(self._ref, self._store)
+        except TableStoreError as error:
+            if fallback_of(self._ref.options) is None:
+                raise
+            read = pin_read(self._ref.with_options({FALLBACK: ""}), self._store)
+            self._unreadable = error
+            return read
 
     def name(self) -> str:
         """Return the name."""
@@ -233,6 +247,8 @@ class CatalogTable(PartitionManagement):
 
     def _read_with(self, own: Mapping[str, str]) -> PinnedRead:
         """Return the read of uses with these options, always the same."""
+        if self._unreadable is not None and FALLBACK not in own:
+            raise self._unreadable
         if not own:
             return self._read
         key = tuple(sorted(own.items()))
