@@ -319,6 +319,8 @@ class WarehouseCatalog(StagingMethods):
         try:
             name, ref = self._ref_at(path, options)
         except NotFoundError:
+            if path.branch is not None and self._is_table(path.name):
+                raise  # the message lists the branches
             return None
         if path.system_table is not None:
             return self._system_table(name, ref, path.system_table)
@@ -330,6 +332,13 @@ class WarehouseCatalog(StagingMethods):
     def _ref_at(self, path: _TablePath, options: Mapping[str, str]) -> tuple[str, TableRef]:
         ref = self._loaded(path.name, path.branch)
         return path.name if path.branch is None else ref.name, ref.with_options(options)
+
+    def _is_table(self, name: str) -> bool:
+        try:
+            self._loaded(name, None)
+        except NotFoundError:
+            return False
+        return True
 
     def _loaded(self, name: str, branch: str | None) -> TableRef:
         ref = tables.load_table(self._warehouse, name)
