@@ -68,12 +68,14 @@ class Readers:
         spark: a session in which ``format("penstock")`` is registered; None to read without Spark.
         catalog: a session with the warehouse attached as ``penstock``; None to skip its SQL.
         tally: number of reads by reader, and of skipped reads by reason.
+        inserted: pairs of types whose values have been inserted; they are the same in all cases, so once is enough.
     """
 
     spark: Any = None
     catalog: Any = None
     others: tuple[OtherReader, ...] = ()
     tally: Counter[str] = field(default_factory=Counter)
+    inserted: set[int] = field(default_factory=set)
 
 
 class _Asked(NamedTuple):
@@ -170,7 +172,8 @@ class _Run:
                 model.change(key, sql=sql)
 
     def _insert(self, pair: int) -> Iterator[Finding]:
-        if self._readers.spark is not None:
+        if self._readers.spark is not None and pair not in self._readers.inserted:
+            self._readers.inserted.add(pair)
             wrong = insert_differs(self._catalog, pair, self._name, self._readers.spark)
             if wrong is not None:
                 yield self._finding("INSERT", wrong, "the same values, or refused", "others")

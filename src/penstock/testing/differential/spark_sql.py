@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ _TOO_LARGE: Final = "1e400"
 
 
 _PLACE: Final = "__place"
+_TASKS: Final = 2
 
 
 def select_rows(spark: Any, table: str, condition: str | None) -> Any:  # noqa: ANN401 - a session, a DataFrame
@@ -40,13 +40,23 @@ def count_rows(spark: Any, table: str, conditions: Sequence[str | None]) -> list
 
 
 def collect_together(frames: Sequence[Any]) -> Iterator[pa.Table]:
-    """Yield the rows of DataFrames with the same columns, read in one job, since small jobs take long to start."""
+    """Yield the rows of DataFrames with the same columns, read in one job of few tasks, which take long to start."""
     parts = [frame.selectExpr(f"{place} AS {_PLACE}", "*") for place, frame in enumerate(frames)]
-    together: pa.Table = reduce(lambda left, right: left.union(right), parts).toArrow()
+    together: pa.Table = _united(parts).coalesce(_TASKS).toArrow()
     places = together.column(0)
     rows = together.drop_columns([_PLACE])
     for place in range(len(frames)):
         yield rows.filter(pc.equal(places, pa.scalar(place, places.type)))
+
+
+def _united(frames: Sequence[Any]) -> Any:  # noqa: ANN401 - a DataFrame
+    """Return the union of DataFrames, which ``union`` would analyse once for each of them."""
+    spark = frames[0].sparkSession
+    jvm = spark._jvm  # noqa: SLF001 - Python has no union of more than two
+    plans = jvm.org.apache.spark.api.python.PythonUtils.toSeq([frame._jdf.logicalPlan() for frame in frames])  # noqa: SLF001
+    plan = jvm.org.apache.spark.sql.catalyst.plans.logical.Union(plans, False, False)  # noqa: FBT003 - Java's arguments
+    rows = jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)  # noqa: SLF001
+    return type(frames[0])(rows, spark)
 
 
 def to_spark_sql(condition: FuzzCondition, column_of: Callable[[int], FuzzColumn]) -> str | None:
