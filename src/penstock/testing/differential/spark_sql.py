@@ -18,7 +18,9 @@ CATALOG: Final = "penstock"
 
 # Does not fit a DOUBLE, so Spark uses another value.
 _TOO_LARGE: Final = "1e400"
-
+# Spark's analyser takes a comparison of whole numbers with a literal beyond BIGINT for true or false, also for NULL:
+# `n < 9223372036854775808` returns rows where n is NULL, from any table.
+_BEYOND_BIGINT: Final = str(2**63)
 
 _PLACE: Final = "__place"
 _TASKS: Final = 2
@@ -84,6 +86,8 @@ def _to_literal(text: str, sql: str) -> str:
     if sql in {"FLOAT", "DOUBLE"}:
         # Spark compares a FLOAT with other types as DOUBLE: exact for numbers that are whole.
         return f"CAST('{text}' AS {sql if text == '0.1' else 'DOUBLE'})"
+    if text == _BEYOND_BIGINT:
+        return f"CAST('{text}' AS DECIMAL(20, 0))"
     if sql == "TIMESTAMP(6)":
         return text.replace("TIMESTAMP", "TIMESTAMP_NTZ", 1)
     return text
