@@ -22,6 +22,7 @@ CORPUS = Path(__file__).parents[1] / "corpus" / "differential"
     "name",
     [
         "back-quote-in-orc",
+        "null-below-a-number-beyond-bigint",
         "nan-left-out-by-footers",
         *(
             pytest.param(name, marks=pytest.mark.slow)
