@@ -23,6 +23,7 @@ CORPUS = Path(__file__).parents[1] / "corpus" / "differential"
     [
         "back-quote-in-orc",
         "null-below-a-number-beyond-bigint",
+        "zeros-of-orc-lose-their-sign",
         "nan-left-out-by-footers",
         *(
             pytest.param(name, marks=pytest.mark.slow)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+_NEGATIVE_ZERO: Final = re.compile(r"-0\.0(?=[,\])])")
 
 
 def texts_of_table(table: pa.Table) -> list[str]:
@@ -19,6 +22,11 @@ def texts_of_table(table: pa.Table) -> list[str]:
 def texts_of_rows(rows: Iterable[dict[str, Any]]) -> list[str]:
     """Return rows of Python values as texts, sorted."""
     return _texts(list(row.values()) for row in rows)
+
+
+def signless(texts: Iterable[str]) -> list[str]:
+    """Return texts of rows without the signs of zeros, sorted."""
+    return sorted(_NEGATIVE_ZERO.sub("0.0", text) for text in texts)
 
 
 def _texts(rows: Iterator[list[Any]] | Iterable[list[Any]]) -> list[str]:
