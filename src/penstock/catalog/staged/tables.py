@@ -23,7 +23,7 @@ from penstock.catalog import tables
 from penstock.catalog.filesystem import plan_table, ref_of
 from penstock.catalog.names import join_name, split_name
 from penstock.catalog.new_schema import TableDefinition, table_defaults
-from penstock.catalog.schema_files import list_schema_ids, load_latest_schema
+from penstock.catalog.schema_files import has_snapshots, list_schema_ids, load_latest_schema
 from penstock.catalog.staged.schema import build_replacement, why_not_in_place
 from penstock.catalog.warehouse import place_of
 from penstock.clocks import utc_millis
@@ -202,7 +202,9 @@ def _create(staged: NewTable, ref: TableRef, messages: tuple[CommitMessage, ...]
     except BaseException:
         if not committer.may_be_committed:
             with suppress(TableStoreError):  # the error of the commit says more
-                tables.drop_table(staged.warehouse, staged.name, if_exists=True)
+                # Others may have committed since the schema was put.
+                if not has_snapshots(ref.file_io, ref.location):
+                    tables.drop_table(staged.warehouse, staged.name, if_exists=True)
         raise
     return committer
 

@@ -94,6 +94,20 @@ def test_of_two_creators_one_wins_and_the_other_leaves_no_file(shop: Warehouse, 
     assert len([path for path in below(shop) if path.endswith(".parquet")]) == 1
 
 
+def test_a_creation_that_fails_keeps_rows_that_others_have_added(
+    shop: Warehouse, definition: Define, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        Catalog(shop.location).load_table("d.t").append([{"id": 7}])
+        raise StorageError("the disk is full")
+
+    monkeypatch.setattr(tables, "commit_append", fail)
+    staged = stage_table(shop, "d.t", definition("id BIGINT"))
+    with pytest.raises(StorageError, match="disk is full"):
+        commit(staged, id=[1])
+    assert rows(shop) == [{"id": 7}]
+
+
 def test_a_replacement_keeps_history_and_the_place(shop: Warehouse, full: penstock.Table, definition: Define) -> None:
     full.create_tag("kept")
     staged = stage_replacement(shop, "d.t", definition("id BIGINT, price DOUBLE"))
