@@ -15,7 +15,9 @@ from penstock.options.values import at_least, parse_bool, parse_duration_ms, par
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_CREDENTIALS: Final = frozenset({"s3_access_key", "s3_secret_key", "s3_session_token", "azure_keys"})
+_CREDENTIALS: Final = frozenset(
+    {"s3_access_key", "s3_secret_key", "s3_session_token", "azure_keys", "azure_sas_tokens"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,7 @@ class ObjectStoreOptions(OptionGroup):
     Attributes:
         path_style: whether the bucket is in the path of the URL instead of the host name.
         azure_keys: access keys, by host of the storage account.
+        azure_sas_tokens: shared access signatures, by host of the account, or by container and host: ``lake.host``.
         timeout_ms: timeout of one request.
         max_retries: maximal number of retries of one request.
         retry_timeout_ms: time after which a request is not retried any more.
@@ -109,6 +112,16 @@ class ObjectStoreOptions(OptionGroup):
             "",
             parse_text,
             "access key of an Azure account, named by its host",
+        ),
+    ] = field(default=(), repr=False)
+    azure_sas_tokens: Annotated[
+        tuple[tuple[str, str], ...],
+        Family(
+            "fs.azure.sas.fixed.token.",
+            "",
+            parse_text,
+            "shared access signature for an Azure account, named by its host, or for one container: "
+            "`container.host`; an access key has precedence",
         ),
     ] = field(default=(), repr=False)
     timeout_ms: Annotated[

@@ -67,6 +67,7 @@ def test_what_is_stored_stays_and_is_copied(table: Sql) -> None:
         f"CREATE TABLE k (a INT) WITH ('s3.secret-key' = '{SECRET}')",
         f"ALTER TABLE t SET ('fs.azure.account.key.a.blob.core.windows.net' = '{SECRET}')",
         f"ALTER TABLE t SET ('fs.s3a.session.token' = '{SECRET}')",
+        f"ALTER TABLE t SET ('fs.azure.sas.fixed.token.a.dfs.core.windows.net' = '{SECRET}')",
     ],
 )
 def test_credentials_of_object_stores_are_never_stored_with_a_table(table: Sql, statement: str) -> None:

@@ -206,10 +206,7 @@ class ObjectFileIO:
 
     def to_uri(self, path: str) -> str:
         """Return the location in the form of Hadoop's connectors, special characters percent-encoded."""
-        address = self.settings.address
-        scheme = "s3a" if address.kind is StoreKind.S3 else address.scheme
-        root = address.root.partition("://")[2]
-        return f"{scheme}://{root}/{quote(self._key(path), safe='/=:@!$&()*+,;~')}"
+        return f"{self.settings.hadoop_root}/{quote(self._key(path), safe='/=:@!$&()*+,;~')}"
 
     def _key(self, path: str) -> str:
         root = self.settings.address.root

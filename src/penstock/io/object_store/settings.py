@@ -13,12 +13,13 @@ from penstock.io.object_store.address import StoreAddress, StoreKind
 from penstock.options.object_store import ObjectStoreOptions, store_options
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _S3_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _AZURE_ENDPOINTS: Final = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
 _CLOUD_HOSTS: Final = (".amazonaws.com", ".amazonaws.com.cn", ".core.windows.net")
 _AZURE_HOSTS: Final = ".core.windows.net"
+_AZURE_ACCOUNTS: Final = ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_ACCOUNT_NAME")
 _CONNECT_SECONDS: Final = 3.0
 
 
@@ -41,6 +42,21 @@ class StoreSettings:
     timeout_ms: int = 30_000
     max_retries: int = 10
     retry_timeout_ms: int = 120_000
+
+    @property
+    def azure_account(self) -> str | None:
+        """The account of a container on Azure; None if it is not known, or for other stores."""
+        return dict(self.config).get("account_name")
+
+    @property
+    def hadoop_root(self) -> str:
+        """The bucket as a location of Hadoop's connectors; of ``az://`` only if the account is known."""
+        scheme, account = self.address.scheme, self.azure_account
+        if self.address.kind is StoreKind.S3:
+            return f"s3a://{self.address.bucket}"
+        if scheme != "az" or account is None:
+            return self.address.root
+        return f"abfs{'' if self.is_http else 's'}://{self.address.bucket}@{account}.dfs{_AZURE_HOSTS}"
 
     def client_options(self) -> dict[str, Any]:
         """Return the library's connection options."""
@@ -119,10 +135,26 @@ def _azure_config(given: ObjectStoreOptions, address: StoreAddress, endpoint: st
     if endpoint is None and address.host is not None and not address.host.endswith(_AZURE_HOSTS):
         # A cloud of its own, such as that of China; the library knows the hosts of the public one only.
         endpoint = f"https://{address.host.replace('.dfs.', '.blob.', 1)}"
-    account = address.account or given.azure_account
-    keys = dict(given.azure_keys)
-    own = [key for host, key in keys.items() if account is not None and host.partition(".")[0] == account]
-    return {"endpoint": endpoint, "account_name": account, "account_key": own[0] if own else None}
+    account = address.account or given.azure_account or _from_environment(_AZURE_ACCOUNTS)
+    key = _of_account(given.azure_keys, account)
+    of_container = [
+        (name.removeprefix(f"{address.bucket}."), token)
+        for name, token in given.azure_sas_tokens
+        if name.startswith(f"{address.bucket}.")
+    ]
+    token = _of_account(of_container, account) or _of_account(given.azure_sas_tokens, account)
+    _check_in_header("fs.azure.sas.fixed.token.*", token)
+    return {
+        "endpoint": endpoint,
+        "account_name": account,
+        "account_key": key,
+        "sas_token": token if key is None else None,
+    }
+
+
+def _of_account(values: Sequence[tuple[str, str]], account: str | None) -> str | None:
+    """Return the value whose host is that of the account."""
+    return next((value for host, value in values if account is not None and host.partition(".")[0] == account), None)
 
 
 def _check_in_header(key: str, value: str | None) -> None:

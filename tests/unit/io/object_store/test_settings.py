@@ -20,6 +20,7 @@ ENVIRONMENT = (
     "AWS_REGION",
     "AWS_DEFAULT_REGION",
     "AZURE_STORAGE_ACCOUNT_NAME",
+    "AZURE_ACCOUNT_NAME",
     "AZURE_STORAGE_ENDPOINT",
     "AZURE_ENDPOINT",
 )
@@ -116,6 +117,39 @@ def test_an_account_of_azure_has_its_key() -> None:
     assert "account_key" not in dict(opened("abfss://c@other.dfs.core.windows.net/a", key).settings.config)
 
 
+def test_an_account_of_the_environment_has_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "acc")
+    config = dict(opened("az://c/a", {"fs.azure.account.key.acc.dfs.core.windows.net": "SECRET"}).settings.config)
+    assert (config["account_name"], config["account_key"]) == ("acc", "SECRET")
+
+
+def test_a_container_of_azure_has_its_token_unless_the_account_has_a_key() -> None:
+    host = "acc.dfs.core.windows.net"
+    options = {f"fs.azure.sas.fixed.token.{host}": "of all", f"fs.azure.sas.fixed.token.c.{host}": "SECRET"}
+    file_io = opened(f"abfss://c@{host}/a", options)
+    assert ("sas_token", "SECRET") in file_io.settings.config
+    assert "SECRET" not in repr(file_io)
+    assert ("sas_token", "of all") in opened(f"abfss://other@{host}/a", options).settings.config
+    with_key = dict(opened(f"abfss://c@{host}/a", {**options, f"fs.azure.account.key.{host}": "key"}).settings.config)
+    assert (with_key["account_key"], with_key.get("sas_token")) == ("key", None)
+
+
+@pytest.mark.parametrize(
+    ("location", "endpoint", "uri"),
+    [
+        ("s3://c/a b", None, "s3a://c/a%20b"),
+        ("az://c/a b", None, "abfss://c@acc.dfs.core.windows.net/a%20b"),
+        ("az://c/a", "http://127.0.0.1:1/acc", "abfs://c@acc.dfs.core.windows.net/a"),
+        ("abfs://c@acc.dfs.core.windows.net/a", None, "abfs://c@acc.dfs.core.windows.net/a"),
+        ("abfss://c@other.blob.core.windows.net/a", None, "abfss://c@other.blob.core.windows.net/a"),
+    ],
+)
+def test_hadoop_has_a_name_for_a_file(location: str, endpoint: str | None, uri: str) -> None:
+    options = {"penstock.azure.account": "acc"}
+    file_io = opened(location, {**options, "penstock.azure.endpoint": endpoint} if endpoint else options)
+    assert file_io.to_uri(location) == uri
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -197,6 +231,13 @@ def test_a_key_of_an_account_that_is_none_is_said() -> None:
     with pytest.raises(StorageError, match="the key of the Azure account is none") as error:
         opened("abfss://c@acc.dfs.core.windows.net/a", options).read("abfss://c@acc.dfs.core.windows.net/a")
     assert not error.value.retryable
+
+
+def test_a_token_that_no_request_can_hold_is_refused_without_being_shown() -> None:
+    options = {"fs.azure.sas.fixed.token.acc.dfs.core.windows.net": "SECRET\n"}
+    with pytest.raises(InvalidOptionError, match=r"option 'fs\.azure\.sas\.fixed\.token\.\*' has a line end") as error:
+        opened("abfss://c@acc.dfs.core.windows.net/a", options)
+    assert "SECRET" not in str(error.value)
 
 
 def test_an_account_of_another_cloud_is_looked_for_there() -> None:
