@@ -9,9 +9,10 @@ import socket
 import subprocess
 import time
 import urllib.request
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
+from urllib.parse import urlencode
 
 from tests.s3_server import free_port
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 PROGRAM: Final = Path(__file__).parents[1] / ".cloud" / "node_modules" / ".bin" / "azurite-blob"
 ACCOUNT: Final = "devstoreaccount1"
+HOST: Final = f"{ACCOUNT}.dfs.core.windows.net"
 # Public: Azurite's own, the same on every machine.
 KEY: Final = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 CONTAINER: Final = "lake"
@@ -47,8 +49,38 @@ class AzureServer:
         return {
             "penstock.azure.endpoint": f"http://127.0.0.1:{self.port}/{ACCOUNT}",
             "penstock.azure.account": ACCOUNT,
-            f"fs.azure.account.key.{ACCOUNT}.dfs.core.windows.net": KEY,
+            f"fs.azure.account.key.{HOST}": KEY,
         }
+
+    @property
+    def hadoop_settings(self) -> dict[str, str]:
+        """Of Hadoop's connector, without a key."""
+        return {
+            "fs.azure.abfs.endpoint": f"127.0.0.1:{self.port}",
+            "fs.azure.always.use.https": "false",
+            # Without TLS, the connector cannot use its other library.
+            "fs.azure.networking.library": "JDK_HTTP_URL_CONNECTION",
+            # The server has the Blob API only, and no hierarchical namespace.
+            "fs.azure.fns.account.service.type": "BLOB",
+            "fs.azure.account.hns.enabled": "false",
+        }
+
+    def sas_token(self) -> str:
+        """Return a shared access signature for the whole account, valid for a day."""
+        end = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        # Permissions, services, kinds of resources, start, end, addresses, protocols, version.
+        fields = {
+            "sp": "rwdlac",
+            "ss": "b",
+            "srt": "sco",
+            "st": "",
+            "se": end,
+            "sip": "",
+            "spr": "",
+            "sv": "2020-08-04",
+        }
+        signed = "".join(f"{value}\n" for value in (ACCOUNT, *fields.values()))
+        return urlencode({**{key: value for key, value in fields.items() if value}, "sig": _signature(signed)})
 
     def __enter__(self) -> Self:
         deadline = time.monotonic() + START_SECONDS
@@ -74,15 +106,19 @@ class AzureServer:
         date = datetime.now(UTC).strftime("%a, %d %b %Y %H:%M:%S GMT")
         signed = "PUT" + "\n" * 12 + f"x-ms-date:{date}\nx-ms-version:{VERSION}\n"
         signed += f"/{ACCOUNT}/{ACCOUNT}/{CONTAINER}\nrestype:container"
-        digest = hmac.new(base64.b64decode(KEY), signed.encode(), hashlib.sha256).digest()
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}/{ACCOUNT}/{CONTAINER}?restype=container",
             method="PUT",
             headers={
                 "x-ms-date": date,
                 "x-ms-version": VERSION,
-                "Authorization": f"SharedKey {ACCOUNT}:{base64.b64encode(digest).decode()}",
+                "Authorization": f"SharedKey {ACCOUNT}:{_signature(signed)}",
                 "Content-Length": "0",
             },
         )
         urllib.request.urlopen(request, timeout=30).close()  # noqa: S310 - loopback
+
+
+def _signature(text: str) -> str:
+    digest = hmac.new(base64.b64decode(KEY), text.encode(), hashlib.sha256).digest()
+    return base64.b64encode(digest).decode()

@@ -21,6 +21,8 @@ FETCHED: Final = Path(__file__).parents[1] / ".cloud"
 START_SECONDS: Final = 120.0
 HADOOP_AWS: Final = FETCHED / "hadoop-aws"
 """JARs of Hadoop's connector for S3, for Spark."""
+HADOOP_AZURE: Final = FETCHED / "hadoop-azure"
+"""Likewise, for Azure."""
 BUCKET: Final = "lake"
 
 

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pytest
 from tests.cloud_servers import HADOOP_AWS
 from tests.quick_spark import quick_environment
 from tests.s3_server import SECRET_KEY
-from tests.spark.hadoop_s3_script import ROWS
-
-from penstock import Catalog
+from tests.spark.hadoop_script import ROWS, make_tables, read_tables
 
 if TYPE_CHECKING:
     from tests.s3_server import S3Bucket
-
-SCRIPT = Path(__file__).with_name("hadoop_s3_script.py")
 
 pytestmark = [
     pytest.mark.cloud,
@@ -31,35 +21,28 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def found(s3_bucket: S3Bucket, tmp_path: Path) -> dict[str, str]:
-    root = f"{s3_bucket.root}/{uuid.uuid4()}"
-    catalog = Catalog(root, s3_bucket.options)
-    catalog.create_database("d")
-    for name, file_format in (("parquet", "parquet"), ("orc", "orc")):
-        table = catalog.create_table(
-            f"d.{name}", "id BIGINT, `a day` STRING", partition_by="a day", options={"file.format": file_format}
-        )
-        ids = pa.array(range(ROWS), pa.int64())
-        table.append(pa.table({"id": ids, "a day": [f"2026-01-0{number % 2 + 1} x" for number in range(ROWS)]}))
-    jars = ",".join(map(str, sorted(HADOOP_AWS.glob("*.jar"))))
-    done = subprocess.run(
-        [sys.executable, SCRIPT, root, json.dumps(s3_bucket.options), jars],
-        env={**os.environ, **quick_environment()},
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
+def test_tables_are_read_by_spark_with_the_access_that_it_has(s3_bucket: S3Bucket) -> None:
+    options = s3_bucket.options
+    settings = {
+        "spark.jars": ",".join(map(str, sorted(HADOOP_AWS.glob("*.jar")))),
+        "spark.hadoop.fs.s3a.endpoint": options["s3.endpoint"],
+        "spark.hadoop.fs.s3a.access.key": options["s3.access-key"],
+        "spark.hadoop.fs.s3a.secret.key": options["s3.secret-key"],
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+        "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
+    }
+    found, _ = read_tables(
+        make_tables(s3_bucket.root, options),
+        settings,
+        own={},
+        other={**options, "s3.access-key": "another"},
+        environment=quick_environment(),
     )
-    output: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
-    return output
-
-
-def test_tables_are_read_by_spark_with_the_access_that_it_has(found: dict[str, str]) -> None:
     for name in ("parquet", "orc"):
         for way in ("plan", "SQL"):
             assert f"by {name} reader of Spark" in found[f"{name} {way}"]
         assert found[f"{name} rows"] == found[f"{name} SQL rows"] == [ROWS, sum(range(ROWS)), ROWS // 2]
+        assert [path.partition("://")[0] for path in found[f"{name} files"]] == ["s3a"] * 2
     assert found["stream"] == list(range(ROWS))
     reason = "because its files are on S3, and spark.hadoop.fs.s3a has other settings for the bucket"
     assert f"by Python workers, {reason}" in found["other SQL"]

@@ -12,6 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from tests.s3_server import ACCESS_KEY, SECRET_KEY
 
 from penstock import Catalog, StorageError, Table
+from penstock.api.deferred import with_store_options
+from penstock.io.resolve import resolve
 from penstock.spark.hadoop_options import why_not_by_spark
 
 if TYPE_CHECKING:
@@ -52,6 +54,25 @@ def test_rows_are_appended_and_read(spark: SparkSession, catalog: Catalog) -> No
     assert SECRET_KEY not in shown(table.read_stream(spark))
 
 
+def test_a_catalog_on_azure_takes_the_key_of_the_session(spark: SparkSession) -> None:
+    setting = "fs.azure.account.key.acc.dfs.core.windows.net"
+    settings = spark.sparkContext._jsc.hadoopConfiguration()
+    settings.set(setting, "SECRET")
+    try:
+        for location, options in (
+            ("abfss://c@acc.dfs.core.windows.net/a", {}),
+            ("az://c/a", {"penstock.azure.account": "acc"}),
+        ):
+            assert with_store_options(location, options) == {**options, setting: "SECRET"}
+        for options in ({setting: "own"}, {"fs.azure.sas.fixed.token.acc.dfs.core.windows.net": "own"}):
+            assert with_store_options("abfss://c@acc.dfs.core.windows.net/a", options) == options
+    finally:
+        settings.unset(setting)
+    assert why_not_by_spark(resolve("abfss://c@acc.dfs.core.windows.net/a")[0]) == (
+        "its files are on Azure, and there is no hadoop-azure on Spark's class path"
+    )
+
+
 def test_a_missing_jar_is_named(spark: SparkSession, catalog: Catalog) -> None:
     table = catalog.create_table("d.t", "id BIGINT")
     assert why_not_by_spark(table._handle.ref.file_io) == (
@@ -59,9 +80,7 @@ def test_a_missing_jar_is_named(spark: SparkSession, catalog: Catalog) -> None:
     )
     started = time.monotonic()
     for location in ("s3a://bucket/checkpoint", "s3://bucket/checkpoint"):
-        with pytest.raises(
-            StorageError, match=r"Spark has no connector .* add the JAR \(for s3a:// it is hadoop-aws\)"
-        ):
+        with pytest.raises(StorageError, match=r"Spark has no connector .* add the JAR \(hadoop-aws for s3a://"):
             table.write_stream(table.read_stream(spark), checkpoint=location)
     assert time.monotonic() - started < 10
     assert table.latest_snapshot() is None

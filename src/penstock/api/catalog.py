@@ -67,7 +67,7 @@ class Catalog:
             ``metastore`` = ``rest``, the name of the catalog on the server at ``uri``.
         options: catalog options; ``table-default.<key>`` applies to new tables, ``penstock.external-paths.*`` and
             ``penstock.durable`` to all tables. Without store options, those of a Spark session in this process
-            (``spark.hadoop.fs.s3a.*``) are used.
+            (``spark.hadoop.fs.s3a.*`` or ``fs.azure.*``) are used.
 
     Raises:
         InvalidOptionError: the location is invalid.

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from penstock.errors import UnsupportedFeatureError
-from penstock.io.object_store.address import parse_address
+from penstock.io.object_store.address import SCHEMES, StoreKind, parse_address
+from penstock.io.object_store.settings import store_settings
 from penstock.options.object_store import store_options
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from penstock.spark import entry
     from penstock.table.read.query import Query
     from penstock.table.store import MetadataStore
+
+# Options that give no access: the catalog has none of its own with them.
+_NO_ACCESS: Final = ("penstock.object-store.", "penstock.azure.account")
 
 
 def spark_entry() -> type[entry.SparkEntry]:
@@ -51,16 +55,16 @@ def to_dataset(query: Query, store: MetadataStore) -> ds.Dataset:
 
 
 def with_store_options(location: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Return a catalog's options, with the S3 options of the Spark session if the catalog has none.
+    """Return a catalog's options, with the Spark session's for S3 or Azure if the catalog has none.
 
     This does not import PySpark: a process that has not imported it has no session.
     """
-    scheme = location.partition(":")[0].lower()
-    has_own = any(not key.startswith("penstock.object-store.") for key in store_options(options))
-    if scheme not in {"s3", "s3a"} or has_own or "pyspark" not in sys.modules:
+    kind = SCHEMES.get(location.partition(":")[0].lower())
+    has_own = any(not key.startswith(_NO_ACCESS) for key in store_options(options))
+    if kind not in {StoreKind.S3, StoreKind.AZURE} or has_own or "pyspark" not in sys.modules:
         return dict(options)
     address, _ = parse_address(location)
-    return {**spark_entry().hadoop_store_options(address.bucket), **options}
+    return {**spark_entry().hadoop_store_options(store_settings(address, options)), **options}
 
 
 def is_spark_object(value: object) -> bool:

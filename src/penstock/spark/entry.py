@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from penstock.format.types.data_types import DataField
     from penstock.format.types.ddl import ColumnSpec
     from penstock.format.watermark import DeclaredWatermark
+    from penstock.io.object_store.settings import StoreSettings
     from penstock.options.connectors import ConnectorTable, DatagenTable, FilesystemTable
     from penstock.predicate.tree import Predicate
     from penstock.spark.sql.frames import SqlText
@@ -94,9 +95,9 @@ class SparkEntry:
         return ship(spark)
 
     @staticmethod
-    def hadoop_store_options(bucket: str) -> dict[str, str]:
-        """Return the Spark session's S3 settings for a bucket as catalog options."""
-        return hadoop_store_options(bucket)
+    def hadoop_store_options(settings: StoreSettings) -> dict[str, str]:
+        """Return the Spark session's settings for a bucket or container as catalog options."""
+        return hadoop_store_options(settings)
 
     @staticmethod
     def time_zone(spark: SparkSession) -> str | None:

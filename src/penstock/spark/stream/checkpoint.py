@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _NO_CONNECTOR: Final = re.compile("ClassNotFoundException|No FileSystem for scheme")
 _CURE: Final = (
-    "Spark has no connector for this location on its class path: add the JAR (for s3a:// it is hadoop-aws), or keep "
-    "the checkpoint on a file system that the next driver sees too"
+    "Spark has no connector for this location on its class path: add the JAR (hadoop-aws for s3a://, hadoop-azure "
+    "for abfss://), or keep the checkpoint on a file system that the next driver sees too"
 )
 _BUFFER_BYTES: Final = 4096
 _BLOCK_BYTES: Final = 1 << 26
