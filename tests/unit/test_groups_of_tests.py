@@ -40,8 +40,11 @@ def test_tests_with_a_spark_session_are_in_groups_that_run_them() -> None:
             assert is_below(file, paths), f"no group of scripts/run_tests.py runs the Spark tests of {file}"
 
 
-def test_the_other_groups_give_way_to_the_one_with_the_session() -> None:
-    assert [group.paths for group in all_groups() if group.niceness == 0] == [("tests/spark",)]
+def test_the_other_groups_give_way_to_those_with_a_session_of_all_their_tests() -> None:
+    assert {group.paths for group in all_groups() if group.niceness == 0} == {
+        ("tests/spark",),
+        ("tests/spark/connector",),
+    }
 
 
 def test_every_file_with_long_runs_is_in_one_part_of_them() -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 MAIN: Final = "from penstock.cli.main import main; main()"
-CTRL_C, CTRL_D, UP, ENTER, TAB = "\x03", "\x04", "\x1b[A", "\r", "\t"
+CTRL_C, CTRL_D, CTRL_L, UP, ENTER, TAB = "\x03", "\x04", "\x0c", "\x1b[A", "\r", "\t"
 _CODES: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r")
 
 
@@ -57,6 +57,19 @@ class Terminal:
                 self.seen += _CODES.sub("", data.decode("utf-8", "replace"))
         found, _, self.seen = self.seen.partition(text)
         return found + text
+
+    def wait_for_input(self, text: str, *, seconds: float = 60) -> None:
+        """Let the screen be drawn anew until a text is in it: what is typed and completed is otherwise drawn in parts."""
+        deadline = time.monotonic() + seconds
+        while True:
+            self.type(CTRL_L)
+            try:
+                self.wait_for(text, seconds=1)
+            except AssertionError:
+                if time.monotonic() > deadline:
+                    raise
+            else:
+                return
 
 
 @contextmanager

@@ -34,7 +34,7 @@ def test_a_person_types_completes_clears_and_leaves(warehouse: str, tmp_path: Pa
         terminal.type(f"SELECT *{ENTER}FROM ord")
         terminal.wait_for("FROM ord")
         terminal.type(TAB)
-        terminal.wait_for("ers")
+        terminal.wait_for_input("FROM orders")
         terminal.type(f";{ENTER}")
         terminal.wait_for("order_id   product")
         terminal.wait_for("shop>")
