@@ -63,13 +63,13 @@ class FileIOSuite:
             file_io.write(f"{root}/a/b/{name}", data)
             assert file_io.read(f"{root}/a/b/{name}") == data
 
-    def test_write_replaces_and_leaves_nothing_beside(self, file_io: FileIO, root: str) -> None:
+    def test_write_replaces_and_leaves_no_other_file(self, file_io: FileIO, root: str) -> None:
         file_io.write(f"{root}/hint", b"1, and longer")
         file_io.write(f"{root}/hint", b"2")
         assert file_io.read(f"{root}/hint") == b"2"
         assert [status.name for status in file_io.list(root)] == ["hint"]
 
-    def test_a_reader_beside_writers_sees_whole_objects_only(self, file_io: FileIO, root: str) -> None:
+    def test_a_reader_sees_whole_objects_only_while_others_write(self, file_io: FileIO, root: str) -> None:
         contents = [bytes([digit]) * 200_000 for digit in range(1, 4)]
         file_io.write(f"{root}/hint", contents[0])
         done = threading.Event()

@@ -148,7 +148,7 @@ def stage_replacement(warehouse: Warehouse, name: str, definition: TableDefiniti
             f"table {base.name}: {reason}; so the new table would need a directory of its own, which cannot take the "
             f"place of the old one on {place}: drop the table and create it, or keep this part of its definition"
         )
-    return Successor(table=stage_table(warehouse, _beside(name, "new"), definition), name=name)
+    return Successor(table=stage_table(warehouse, _temporary_name(name, "new"), definition), name=name)
 
 
 def commit_staged(staged: StagedTable, ref: TableRef, messages: tuple[CommitMessage, ...]) -> TableCommitter:
@@ -264,7 +264,7 @@ def _restore_schema(staged: NewState) -> None:
 
 def _take_name(staged: Successor) -> None:
     """Rename the new table to the name of the old one, and delete the old one. In between, the name is free."""
-    warehouse, aside = staged.table.warehouse, _beside(staged.name, "old")
+    warehouse, aside = staged.table.warehouse, _temporary_name(staged.name, "old")
     is_moved = False
     try:
         tables.rename_table(warehouse, staged.name, aside)
@@ -300,7 +300,7 @@ def _directories(file_io: FileIO, directory: str) -> Iterator[str]:
             yield from _directories(file_io, status.path)
 
 
-def _beside(name: str, what: str) -> str:
+def _temporary_name(name: str, what: str) -> str:
     *database, table = split_name(name)
     return join_name((*database, f"{table}__{what}_{uuid.uuid4().hex[:8]}"))
 

@@ -61,7 +61,7 @@ def delete_job_files(ref: TableRef, job_id: str, *, keep: Collection[str]) -> No
         _delete_in(ref, directory, (job_id,), keep)
 
 
-def delete_job_files_beside(ref: TableRef, job_ids: Iterable[str], messages: Iterable[CommitMessage]) -> None:
+def delete_job_files_near(ref: TableRef, job_ids: Iterable[str], messages: Iterable[CommitMessage]) -> None:
     """Delete the data files of jobs in the buckets that the messages write to; only these buckets are listed.
 
     Files that cannot be listed or deleted remain as orphans.

@@ -17,7 +17,7 @@ from penstock.format.layout import query_directory, schema_directory, schema_pat
 from penstock.format.snapshot import CommitKind
 from penstock.io.shortcuts import requests_ahead
 from penstock.table.actions.changes import open_committer
-from penstock.table.commit.discard import delete_job_files_beside, delete_new_files, delete_staging
+from penstock.table.commit.discard import delete_job_files_near, delete_new_files, delete_staging
 from penstock.table.commit.lookup import OwnCommits, search_commits
 from penstock.table.commit.outcome import commit_or_discard
 from penstock.table.commit.request import CommitRequest
@@ -244,7 +244,7 @@ class StreamCommitter:
         # The files of earlier attempts are in the directories of this batch. They are deleted only after the commit, as
         # the earlier driver may still run, and only if this call made the snapshot: else one of those jobs made it.
         if self._killed_jobs and self._committer.may_be_committed:
-            delete_job_files_beside(self._committer.ref, self._killed_jobs, messages)
+            delete_job_files_near(self._committer.ref, self._killed_jobs, messages)
         self._killed_jobs = ()
         return snapshot
 

@@ -1,5 +1,8 @@
 """Tables that are created or replaced together with their rows."""
 
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -211,6 +214,43 @@ def test_a_successor_that_cannot_take_the_name_leaves_the_table(
     with pytest.raises(StorageError):
         commit_staged(staged, staged.ref, messages)
     assert below(shop) == before
+
+
+KILLED_BETWEEN_THE_RENAMES = """
+import os, signal, sys
+import pyarrow as pa
+from penstock.catalog.new_schema import TableDefinition
+from penstock.catalog.staged import tables
+from penstock.catalog.warehouse import open_warehouse
+from penstock.format.types.ddl import parse_columns
+from penstock.table.write.writer import write_arrow
+
+rename_table = tables.tables.rename_table
+
+def rename(warehouse, source, target):
+    if source != "d.t":
+        os.kill(os.getpid(), signal.SIGKILL)
+    rename_table(warehouse, source, target)
+
+tables.tables.rename_table = rename
+definition = TableDefinition(columns=parse_columns("id BIGINT, name STRING"), partition_by=("name",))
+staged = tables.stage_replacement(open_warehouse(sys.argv[1]), "d.t", definition)
+rows = write_arrow(staged.ref, pa.table({"id": [2], "name": ["new"]}))
+tables.commit_staged(staged, staged.ref, rows)
+"""
+
+
+@pytest.mark.usefixtures("full")
+def test_a_process_killed_between_the_renames_leaves_both_tables_whole(shop: Warehouse) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED_BETWEEN_THE_RENAMES, shop.location], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    new, old = list_tables(shop, "d")
+    assert new.startswith("t__new_")
+    assert old.startswith("t__old_")
+    catalog = Catalog(shop.location)
+    assert catalog.load_table(f"d.{new}").to_arrow().to_pylist() == [{"id": 2, "name": "new"}]
+    catalog.rename_table(f"d.{old}", "d.t")
+    assert catalog.load_table("d.t").to_arrow().to_pylist() == [{"id": 1, "name": "old"}]
 
 
 def test_a_table_on_an_object_store_keeps_its_directory(
