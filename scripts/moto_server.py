@@ -3,6 +3,10 @@
 Of concurrent conditional puts to the same key, only one may succeed. moto checks whether the object exists and then
 stores it, without a lock, so on a busy machine two puts to one key can succeed. Here conditional puts run one after
 another.
+
+moto's own program looks for the service of each request among the modules of all services, and opens a connection and a
+thread for each request. Here there is S3 alone, on a server that keeps connections open: a put or a get takes 1.7 ms
+instead of 4 to 5.
 """
 
 import sys
@@ -10,8 +14,10 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
-from werkzeug.serving import run_simple
+from moto.moto_server.werkzeug_app import create_backend_app
+from waitress import serve
+
+THREADS = 16
 
 
 class ConditionalPutsInTurn:
@@ -23,6 +29,7 @@ class ConditionalPutsInTurn:
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:  # noqa: ANN401 - as WSGI has it
         """Answer a request."""
+        environ["RAW_URI"] = environ["REQUEST_URI"]  # where moto looks for it
         if "HTTP_IF_NONE_MATCH" not in environ:
             answer: Iterable[bytes] = self._application(environ, start_response)
             return answer
@@ -32,9 +39,9 @@ class ConditionalPutsInTurn:
 
 def main() -> None:
     """Serve until the process is killed."""
-    application = ConditionalPutsInTurn(DomainDispatcherApplication(create_backend_app))
+    application = ConditionalPutsInTurn(create_backend_app("s3"))
     port, address = int(sys.argv[1]), (sys.argv[2:] or ["127.0.0.1"])[0]
-    run_simple(address, port, application, threaded=True, request_handler=MotoRequestHandler)
+    serve(application, host=address, port=port, threads=THREADS, channel_timeout=3_600)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from tests.spark.kafka_broker import fetched_jars
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def test_the_demo_finds_what_it_expects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,10 +97,14 @@ def may_unshare() -> bool:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """Return what each way to write does on the cluster."""
+    return run_on_cluster(tmp_path_factory.mktemp("cluster"), "native", "python", "compact", "stream")
+
+
+def run_on_cluster(folder: Path, *ways: str) -> dict[str, dict[str, Any]]:
     """Run the script on two executors, the first of which sees an empty directory in the warehouse's place."""
     if not may_unshare():
         pytest.skip("mount namespaces are not allowed here")
-    folder = tmp_path_factory.mktemp("cluster")
     warehouse, binary = folder / "warehouse", folder / "java-home" / "bin" / "java"
     warehouse.mkdir()
     binary.parent.mkdir(parents=True)
@@ -119,7 +123,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
         "SPARK_LOCAL_DIRS": str(folder / "scratch"),
     }
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), str(warehouse)],
+        [sys.executable, str(SCRIPT), str(warehouse), *ways],
         check=False,
         capture_output=True,
         text=True,
@@ -132,11 +136,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
     return found
 
 
-@pytest.mark.parametrize("way", ["python", "format", "compact"])
+@pytest.mark.parametrize("way", ["python", pytest.param("format", marks=pytest.mark.slow), "compact"])
 def test_a_worker_without_the_table_fails_the_job_with_one_clear_error(
-    cluster: dict[str, dict[str, Any]], way: str
+    way: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    found = cluster[way]
+    ways = run_on_cluster(tmp_path, way) if way == "format" else request.getfixturevalue("cluster")
+    found = ways[way]
     assert "does not share the table's storage" in found["error"]
     assert "at the same path" in found["error"]
     assert found["findings"] == []

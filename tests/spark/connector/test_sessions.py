@@ -57,26 +57,26 @@ def test_one_frame_is_used_by_several_threads(spark: SparkSession, numbers: Tabl
 def test_objects_of_past_queries_go_away(spark: SparkSession, numbers: Table) -> None:
     pool = spark.sparkContext._gateway.gateway_property.pool  # type: ignore[union-attr] # Py4J has no types
 
-    def collected(below: int) -> int:
-        """Return how many Python objects the JVM holds, once they are fewer than that or do not become so."""
-        for _ in range(40):
+    def collected() -> int:
+        """Return how many Python objects the JVM holds when several collections in a row have freed none."""
+        counts: list[int] = []
+        while len(counts) < 4 or len(set(counts[-4:])) > 1:
             gc.collect()
             spark._jvm.java.lang.System.gc()
             spark._jvm.java.lang.System.runFinalization()
-            if len(pool.dict) < below:
-                break
-            time.sleep(0.1)
-        return len(pool.dict)
+            time.sleep(0.1)  # the JVM tells Python in a thread of its own
+            counts.append(len(pool.dict))
+        return counts[-1]
 
     def ask(count: int) -> None:
         for number in range(count):
             spark.table("penstock.d.numbers").where(f"p = 1 AND id > {number}").collect()
 
     ask(5)
-    before = collected(10)
+    before = collected()
     ask(40)
     # Spark keeps the plans of its latest executions.
-    assert collected(before + 20) < before + 20
+    assert collected() < before + 20
 
 
 def test_another_session_attaches_for_itself(spark: SparkSession, numbers: Table, catalog: Catalog) -> None:

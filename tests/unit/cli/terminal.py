@@ -59,7 +59,7 @@ class Terminal:
         return found + text
 
     def wait_for_input(self, text: str, *, seconds: float = 60) -> None:
-        """Let the screen be drawn anew until a text is in it: what is typed and completed is otherwise drawn in parts."""
+        """Redraw the screen until a text is in it; otherwise what is typed and completed is drawn in parts."""
         deadline = time.monotonic() + seconds
         while True:
             self.type(CTRL_L)
