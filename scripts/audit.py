@@ -34,6 +34,8 @@ FOR_DEVELOPMENT = {
     "certifi": "mpl-2.0",
     "hypothesis": "mpl-2.0",
     "pathspec": "mozilla public license 2.0 (mpl 2.0)",
+    # Permissive, with a clause about trademarks.
+    "waitress": "zpl 2.1",
 }
 # Their metadata is less precise than their licence files (a choice of Apache-2.0 or BSD-3-Clause) or than the bill of
 # materials in their wheels (Apache-2.0).
