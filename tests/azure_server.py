@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import socket
+import ssl
 import subprocess
 import time
 import urllib.request
@@ -19,6 +20,8 @@ from tests.s3_server import free_port
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from tests.certificates import Certificates
+
 PROGRAM: Final = Path(__file__).parents[1] / ".cloud" / "node_modules" / ".bin" / "azurite-blob"
 ACCOUNT: Final = "devstoreaccount1"
 HOST: Final = f"{ACCOUNT}.dfs.core.windows.net"
@@ -30,14 +33,20 @@ VERSION: Final = "2021-08-06"
 
 
 class AzureServer:
-    """A server with one container, killed at the end; a context manager."""
+    """A server with one container, killed at the end; a context manager.
 
-    def __init__(self) -> None:
+    Args:
+        certificates: for TLS, without which the server speaks HTTP.
+    """
+
+    def __init__(self, certificates: Certificates | None = None) -> None:
         self.port = free_port()
+        self._authority = certificates and certificates.authority
+        tls = ("--cert", str(certificates.chain), "--key", str(certificates.key)) if certificates else ()
         self._process = subprocess.Popen(
             [
                 *(str(PROGRAM), "--silent", "--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry"),
-                *("--blobHost", "127.0.0.1", "--blobPort", str(self.port)),
+                *("--blobHost", "127.0.0.1", "--blobPort", str(self.port), *tls),
             ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -47,23 +56,35 @@ class AzureServer:
     def options(self) -> dict[str, str]:
         """Of a catalog whose warehouse lies in the container."""
         return {
-            "penstock.azure.endpoint": f"http://127.0.0.1:{self.port}/{ACCOUNT}",
+            "penstock.azure.endpoint": f"{self._url}/{ACCOUNT}",
             "penstock.azure.account": ACCOUNT,
             f"fs.azure.account.key.{HOST}": KEY,
         }
 
     @property
+    def options_with_token(self) -> dict[str, str]:
+        """Of the same catalog, with a shared access signature instead of the key."""
+        options = {key: value for key, value in self.options.items() if key.startswith("penstock.")}
+        return {**options, f"fs.azure.sas.fixed.token.{HOST}": self.sas_token()}
+
+    @property
     def hadoop_settings(self) -> dict[str, str]:
         """Of Hadoop's connector, without a key."""
-        return {
+        settings = {
             "fs.azure.abfs.endpoint": f"127.0.0.1:{self.port}",
-            "fs.azure.always.use.https": "false",
-            # Without TLS, the connector cannot use its other library.
-            "fs.azure.networking.library": "JDK_HTTP_URL_CONNECTION",
             # The server has the Blob API only, and no hierarchical namespace.
             "fs.azure.fns.account.service.type": "BLOB",
             "fs.azure.account.hns.enabled": "false",
         }
+        if self._authority is not None:
+            return settings
+        # Without TLS, the connector cannot use its other library.
+        library = {"fs.azure.networking.library": "JDK_HTTP_URL_CONNECTION"}
+        return {**settings, **library, "fs.azure.always.use.https": "false"}
+
+    @property
+    def _url(self) -> str:
+        return f"http{'' if self._authority is None else 's'}://127.0.0.1:{self.port}"
 
     def sas_token(self) -> str:
         """Return a shared access signature for the whole account, valid for a day."""
@@ -106,8 +127,8 @@ class AzureServer:
         date = datetime.now(UTC).strftime("%a, %d %b %Y %H:%M:%S GMT")
         signed = "PUT" + "\n" * 12 + f"x-ms-date:{date}\nx-ms-version:{VERSION}\n"
         signed += f"/{ACCOUNT}/{ACCOUNT}/{CONTAINER}\nrestype:container"
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}/{ACCOUNT}/{CONTAINER}?restype=container",
+        request = urllib.request.Request(  # noqa: S310 - loopback
+            f"{self._url}/{ACCOUNT}/{CONTAINER}?restype=container",
             method="PUT",
             headers={
                 "x-ms-date": date,
@@ -116,7 +137,8 @@ class AzureServer:
                 "Content-Length": "0",
             },
         )
-        urllib.request.urlopen(request, timeout=30).close()  # noqa: S310 - loopback
+        trust = None if self._authority is None else ssl.create_default_context(cafile=str(self._authority))
+        urllib.request.urlopen(request, timeout=30, context=trust).close()  # noqa: S310 - loopback
 
 
 def _signature(text: str) -> str:
