@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, cast
 
 from py4j.protocol import Py4JError
@@ -17,6 +17,7 @@ from penstock.errors import TableStoreError
 from penstock.metrics import BATCH_ROWS, BATCH_SECONDS, record
 from penstock.options import WatermarkOptions, WriteOptions
 from penstock.printable import mask_locations, open_log
+from penstock.spark.compact.job import SparkMerger
 from penstock.spark.compact.stream import StreamCompaction
 from penstock.spark.stream.idle import IdleTimer
 from penstock.spark.stream.query_lease import QueryLease
@@ -28,6 +29,7 @@ from penstock.spark.watermark.task_times import task_times
 from penstock.spark.watermark.wall_clock import with_wall_clocks
 from penstock.spark.write.entry_point import QUERY_ID
 from penstock.spark.write.progress import WriteProgress, note_write
+from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.identity import digest_of
 from penstock.table.stream.checkpoint import decode_batch
 from penstock.table.stream.event_time import usable_watermark
@@ -35,15 +37,39 @@ from penstock.table.stream_sink.committer import Batch, StreamCommitter
 from penstock.table.stream_sink.watermark import NOTHING_OBSERVED, SinkWatermark, tells_no_times
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from penstock.format.types.data_types import DataField
     from penstock.spark.stream.checkpoint import Checkpoint
     from penstock.spark.stream.request import StreamWrite
+    from penstock.spark.watermark.task_times import TaskTimes
+    from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
     from penstock.table.stream.checkpoint import BatchEnds
 
 _LOG: Final = open_log(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BegunBatch:
+    """A batch whose rows are being written.
+
+    Attributes:
+        ref: the table with its latest schema.
+        batch: without its watermark.
+        ends: of the sources.
+        job_id: of the job that writes the rows; None for a replay, whose rows are read and not written.
+        started_seconds: monotonic time.
+    """
+
+    ref: TableRef
+    batch: Batch
+    ends: BatchEnds
+    job_id: str | None
+    started_seconds: float
 
 
 class MicroBatches:
@@ -89,8 +115,13 @@ class MicroBatches:
         # The last batch, set once it is in the table, and the time of its commit.
         self._last: tuple[TableRef, Batch] | None = None
         self._last_seconds = time.monotonic()
-        self._wall_clocks = wall_clocks
+        self.wall_clocks = wall_clocks
         self._first_ids = frozenset(field.id for field in ref.schema.fields)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the query runs."""
+        return self.query is not None and self.query.isActive
 
     def run(self, df: DataFrame, batch_id: int) -> None:
         """Write and commit a batch; for ``foreachBatch``."""
@@ -98,7 +129,7 @@ class MicroBatches:
             with self._turn:
                 self._run(df, batch_id)
         except Exception:
-            if self._is_stopping():
+            if self.query is not None and not self.is_active:
                 raise _interrupted() from None
             raise
 
@@ -143,10 +174,50 @@ class MicroBatches:
             self._compaction.end(is_at_once=True)
 
     def _run(self, df: DataFrame, batch_id: int) -> None:
+        query_id = cast("str", df.sparkSession.sparkContext.getLocalProperty(QUERY_ID))
+        begun = self._begin(query_id, batch_id)
+        if begun.job_id is None:
+            # Read all rows: the state of aggregates and the like advances in the checkpoint only then.
+            df.write.format("noop").mode("overwrite").save()
+            self._end_replay(begun)
+            return
+        rows = with_wall_clocks(self._with_new_columns(df, begun.ref), self.wall_clocks)
+        self._commit(begun, self._rows.write(rows, begun.ref, begun.job_id, self._times_of(begun)))
+
+    def begin(self, query_id: str, batch_id: int) -> BegunBatch:
+        """Begin a batch whose rows others write; then call ``commit``, or ``give_up``.
+
+        Raises:
+            TableStoreError: the batch must not be written; it is not begun then.
+        """
+        self._turn.acquire()
+        try:
+            return self._begin(query_id, batch_id)
+        except BaseException:
+            self._turn.release()
+            raise
+
+    def commit(self, begun: BegunBatch, messages: tuple[CommitMessage, ...]) -> None:
+        """Commit the rows of a batch, unless it is a replay."""
+        try:
+            if begun.job_id is None:
+                self._end_replay(begun)
+                return
+            times = self._times_of(begun)
+            least = None if times is None else times.least(messages)
+            merged = merge_if_asked(messages, begun.ref, SparkMerger(spark=self._spark, ref=begun.ref).execute)
+            self._commit(begun, Written(messages=merged, least_of_tasks=least))
+        finally:
+            self._turn.release()
+
+    def give_up(self) -> None:
+        """End a batch that was begun and whose rows were not written."""
+        self._turn.release()
+
+    def _begin(self, query_id: str, batch_id: int) -> BegunBatch:
         # If this batch fails, its watermark must not be stored.
         self._last = None
         started = time.monotonic()
-        query_id = cast("str", df.sparkSession.sparkContext.getLocalProperty(QUERY_ID))
         ref = self._committer.load_ref()
         self.lease.take(query_id)
         check_writable(ref)
@@ -157,25 +228,26 @@ class MicroBatches:
         ends = decode_batch(offsets, f"{self._checkpoint.place}/offsets/{batch_id}")
         self._has_ended = _have_ended(ends)
         self._is_to_finish |= self._has_ended
-        if job_id is None:
-            # Read all rows: the state of aggregates and the like advances in the checkpoint only then.
-            df.write.format("noop").mode("overwrite").save()
-            self._last = ref, self._timed(batch, ends, Written(messages=()), ref)
-            self._last_seconds = time.monotonic()
-            return
-        rows = with_wall_clocks(self._with_new_columns(df, ref), self._wall_clocks)
-        times = self._times if tells_no_times(ends) else None
-        written = self._rows.write(rows, ref, job_id, times)
-        batch = self._timed(batch, ends, written, ref)
+        return BegunBatch(ref=ref, batch=batch, ends=ends, job_id=job_id, started_seconds=started)
+
+    def _times_of(self, begun: BegunBatch) -> TaskTimes | None:
+        return self._times if tells_no_times(begun.ends) else None
+
+    def _end_replay(self, begun: BegunBatch) -> None:
+        self._last = begun.ref, self._timed(begun.batch, begun.ends, Written(messages=()), begun.ref)
+        self._last_seconds = time.monotonic()
+
+    def _commit(self, begun: BegunBatch, written: Written) -> None:
+        ref, batch = begun.ref, self._timed(begun.batch, begun.ends, written, begun.ref)
         self.lease.check()
         snapshot = self._committer.commit(batch, written.messages)
         self._last, self._last_seconds = (ref, batch), time.monotonic()
         if self._compaction is not None and not ref.parsed(WriteOptions).write_only:
-            self._compaction.note_commit(ref, query_id)
+            self._compaction.note_commit(ref, batch.commit_user)
         files = [file for message in written.messages for file in message.new_files]
         progress = WriteProgress(
-            query_id=query_id,
-            batch_id=batch_id,
+            query_id=batch.commit_user,
+            batch_id=batch.id,
             table=ref.name,
             snapshot_id=None if snapshot is None else snapshot.id,
             watermark=batch.watermark,
@@ -184,9 +256,11 @@ class MicroBatches:
             bytes=sum(file.file_size for file in files),
             compaction=None,
         )
-        _note_batch(progress, time.monotonic() - started)
+        _note_batch(progress, time.monotonic() - begun.started_seconds)
         compaction = self._compaction
-        note_write(query_id, lambda: replace(progress, compaction=None if compaction is None else compaction.state))
+        note_write(
+            batch.commit_user, lambda: replace(progress, compaction=None if compaction is None else compaction.state)
+        )
 
     def _timed(self, batch: Batch, ends: BatchEnds, written: Written, ref: TableRef) -> Batch:
         """Return the batch with the watermark after it."""
@@ -241,14 +315,17 @@ class MicroBatches:
     def _with_new_columns(self, df: DataFrame, ref: TableRef) -> DataFrame:
         """Add the columns that were added to the table since the query began, as nulls."""
         new = [
-            F.lit(None).cast(to_spark_type(field.type)).alias(field.name)
-            for field in ref.schema.fields
-            if field.id not in self._first_ids and field.type.nullable and field.name not in df.columns
+            F.lit(None).cast(to_spark_type(field.type)).alias(field.name) for field in self.new_columns(ref, df.columns)
         ]
         return df.select("*", *new) if new else df
 
-    def _is_stopping(self) -> bool:
-        return self.query is not None and not self.query.isActive
+    def new_columns(self, ref: TableRef, given: Collection[str]) -> tuple[DataField, ...]:
+        """Return the columns that were added to the table since the query began, and which the rows do not have."""
+        return tuple(
+            field
+            for field in ref.schema.fields
+            if field.id not in self._first_ids and field.type.nullable and field.name not in given
+        )
 
 
 def _note_batch(batch: WriteProgress, seconds: float) -> None:

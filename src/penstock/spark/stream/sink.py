@@ -50,6 +50,32 @@ def write_stream(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> Streami
         UnsupportedFeatureError: output mode ``update``.
     """
     _check_request(sdf, ref, request)
+    checkpoint = Checkpoint(sdf.sparkSession, request.checkpoint)
+    batches = open_batches(sdf, ref, request, checkpoint, has_batches=checkpoint.has_batches())
+    query_id = checkpoint.load_query_id()
+    if query_id is not None:
+        _check_not_running(sdf.sparkSession, query_id, ref)
+        batches.lease.take(query_id)
+    try:
+        if query_id is not None:
+            batches.resume(query_id)
+        query = _with_request(sdf.writeStream.foreachBatch(batches.run), request).start()
+    except BaseException:
+        batches.lease.give_back()
+        raise
+    return TableStreamingQuery(query, follow_to_end(batches, query), cancel=batches.cancel_compaction)
+
+
+def open_batches(
+    sdf: DataFrame, ref: TableRef, request: StreamWrite, checkpoint: Checkpoint, *, has_batches: bool
+) -> MicroBatches:
+    """Return the batches of a query that writes to a table, after checks of its rows and its checkpoint.
+
+    Args:
+        has_batches: whether the query has begun batches before.
+
+    Raises as ``write_stream``.
+    """
     waits = keeps_rows_for_watermark(sdf)
     if waits and redefines_watermark(sdf):
         raise UnsupportedFeatureError(
@@ -59,26 +85,17 @@ def write_stream(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> Streami
         )
     wall_clocks = wall_clocks_for(sdf, ref.schema.fields)
     check_fits(with_wall_clocks(sdf, wall_clocks).schema, ref)
-    spark = sdf.sparkSession
-    checkpoint = Checkpoint(spark, request.checkpoint)
-    committer = _open_committer(ref, checkpoint, is_overwrite=request.is_complete)
-    batches = MicroBatches(sdf, ref, request, checkpoint, committer, wall_clocks)
-    query_id = checkpoint.load_query_id()
-    if query_id is not None:
-        _check_not_running(spark, query_id, ref)
-        batches.lease.take(query_id)
-    try:
-        if query_id is not None:
-            batches.resume(query_id)
-        query = _with_request(sdf.writeStream.foreachBatch(batches.run), request).start()
-    except BaseException:
-        batches.lease.give_back()
-        raise
+    committer = _open_committer(ref, checkpoint, is_overwrite=request.is_complete, has_batches=has_batches)
+    return MicroBatches(sdf, ref, request, checkpoint, committer, wall_clocks)
+
+
+def follow_to_end(batches: MicroBatches, query: StreamingQuery) -> threading.Thread:
+    """Start the thread that ends the background work of a query when the query has ended."""
     batches.query = query
     # Not a listener: Spark calls listeners late, and for every batch of every query.
     tail = threading.Thread(target=batches.tidy_up, name=f"end of query {query.id}", daemon=True)
     tail.start()
-    return TableStreamingQuery(query, tail, cancel=batches.cancel_compaction)
+    return tail
 
 
 def check_fits(schema: StructType, ref: TableRef) -> None:
@@ -91,14 +108,7 @@ def check_fits(schema: StructType, ref: TableRef) -> None:
 def _check_request(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> None:
     if not sdf.isStreaming:
         raise InvalidOptionError(f"table {ref.name}: this DataFrame is not a stream; write it with append")
-    mode = request.output_mode.lower()
-    if mode == "update":
-        raise UnsupportedFeatureError(
-            f"table {ref.name}: output mode 'update' changes rows that were written before, and an append table has no "
-            "key to find them by; use 'append' with a watermark, or 'complete', which replaces all rows each time"
-        )
-    if mode not in {"append", "complete"}:
-        raise InvalidOptionError(f"table {ref.name}: output mode '{request.output_mode}': expected append or complete")
+    check_output_mode(request, ref)
     trigger = request.trigger
     if trigger is not None and (len(trigger) != 1 or not trigger.keys() <= set(_TRIGGERS)):
         raise InvalidOptionError(
@@ -107,13 +117,25 @@ def _check_request(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> None:
         )
 
 
-def _open_committer(ref: TableRef, checkpoint: Checkpoint, *, is_overwrite: bool) -> StreamCommitter:
+def check_output_mode(request: StreamWrite, ref: TableRef) -> None:
+    """Raise ``UnsupportedFeatureError`` for output mode ``update``, ``InvalidOptionError`` for an unknown one."""
+    mode = request.output_mode.lower()
+    if mode == "update":
+        raise UnsupportedFeatureError(
+            f"table {ref.name}: output mode 'update' changes rows that were written before, and an append table has no "
+            "key to find them by; use 'append' with a watermark, or 'complete', which replaces all rows each time"
+        )
+    if mode not in {"append", "complete"}:
+        raise InvalidOptionError(f"table {ref.name}: output mode '{request.output_mode}': expected append or complete")
+
+
+def _open_committer(ref: TableRef, checkpoint: Checkpoint, *, is_overwrite: bool, has_batches: bool) -> StreamCommitter:
     notes = BatchNotes(checkpoint.files)
     mark = claim_checkpoint(
         ref,
         notes,
         base_id=MetadataStore(ref).latest_snapshot_id() or 0,
-        has_batches=checkpoint.has_batches(),
+        has_batches=has_batches,
         accept_unknown=ref.parsed(CommitOptions).accept_unknown_batch,
     )
     return StreamCommitter(ref, notes, mark, is_overwrite=is_overwrite)
