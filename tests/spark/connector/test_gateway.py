@@ -19,7 +19,7 @@ from penstock.spark.connector.changes import group_scan, operation, replace_file
 from penstock.spark.connector.gateway import PRIVATE, SUPPORTED, open_bridge
 from penstock.spark.connector.proxy import Proxy
 from penstock.spark.connector.staging import table as staged_table
-from penstock.spark.connector.stream import frame, micro_batches
+from penstock.spark.connector.stream import frame, micro_batches, table_write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +36,7 @@ PROXIES = sorted(
             scan_builder,
             staged_table,
             table,
+            table_write,
             write,
             local_rows,
             procedures,

@@ -98,7 +98,8 @@ def options_of(properties: Mapping[str, str], table: str) -> dict[str, str]:
             raise UnsupportedFeatureError(f"table {table}: {key} '{value}': {_UNSUPPORTED[key]}")
         if key == "provider" and value.lower() not in _PROVIDERS:
             raise UnsupportedFeatureError(
-                f"table {table}: USING {value}: leave it out; the option file.format chooses parquet, orc or avro"
+                f"table {table}: USING {value}: leave it out; the option file.format chooses parquet, orc or avro. If "
+                'writeStream.toTable shall create the table, add .format("penstock") to the query'
             )
         # Spark repeats the options of OPTIONS (...) under a prefix.
         if key not in {"provider", _COMMENT, *_IGNORED} and not key.startswith("option."):

@@ -54,6 +54,7 @@ PRIVATE: Final = {
     "PythonBatchWriterFactory": f"{_SQL}execution.datasources.v2.python.PythonBatchWriterFactory",
     "PythonInputPartition": f"{_SQL}execution.datasources.v2.python.PythonInputPartition",
     "PythonPartitionReaderFactory": f"{_SQL}execution.datasources.v2.python.PythonPartitionReaderFactory",
+    "PythonStreamingWriterFactory": f"{_SQL}execution.datasources.v2.python.PythonStreamingWriterFactory",
     "Relation": f"{_SQL}execution.datasources.v2.DataSourceV2Relation",
     "SerializedOffset": f"{_SQL}execution.streaming.runtime.SerializedOffset",
     "SparkSession": f"{_SQL}classic.SparkSession",
@@ -270,16 +271,19 @@ class Bridge:
         """Return options as a case-insensitive map, which Spark's readers take."""
         return self.java(f"{_SQL}util.CaseInsensitiveStringMap")(self.java_map(options))
 
+    def frame(self, session: SparkSession, plan: JavaObject) -> DataFrame:
+        """Return the DataFrame of an analyzed plan."""
+        given: JavaObject = session._jsparkSession
+        return DataFrame(self.private("Dataset").ofRows(given, plan), session)
+
     def batch_frame(self, session: SparkSession, table: JavaObject) -> DataFrame:
         """Return a DataFrame of a table outside of any catalog.
 
         Args:
             table: implements ``SupportsRead``.
         """
-        given: JavaObject = session._jsparkSession
         nothing = self.nothing()
-        plan = self.private("Relation").create(table, nothing, nothing)
-        return DataFrame(self.private("Dataset").ofRows(given, plan), session)
+        return self.frame(session, self.private("Relation").create(table, nothing, nothing))
 
     def stream_frame(self, session: SparkSession, name: str, table: object, schema: StructType) -> DataFrame:
         """Return a streaming DataFrame of a table outside of any catalog.
@@ -289,20 +293,23 @@ class Bridge:
             table: implements ``SupportsRead``.
         """
         relation = self.private("StreamingRelation")
-        given: JavaObject = session._jsparkSession
         nothing = self.nothing()
         attributes = self.private("Attributes").toAttributes(self.schema(schema))
         no_name = getattr(relation, "apply$default$9")()
         plan = relation(nothing, name, table, self.case_insensitive({}), attributes, nothing, nothing, nothing, no_name)
-        return DataFrame(self.private("Dataset").ofRows(given, plan), session)
+        return self.frame(session, plan)
 
     @property
     def _utilities(self) -> JavaObject:
         return self.java("org.apache.spark.api.python.PythonUtils")
 
+    def local_property(self, key: str) -> str | None:
+        """Return a property of the thread on which Spark made the call."""
+        return SparkContext.getOrCreate().getLocalProperty(key)
+
     def running_stream(self) -> JavaObject | None:
         """Return the streaming query on whose thread Spark made the call; None if it is not found."""
-        query_id = SparkContext.getOrCreate().getLocalProperty(_QUERY_ID)
+        query_id = self.local_property(_QUERY_ID)
         if query_id is None:
             return None
         running = self.session().sharedState().activeStreamingQueries()

@@ -18,6 +18,7 @@ from penstock.spark.connector.proxy import from_spark
 from penstock.spark.connector.pushdown import conjunction_of, take_filters
 from penstock.spark.connector.scan_builder import TableScanBuilder
 from penstock.spark.connector.stores import scan_identity
+from penstock.spark.connector.stream.table_write import StreamSinks
 from penstock.spark.connector.write import TableWriteBuilder, own_options, partition_scope
 from penstock.spark.types import nullable, to_spark_schema
 from penstock.table.actions.changes import commit_overwrite, open_committer, truncate
@@ -94,6 +95,7 @@ class CatalogTable(PartitionManagement):
         self._reads: dict[tuple[tuple[str, str], ...], PinnedRead] = {}
         self._identity = scan_identity(ref)
         self._spark = spark
+        self._sinks = StreamSinks(bridge)
         self._name = name
         self._schema = nullable(to_spark_schema(self._read.ref.schema.fields))
         self.schema_key = f"{name} {self._identity} {self._read.ref.schema.id} {sorted(self._read.ref.dynamic_options)}"
@@ -197,7 +199,7 @@ class CatalogTable(PartitionManagement):
     @from_spark
     def newWriteBuilder(self, info: JavaObject) -> JavaObject:
         """Return the write builder."""
-        return TableWriteBuilder(self._bridge, self._spark, self._ref, info)
+        return TableWriteBuilder(self._bridge, self._spark, self._ref, info, sinks=self._sinks)
 
     @from_spark
     def newRowLevelOperationBuilder(self, info: JavaObject) -> JavaObject:

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.catalog.checks.features import check_writable
 from penstock.errors import UnsupportedFeatureError
-from penstock.options import KNOWN_KEYS, Side, check_batch, check_keys
+from penstock.options import KNOWN_KEYS, Side, check_batch, check_keys, check_side
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import TRUE, And
 from penstock.spark.compact.job import SparkMerger
@@ -21,6 +21,7 @@ from penstock.spark.connector.actions.dynamic_overwrite import DynamicOverwrite
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import take_filters
+from penstock.spark.connector.stream.table_write import StreamTableWrite, interrupted_by_stop
 from penstock.spark.write.sink import write_dataframe
 from penstock.table.actions.changes import commit_append, commit_overwrite
 from penstock.table.compact.local import compact_appended, open_appender
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.spark.connector.stream.table_write import StreamSinks
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
 
@@ -75,36 +77,37 @@ def partition_scope(
     return MatchingPartitions(predicate=bind(condition, ref.schema.partition_fields, ref.name))
 
 
-def no_stream(ref: TableRef) -> UnsupportedFeatureError:
-    """Return the error for a streaming write through the catalog.
-
-    Spark's writers for Python receive the rows only after planning, so snapshots would not have the watermark of the
-    rows, and no lease would prevent a second process from running the query.
-    """
-    return UnsupportedFeatureError(
-        f"table {ref.name}: writeStream.toTable() cannot write to it: use Table.write_stream(df, checkpoint=...), "
-        "which commits each micro-batch exactly once, with the watermark of its rows"
-    )
-
-
 class TableWriteBuilder(Proxy):
     """Collects the overwrite scope of a write.
 
     Args:
         keep: receives the files of the rows, which are not committed then.
+        sinks: the streaming queries that write to the table; None for a table that takes none.
     """
 
-    interfaces: ClassVar = (f"{_WRITE}SupportsOverwriteV2", f"{_WRITE}SupportsDynamicOverwrite")
+    interfaces: ClassVar = (
+        f"{_WRITE}SupportsOverwriteV2",
+        f"{_WRITE}SupportsDynamicOverwrite",
+        # So that Spark leaves it to us to refuse this output mode, with a cure.
+        "org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend",
+    )
 
     def __init__(
-        self, bridge: Bridge, spark: SparkSession, ref: TableRef, info: JavaObject, keep: KeepFiles | None = None
+        self,
+        bridge: Bridge,
+        spark: SparkSession,
+        ref: TableRef,
+        info: JavaObject,
+        *,
+        keep: KeepFiles | None = None,
+        sinks: StreamSinks | None = None,
     ) -> None:
         super().__init__(bridge, f"{ref.name} {info.queryId()}")
         self._keep = keep
-        own = {key: value for key, value in own_options(bridge, info.options()).items() if key not in _OF_SPARK}
-        check_keys(own, table=ref.name)
-        self._ref = ref.with_options(own)
-        check_batch(own, ref.name, Side.SINK)
+        self._sinks = sinks
+        self._own = {key: value for key, value in own_options(bridge, info.options()).items() if key not in _OF_SPARK}
+        check_keys(self._own, table=ref.name)
+        self._ref = ref.with_options(self._own)
         self._spark = spark
         self._columns = schema_of(info.schema())
         self._scope: OverwriteScope | None = None
@@ -147,48 +150,70 @@ class TableWriteBuilder(Proxy):
         """Return the write."""
         check_writable(self._ref)
         if self._is_dynamic and self._scope is not None:
+            check_batch(self._own, self._ref.name, Side.SINK)
             return DynamicOverwrite(self._bridge, self._spark, self._ref, self._columns, self._scope)
-        return TableWrite(self._bridge, self._ref, self._scope, self._keep)
+        return TableWrite(self._bridge, self._ref.name, self._for_batch, self._for_stream)
+
+    def _for_batch(self) -> RowTarget:
+        check_batch(self._own, self._ref.name, Side.SINK)
+        return RowTarget(self._bridge, self._ref, self._scope, self._keep)
+
+    def _for_stream(self) -> StreamTableWrite:
+        if self._sinks is None:
+            self._refuse("streaming write")
+        check_side(self._own, self._ref.name, Side.SINK)
+        with interrupted_by_stop(self._bridge):
+            return StreamTableWrite(self._bridge, self._sinks.batches_of(self._ref), self._columns)
 
     def buildForBatch(self) -> None:
         """Refuse: rows are provided as a DataFrame."""
         self._refuse("batch write")
 
-    @from_spark
     def buildForStreaming(self) -> None:
-        """Refuse; see ``TableWrite.toStreaming``."""
-        raise no_stream(self._ref)
+        """Refuse: Spark calls ``build``."""
+        self._refuse("streaming write")
 
 
 class TableWrite(Proxy):
-    """One write, as Spark plans it."""
+    """One write, as Spark plans it.
+
+    Args:
+        name: of the table.
+        for_batch: makes the target of the rows of a batch write.
+        for_stream: makes the write of a micro-batch.
+    """
 
     interfaces: ClassVar = (f"{_WRITE}V1Write",)
 
     def __init__(
-        self, bridge: Bridge, ref: TableRef, scope: OverwriteScope | None, keep: KeepFiles | None = None
+        self,
+        bridge: Bridge,
+        name: str,
+        for_batch: Callable[[], RowTarget],
+        for_stream: Callable[[], StreamTableWrite],
     ) -> None:
-        super().__init__(bridge, f"{ref.name} replaces {scope}")
-        self._ref = ref
-        self._scope = scope
-        self._keep = keep
+        super().__init__(bridge, f"{name} {id(self)}")
+        self._name = name
+        self._for_batch = for_batch
+        self._for_stream = for_stream
 
+    @from_spark
     def toInsertableRelation(self) -> JavaObject:
         """Return the relation that takes the rows."""
-        return RowTarget(self._bridge, self._ref, self._scope, self._keep)
+        return self._for_batch()
 
     def description(self) -> str:
         """Return the name of the table."""
-        return self._ref.name
+        return self._name
 
     def toBatch(self) -> None:
         """Refuse: rows are provided as a DataFrame."""
         self._refuse("batch write")
 
     @from_spark
-    def toStreaming(self) -> None:
-        """Refuse. The table declares support for streams so that this message, not one of Spark's, reaches the user."""
-        raise no_stream(self._ref)
+    def toStreaming(self) -> JavaObject:
+        """Return the write of a micro-batch."""
+        return self._for_stream()
 
     def supportedCustomMetrics(self) -> JavaObject:
         """Return none."""

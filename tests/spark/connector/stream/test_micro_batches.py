@@ -175,14 +175,3 @@ def test_what_cannot_be_a_stream_fails_with_our_text(spark: SparkSession, queue:
     run(begun, tmp_path / "c")
     queue.rollback_to(snapshot_id=2)
     assert "table d.q" in failure(begun, tmp_path / "c")
-
-
-def test_a_streaming_write_through_the_catalog_names_what_works(
-    spark: SparkSession, catalog: Catalog, queue: Table, tmp_path: Path
-) -> None:
-    catalog.create_table("d.w", "n BIGINT, k INT")
-    stream = spark.readStream.table("penstock.d.q")
-    writer = stream.writeStream.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
-    with pytest.raises(StreamingQueryException, match=r"table d\.w: .*use Table\.write_stream"):
-        writer.toTable("penstock.d.w").awaitTermination(60)
-    assert catalog.load_table("d.w").snapshots().num_rows == 0

@@ -89,17 +89,26 @@ def kept() -> tuple[int, int]:
     return now
 
 
-@pytest.mark.parametrize("batches", [55, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("batches", "sink"),
+    [
+        (55, "noop"),
+        pytest.param(55, "to_table", marks=pytest.mark.slow),
+        pytest.param(10_000, "noop", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.timeout(3_000)
 def test_micro_batches_leave_nothing_in_the_gateway(
-    batches: int, spark: SparkSession, catalog: Catalog, tmp_path: Path
+    batches: int, sink: str, spark: SparkSession, catalog: Catalog, tmp_path: Path
 ) -> None:
     make(catalog, "a", batches)
+    make(catalog, "b", 0)
     options = {"scan.mode": "earliest", "maxFilesPerTrigger": "1"}
 
     def run(name: str) -> int:
-        writer = spark.readStream.options(**options).table("penstock.d.a").writeStream.format("noop")
-        query = writer.option("checkpointLocation", str(tmp_path / name)).trigger(availableNow=True).start()
+        writer = spark.readStream.options(**options).table("penstock.d.a").writeStream
+        writer = writer.option("checkpointLocation", str(tmp_path / name)).trigger(availableNow=True)
+        query = writer.toTable("penstock.d.b") if sink == "to_table" else writer.format(sink).start()
         assert query.awaitTermination(3_000)
         last = query.lastProgress
         assert last is not None

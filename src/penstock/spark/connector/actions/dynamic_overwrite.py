@@ -12,14 +12,11 @@ from __future__ import annotations
 import pickle
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from pyspark.sql.types import BinaryType, StructField, StructType
-
 from penstock.spark.compact.job import SparkMerger
-from penstock.spark.connector.gateway import wrapped_class
+from penstock.spark.connector.actions.python_writer import OUTCOME, outcomes_of, writer_source
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.shared_storage import mark_storage
-from penstock.spark.source import PenstockDataSource
 from penstock.spark.write.sink import collect_messages
 from penstock.spark.write.task import WriteTask
 from penstock.table.actions.changes import commit_overwrite, open_committer
@@ -29,14 +26,13 @@ from penstock.table.write.writer import new_job_id
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
-    from penstock.spark.write.task import TaskOutcome
     from penstock.table.partition_scope import OverwriteScope
     from penstock.table.ref import TableRef
 
 _WRITE: Final = "org.apache.spark.sql.connector.write."
-_OUTCOME: Final = StructType([StructField("outcome", BinaryType())])
 
 
 class DynamicOverwrite(Proxy):
@@ -100,8 +96,8 @@ class DynamicBatchWrite(Proxy):
         """Return the factory that creates writers on executors."""
         bridge = self._bridge
         ensure_python_worker(self._spark)
-        source = bridge.private("UserDefinedPythonDataSource")(wrapped_class(self._spark, PenstockDataSource))
-        function = bytearray(pickle.dumps((self._task, _OUTCOME)))
+        source = writer_source(bridge, self._spark)
+        function = bytearray(pickle.dumps((self._task, OUTCOME)))
         factory = bridge.private("PythonBatchWriterFactory")
         return factory(source, function, bridge.schema(self._columns), bridge.nothing(), bridge.nothing())
 
@@ -118,7 +114,7 @@ class DynamicBatchWrite(Proxy):
         ref = self._task.ref
         session = self._bridge.python_session(self._bridge.session())
         speculates = session.conf.get("spark.speculation", "false") == "true"
-        files = collect_messages(ref, _outcomes(messages), self._task.job_id, speculates=speculates)
+        files = collect_messages(ref, outcomes_of(messages), self._task.job_id, speculates=speculates)
         files = merge_if_asked(files, ref, SparkMerger(spark=session, ref=ref).execute)
         commit_overwrite(open_committer(ref), files, self._scope)
 
@@ -129,7 +125,3 @@ class DynamicBatchWrite(Proxy):
             delete_job_files(self._task.ref, self._task.job_id, keep=())
         # Otherwise all tasks succeeded and the commit failed. Only the commit knows which files may be live: delete
         # none.
-
-
-def _outcomes(messages: JavaObject) -> list[TaskOutcome]:
-    return [pickle.loads(bytes(message.pickledMessage())) for message in messages if message is not None]  # noqa: S301 - our own tasks wrote it

@@ -60,7 +60,7 @@ class StagedCatalogTable(PlainTable):
     @from_spark
     def newWriteBuilder(self, info: JavaObject) -> JavaObject:
         """Return the write builder; its write commits nothing."""
-        return TableWriteBuilder(self._bridge, self._spark, self._ref, info, self._keep)
+        return TableWriteBuilder(self._bridge, self._spark, self._ref, info, keep=self._keep)
 
     @from_spark
     def commitStagedChanges(self) -> None:
