@@ -1,6 +1,7 @@
 """One pool of driver processes for all tests of a run: starting a JVM is what takes the time."""
 
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 from tests.faults.streams.harness import Drivers
@@ -12,3 +13,24 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drivers]:
     root = tmp_path_factory.mktemp("drivers")
     with forked_python(root) as python, Drivers(root, python=python) as drivers:
         yield drivers
+
+
+# The test that always runs through `writeStream.toTable`, too: its kill is between a snapshot and Spark's log.
+ALWAYS_TO_TABLE: Final = "test_rows_of_producers_that_append_at_once_arrive_in_the_order_of_their_commits"
+TO_TABLE_MODULES: Final = {"test_first_batch", "test_killed_streams", "test_refused_restarts", "test_task_order"}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run tests with both entry points of a stream that writes to a table; soaks only with the first of them."""
+    name = metafunc.function.__name__
+    if metafunc.module.__name__.rpartition(".")[2] not in TO_TABLE_MODULES or "soak" in name:
+        return
+    marks = () if name == ALWAYS_TO_TABLE else (pytest.mark.slow,)
+    metafunc.parametrize("entry_point", ["write_stream", pytest.param("to_table", marks=marks)], indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def entry_point(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    way: str = getattr(request, "param", "write_stream")
+    monkeypatch.setattr(Drivers, "entry_point", way)
+    return way

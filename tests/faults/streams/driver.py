@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,9 @@ from tests.faults.streams.rows import BATCH_ROWS, COLUMNS, PARTITIONS
 from tests.quick_spark import CHECKPOINT_FILES, JVM_OPTIONS
 from tests.spark.py4j_names import keep_names
 
+import penstock
 from penstock import Table
+from penstock.spark.connector.stream.table_write import StreamTableWrite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,8 +65,14 @@ def start_session(master: str, scratch: str) -> SparkSession:
 
 
 def count_returns(hook: Hook) -> None:
-    """Tell the hook whenever a foreachBatch function is about to return to Spark."""
-    original = DataStreamWriter.foreachBatch
+    """Tell the hook whenever a foreachBatch function, or a commit of ``toTable``, is about to return to Spark."""
+    original, commit = DataStreamWriter.foreachBatch, StreamTableWrite.commit
+
+    def counted_commit(self: StreamTableWrite, batch_id: int, messages: Any) -> None:
+        commit(self, batch_id, messages)
+        hook.returned()
+
+    StreamTableWrite.commit = counted_commit  # type: ignore[method-assign]
 
     def foreach_batch(self: DataStreamWriter, func: Any) -> DataStreamWriter:
         def counted(df: DataFrame, batch_id: int) -> None:
@@ -98,10 +107,16 @@ def forget_unfinished_start(checkpoint: Path) -> None:
 def start_query(spark: SparkSession, query: dict[str, Any]) -> StreamingQuery:
     forget_unfinished_start(Path(query["checkpoint"]))
     sdf, trigger = source_of(spark, query), query["trigger"]
-    match query.get("entry_point", os.environ.get("F_ENTRY_POINT", "write_stream")):
+    match query["entry_point"]:
         case "write_stream":
             table, options = Table.at(query["table"]), query.get("sink_options")
             return table.write_stream(sdf, checkpoint=query["checkpoint"], trigger=trigger, options=options)
+        case "to_table":
+            place = Path(query["table"])
+            penstock.attach(spark, place.parent.parent)
+            writer = sdf.writeStream.options(**query.get("sink_options", {})).trigger(**trigger)
+            writer = writer.option("checkpointLocation", query["checkpoint"])
+            return writer.toTable(f"penstock.{place.parent.stem}.{place.name}")
         case "format":
             writer = sdf.writeStream.format("penstock").option("checkpointLocation", query["checkpoint"])
             return writer.trigger(**trigger).start(query["table"])
@@ -141,6 +156,10 @@ def run_phase(spark: SparkSession, queries: list[dict[str, Any]]) -> dict[str, s
         failure = each.exception()
         if failure is not None:
             errors[name] = cause_of(failure)
+    for thread in threading.enumerate():
+        # What ``toTable`` returns does not wait for merges in the background.
+        if thread.name.startswith("end of query"):
+            thread.join()
     return errors
 
 

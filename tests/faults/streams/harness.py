@@ -140,7 +140,10 @@ class Drivers:
 
     Attributes:
         kills_ahead: how many more are going to be killed, so that one starts ahead of its time.
+        entry_point: by which queries write, ``write_stream`` or ``to_table``, unless they say it themselves.
     """
+
+    entry_point = "write_stream"
 
     def __init__(self, root: Path, master: str = "local[2]", python: str = sys.executable) -> None:
         self._root = root
@@ -161,6 +164,7 @@ class Drivers:
 
     def run(self, phases: list[list[dict[str, Any]]], plan: Plan | None = None) -> Outcome:
         """Run queries to their end, or that of the process; it serves again if it outlives them."""
+        phases = [[{"entry_point": self.entry_point, **query} for query in phase] for phase in phases]
         while len(self._waiting) < 1 + min(_AHEAD, self.kills_ahead):
             number = len(self._ended) + len(self._waiting)
             self._waiting.append(Driver(self._root / f"driver-{number}", self._master, self._python))
