@@ -15,7 +15,8 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drivers]:
         yield drivers
 
 
-# The test that always runs through `writeStream.toTable`, too: its kill is between a snapshot and Spark's log.
+# The test that always runs through `writeStream.toTable`: its kill is between a snapshot and Spark's log. The others
+# always run through `write_stream`, of which one has such a kill, too.
 ALWAYS_TO_TABLE: Final = "test_rows_of_producers_that_append_at_once_arrive_in_the_order_of_their_commits"
 TO_TABLE_MODULES: Final = {"test_first_batch", "test_killed_streams", "test_refused_restarts", "test_task_order"}
 
@@ -25,8 +26,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     name = metafunc.function.__name__
     if metafunc.module.__name__.rpartition(".")[2] not in TO_TABLE_MODULES or "soak" in name:
         return
-    marks = () if name == ALWAYS_TO_TABLE else (pytest.mark.slow,)
-    metafunc.parametrize("entry_point", ["write_stream", pytest.param("to_table", marks=marks)], indirect=True)
+    always = "to_table" if name == ALWAYS_TO_TABLE else "write_stream"
+    ways = [
+        pytest.param(way, marks=() if way == always else (pytest.mark.slow,)) for way in ("write_stream", "to_table")
+    ]
+    metafunc.parametrize("entry_point", ways, indirect=True)
 
 
 @pytest.fixture(autouse=True)

@@ -143,6 +143,7 @@ def test_a_batch_that_dies_around_its_commit_is_there_once_after_the_restart(
     assert data_files(table) == live_files(table)
 
 
+@pytest.mark.slow
 def test_a_batch_whose_task_fails_leaves_nothing(catalog: Catalog, feed: Feed, checkpoint: Path) -> None:
     table = catalog.create_table("d.t", "n BIGINT NOT NULL, k INT, s STRING")
     fail(feed.stream().withColumn("n", F.expr("if(n = 17, null, n)")), checkpoint, "column 'n' is NOT NULL")
@@ -151,6 +152,7 @@ def test_a_batch_whose_task_fails_leaves_nothing(catalog: Catalog, feed: Feed, c
     assert data_files(table) == live_files(table)
 
 
+@pytest.mark.slow
 def test_a_second_process_and_a_foreign_checkpoint_are_refused(catalog: Catalog, feed: Feed, checkpoint: Path) -> None:
     table = catalog.create_table("d.t", COLUMNS)
     query = run(feed.stream(), checkpoint)
@@ -313,6 +315,7 @@ def test_small_files_are_merged_while_the_query_runs(catalog: Catalog, feed: Fee
     assert numbers(table) == list(range(60))
 
 
+@pytest.mark.slow
 def test_queries_of_threads_and_of_other_sessions_write_at_once(
     spark: SparkSession, catalog: Catalog, feed: Feed, tmp_path: Path
 ) -> None:
@@ -347,6 +350,7 @@ def test_queries_of_threads_and_of_other_sessions_write_at_once(
     assert [sorted(numbers(table)) for table in tables] == [sorted([*range(60)] * 3), [*range(60)]]
 
 
+@pytest.mark.slow
 def test_a_missing_table_is_created_for_the_format(spark: SparkSession, catalog: Catalog, feed: Feed) -> None:
     checkpoint = feed.directory.parent / "checkpoint"
     writer = feed.stream().writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
