@@ -24,7 +24,7 @@ from penstock.spark.watermark.wall_clock import wall_clocks_for, with_wall_clock
 from penstock.table.store import MetadataStore
 from penstock.table.stream_sink.batch_log import BatchNotes
 from penstock.table.stream_sink.checkpoint_owner import claim_checkpoint
-from penstock.table.stream_sink.committer import StreamCommitter
+from penstock.table.stream_sink.committer import StreamCommitter, load_first_batch
 from penstock.table.write.check_rows import plan_conform
 
 if TYPE_CHECKING:
@@ -130,11 +130,14 @@ def check_output_mode(request: StreamWrite, ref: TableRef) -> None:
 
 
 def _open_committer(ref: TableRef, checkpoint: Checkpoint, *, is_overwrite: bool, has_batches: bool) -> StreamCommitter:
-    notes = BatchNotes(checkpoint.files)
+    notes, store = BatchNotes(checkpoint.files), MetadataStore(ref)
+    query_id = None if has_batches else checkpoint.load_query_id()
+    # What `format("penstock")` may have committed of this query, in a batch that Spark did not note.
+    first = None if query_id is None else load_first_batch(store, query_id)
     mark = claim_checkpoint(
         ref,
         notes,
-        base_id=MetadataStore(ref).latest_snapshot_id() or 0,
+        base_id=(store.latest_snapshot_id() or 0) if first is None else first,
         has_batches=has_batches,
         accept_unknown=ref.parsed(CommitOptions).accept_unknown_batch,
     )

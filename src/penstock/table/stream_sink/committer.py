@@ -401,7 +401,12 @@ def note_first_batch(store: MetadataStore, query_id: str, latest_id: int) -> int
     path = f"{query_directory(store.location)}/{query_id}"
     if store.file_io.put_if_absent(path, encode_hint(latest_id)):
         return None
+    return load_first_batch(store, query_id)
+
+
+def load_first_batch(store: MetadataStore, query_id: str) -> int | None:
+    """Load what ``note_first_batch`` has recorded of a query: a snapshot id, or None for nothing."""
     try:
-        return decode_hint(store.file_io.read(path)) or 0
+        return decode_hint(store.file_io.read(f"{query_directory(store.location)}/{query_id}")) or 0
     except NotFoundError:
         return None

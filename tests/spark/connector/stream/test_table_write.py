@@ -143,6 +143,24 @@ def test_a_batch_that_dies_around_its_commit_is_there_once_after_the_restart(
     assert data_files(table) == live_files(table)
 
 
+def test_a_first_batch_that_was_committed_by_the_format_is_not_written_again(
+    catalog: Catalog, spark: SparkSession, checkpoint: Path, tmp_path: Path
+) -> None:
+    table = catalog.create_table("d.t", COLUMNS, options={"write-only": "true"})
+    feed = new_feed(spark, tmp_path / "one", 10)
+    writer = feed.stream().writeStream.format("penstock").option("checkpointLocation", str(checkpoint))
+    query = writer.trigger(availableNow=True).start(table.location)
+    assert query.awaitTermination(120)
+    before = (commits(table), data_files(table))
+    # The driver dies before Spark notes the batch.
+    forget_last_batch(checkpoint)
+    assert run(feed.stream(), checkpoint).id == query.id
+    assert (commits(table), data_files(table)) == before
+    feed.add(5)
+    run(feed.stream(), checkpoint)
+    assert numbers(table) == list(range(15))
+
+
 @pytest.mark.slow
 def test_a_batch_whose_task_fails_leaves_nothing(catalog: Catalog, feed: Feed, checkpoint: Path) -> None:
     table = catalog.create_table("d.t", "n BIGINT NOT NULL, k INT, s STRING")
