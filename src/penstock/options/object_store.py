@@ -49,7 +49,7 @@ class ObjectStoreOptions(OptionGroup):
         Key(
             "s3.access-key",
             parse_text,
-            "access key id; default: AWS_ACCESS_KEY_ID, or the machine's role",
+            "access key id; default: AWS_ACCESS_KEY_ID, a web identity, a profile, or the machine's role",
             ("s3a.access-key", "s3.access.key", "fs.s3a.access.key", "fs.s3.accessKeyId"),
         ),
     ] = field(default=None, repr=False)
@@ -58,7 +58,7 @@ class ObjectStoreOptions(OptionGroup):
         Key(
             "s3.secret-key",
             parse_text,
-            "secret access key; default: AWS_SECRET_ACCESS_KEY, or the machine's role",
+            "secret access key; default: AWS_SECRET_ACCESS_KEY, a web identity, a profile, or the machine's role",
             ("s3a.secret-key", "s3.secret.key", "fs.s3a.secret.key", "fs.s3.accessKeySecret"),
         ),
     ] = field(default=None, repr=False)
@@ -76,7 +76,7 @@ class ObjectStoreOptions(OptionGroup):
         Key(
             "s3.region",
             parse_text,
-            "default: AWS_REGION, AWS_DEFAULT_REGION, else us-east-1",
+            "default: AWS_REGION, AWS_DEFAULT_REGION, the region of the profile, else us-east-1",
             ("s3.endpoint.region", "fs.s3a.endpoint.region", "fs.s3.region"),
         ),
     ] = None

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from pyspark import SparkContext
 
 from penstock.io.object_store.address import StoreKind
+from penstock.io.object_store.credentials import KeySource, key_source
 from penstock.io.object_store.settings import store_settings
 from penstock.io.settings import settings_of_store
 
@@ -33,6 +34,9 @@ _KEYS: Final = {
 }
 _ENDPOINT: Final = "endpoint"
 _HAS_TLS: Final = "connection.ssl.enabled"
+_PROVIDER: Final = "aws.credentials.provider"
+# Which S3A's own list of providers leaves out.
+_NOT_BY_DEFAULT: Final = frozenset({KeySource.PROFILE, KeySource.WEB_IDENTITY})
 # AWS itself, for which no endpoint option is needed.
 _CENTRAL: Final = ("s3.amazonaws.com", "https://s3.amazonaws.com")
 _AZURE_ACCOUNT: Final = "penstock.azure.account"
@@ -64,7 +68,8 @@ def why_not_by_spark(file_io: FileIO) -> str | None:
     if context is None or not context._jvm.org.apache.spark.util.Utils.classIsLoadable(connector):  # type: ignore[union-attr] # noqa: SLF001 - see above
         reason: str | None = f"there is no {jar} on Spark's class path"
     else:
-        reason = why_not_with(settings, hadoop_store_options(settings))
+        lookup = _lookup()
+        reason = why_not_with(settings, options_of(settings, lookup)) or why_not_by_keys(settings, lookup)
     return None if reason is None else f"its files are on {kind}, and {reason}"
 
 
@@ -76,6 +81,20 @@ def why_not_with(settings: StoreSettings, known: Mapping[str, str]) -> str | Non
     """
     is_s3 = settings.address.kind is StoreKind.S3
     return _why_not_by_s3a(settings, known) if is_s3 else _why_not_by_abfs(settings, known)
+
+
+def why_not_by_keys(settings: StoreSettings, lookup: Lookup) -> str | None:
+    """Return why Hadoop's connector does not find the keys that this process takes from its environment.
+
+    Args:
+        lookup: see ``options_of``. A class that provides keys is taken to find them.
+    """
+    if settings.address.kind is not StoreKind.S3:
+        return None
+    source = key_source(dict(settings.config))
+    if source not in _NOT_BY_DEFAULT or _of_bucket(settings, lookup, _PROVIDER):
+        return None
+    return f"spark.hadoop.fs.s3a.{_PROVIDER} is not set, and the keys are those of {source}"
 
 
 def _why_not_by_s3a(settings: StoreSettings, known: Mapping[str, str]) -> str | None:
@@ -107,9 +126,13 @@ def hadoop_store_options(settings: StoreSettings) -> dict[str, str]:
 
     Only settings that were made explicitly are returned, not Hadoop's defaults. Settings of the bucket have precedence.
     """
+    return options_of(settings, _lookup())
+
+
+def _lookup() -> Lookup:
     context = SparkContext._active_spark_context  # noqa: SLF001 - the public method would start one
     if context is None or context._jsc is None:  # noqa: SLF001 - the only way to Hadoop's settings
-        return {}
+        return lambda _key: None
     hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001 - see above
 
     def lookup(key: str) -> str | None:
@@ -118,7 +141,7 @@ def hadoop_store_options(settings: StoreSettings) -> dict[str, str]:
             return None
         return cast("str | None", hadoop.get(key))
 
-    return options_of(settings, lookup)
+    return lookup
 
 
 def options_of(settings: StoreSettings, lookup: Lookup) -> dict[str, str]:
@@ -136,7 +159,7 @@ def options_of(settings: StoreSettings, lookup: Lookup) -> dict[str, str]:
 
 def _options_of_s3a(settings: StoreSettings, lookup: Lookup) -> dict[str, str]:
     def find(name: str) -> str | None:
-        return lookup(f"fs.s3a.bucket.{settings.address.bucket}.{name}") or lookup(f"fs.s3a.{name}")
+        return _of_bucket(settings, lookup, name)
 
     found = {own: value for name, own in _KEYS.items() if (value := find(name))}
     endpoint = find(_ENDPOINT)
@@ -144,6 +167,10 @@ def _options_of_s3a(settings: StoreSettings, lookup: Lookup) -> dict[str, str]:
         scheme = "http" if (find(_HAS_TLS) or "").lower() == "false" else "https"
         found["s3.endpoint"] = endpoint if "://" in endpoint else f"{scheme}://{endpoint}"
     return found
+
+
+def _of_bucket(settings: StoreSettings, lookup: Lookup, name: str) -> str | None:
+    return lookup(f"fs.s3a.bucket.{settings.address.bucket}.{name}") or lookup(f"fs.s3a.{name}")
 
 
 def _options_of_abfs(settings: StoreSettings, lookup: Lookup) -> dict[str, str]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from penstock.io.object_store.address import parse_address
 from penstock.io.object_store.settings import StoreSettings, store_settings
-from penstock.spark.hadoop_options import options_of, why_not_with
+from penstock.spark.hadoop_options import options_of, why_not_by_keys, why_not_with
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ABFSS = "abfss://lake@acc.dfs.core.windows.net"
 HOST = "acc.dfs.core.windows.net"
@@ -121,3 +126,36 @@ def test_an_endpoint_of_the_environment_must_be_one_of_spark_too(monkeypatch: py
     settings = opened(ABFSS, known)
     assert why_not_with(settings, known) == "spark.hadoop.fs.azure.abfs.endpoint is not set"
     assert why_not_with(settings, {**known, "penstock.azure.endpoint": "https://h:1/acc"}) is None
+
+
+@pytest.mark.parametrize(
+    ("variables", "settings", "options", "reason"),
+    [
+        ({}, {}, {}, None),
+        ({"AWS_ACCESS_KEY_ID": "key"}, {}, {}, None),
+        ({"AWS_PROFILE": "job"}, {}, {}, "a profile of AWS"),
+        ({"AWS_PROFILE": "job"}, {"fs.s3a.aws.credentials.provider": "a.Class"}, {}, None),
+        ({"AWS_PROFILE": "job"}, {"fs.s3a.bucket.lake.aws.credentials.provider": "a.Class"}, {}, None),
+        ({"AWS_PROFILE": "job"}, {"fs.s3a.bucket.other.aws.credentials.provider": "a.Class"}, {}, "a profile of AWS"),
+        ({"AWS_PROFILE": "job"}, {}, {"s3.access-key": "key", "s3.secret-key": "secret"}, None),
+        ({"AWS_WEB_IDENTITY_TOKEN_FILE": "/token", "AWS_ROLE_ARN": "a role"}, {}, {}, "a web identity"),
+    ],
+)
+def test_keys_that_the_connector_does_not_look_for_are_a_reason(
+    variables: dict[str, str],
+    settings: dict[str, str],
+    options: dict[str, str],
+    reason: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    found = why_not_by_keys(opened("s3://lake", options), settings.get)
+    said = f"spark.hadoop.fs.s3a.aws.credentials.provider is not set, and the keys are those of {reason}"
+    assert found == (None if reason is None else said)
+    assert why_not_by_keys(opened(ABFSS), settings.get) is None

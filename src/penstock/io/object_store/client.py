@@ -11,12 +11,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from penstock.io.object_store.address import StoreKind
+from penstock.io.object_store.credentials import credential_provider
 from penstock.io.object_store.failures import CUT_OFF, NOT_OPENED, PANIC, Failure, failure_of
 from penstock.io.object_store.library import load_library
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.io.object_store.credentials import FetchedKeys
     from penstock.io.object_store.settings import StoreSettings
 
 T = TypeVar("T")
@@ -53,6 +55,7 @@ class StoreClient:
     has_answered: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
     _stores: dict[str, Any] = field(default_factory=dict)
+    _keys: FetchedKeys | None = field(default=None, repr=False)
 
     def call(self, function: Callable[[Any, Any], T], *, once: bool = False) -> T:
         """Call a function with the library and a store.
@@ -108,6 +111,7 @@ class StoreClient:
         """Have the next request read the keys of the environment again."""
         with self.lock:
             self._stores = {name: each for name, each in self._stores.items() if each is not store}
+            self._keys = None
 
     def preset(self, store: Any) -> None:  # noqa: ANN401 - see ``_store``
         """Use a store object of the library for all requests, such as one in memory for tests."""
@@ -129,6 +133,8 @@ class StoreClient:
             client["timeout"] = min(client["timeout"], timedelta(seconds=_FIRST_TIMEOUT_SECONDS))
         if name.endswith("once"):
             retries = 0
+        if settings.address.kind is StoreKind.S3:
+            self._keys = self._keys or credential_provider(settings.address.root, dict(settings.config))
         opened = getattr(self.library._store, _CLASSES[settings.address.kind])  # noqa: SLF001 - its compiled half
         try:
             return opened(
@@ -136,6 +142,7 @@ class StoreClient:
                 config=dict(settings.config),
                 client_options=client,
                 retry_config={"max_retries": retries, "retry_timeout": timedelta(seconds=seconds)},
+                **({} if self._keys is None else {"credential_provider": self._keys}),
             )
         except (OSError, ValueError, self.library.exceptions.BaseError) as error:
             raise StoreFailureError(replace(failure_of(error), name=NOT_OPENED)) from None

@@ -6,8 +6,10 @@ text with URLs, which may contain signatures.
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from penstock.errors import NotFoundError, StorageError
@@ -43,6 +45,20 @@ _NOT_IMPLEMENTED: Final = 501
 _HOST: Final = re.compile(r"https?://(\[[^\]]*\]|[^/\s:?]+)")
 # Of services that give credentials to machines, containers and web identities.
 _OF_CREDENTIALS: Final = ("169.254.", "[fd00:ec2:", "metadata.google.", "sts.", "login.microsoftonline.")
+# What the library says before it has any keys, and what is wrong. It hides the URL of STS.
+_BEFORE_KEYS: Final = {
+    "Generic S3 error: Error performing POST REDACTED": (
+        "STS, which gives keys to a web identity, does not answer; AWS_ENDPOINT_URL_STS has to begin with https://"
+    ),
+    "Generic S3 error: Failed to read token file": "the file of AWS_WEB_IDENTITY_TOKEN_FILE cannot be read",
+    "Generic S3 error: Failed to read EKS token file": (
+        "the file of AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE cannot be read"
+    ),
+}
+# Variables with other addresses of the services that give keys.
+_ADDRESSES: Final = ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_METADATA_ENDPOINT")
+# What penstock.io.object_store.credentials says of keys that boto3 does not get.
+_NO_KEYS: Final = re.compile(r"credential provider: NoKeysError: (.+)")
 PANIC: Final = "PanicException"
 """Name of a panic of the library, which is no ``Exception``."""
 
@@ -150,9 +166,21 @@ class Failure:
         # not count: a table may have any name.
         if self.code is not None:
             return False
+        if self._before_keys is not None:
+            return True
         said = self.text.partition("Debug source")[0]
         host = _HOST.search(said)
         return "credential" in said.lower() if host is None else host[1].startswith(_OF_CREDENTIALS)
+
+    @property
+    def _before_keys(self) -> str | None:
+        """What is wrong with the source of the keys that the environment names; None if that is not known."""
+        known = (reason for sign, reason in _BEFORE_KEYS.items() if self.text.startswith(sign))
+        said = self.text.partition("Debug source")[0]
+        silent = (
+            f"{name} gives none" for name in _ADDRESSES if os.environ.get(name) and f" {os.environ[name]}" in said
+        )
+        return next(chain(known, silent), None)
 
     def to_error(self, action: str, path: str, bucket: str) -> NotFoundError | StorageError:
         """Return the error to raise; ``action`` is an infinitive for its message."""
@@ -164,10 +192,14 @@ class Failure:
         said = " ".join(str(each) for each in (self.status, self.code) if each)
         if self.code in _REASONS:
             return _REASONS[self.code].format(said=said, bucket=bucket)
+        if no_keys := _NO_KEYS.search(self.text):
+            return no_keys[1]
         if self._lacks_credentials:
+            why = "" if self._before_keys is None else f" ({self._before_keys})"
             return (
-                "no credentials were found: give the catalog 's3.access-key' and 's3.secret-key', set the environment "
-                "variables of the cloud's tools, or give the machine a role"
+                f"no credentials were found{why}: give the catalog 's3.access-key' and 's3.secret-key', set the "
+                "environment variables of the cloud's tools, use a profile of AWS (pip install 'penstock[aws]'), or "
+                "give the machine a role"
             )
         if self._is_redirect:
             return _REASONS["AuthorizationHeaderMalformed"].format(bucket=bucket)

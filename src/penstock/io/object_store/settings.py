@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.io.object_store.address import StoreAddress, StoreKind
+from penstock.io.object_store.credentials import profile_region
 from penstock.options.object_store import ObjectStoreOptions, store_options
 
 if TYPE_CHECKING:
@@ -118,13 +119,16 @@ def _s3_config(given: ObjectStoreOptions, address: StoreAddress, endpoint: str |
     _check_in_header("s3.secret-key", given.s3_secret_key)
     _check_in_header("s3.session.token", given.s3_session_token)
     _check_in_header("s3.region", given.s3_region)
-    region = given.s3_region or _from_environment(("AWS_REGION", "AWS_DEFAULT_REGION")) or "us-east-1"
-    return {
-        "endpoint": endpoint,
+    keys = {
         "access_key_id": given.s3_access_key,
         "secret_access_key": given.s3_secret_key,
         "session_token": given.s3_session_token,
-        "region": region,
+    }
+    region = given.s3_region or _from_environment(("AWS_REGION", "AWS_DEFAULT_REGION")) or profile_region(keys)
+    return {
+        **keys,
+        "endpoint": endpoint,
+        "region": region or "us-east-1",
         "virtual_hosted_style_request": str(not is_path_style).lower(),
         # Commits rely on it, so no variable of the environment (AWS_CONDITIONAL_PUT) changes it.
         "conditional_put": "etag",
