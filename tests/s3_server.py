@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -87,6 +88,8 @@ class S3Server:
         self._buckets = 0
         self._process = subprocess.Popen(
             [sys.executable, MOTO, str(self.port), address],
+            # moto looks for a profile of AWS itself, and answers 500 if there is no such.
+            env={name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
