@@ -1,10 +1,10 @@
-"""Run the tests in groups, six at a time, one pytest process per group, and print a line of totals at the end.
+"""Run the tests in groups, four at a time, one pytest process per group, and print a line of totals at the end.
 
 Groups are separate because a Spark session lasts as long as its process and must not slow down the others, and because
-each collects only its own folders. Each of six lanes takes the next group when it is free. Groups that start JVMs come
-first: they wait a lot, so three of them and three others share two cores well. The tests of ``tests/spark`` take
-longest: they have two Spark sessions, one for the catalog and one for the rest, and the other groups have a lower
-priority. Arguments are passed to every pytest.
+each collects only its own folders. Each of four lanes takes the next group when it is free; six took longer. Groups
+that start JVMs come first: they wait a lot, so they share two cores well. The tests of ``tests/spark`` take longest:
+they have two Spark sessions, one for the catalog and one for the rest, and the other groups have a lower priority.
+Arguments are passed to every pytest.
 """
 
 import re
@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
-ALWAYS: Final = "not slow and not bench"
+ALWAYS: Final = "not slow and not bench and not cluster"
 NO_JVM: Final = f"not spark and {ALWAYS}"
 NO_TESTS_COLLECTED: Final = 5
-LANES: Final = 6
+LANES: Final = 4
 CATALOG: Final = "tests/spark/connector"
 # Their sessions are in separate processes: they run with the drivers, to shorten the longest group.
 OWN_SESSIONS: Final = tuple(
@@ -90,9 +90,9 @@ def all_groups() -> list[Group]:
     """Return the groups in start order; a test checks that no folder is omitted."""
     return [
         Group("spark", ("tests/spark",), f"spark and {ALWAYS}", ignored=(CATALOG, *OWN_SESSIONS), niceness=0),
-        Group("catalog", (CATALOG,), f"spark and {ALWAYS}", niceness=0),
         Group("drivers", ("tests/docs", "tests/faults/streams", *OWN_SESSIONS), ALWAYS, has_drivers=True),
         Group("unit", ("tests/unit",), ignored=("tests/unit/table",)),
+        Group("catalog", (CATALOG,), f"spark and {ALWAYS}", niceness=0),
         Group("faults", ("tests/faults", "tests/golden", "tests/soak"), ignored=("tests/faults/streams",)),
         Group("table", ("tests/unit/table",)),
         Group("property", ("tests/property",)),

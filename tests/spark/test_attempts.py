@@ -10,6 +10,7 @@ import pyspark
 import pytest
 from tests.spark.forked_python import forked_python
 
+pytestmark = pytest.mark.cluster
 SCRIPT = Path(__file__).with_name("session_script.py")
 
 

@@ -136,6 +136,7 @@ def run_on_cluster(folder: Path, *ways: str) -> dict[str, dict[str, Any]]:
     return found
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("way", ["python", pytest.param("format", marks=pytest.mark.slow), "compact"])
 def test_a_worker_without_the_table_fails_the_job_with_one_clear_error(
     way: str, request: pytest.FixtureRequest, tmp_path: Path
@@ -148,6 +149,7 @@ def test_a_worker_without_the_table_fails_the_job_with_one_clear_error(
     assert found["rows"] == (30 if way == "compact" else 0)
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("way", ["native", "stream"])
 def test_rows_that_spark_wrote_where_the_driver_does_not_see_them_fail_the_append(
     cluster: dict[str, dict[str, Any]], way: str

@@ -21,6 +21,8 @@ from tests.standalone_cluster import SPARK_HOME
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.cluster
+
 SCRIPT = Path(__file__).with_name("connect_script.py")
 START_SECONDS = 120
 

@@ -24,7 +24,10 @@ FIGURES = Path(__file__).with_name("standalone_figures.py")
 ROOT = str(Path(__file__).parents[2])
 on_any_cluster = pytest.mark.parametrize(
     "cluster",
-    [pytest.param(1, id="one worker"), pytest.param(2, id="two workers", marks=pytest.mark.slow)],
+    [
+        pytest.param(1, id="one worker", marks=pytest.mark.cluster),
+        pytest.param(2, id="two workers", marks=pytest.mark.slow),
+    ],
     indirect=True,
 )
 on_two_workers = pytest.mark.parametrize("cluster", [pytest.param(2, id="two workers")], indirect=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -45,6 +46,16 @@ def test_the_other_groups_give_way_to_those_with_a_session_of_all_their_tests() 
         ("tests/spark",),
         ("tests/spark/connector",),
     }
+
+
+def test_every_file_with_clusters_is_in_a_folder_of_their_target() -> None:
+    command = re.search(
+        r"pytest -m \"cluster and not slow\" ([a-z/ ]+) \$\(ARGS\)", (ROOT / "Makefile").read_text("utf-8")
+    )
+    assert command is not None
+    for file in FILES:
+        if "mark.cluster" in (ROOT / file).read_text("utf-8") and file != "tests/unit/test_groups_of_tests.py":
+            assert is_below(file, tuple(command[1].split())), f"make test-cluster does not run the tests of {file}"
 
 
 def test_every_file_with_long_runs_is_in_one_part_of_them() -> None:

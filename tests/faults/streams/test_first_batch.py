@@ -98,7 +98,7 @@ class Modes:
 @pytest.mark.parametrize(
     ("names", "landed"),
     [
-        pytest.param(QUICK, QUICK[::2], id="quick"),
+        pytest.param(QUICK, QUICK[::2], id="quick", marks=pytest.mark.cluster),
         pytest.param(tuple(FIRST), tuple(FIRST)[::2], id="even", marks=pytest.mark.slow),
         pytest.param(tuple(FIRST), tuple(FIRST)[1::2], id="odd", marks=pytest.mark.slow),
     ],
