@@ -94,9 +94,9 @@ def all_groups() -> list[Group]:
         Group("unit", ("tests/unit",), ignored=("tests/unit/table",)),
         Group("catalog", (CATALOG,), f"spark and {ALWAYS}", niceness=0),
         Group("faults", ("tests/faults", "tests/golden", "tests/soak"), ignored=("tests/faults/streams",)),
+        Group("interop", ("tests/interop",), f"interop and {NO_JVM}"),
         Group("table", ("tests/unit/table",)),
         Group("property", ("tests/property",)),
-        Group("interop", ("tests/interop",), f"interop and {NO_JVM}"),
     ]
 
 
