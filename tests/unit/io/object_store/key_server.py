@@ -7,19 +7,16 @@ import ssl
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from tests.faults.store.faulty_proxy import Faults, FaultyProxy
 from tests.loopback_server import Handler, LoopbackServer
 
 if TYPE_CHECKING:
     from email.message import Message
-    from pathlib import Path
+
+    from tests.certificates import Certificates
 
 TOKEN = "TOKEN-OF-THE-CONTAINER"  # noqa: S105 - of a test
 IDENTITY = "IDENTITY-OF-THE-TEST"
@@ -41,21 +38,21 @@ class KeyServer(LoopbackServer):
     """The server; a context manager.
 
     Args:
-        certificate: file with a certificate and its key; without, the server has no TLS.
+        certificates: without, the server has no TLS.
 
     Attributes:
         seconds: how long the keys are good that it gives from now on.
         given: all keys that it gave; no two are the same.
     """
 
-    def __init__(self, certificate: Path | None = None) -> None:
+    def __init__(self, certificates: Certificates | None = None) -> None:
         super().__init__(_KeyHandler)
         self.seconds = 3600.0
         self.given: list[Given] = []
         self._scheme = "http"
-        if certificate is not None:
+        if certificates is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(certificate)
+            context.load_cert_chain(certificates.chain, certificates.key)
             self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
             self._scheme = "https"
 
@@ -145,25 +142,3 @@ class RecordingProxy(FaultyProxy):
     @property
     def keys(self) -> set[Given]:
         return {given for given, _ in self.signed}
-
-
-def write_certificate(path: Path) -> None:
-    """Write a certificate for 127.0.0.1 that signs itself, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "penstock test")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    encoding = serialization.Encoding.PEM
-    private = key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    path.write_bytes(certificate.public_bytes(encoding) + private)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from tests.certificates import Certificates, make_certificates
 from tests.s3_server import free_port
 from tests.unit.io.object_store.key_server import (
     IDENTITY,
@@ -24,7 +25,6 @@ from tests.unit.io.object_store.key_server import (
     Given,
     KeyServer,
     RecordingProxy,
-    write_certificate,
 )
 
 from penstock import Catalog, StorageError, UnsupportedFeatureError
@@ -73,14 +73,13 @@ def keys() -> Iterator[KeyServer]:
 
 
 @pytest.fixture
-def certificate(tmp_path: Path) -> Path:
-    write_certificate(tmp_path / "certificate.pem")
-    return tmp_path / "certificate.pem"
+def certificates(tmp_path: Path) -> Certificates:
+    return make_certificates(tmp_path)
 
 
 @pytest.fixture
-def keys_by_tls(certificate: Path) -> Iterator[KeyServer]:
-    with KeyServer(certificate) as server:
+def keys_by_tls(certificates: Certificates) -> Iterator[KeyServer]:
+    with KeyServer(certificates) as server:
         yield server
 
 
@@ -191,13 +190,13 @@ def test_keys_that_a_server_gives_are_used_and_fetched_again(
 
 def test_keys_of_a_web_identity_are_used_and_fetched_again(
     keys_by_tls: KeyServer,
-    certificate: Path,
+    certificates: Certificates,
     s3: RecordingProxy,
     s3_bucket: S3Bucket,
     environment: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    environment.setenv("SSL_CERT_FILE", str(certificate))
+    environment.setenv("SSL_CERT_FILE", str(certificates.authority))
     for name, value in of_web_identity(keys_by_tls, tmp_path).items():
         environment.setenv(name, value)
     keys_by_tls.seconds = -60
