@@ -41,7 +41,9 @@ def main() -> None:
     """Serve until the process is killed."""
     application = ConditionalPutsInTurn(create_backend_app("s3"))
     port, address = int(sys.argv[1]), (sys.argv[2:] or ["127.0.0.1"])[0]
-    serve(application, host=address, port=port, threads=THREADS, channel_timeout=3_600)
+    # The processes of a Spark job keep more than its usual 100 connections open; above that nobody is answered.
+    limits: dict[str, Any] = {"connection_limit": 4_000, "asyncore_use_poll": True}
+    serve(application, host=address, port=port, threads=THREADS, channel_timeout=3_600, **limits)
 
 
 if __name__ == "__main__":
