@@ -24,7 +24,19 @@ def adopt_orphans() -> None:
 
 def cpu_seconds() -> float:
     """Return user and system time so far, including that of reaped children; 0 without /proc."""
-    spent, children = {}, {}
+    processes, spent = _read()
+    while True:
+        # A process that ends between the reading of its parent and its own would be missing in both.
+        after, spent_after = _read()
+        if processes <= after:
+            return spent / TICKS
+        processes, spent = after, spent_after
+
+
+def _read() -> tuple[set[int], int]:
+    """Return this process and its descendants, and their time in ticks."""
+    spent: dict[int, int] = {}
+    children: dict[int, list[int]] = {}
     for stat in PROC.glob("[0-9]*/stat"):
         try:
             text = stat.read_text()
@@ -36,9 +48,10 @@ def cpu_seconds() -> float:
         process = int(stat.parent.name)
         spent[process] = sum(map(int, fields[11:15]))
         children.setdefault(int(fields[1]), []).append(process)
-    total, below = 0, [os.getpid()]
+    found: set[int] = set()
+    below = [os.getpid()]
     while below:
         process = below.pop()
-        total += spent.get(process, 0)
+        found.add(process)
         below += children.get(process, [])
-    return total / TICKS
+    return found, sum(spent.get(process, 0) for process in found)

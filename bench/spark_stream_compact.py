@@ -199,13 +199,13 @@ def _stream(target: _BesideTarget, rows: DataFrame, checkpoint: str) -> Streamed
         if thread.name == f"end of query {query.id}":
             thread.join()
     write = last_write(query.id)
-    has_merged = write is not None and write.compaction is not None and write.compaction.landed > 0
+    has_merged = write is not None and write.compaction is not None and write.compaction.committed_merges > 0
     if has_merged is not target.compacts:
         message = f"{target.name}: {write}"
         raise AssertionError(message)
     return Streamed(
         batches=batches_of(query.recentProgress),
-        merges=meanwhile.landed,
+        merges=meanwhile.committed_merges,
         merged_files=meanwhile.files_in,
         merged_bytes=meanwhile.bytes_in,
     )
