@@ -21,6 +21,7 @@ PAIMON: Final = "Paimon on Spark 3.5"
 PARQUET_35: Final = "Parquet on Spark 3.5"
 PYPAIMON: Final = "pypaimon"
 PYARROW: Final = "pyarrow"
+IN_FEWER_TASKS: Final = ", a task for each core"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

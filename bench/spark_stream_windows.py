@@ -12,7 +12,7 @@ from bench.measure import Contender
 from bench.micro_batches import finish
 from bench.result import Section
 from bench.spark_stream_read import read_in_turns
-from bench.spark_tables import TIME, OurTimedTarget, ParquetTarget, peer_targets
+from bench.spark_tables import TIME, OurTimedTarget, ParquetTarget, PartitionedParquetTarget, peer_targets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,11 +34,14 @@ def measure(spark: SparkSession, job: SparkJob) -> Section:
     spark.conf.set("spark.sql.shuffle.partitions", str(job.settings.cores))
     source = spark.read.parquet(job.arguments["path"])
     folder = Path(job.folder)
+    cores = job.settings.cores
     targets: list[Target] = [
         ParquetTarget(spark, folder),
+        PartitionedParquetTarget(spark, folder, KEY),
         *peer_targets(spark, job, KEY)[:1],
         OurTimedTarget(spark, folder, has_watermark=True, columns=COLUMNS),
         OurTimedTarget(spark, folder, KEY, has_watermark=True, columns=COLUMNS),
+        OurTimedTarget(spark, folder, KEY, has_watermark=True, columns=COLUMNS, parallelism=cores),
     ]
     contenders = [_contender(spark, target, folder / "checkpoint") for target in targets]
     series = read_in_turns(job, source, list(zip(targets, contenders, strict=True)), (WORK, BATCHES_WORK, CPU_WORK))

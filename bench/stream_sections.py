@@ -9,7 +9,18 @@ from bench import spark_stream_compact as beside
 from bench import spark_stream_windows as windows
 from bench import spark_stream_write as write
 from bench.data import FILES, make_batches, make_orders, make_uneven_batches
-from bench.result import DELTA, ICEBERG, OURS, PARQUET, Check, Section, find_series, time_next_to
+from bench.result import (
+    DELTA,
+    ICEBERG,
+    IN_FEWER_TASKS,
+    OURS,
+    PARQUET,
+    PARQUET_PARTITIONS,
+    Check,
+    Section,
+    find_series,
+    time_next_to,
+)
 from bench.spark_job import PLAIN, PeerSet, SparkFailedError, run_spark
 from bench.spark_sections import PLAIN_TABLE, QUEUE, compare, in_every_session
 from bench.spark_stream_read import BATCHES_WORK, CPU_WORK, WORK
@@ -41,6 +52,13 @@ WINDOW_TARGETS: Mapping[tuple[str, str], float | None] = {
     (f"{ours} with a watermark", peer): at_least
     for ours in (PLAIN_TABLE, QUEUE)
     for peer, at_least in ((PARQUET, 1.0), (DELTA, 1.2), (ICEBERG, None))
+} | {
+    # Rows that are distributed by a key have about as many partial results in each part as in the whole: the second
+    # peer has the same distribution, and fewer tasks have fewer partial results.
+    (f"{QUEUE} with a watermark", PARQUET_PARTITIONS): 1.0,
+    (f"{QUEUE} with a watermark{IN_FEWER_TASKS}", PARQUET_PARTITIONS): 1.0,
+    (f"{QUEUE} with a watermark{IN_FEWER_TASKS}", PARQUET): 1.0,
+    (f"{QUEUE} with a watermark{IN_FEWER_TASKS}", DELTA): 1.2,
 }
 WATERMARK_TARGETS: Mapping[tuple[str, str], float | None] = {
     (f"{ours} with a watermark", f"{ours} without a watermark"): 1.03 for ours in (PLAIN_TABLE, QUEUE)

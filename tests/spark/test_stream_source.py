@@ -128,8 +128,9 @@ def check_order(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pydict({"rows": pa.array([rows]), "keys": keys})
 
 
+@pytest.mark.parametrize(("options", "count"), [({}, BUCKETS), ({"scan.parallelism": "2"}, 2)])
 def test_tasks_of_a_parallel_sink_see_each_bucket_whole_and_in_order(
-    spark: SparkSession, catalog: Catalog, tmp_path: Path
+    spark: SparkSession, catalog: Catalog, tmp_path: Path, options: dict[str, str], count: int
 ) -> None:
     table = catalog.create_table("d.o", "n BIGINT, k BIGINT", options={"bucket": str(BUCKETS), "bucket-key": "k"})
     for batch in range(3):
@@ -140,10 +141,10 @@ def test_tasks_of_a_parallel_sink_see_each_bucket_whole_and_in_order(
     def check(frame: DataFrame, batch: int) -> None:
         tasks[batch] = frame.mapInArrow(check_order, "rows BIGINT, keys ARRAY<BIGINT>").collect()
 
-    frame = table.read_stream(spark, {**EARLIEST, "maxFilesPerTrigger": "7"})
+    frame = table.read_stream(spark, {**EARLIEST, "maxFilesPerTrigger": "7", **options})
     writer = frame.writeStream.foreachBatch(check).option("checkpointLocation", str(tmp_path / "c"))
     assert writer.trigger(availableNow=True).start().awaitTermination(60)
-    assert [len(found) for found in tasks.values()] == [BUCKETS, BUCKETS]
+    assert [len(found) for found in tasks.values()] == [count, count]
     assert sum(task["rows"] for found in tasks.values() for task in found) == 180_000
     assert min(task["rows"] for task in tasks[0]) > 10_000
     for found in tasks.values():

@@ -135,6 +135,15 @@ class StreamOptions(OptionGroup):
             honoured=True,
         ),
     ] = -1
+    scan_parallelism: Annotated[
+        int | None,
+        Key(
+            "scan.parallelism",
+            at_least(1, parse_int),
+            "streams: maximum number of tasks of a queue; if unset, one for each bucket",
+            honoured=True,
+        ),
+    ] = None
     max_splits_per_task: Annotated[
         int, Key("scan.max-splits-per-task", at_least(1, parse_int), "splits waiting for each reader")
     ] = 10

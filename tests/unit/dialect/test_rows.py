@@ -101,8 +101,8 @@ def test_older_states_by_version_time_and_tag(shop: Sql) -> None:
 def test_an_option_of_a_hint_that_is_not_acted_on_is_refused_or_warned_of(shop: Sql) -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"'scan\.bucket' = '1' is not supported"):
         ids(shop, "/*+ OPTIONS('scan.bucket' = '1') */")
-    with pytest.warns(OptionWarning, match=r"'scan\.parallelism' = '3' has no effect here"):
-        assert ids(shop, "/*+ OPTIONS('scan.parallelism' = '3') */") == [1, 2]
+    with pytest.warns(OptionWarning, match=r"'scan\.infer-parallelism\.max' = '3' has no effect here"):
+        assert ids(shop, "/*+ OPTIONS('scan.infer-parallelism.max' = '3') */") == [1, 2]
     assert ids(shop, "/*+ OPTIONS('scan.partitions' = 'dt=b') */") == [2]
 
 

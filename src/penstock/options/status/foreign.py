@@ -108,7 +108,6 @@ DOCUMENTED: Final = (
     KnownKey("scan.fallback-branch", "text", "", "read", "branch for partitions that are missing, in batch reads only"),
     KnownKey("scan.primary-branch", "text", "", "read", "branch whose partitions come first"),
     KnownKey("scan.plan-auto-tag-for-read.time-retained", "duration", "", "read", "tag a snapshot while it is read"),
-    KnownKey("scan.parallelism", "integer", "", _FLINK, "source tasks"),
     KnownKey("scan.infer-parallelism", "boolean", "true", _FLINK, "one source task for each bucket"),
     KnownKey("scan.infer-parallelism.max", "integer", "1024", _FLINK, "maximum number of source tasks"),
     KnownKey("scan.split-enumerator.batch-size", "integer", "10", _FLINK, "splits assigned at once"),

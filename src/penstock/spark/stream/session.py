@@ -68,8 +68,8 @@ class StreamSession:
         options = ref.parsed(StreamOptions)
         self._ref = ref
         self._reader = reader
-        # A split size that the user sets overrides the parallelism.
-        self._parallelism = 1 if _SPLIT_SIZE_KEY in ref.options else parallelism
+        # A split size that the user sets overrides the session's parallelism.
+        self._parallelism = options.scan_parallelism or (1 if _SPLIT_SIZE_KEY in ref.options else parallelism)
         self._open_file_cost_bytes = ref.parsed(ReadOptions).split_open_file_cost_bytes
         self._clock = clock
         self._limits = limits_of(options)

@@ -1,8 +1,8 @@
 """Assigns the units of a micro-batch to tasks.
 
 Source:
-    docs/spec/streaming.md section 5.2, 5.3. One task per bucket number is specific to Penstock: it preserves the order
-    of a bucket across all partitions and snapshots of a micro-batch, in a parallel sink too.
+    docs/spec/streaming.md section 3.2, 5.2, 5.3. Specific to Penstock: the task depends on the bucket number only. This
+    preserves the order of a bucket across all partitions and snapshots of a micro-batch, in a parallel sink too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import compress, groupby, islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from penstock.options import BucketOptions, ReadOptions
+from penstock.options import BucketOptions, ReadOptions, StreamOptions
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import TRUE, Predicate
 from penstock.table.locate import FileLocator
@@ -46,7 +46,7 @@ class StreamTask:
     """The splits that one task of a micro-batch reads. Picklable.
 
     Attributes:
-        bucket: number of the bucket; -1 if there is no order to preserve.
+        bucket: number of the bucket, with ``scan.parallelism`` modulo that; -1 if there is no order to preserve.
         splits: in the order of delivery.
     """
 
@@ -74,6 +74,7 @@ class TaskPlanner:
         self._target_bytes = options.split_target_bytes
         self._open_file_cost_bytes = options.split_open_file_cost_bytes
         self._keeps_order = ref.parsed(BucketOptions).is_append_ordered
+        self._ordered_count = ref.parsed(StreamOptions).scan_parallelism
         self._locator = FileLocator.of(ref)
         self._partitions = PartitionPruner(ref.schema, bound)
         self._buckets = BucketPruner(ref, bound, store.load_schema)
@@ -112,17 +113,23 @@ class TaskPlanner:
         return not verdict.is_excluded and self._buckets.keeps(entry) and self._stats.keeps(entry.file, verdict.rest)
 
     def plan(self, deliveries: Iterable[Delivery]) -> tuple[StreamTask, ...]:
-        """Assign units to tasks: one task for each bucket number; without an order, runs of about a split's size.
+        """Assign units to tasks: by bucket number, or without an order in runs of about a split's size.
+
+        Each bucket number has its own task; with ``scan.parallelism`` buckets with equal numbers modulo that share one.
 
         Args:
             deliveries: in the order of delivery, which each task keeps.
         """
-        buckets: dict[int, list[Delivery]] = {}
+        tasks: dict[int, list[Delivery]] = {}
         loose: list[Delivery] = []
         for delivery in deliveries:
-            is_bucketed = self._keeps_order and is_ordered(delivery.entry)
-            (buckets.setdefault(delivery.entry.bucket, []) if is_bucketed else loose).append(delivery)
-        ordered = [StreamTask(bucket=bucket, splits=self._splits(buckets[bucket])) for bucket in sorted(buckets)]
+            if self._keeps_order and is_ordered(delivery.entry):
+                bucket = delivery.entry.bucket
+                task = bucket if self._ordered_count is None else bucket % self._ordered_count
+                tasks.setdefault(task, []).append(delivery)
+            else:
+                loose.append(delivery)
+        ordered = [StreamTask(bucket=task, splits=self._splits(tasks[task])) for task in sorted(tasks)]
         return (*ordered, *(StreamTask(bucket=-1, splits=self._splits(run)) for run in self._runs(loose)))
 
     def _runs(self, deliveries: Sequence[Delivery]) -> list[list[Delivery]]:

@@ -101,8 +101,8 @@ def test_every_entry_point_refuses_and_warns(name: str) -> None:
         ENTRY_POINTS[name](table, {"scan.primary-branch": "b1"})
     with pytest.raises(InvalidOptionError, match="'startingVersion' = '1' is one of Delta Lake: "):
         ENTRY_POINTS[name](table, {"startingVersion": "1"})
-    with pytest.warns(OptionWarning, match="'scan.parallelism' = '3' has no effect here"):
-        ENTRY_POINTS[name](table, {"scan.parallelism": "3"})
+    with pytest.warns(OptionWarning, match="'scan.infer-parallelism.max' = '3' has no effect here"):
+        ENTRY_POINTS[name](table, {"scan.infer-parallelism.max": "3"})
 
 
 @pytest.mark.parametrize("name", ["with_options", "follow", "compact"])

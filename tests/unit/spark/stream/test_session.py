@@ -76,3 +76,28 @@ def test_the_consumer_stands_behind_the_last_micro_batch_when_more_is_asked_for(
     assert session.advance(end) == end  # that micro-batch is done, and Spark ends the query without another word
     assert first_protected(queue.store) == 4
     session.close()
+
+
+def test_parallelism_puts_several_buckets_into_a_task_and_keeps_the_order_of_snapshots() -> None:
+    queue = Queue(buckets=5)
+    queue.append("0:a0", "1:a1", "2:a2", "4:a4")
+    queue.append("0:b0", "2:b2", "3:b3")
+    by_bucket = [["a0", "b0"], ["a1"], ["a2", "b2"], ["b3"], ["a4"]]
+    for options, expected in (
+        ({}, by_bucket),
+        ({"scan.parallelism": "2"}, [["a0", "a2", "a4", "b0", "b2"], ["a1", "b3"]]),
+        ({"scan.parallelism": "5"}, by_bucket),
+        ({"scan.parallelism": "100"}, by_bucket),
+    ):
+        session = session_of(queue, **options)
+        assert names(session.plan(FIRST, session.advance(FIRST))) == expected
+    with pytest.raises(InvalidOptionError, match=r"scan\.parallelism"):
+        session_of(queue, **{"scan.parallelism": "0"})
+
+
+def test_parallelism_cuts_the_files_of_a_scalable_table() -> None:
+    queue = Queue(buckets=-1, options={"source.split.open-file-cost": "1 b", "source.split.target-size": "1 gb"})
+    queue.append("0:a", "0:b", "0:c")
+    for count, expected in ((1, [["a", "b", "c"]]), (3, [["a"], ["b"], ["c"]])):
+        session = session_of(queue, **{"scan.parallelism": str(count)})
+        assert names(session.plan(FIRST, session.advance(FIRST))) == expected
