@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bench.cpu import cpu_seconds
+from bench.cpu import CpuClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -52,11 +52,11 @@ class Finished:
 
 def finish(start: Callable[[], StreamingQuery]) -> Finished:
     """Start a query that ends without being stopped, and wait for it; raises its error if it fails."""
-    cpu, started = cpu_seconds(), time.perf_counter()
+    cpu, started = CpuClock(), time.perf_counter()
     query = start()
     query.awaitTermination()
     wall = time.perf_counter() - started
-    spent = cpu_seconds() - cpu
+    spent = cpu.seconds()
     return Finished(batches=batches_of(query.recentProgress), wall_seconds=wall, cpu_seconds=spent)
 
 

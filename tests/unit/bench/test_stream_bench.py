@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from bench import data, latest_offset, spark_stream_compact, spark_stream_write, stream_sections
 from bench.counted_storage import CountedFileIO
-from bench.cpu import cpu_seconds
+from bench.cpu import CpuClock
 from bench.measure import Contender, Series, take_turns
 from bench.micro_batches import MicroBatch, batches_of, growth, percentile, windows
 from bench.result import DELTA, ICEBERG, PARQUET, time_next_to
@@ -173,10 +173,10 @@ def test_every_snapshot_closes_an_account_of_what_was_read() -> None:
 
 
 def test_the_processor_time_of_children_counts() -> None:
-    before = cpu_seconds()
+    clock = CpuClock()
     code = "import time; s = time.process_time()\nwhile time.process_time() - s < 0.3: pass"
     subprocess.run([sys.executable, "-c", code], check=True)
-    assert cpu_seconds() - before >= 0.25
+    assert clock.seconds() >= 0.25
 
 
 def test_the_processor_time_of_orphans_counts() -> None:
@@ -188,20 +188,20 @@ print(child.stdout.readline())
 """
     measure = f"""
 import subprocess, sys
-from bench.cpu import adopt_orphans, cpu_seconds
+from bench.cpu import CpuClock, adopt_orphans
 adopt_orphans()
-before = cpu_seconds()
+clock = CpuClock()
 subprocess.run([sys.executable, "-c", {parent!r}], check=True, capture_output=True)
-print(cpu_seconds() - before)
+print(clock.seconds())
 """
     done = subprocess.run([sys.executable, "-c", measure], cwd=ROOT, capture_output=True, text=True, check=True)
     assert float(done.stdout) >= 0.25
 
 
 def test_the_processor_time_of_sleep_does_not_count() -> None:
-    before = cpu_seconds()
+    clock = CpuClock()
     time.sleep(0.3)
-    assert cpu_seconds() - before < 0.25
+    assert clock.seconds() < 0.25
 
 
 def test_files_of_micro_batches_hold_their_share_of_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,3 +210,20 @@ def test_files_of_micro_batches_hold_their_share_of_the_rows(tmp_path: Path, mon
     assert [pq.read_metadata(file).num_rows for file in files] == [5] * 6
     ids = [value for file in files for value in pq.read_table(file)["order_id"].to_pylist()]
     assert ids == list(range(30))
+
+
+def test_a_process_that_nobody_waits_for_takes_no_time_back() -> None:
+    measure = """
+import signal, subprocess, sys
+from bench.cpu import CpuClock
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+burn = "import time; s = time.process_time()\\nwhile time.process_time() - s < 0.3: pass\\nprint(flush=True); input()"
+child = subprocess.Popen([sys.executable, "-c", burn], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+child.stdout.readline()
+clock = CpuClock()
+child.stdin.close()
+child.wait()
+print(clock.seconds())
+"""
+    done = subprocess.run([sys.executable, "-c", measure], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert float(done.stdout) >= 0
