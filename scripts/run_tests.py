@@ -29,6 +29,7 @@ OWN_SESSIONS: Final = tuple(
     f"tests/spark/test_{name}.py"
     for name in ("attempts", "demo_kafka", "shared_storage", "spark_connect", "sql_prompt", "standalone")
 )
+PROTOCOL: Final = tuple(f"tests/property/test_protocol_{name}.py" for name in ("model", "replay"))
 _PRINTING: Final = threading.Lock()
 
 
@@ -96,7 +97,9 @@ def all_groups() -> list[Group]:
         Group("faults", ("tests/faults", "tests/golden", "tests/soak"), ignored=("tests/faults/streams",)),
         Group("interop", ("tests/interop",), f"interop and {NO_JVM}"),
         Group("table", ("tests/unit/table",)),
-        Group("property", ("tests/property",)),
+        # Two groups, so that no core is idle at the end.
+        Group("protocol", PROTOCOL),
+        Group("property", ("tests/property",), ignored=PROTOCOL),
     ]
 
 
