@@ -86,9 +86,20 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _names(text: str) -> list[str]:
+    names = text.split(",")
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        message = f"no benchmark is named {', '.join(map(repr, unknown))}"
+        raise argparse.ArgumentTypeError(message)
+    return names
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--only", action="append", choices=list(BENCHMARKS), help="measure this; may be given again")
+    parser.add_argument(
+        "--only", action="extend", type=_names, metavar="NAME,...", help=f"measure these of {', '.join(BENCHMARKS)}"
+    )
     parser.add_argument("--rounds", type=int, help="timed rounds (5)")
     parser.add_argument("--rows", type=int, help="rows of the seven-column table on Spark (8,000,000)")
     parser.add_argument("--scale", type=float, help="scale of TPC-H (1)")

@@ -21,6 +21,7 @@ from bench import (
     spark_select,
     spark_sort,
 )
+from bench.main import _parser
 from bench.measure import Contender, DisagreementError, Series, race
 from bench.result import Check, Section, faster_than, from_json, to_json, to_markdown
 from bench.settings import ROOT, TOY
@@ -167,3 +168,10 @@ def test_a_section_survives_json_and_prints_as_tables() -> None:
     assert "| 2.67 M" in text
     assert "PASS" in text
     assert "* a note" in text
+
+
+def test_benchmarks_are_named_with_commas_or_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _parser().parse_args(["--only", "append,scan", "--only", "import"]).only == ["append", "scan", "import"]
+    with pytest.raises(SystemExit):
+        _parser().parse_args(["--only", "append,nothing"])
+    assert "no benchmark is named 'nothing'" in capsys.readouterr().err
