@@ -53,8 +53,8 @@ WINDOW_TARGETS: Mapping[tuple[str, str], float | None] = {
     for ours in (PLAIN_TABLE, QUEUE)
     for peer, at_least in ((PARQUET, 1.0), (DELTA, 1.2), (ICEBERG, None))
 } | {
-    # Rows that are distributed by a key have about as many partial results in each part as in the whole: the second
-    # peer has the same distribution, and fewer tasks have fewer partial results.
+    # Where rows are distributed by a key, each task has a partial result for most windows and categories. So the
+    # eight buckets are also compared with Spark's files of eight hash partitions, and read in fewer tasks.
     (f"{QUEUE} with a watermark", PARQUET_PARTITIONS): 1.0,
     (f"{QUEUE} with a watermark{IN_FEWER_TASKS}", PARQUET_PARTITIONS): 1.0,
     (f"{QUEUE} with a watermark{IN_FEWER_TASKS}", PARQUET): 1.0,

@@ -140,7 +140,8 @@ class StreamOptions(OptionGroup):
         Key(
             "scan.parallelism",
             at_least(1, parse_int),
-            "streams: maximum number of tasks of a queue; if unset, one for each bucket",
+            "streams: maximum number of tasks of a queue (if unset, one for each bucket); of a scalable table the "
+            "number of tasks that its files are divided into, if they suffice (if unset, the number of cores)",
             honoured=True,
         ),
     ] = None
