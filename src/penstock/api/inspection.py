@@ -99,7 +99,7 @@ class TableInspection:
         """Check that all metadata can be read and that every live file exists with its recorded size; changes nothing.
 
         Args:
-            all_snapshots: check all snapshots and tags, not only the latest snapshot.
+            all_snapshots: also check manifests and data files that only older snapshots and tags need.
             progress: called with the number of data files checked so far.
         """
         return check_table(self._table.ref, self._table.checked_store, all_snapshots=all_snapshots, progress=progress)

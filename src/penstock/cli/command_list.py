@@ -46,7 +46,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "tags": ("inspect", "List tags; the same as tag list."),
         "consumers": ("inspect", "List consumers and the snapshot that each reads next."),
         "explain": ("inspect", "Print which files a read would open and what pruned the others."),
-        "fsck": ("inspect", "Check that every file that the table needs exists."),
+        "fsck": ("inspect", "Check that the files that the table needs exist."),
     },
     "Over time": {
         "follow": ("stream", "Print rows as they are added."),

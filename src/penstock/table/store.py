@@ -275,6 +275,15 @@ class MetadataStore:
             True,  # noqa: FBT003 - positional, so that pickling works
         )
 
+    def load_newest_readable_snapshot(self) -> Snapshot | None:
+        """Load the newest snapshot whose file is not damaged; None when there is none."""
+        for snapshot_id in reversed(self.list_snapshot_ids()):
+            with suppress(FormatError):
+                snapshot = self.find_snapshot(snapshot_id)
+                if snapshot is not None:
+                    return snapshot
+        return None
+
     def load_earliest_snapshot(self) -> Snapshot | None:
         """Load the earliest snapshot, skipping those that a concurrent expiration deletes; None when there is none."""
         earliest = self.earliest_snapshot_id()
@@ -300,18 +309,30 @@ class MetadataStore:
         ]
         yield from self.find_snapshots(ids)
 
-    def find_snapshots(self, ids: Sequence[int]) -> Iterator[Snapshot]:
+    def find_snapshots(
+        self, ids: Sequence[int], *, on_damaged: Callable[[int, FormatError], None] | None = None
+    ) -> Iterator[Snapshot]:
         """Yield those of the given snapshots that exist, in the order given.
 
+        Args:
+            on_damaged: called with the id of each damaged snapshot, which is skipped.
+
         Raises:
-            FormatError: one is damaged.
+            FormatError: one is damaged, and there is no ``on_damaged``.
         """
         for start in range(0, len(ids), _READ_AT_ONCE):
             part = ids[start : start + _READ_AT_ONCE]
             paths = [snapshot_path(self.location, snapshot_id) for snapshot_id in part]
             fetched = read_at_once(self.file_io, paths)
             for snapshot_id, path in zip(part, paths, strict=True):
-                snapshot = decode_snapshot(fetched[path], path) if path in fetched else self.find_snapshot(snapshot_id)
+                try:
+                    data = fetched.get(path)
+                    snapshot = self.find_snapshot(snapshot_id) if data is None else decode_snapshot(data, path)
+                except FormatError as error:
+                    if on_damaged is None:
+                        raise
+                    on_damaged(snapshot_id, error)
+                    continue
                 if snapshot is not None:
                     yield snapshot
 

@@ -100,6 +100,31 @@ def test_rollback_asks_says_what_goes_and_goes_back(history: Command) -> None:
     history("rollback", "shop.orders", "--snapshot-id", "1", "--tag", "one", code=2)
 
 
+def test_rollback_as_latest_removes_nothing_and_can_be_undone(history: Command) -> None:
+    name = "shop.orders"
+    (plan,) = history.json("rollback", name, "--snapshot-id", "1", "--as-latest", "--dry-run")
+    assert (plan["snapshot_id"], plan["removed_snapshots"], plan["dry_run"]) == (1, [], True)
+    assert (
+        "snapshot 4 of shop.orders has the rows of snapshot 1"
+        in history("rollback", name, "--snapshot-id", "1", "--as-latest").stdout
+    )
+    assert history.catalog.load_table(name).to_arrow().num_rows == 1
+    history("rollback", name, "--snapshot-id", "3", "--as-latest")
+    assert history.catalog.load_table(name).to_arrow().num_rows == 3
+    assert "nothing was committed" in history("rollback", name, "--snapshot-id", "3", "--as-latest").stdout
+
+
+def test_rollback_to_a_time_takes_the_newest_snapshot_committed_until_then(history: Command) -> None:
+    times = history.catalog.load_table("shop.orders").snapshots()["commit_time"].cast("int64").to_pylist()
+    (plan,) = history.json("rollback", "shop.orders", "--timestamp", str(times[1]), "--dry-run")
+    assert plan["snapshot_id"] == max(number for number, time in enumerate(times, 1) if time <= times[1])
+
+
+def test_fsck_says_what_it_did_not_check(history: Command) -> None:
+    assert "only 2 older snapshots and tags need were not checked" in history("fsck", "shop.orders").stderr
+    assert "not checked" not in history("fsck", "shop.orders", "--all-snapshots").stderr
+
+
 def test_alter_changes_columns_options_and_comments(history: Command) -> None:
     for change in (
         ["add-column", "shop.orders", "place", "ROW<city STRING>", "--after", "product", "--comment", "where"],

@@ -79,24 +79,57 @@ def rollback(  # noqa: PLR0917 - one option for each target
             "without a zone; or ms since 1970.",
         ),
     ] = None,
+    timestamp: Annotated[
+        str | None,
+        typer.Option(
+            "--timestamp",
+            help="Go back to the newest snapshot committed at or before that time: ISO 8601, local without a zone; or "
+            "ms since 1970.",
+        ),
+    ] = None,
+    as_latest: Annotated[
+        bool,
+        typer.Option("--as-latest", help="Commit the older state as a new snapshot and remove nothing: can be undone."),
+    ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Make an older snapshot the latest and remove all later ones. Nothing may write meanwhile."""
+    """Make an older snapshot the latest and remove all later ones, or with --as-latest repeat it after them.
+
+    Without --as-latest, nothing may write meanwhile, and what is removed cannot be brought back.
+    """
     session = session_of(context)
-    if [snapshot_id, to_tag, watermark].count(None) != 2:
-        raise InvalidOptionError("give either --snapshot-id, or --tag, or --watermark")
+    if [snapshot_id, to_tag, watermark, timestamp].count(None) != 3:
+        raise InvalidOptionError("give either --snapshot-id, or --tag, or --timestamp, or --watermark")
     loaded = session.table(table)
-    event_time = parse_millis(watermark, "--watermark")
-    plan = loaded.rollback_to(snapshot_id=snapshot_id, tag=to_tag, watermark=event_time, dry_run=True)
+    plan = loaded.rollback_to(
+        snapshot_id=snapshot_id,
+        tag=to_tag,
+        timestamp=parse_millis(timestamp, "--timestamp"),
+        watermark=parse_millis(watermark, "--watermark"),
+        dry_run=True,
+    )
     record: dict[str, Plain] = {
         "table": table,
         "snapshot_id": plan.target.id,
-        "removed_snapshots": list(plan.snapshot_ids),
-        "removed_tags": list(plan.tags),
+        "removed_snapshots": [] if as_latest else list(plan.snapshot_ids),
+        "removed_tags": [] if as_latest else list(plan.tags),
     }
     if dry_run:
         print_record(session, {**record, "dry_run": True})
+        return
+    if as_latest:
+        made = loaded.rollback_to_as_latest(snapshot_id=plan.target.id if to_tag is None else None, tag=to_tag)
+        done = (
+            f"snapshot {made.id} of {table} has"
+            if made
+            else f"nothing was committed: the latest snapshot of {table} has"
+        )
+        print_record(
+            session,
+            {**record, "made_snapshot": made.id if made else None},
+            f"{done} the rows of snapshot {plan.target.id}",
+        )
         return
     lost = f"{len(plan.snapshot_ids)} snapshots" + (f" and the tags {', '.join(plan.tags)}" if plan.tags else "")
     confirm(session, f"roll {table} back to snapshot {plan.target.id}, which removes {lost}?", yes=yes)

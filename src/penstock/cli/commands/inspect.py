@@ -118,9 +118,12 @@ def explain(
 def fsck(
     context: typer.Context,
     table: TableName,
-    all_snapshots: Annotated[bool, typer.Option(help="Also files that only older snapshots and tags need.")] = False,
+    all_snapshots: Annotated[
+        bool,
+        typer.Option("--all-snapshots", help="Also manifests and data files that only older snapshots and tags need."),
+    ] = False,
 ) -> None:
-    """Check that every file the table needs exists; exit with code 8 if one is missing or damaged."""
+    """Check that the files that the table needs exist; exit with code 8 if one is missing or damaged."""
     session = session_of(context)
     loaded = session.table(table)
     with progress_bar(session, f"checking {loaded.name}", None) as progress:
@@ -133,6 +136,12 @@ def fsck(
         f"({bytes_text(report.bytes)})"
     )
     note(session, f"{checked}: {f'{len(findings)} problems' if findings else 'all there'}")
+    if report.unchecked:
+        note(
+            session,
+            f"manifests and data files that only {report.unchecked} older snapshots and tags need were not checked: "
+            "--all-snapshots checks them",
+        )
     if findings:
         raise typer.Exit(ExitCode.DAMAGED)
 

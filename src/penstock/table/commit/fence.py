@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_millis
-from penstock.errors import CommitConflictError, StorageError, TableStoreError
+from penstock.errors import CommitConflictError, FormatError, StorageError, TableStoreError
 from penstock.format.hint import encode_hint
 from penstock.format.layout import latest_hint_path, manifest_path, snapshot_path
 from penstock.format.snapshot import CommitKind
@@ -87,7 +87,7 @@ def put_fence(store: MetadataStore, target: Snapshot, check: Callable[[Snapshot]
     )
     for _ in range(_TRIES):
         with writer.deleted_on_error():
-            latest = store.load_latest_snapshot() or target
+            latest, is_damaged = _load_latest(store, target)
             check(latest)
             if not is_there(store, target):
                 raise CommitConflictError(
@@ -105,7 +105,8 @@ def put_fence(store: MetadataStore, target: Snapshot, check: Callable[[Snapshot]
                     _delete_lists(store, fence)
             raise
         if is_put:
-            if not is_there(store, latest):  # it expired or was rolled back, perhaps before the put
+            stays = store.has_snapshot(latest.id) if is_damaged else is_there(store, latest)
+            if not stays:  # it expired or was rolled back, perhaps before the put
                 store.file_io.delete(path)
                 continue
             _write_hint(store, fence.id)
@@ -115,6 +116,14 @@ def put_fence(store: MetadataStore, target: Snapshot, check: Callable[[Snapshot]
         f"table {store.name}: others committed {_TRIES} times during the rollback; nothing was changed: "
         "stop them, or try again"
     )
+
+
+def _load_latest(store: MetadataStore, target: Snapshot) -> tuple[Snapshot, bool]:
+    """Return the latest snapshot, and whether it is damaged: then it is the target under the latest id."""
+    try:
+        return store.load_latest_snapshot() or target, False
+    except FormatError:
+        return replace(target, id=max(store.list_snapshot_ids())), True
 
 
 def clear_below(store: MetadataStore, fence: Snapshot, target: Snapshot) -> Snapshot:

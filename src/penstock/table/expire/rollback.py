@@ -23,7 +23,7 @@ from penstock.table.read.travel import (
     find_at_or_after,
     nearest_with_watermark,
     newest_before,
-    resolve_snapshot,
+    newest_until_time,
     watermark_of,
 )
 from penstock.table.stream.consumers import move_consumers
@@ -64,6 +64,8 @@ def plan_rollback(
 ) -> RollbackPlan:
     """Find what a rollback to a snapshot, to a tag, or to a point in event time would delete.
 
+    Snapshots after the target may be damaged: they are deleted without being read.
+
     Args:
         timestamp_millis: ms since 1970-01-01 UTC; the target is the newest snapshot committed then or before.
         watermark: ms of event time; the target is the newest snapshot whose watermark is not later. For a snapshot
@@ -77,10 +79,7 @@ def plan_rollback(
         raise InvalidOptionError(
             f"table {store.name}: a rollback takes either a snapshot id, or a tag, or a timestamp, or a watermark"
         )
-    target = _newest_until(store, watermark) if watermark is not None else None
-    target = target or resolve_snapshot(store, snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
-    if target is None:
-        raise NotFoundError(f"table {store.name}: nothing was committed yet, so there is nothing to go back to")
+    target = _find_target(store, snapshot_id, tag, timestamp_millis, watermark)
     ids = store.list_snapshot_ids()
     if ids and target.id > ids[-1]:
         raise NotFoundError(
@@ -166,14 +165,26 @@ def _set_consumers_back(store: MetadataStore, target: Snapshot, last_id: int) ->
         _LOG.info("table %s: set back to snapshot %d: consumers %s", store.name, following, ", ".join(moved))
 
 
-def _newest_until(store: MetadataStore, watermark: int) -> Snapshot:
+def _find_target(
+    store: MetadataStore, snapshot_id: int | None, tag: str | None, timestamp_millis: int | None, watermark: int | None
+) -> Snapshot:
+    if snapshot_id is not None:
+        return store.load_snapshot(snapshot_id)
+    if tag is not None:
+        return store.load_tag(tag).snapshot
+    latest, first_id = store.load_newest_readable_snapshot(), store.earliest_snapshot_id()
+    if latest is None or first_id is None:
+        raise NotFoundError(f"table {store.name}: nothing was committed yet, so there is nothing to go back to")
+    if watermark is not None:
+        return _newest_until(store, latest, first_id, watermark)
+    return newest_until_time(store, latest, timestamp_millis or 0)
+
+
+def _newest_until(store: MetadataStore, latest: Snapshot, first_id: int, watermark: int) -> Snapshot:
     """Return the newest snapshot whose watermark is not later than the given one; raise if all are later.
 
     In that case the reference returns the earliest snapshot, so a mistyped time would delete nearly all rows.
     """
-    latest, first_id = store.load_latest_snapshot(), store.earliest_snapshot_id()
-    if latest is None or first_id is None:
-        raise NotFoundError(f"table {store.name}: nothing was committed yet, so there is nothing to go back to")
 
     def reached_by(snapshot: Snapshot) -> int | None:
         holder = nearest_with_watermark(store, snapshot.id, first_id)

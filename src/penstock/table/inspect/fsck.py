@@ -1,6 +1,8 @@
 """Checks that every file that a table refers to exists.
 
-Reads only metadata and directory listings: a data file counts as intact when it has the recorded size.
+Reads only metadata and directory listings: a data file counts as intact when it has the recorded size. Of older
+snapshots, only the snapshot file is read, and its manifest lists are looked up in a listing, unless all are asked for:
+one damaged snapshot file ends expirations and the history of a table, however old it is.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import FormatError, NotFoundError, UnsupportedFeatureError
 from penstock.format.layout import manifest_path, schema_path, snapshot_path, tag_path
+from penstock.table.commit.announced import is_expiring
 from penstock.table.locate import FileLocator
 from penstock.table.read.scan import live_entries
 
@@ -54,11 +57,14 @@ class FsckReport:
     """The checked files, and the problems found.
 
     Attributes:
+        snapshots: number of snapshots, those of tags included, all of whose files were checked.
+        unchecked: number of further snapshots and tags, of which manifests and data files were not checked.
         files: number of distinct data files, without extra files.
         bytes: their recorded size.
     """
 
     snapshots: int
+    unchecked: int
     manifests: int
     files: int
     bytes: int
@@ -72,17 +78,21 @@ def check_table(
     all_snapshots: bool = False,
     progress: Callable[[int, int | None], None] = lambda _files, _bytes: None,
 ) -> FsckReport:
-    """Check all files that the latest snapshot needs.
+    """Check all files that the latest readable snapshot needs, and the file of every snapshot and tag.
 
     Args:
-        all_snapshots: also check files that only older snapshots and tags need.
+        all_snapshots: also check manifests and data files that only older snapshots and tags need.
         progress: called with the number of data files checked.
     """
     check = _Check(ref, store, progress)
-    for snapshot in check.snapshots(all_snapshots=all_snapshots):
-        check.check_snapshot(snapshot)
+    for snapshot in check.snapshots():
+        if all_snapshots or not check.snapshot_count:
+            check.check_snapshot(snapshot)
+        else:
+            check.check_lists(snapshot)
     return FsckReport(
         snapshots=check.snapshot_count,
+        unchecked=check.unchecked_count,
         manifests=len(check.manifests),
         files=len(check.files),
         bytes=check.bytes,
@@ -99,6 +109,7 @@ class _Check:
         self.files: set[str] = set()
         self.bytes = 0
         self.snapshot_count = 0
+        self.unchecked_count = 0
         self._ref = ref
         self._store = store
         self._progress = progress
@@ -106,18 +117,11 @@ class _Check:
         self._sizes: dict[str, dict[str, int]] = {}
         self._schemas: set[int] = set()
 
-    def snapshots(self, *, all_snapshots: bool) -> Iterator[Snapshot]:
-        """Yield readable snapshots, the latest first; unreadable ones are reported as findings."""
+    def snapshots(self) -> Iterator[Snapshot]:
+        """Yield readable snapshots, the latest first, then those of tags; unreadable ones are reported as findings."""
         ids = sorted(self._store.list_snapshot_ids(), reverse=True)
-        for snapshot_id in ids if all_snapshots else ids[:1]:
-            path = snapshot_path(self._ref.location, snapshot_id)
-            try:
-                yield self._store.load_snapshot(snapshot_id)
-            except NotFoundError:
-                continue  # it has expired since it was listed
-            except FormatError as error:
-                self._find(FindingKind.DAMAGED, "snapshot", path, snapshot_id, str(error))
-        for name in self._store.list_tags() if all_snapshots else ():
+        yield from self._store.find_snapshots(ids, on_damaged=self._find_damaged_snapshot)
+        for name in self._store.list_tags():
             try:
                 snapshot = self._store.load_tag(name).snapshot
             except FormatError as error:
@@ -125,6 +129,20 @@ class _Check:
                 continue
             if snapshot.id not in ids:
                 yield snapshot
+
+    def _find_damaged_snapshot(self, snapshot_id: int, error: FormatError) -> None:
+        path = snapshot_path(self._ref.location, snapshot_id)
+        self._find(FindingKind.DAMAGED, "snapshot", path, snapshot_id, str(error))
+
+    def check_lists(self, snapshot: Snapshot) -> None:
+        """Check that the manifest lists of a snapshot exist, which an expiration has to read."""
+        self.unchecked_count += 1
+        location = self._ref.location
+        for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list):
+            path = manifest_path(location, name)
+            if self._size_of(path) is None and not is_expiring(self._store, snapshot.id):
+                error = NotFoundError(f"snapshot {snapshot.id} needs it: restore it from a copy")
+                self._find_unreadable("manifest list", path, snapshot.id, error)
 
     def check_snapshot(self, snapshot: Snapshot) -> None:
         self.snapshot_count += 1

@@ -132,6 +132,8 @@ def resolve_read(store: MetadataStore, options: ReadOptions) -> ReadPoint:
     mode = read_mode(options, store.name)
     if options.tag_name is not None:
         return ReadPoint(snapshot=store.load_tag(options.tag_name).snapshot)
+    if options.snapshot_id is not None:  # the latest snapshot may be damaged
+        return ReadPoint(snapshot=store.load_snapshot(options.snapshot_id))
     latest = store.load_latest_snapshot()
     if latest is not None:
         return _point(store, latest, mode, options)
@@ -221,15 +223,13 @@ def _point(store: MetadataStore, latest: Snapshot, mode: ScanMode, options: Read
 
 
 def _named_snapshot(store: MetadataStore, latest: Snapshot, options: ReadOptions) -> Snapshot:
-    if options.snapshot_id is not None:
-        return store.load_snapshot(options.snapshot_id)
     if options.watermark is not None:
         return _first_with_watermark(store, latest, options.watermark)
     if options.version is not None:
         return _by_version(store, latest, options.version)
     if options.timestamp is not None:
-        return _newest_until(store, latest, parse_local_time(options.timestamp, "scan.timestamp", store.name))
-    return _newest_until(store, latest, options.timestamp_millis or 0)
+        return newest_until_time(store, latest, parse_local_time(options.timestamp, "scan.timestamp", store.name))
+    return newest_until_time(store, latest, options.timestamp_millis or 0)
 
 
 def _by_version(store: MetadataStore, latest: Snapshot, version: str) -> Snapshot:
@@ -339,7 +339,12 @@ def newest_by_time(store: MetadataStore, latest: Snapshot, millis: int, *, or_eq
     return found
 
 
-def _newest_until(store: MetadataStore, latest: Snapshot, millis: int) -> Snapshot:
+def newest_until_time(store: MetadataStore, latest: Snapshot, millis: int) -> Snapshot:
+    """Return the newest snapshot that was committed at or before a time in ms since 1970-01-01 UTC.
+
+    Raises:
+        NotFoundError: all snapshots up to ``latest`` are later.
+    """
     found = newest_by_time(store, latest, millis, or_equal=True)
     if found is None:
         earliest = store.load_earliest_snapshot() or latest

@@ -69,6 +69,23 @@ def test_a_rollback_makes_the_target_the_latest() -> None:
     assert ref.file_io.read(latest_hint_path(ref.location)) == b"3"
 
 
+@pytest.mark.parametrize("damage", [b"", b"{", b"no json"])
+@pytest.mark.parametrize("damaged", [(5,), (4, 5)])
+@pytest.mark.parametrize("target", ["snapshot_id", "timestamp_millis", "tag"])
+def test_a_rollback_goes_past_damaged_snapshots(damage: bytes, damaged: tuple[int, ...], target: str) -> None:
+    ref = new_table()
+    store = history(ref)
+    time_millis = store.load_snapshot(2).time_millis
+    for snapshot_id in damaged:
+        ref.file_io.write(snapshot_path(ref.location, snapshot_id), damage)
+    arguments = {"snapshot_id": 2, "timestamp_millis": time_millis, "tag": "two"}
+    plan = plan_rollback(store, **{target: arguments[target]})  # type: ignore[arg-type]
+    assert apply_rollback(store, plan).id == plan.target.id
+    assert row_counts(ref) == list(range(1, plan.target.id + 1))
+    committer(ref).commit(append(rows(9)))
+    assert row_counts(ref) == [*range(1, plan.target.id + 1), 9]
+
+
 def test_an_old_plan_brings_nothing_back_that_was_rolled_back_since() -> None:
     ref = new_table()
     store = history(ref)
