@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from penstock.api.given import CALLER, Options, filter_of, texts_of
 from penstock.catalog.checks.features import check_writable
-from penstock.io.shortcuts import requests_ahead
 from penstock.options import Side, check_batch, check_keys
 from penstock.table.compact.local import open_appender
 from penstock.table.identity import check_same_table
@@ -56,7 +55,7 @@ class TableHandle:
     def committing(self) -> Iterator[TableCommitter]:
         """Yield the committer; its first reads are requested while the block writes data files."""
         committer = self.committer()
-        with requests_ahead(self.ref.file_io):
+        with self.ref.file_io.prefetch():
             committer.request_base()
             yield committer
 

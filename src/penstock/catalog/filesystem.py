@@ -23,8 +23,6 @@ from penstock.catalog.view_files import view_exists
 from penstock.catalog.warehouse import TablePlace, Warehouse, place_at, place_of
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError, StorageError
 from penstock.format.layout import schema_directory, schema_path
-from penstock.io.settings import confine
-from penstock.io.shortcuts import has_directories
 from penstock.table.commit.put import put_schema
 from penstock.table.identity import new_creation_millis
 from penstock.table.read.branch import at_branch
@@ -221,7 +219,7 @@ def alter_place(place: TablePlace, changes: Sequence[SchemaChange]) -> TableRef:
 
 def _check_still_there(place: TablePlace, base: TableSchema) -> None:
     """Delete the new schema if the table was dropped or renamed meanwhile: the file alone would be a table again."""
-    file_io = confine(place.file_io, place.location)
+    file_io = place.file_io.confined(place.location)
     if not file_io.exists(schema_path(place.location, base.id)):
         file_io.delete(schema_path(place.location, base.id + 1))
         raise NotFoundError(f"table {place.name} was dropped or renamed while it was altered")
@@ -245,7 +243,7 @@ def _check_vacant(place: TablePlace) -> None:
 
 def _is_in_use(file_io: FileIO, status: FileStatus) -> bool:
     """Whether an entry is a file, or a directory that is not a mere marker of another engine on an object store."""
-    if not status.is_dir or has_directories(file_io):
+    if not status.is_dir or file_io.has_directories:
         return True
     return any(_is_in_use(file_io, each) for each in file_io.list(status.path))
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from penstock.errors import NotFoundError
 from penstock.format.layout import schema_directory, schema_id_of, schema_path, snapshot_directory, snapshot_id_of
 from penstock.format.schema_json import decode_schema
-from penstock.io.settings import confine
 
 if TYPE_CHECKING:
     from penstock.format.schema import TableSchema
@@ -35,7 +34,7 @@ def load_schema(file_io: FileIO, location: str, schema_id: int) -> TableSchema:
         FormatError: the file is not a valid schema.
     """
     path = schema_path(location, schema_id)
-    return decode_schema(confine(file_io, location).read(path), path)
+    return decode_schema(file_io.confined(location).read(path), path)
 
 
 def load_latest_schema(file_io: FileIO, location: str, table: str) -> TableSchema:

@@ -12,7 +12,6 @@ from penstock.format.layout import database_path, table_path
 from penstock.io.memory import MemoryFileIO
 from penstock.io.resolve import resolve
 from penstock.io.rest.connect import FILESYSTEM, METASTORE, REST, connect
-from penstock.io.settings import with_durability
 from penstock.options.external import PREFIX
 from penstock.options.write import DURABLE_KEY, CommitOptions
 
@@ -94,7 +93,7 @@ def open_warehouse(location: str, options: Mapping[str, str] | None = None) -> W
     is_durable = CommitOptions.parse(options or {}).durable
     return Warehouse(
         location=path,
-        file_io=with_durability(file_io, durable=is_durable),
+        file_io=file_io.with_durability(durable=is_durable),
         options=tuple((options or {}).items()),
     )
 

@@ -1,8 +1,8 @@
 """Requests to an object store that are sent before the calls that need their responses.
 
-A store takes tens of milliseconds for each request. Inside ``requests_ahead``, calls of this thread whose requests were
-sent ahead receive those responses; all other calls, and all calls to other storages, work as usual. So the calling code
-keeps its sequential structure without waiting for each response in turn.
+A store takes tens of milliseconds for each request. Inside ``FileIO.prefetch``, calls of this thread whose requests
+were sent ahead receive those responses; all other calls, and all calls to other storages, work as usual. So the calling
+code keeps its sequential structure without waiting for each response in turn.
 
 A response is used once, unless more uses were requested. It is dropped when it is older than two seconds, and when this
 thread changes anything on the same storage, so a check after a change never sees an earlier response.
@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import TableStoreError
+from penstock.io.file_io import Ahead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,28 +28,6 @@ if TYPE_CHECKING:
 
 _THREADS: Final = 16
 _LONGEST_SECONDS: Final = 2.0
-
-
-class Ahead:
-    """The requests of one block; this class sends none, for storages that answer at once."""
-
-    def read(self, path: str, *, then: Callable[[bytes], None] | None = None, uses: int = 1) -> None:
-        """Request the content of a file, unless it was requested before.
-
-        Args:
-            uses: how many calls may receive the answer.
-            then: called with the content, in another thread, before the answer is available; may request more.
-        """
-
-    def list(self, path: str) -> None:
-        """Request a listing, unless it was requested before."""
-
-    def has(self, path: str) -> bool:  # noqa: ARG002 - of those that send requests
-        """Whether the content of a file was requested, and the answer is not used yet."""
-        return False
-
-    def drop(self, prefix: str) -> None:
-        """Drop the answers for paths that begin with the prefix."""
 
 
 class StoreAhead(Ahead):

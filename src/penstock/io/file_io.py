@@ -1,12 +1,29 @@
-"""The protocol between Penstock and storage."""
+"""The interface between Penstock and storage.
+
+A storage implements eleven calls. Everything else has a default that is right for any storage, and that a storage
+overrides where it can do better: a request to an object store takes tens of milliseconds, whatever its size, so such
+storages batch requests or send them in parallel. Wrappers (``wrapper.py``) delegate all of it.
+"""
 
 from __future__ import annotations
 
+import os
+from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol
+
+from penstock.errors import NotFoundError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
+
+_REQUESTS_AT_ONCE: Final = 64
+# For data files; each one that is being read takes memory, so more of them are read at once if they are small.
+_FILES_AT_ONCE: Final = 8
+_SMALL_FILES_AT_ONCE: Final = 32
+_FILE_BYTES_AT_ONCE: Final = 67_108_864
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,66 +48,319 @@ class FileStatus:
         return self.path.rstrip("/").rpartition("/")[2]
 
 
-@runtime_checkable
-class FileIO(Protocol):
+class Directories(Protocol):
+    """Listings of directories: a ``FileIO``, or one listing of everything below a directory."""
+
+    def list(self, path: str) -> Sequence[FileStatus]:
+        """Return the direct children of a directory, as ``FileIO.list``."""
+        ...
+
+
+class Ahead:
+    """The requests of one block of ``FileIO.prefetch``; this class sends none, for storages that answer at once."""
+
+    def read(self, path: str, *, then: Callable[[bytes], None] | None = None, uses: int = 1) -> None:
+        """Request the content of a file, unless it was requested before.
+
+        Args:
+            uses: how many calls may receive the answer.
+            then: called with the content, in another thread, before the answer is available; may request more.
+        """
+
+    def list(self, path: str) -> None:
+        """Request a listing, unless it was requested before."""
+
+    def has(self, path: str) -> bool:  # noqa: ARG002 - of those that send requests
+        """Whether the content of a file was requested, and the answer is not used yet."""
+        return False
+
+    def drop(self, prefix: str) -> None:
+        """Drop the answers for paths that begin with the prefix."""
+
+
+class CommitServer(Protocol):
+    """The server of a catalog that decides which snapshot of a table is next."""
+
+    def commit(self, data: bytes, base_uuid: str | None, statistics: Sequence[dict[str, Any]]) -> bool:
+        """Create a snapshot; return False if it does not follow the latest one.
+
+        Args:
+            data: the encoded snapshot.
+            base_uuid: of the previous snapshot.
+            statistics: changes of each of its partitions.
+        """
+        ...
+
+    def rollback(self, snapshot_id: int, latest_id: int | None) -> None:
+        """Roll back to a snapshot, if the latest snapshot is still the given one."""
+        ...
+
+
+class FileIO(ABC):
     """Storage that holds tables. Implementations are picklable values without open handles.
 
     Paths are strings with ``/`` between components: absolute local paths for ``LocalFileIO``, full URIs elsewhere.
     A missing file or directory is reported as ``NotFoundError``, every other failure as ``StorageError``.
     """
 
+    __slots__ = ()
+
+    @abstractmethod
     def read(self, path: str) -> bytes:
         """Return the whole object. Raises ``NotFoundError``."""
-        ...
 
+    @abstractmethod
     def write(self, path: str, data: bytes) -> None:
         """Create or replace a file atomically: a concurrent reader sees the old bytes or the new, never a mixture."""
-        ...
 
+    @abstractmethod
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Create a file only if it does not exist.
 
         Of several concurrent callers, in any processes, at most one gets True. No reader sees a partial file.
         """
-        ...
 
+    @abstractmethod
     def open_input(self, path: str) -> BinaryIO | Any:  # noqa: ANN401 - pyarrow.NativeFile where the storage has one
         """Open for random reading: return a seekable file object that pyarrow accepts. The caller closes it."""
-        ...
 
+    @abstractmethod
     def open_output(self, path: str) -> BinaryIO | Any:  # noqa: ANN401
         """Open a new object for sequential writing; missing parent directories are created. The caller closes it.
 
         The path is unique (it holds a UUID), so no file is replaced.
         """
-        ...
 
+    @abstractmethod
     def list(self, path: str) -> Sequence[FileStatus]:
         """Return the direct children of a directory, sorted by name; empty when it does not exist."""
-        ...
 
+    @abstractmethod
     def exists(self, path: str) -> bool:
         """Whether the path is an existing file or directory."""
-        ...
 
+    @abstractmethod
     def delete(self, path: str, *, recursive: bool = False) -> bool:
         """Delete a file, or with ``recursive`` a directory and its content; return False if the path did not exist."""
-        ...
 
+    @abstractmethod
     def rename_file(self, source: str, target: str) -> None:
         """Move a file to a unique path (it holds a UUID); missing parents are created. Raises ``NotFoundError``.
 
         A reader sees the complete target or none.
         """
-        ...
 
+    @abstractmethod
     def rename_dir(self, source: str, target: str) -> bool:
         """Move a directory; return False, and move nothing, if the target exists. Raises ``NotFoundError``.
 
         An empty target directory does not count as existing; the source must not be empty.
         """
-        ...
 
+    @abstractmethod
     def to_uri(self, path: str) -> str:
         """Return the path as a URI that Spark's readers accept (``file:///...``, ``s3a://...``)."""
-        ...
+
+    # What kind of storage it is
+
+    @property
+    def is_local(self) -> bool:
+        """Whether paths are those of the operating system, which other libraries can open by themselves."""
+        return False
+
+    @property
+    def is_object_store(self) -> bool:
+        """Whether files are objects of a store that decides about commits, of a table or of a branch."""
+        return False
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether a request takes so long that it pays to send several in parallel."""
+        return False
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether writes are flushed to disk, to survive a power cut."""
+        return False
+
+    @property
+    def has_directories(self) -> bool:
+        """Whether empty directories remain until they are deleted."""
+        return True
+
+    @property
+    def storage(self) -> FileIO:
+        """The storage that holds the files, without the layer of a branch or of a catalog's server."""
+        return self
+
+    @property
+    def branch_name(self) -> str | None:
+        """The branch of a table whose metadata this storage shows; None for the main branch."""
+        return None
+
+    @property
+    def commit_server(self) -> CommitServer | None:
+        """The server that decides which snapshot is next; None if ``put_if_absent`` decides."""
+        return None
+
+    def storage_options(self) -> dict[str, str]:
+        """Return the options with which ``resolve`` returns the same storage in another process; may hold keys."""
+        return {}
+
+    # The same storage with other settings
+
+    def confined(self, root: str, *, readable: Sequence[str] = (), deletable: Sequence[str] = ()) -> FileIO:  # noqa: ARG002 - of those that support links
+        """Return the storage, limited to directories if it supports links that could lead elsewhere; see ``Bounds``.
+
+        Args:
+            root: directory of a table.
+            readable: paths of other directories on this machine whose files may be opened.
+            deletable: likewise, directories whose files may be deleted.
+        """
+        return self
+
+    def unconfined(self) -> FileIO:
+        """Return the storage without bounds, for files outside of the table directories."""
+        return self
+
+    def with_durability(self, *, durable: bool) -> FileIO:  # noqa: ARG002 - of those that flush
+        """Return the storage with ``is_durable`` set, if it can be."""
+        return self
+
+    def relaxed(self) -> FileIO:
+        """Return the storage without flushing to disk: for files whose loss is harmless, such as hints and leases."""
+        return self.with_durability(durable=False)
+
+    # Single files, where a storage can do with less than the general call
+
+    def has_file(self, path: str) -> bool:
+        """Whether a file exists; the caller knows that no directory has this name."""
+        return self.exists(path)
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """Return some bytes of a file, fewer at its end.
+
+        Raises:
+            NotFoundError: the file does not exist.
+            StorageError: it cannot be read.
+            OSError: likewise, on some storages.
+        """
+        with self.open_input(path) as stream:
+            stream.seek(start)
+            return bytes(stream.read(length))
+
+    def link_file(self, source: str, target: str) -> None:
+        """Give a file of this machine a second name, a hard link.
+
+        Args:
+            source: may be outside of the bounds.
+
+        Raises:
+            UnsupportedFeatureError: the storage has no hard links, or the paths are on different file systems.
+        """
+        raise UnsupportedFeatureError(f"{source} cannot get a second name {target}: this storage has no links")
+
+    def copy_file(self, source: str, target: str) -> None:
+        """Copy a file of this machine to a new path.
+
+        Args:
+            source: may be outside of the bounds.
+
+        Raises:
+            UnsupportedFeatureError: the storage is not on this machine.
+        """
+        raise UnsupportedFeatureError(f"{source} cannot be copied to {target}: this storage is not on this machine")
+
+    def flush(self, files: Collection[str], *, root: str) -> None:  # noqa: B027 - most storages have nothing to flush
+        """Flush new files to disk, with their parent directories up to ``root``, if the storage is durable.
+
+        Raises:
+            StorageError: a flush failed.
+        """
+
+    # Many files
+
+    @property
+    def delete_batch_size(self) -> int:
+        """Maximum number of files that ``delete_many`` deletes with one request."""
+        return 1
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """Delete files; missing files are ignored.
+
+        Raises:
+            StorageError: some files may not be deleted.
+        """
+        for path in paths:
+            self.delete(path)
+
+    def list_tree(self, directory: str) -> Directories:  # noqa: ARG002 - of those that list all at once
+        """Return the directories below a directory, from one recursive listing where supported, else on demand."""
+        return self
+
+    @contextmanager
+    def prefetch(self) -> Iterator[Ahead]:
+        """Open a block in which this thread's requests may be sent before their results are needed; see ``Ahead``."""
+        yield Ahead()
+
+    def run_many(self, calls: Sequence[Callable[[], None]]) -> None:
+        """Make independent calls: in parallel if the storage is slow, otherwise in the given order.
+
+        Raises:
+            Exception: the first error, in the order of the calls, after all calls have ended.
+        """
+        if not self.is_slow or len(calls) < 2:
+            for call in calls:
+                call()
+            return
+        with ThreadPoolExecutor(min(_REQUESTS_AT_ONCE, len(calls)), thread_name_prefix="penstock-calls") as pool:
+            tasks = [pool.submit(call) for call in calls]
+        for task in tasks:
+            task.result()
+
+    def read_many(self, paths: Sequence[str]) -> dict[str, bytes]:
+        """Read whole files in parallel, if the storage is slow; missing files are left out.
+
+        Returns:
+            Contents by path; empty if sequential reads are as fast.
+
+        Raises:
+            StorageError: the storage failed.
+        """
+        if not self.is_slow or len(paths) < 2:
+            return {}
+
+        def read(path: str) -> bytes | None:
+            try:
+                return self.read(path)
+            except NotFoundError:
+                return None
+
+        with ThreadPoolExecutor(min(_REQUESTS_AT_ONCE, len(paths)), thread_name_prefix="penstock-reads") as pool:
+            contents = list(pool.map(read, paths))
+        return {path: content for path, content in zip(paths, contents, strict=True) if content is not None}
+
+    @property
+    def parallel_calls(self) -> int:
+        """The useful number of parallel calls: one per core; more for storages that answer slowly."""
+        return _REQUESTS_AT_ONCE if self.is_slow else os.cpu_count() or 1
+
+    def parallel_files(self, largest_bytes: int) -> int:
+        """Return the useful number of data files to read in parallel.
+
+        Args:
+            largest_bytes: size of the largest of them.
+        """
+        if not self.is_slow:
+            return os.cpu_count() or 1
+        return min(_SMALL_FILES_AT_ONCE, max(_FILES_AT_ONCE, _FILE_BYTES_AT_ONCE // max(largest_bytes, 1)))
+
+    def files_ahead(self, largest_bytes: int) -> int:
+        """Return how many data files a sequential reader opens at once: one, and more small ones on slow storages.
+
+        Args:
+            largest_bytes: size of the largest of them.
+        """
+        if not self.is_slow:
+            return 1
+        return min(_SMALL_FILES_AT_ONCE, max(2, _FILE_BYTES_AT_ONCE // max(largest_bytes, 1)))

@@ -21,7 +21,7 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from penstock.errors import InvalidOptionError, NotFoundError, StorageError, UnsupportedFeatureError
-from penstock.io.file_io import FileStatus
+from penstock.io.file_io import FileIO, FileStatus
 from penstock.io.local import MAX_READ_BYTES
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def hdfs_location(location: str, options: Mapping[str, str]) -> tuple[HdfsFileIO
 
 
 @dataclass(frozen=True, slots=True)
-class HdfsFileIO:
+class HdfsFileIO(FileIO):
     """``FileIO`` on one HDFS. Paths are locations, ``hdfs://host:port/path``.
 
     HDFS has no names with a colon. Settings of Hadoop (``core-site.xml``, ``hdfs-site.xml``) come from
@@ -178,6 +178,10 @@ class HdfsFileIO:
                 return False
             raise
         return True
+
+    def storage_options(self) -> dict[str, str]:
+        """Return the settings of the client."""
+        return dict(self.settings)
 
     def to_uri(self, path: str) -> str:
         """Return the location, with special characters percent-encoded."""

@@ -8,7 +8,7 @@ import os
 import shutil
 import stat
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -18,14 +18,13 @@ import pyarrow as pa
 
 from penstock.errors import UnsupportedFeatureError
 from penstock.io.beneath import delete_beneath
+from penstock.io.bounds import Bounds
 from penstock.io.failures import ABSENT, FAILURES, is_one_of, to_storage_error
-from penstock.io.file_io import FileStatus
+from penstock.io.file_io import FileIO, FileStatus
 from penstock.io.flush import make_directory, sync, sync_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
-
-    from penstock.io.bounds import Bounds
 
 T = TypeVar("T")
 
@@ -41,7 +40,7 @@ _TAKEN: Final = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
 
 
 @dataclass(frozen=True, slots=True)
-class LocalFileIO:
+class LocalFileIO(FileIO):
     """``FileIO`` on absolute paths of the operating system.
 
     If a *process* is killed, each file of ``write`` and ``put_if_absent`` is either complete or a temporary file named
@@ -239,6 +238,28 @@ class LocalFileIO:
             return Path(path).as_uri()
         # 3 microseconds per file instead of 14: the files of a bucket are in one directory.
         return f"{_directory_uri(directory)}/{quote(os.fsencode(name))}"
+
+    @property
+    def is_local(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether writes are flushed to disk."""
+        return self.durable
+
+    def confined(self, root: str, *, readable: Sequence[str] = (), deletable: Sequence[str] = ()) -> LocalFileIO:
+        """Return the storage with ``bounds``."""
+        return replace(self, bounds=Bounds(root=root, readable=tuple(readable), deletable=tuple(deletable)))
+
+    def unconfined(self) -> LocalFileIO:
+        """Return the storage without ``bounds``."""
+        return replace(self, bounds=None)
+
+    def with_durability(self, *, durable: bool) -> LocalFileIO:
+        """Return the storage with ``durable`` set."""
+        return replace(self, durable=durable)
 
     def _check_read(self, action: str, path: str) -> None:
         if self.bounds is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from penstock.clocks import utc_millis
 from penstock.errors import NotFoundError, StorageError
-from penstock.io.file_io import FileStatus
+from penstock.io.file_io import FileIO, FileStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -66,7 +66,7 @@ _STORES_LOCK: Final = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryFileIO:
+class MemoryFileIO(FileIO):
     """``FileIO`` over a store that all ``MemoryFileIO`` with the same name share, inside one process.
 
     Thread-safe. If it is pickled to another process, the store there is empty. A directory exists only while it

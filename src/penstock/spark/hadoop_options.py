@@ -13,8 +13,8 @@ from pyspark import SparkContext
 
 from penstock.io.object_store.address import StoreKind
 from penstock.io.object_store.credentials import KeySource, key_source
+from penstock.io.object_store.file_io import settings_of
 from penstock.io.object_store.settings import store_settings
-from penstock.io.settings import settings_of_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -57,7 +57,7 @@ def why_not_by_spark(file_io: FileIO) -> str | None:
     They can open files on S3 or Azure if Hadoop's connector is on the class path and has the same access to the bucket
     as the table.
     """
-    settings = settings_of_store(file_io)
+    settings = settings_of(file_io)
     if settings is None:
         return None
     kind = settings.address.kind

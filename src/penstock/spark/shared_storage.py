@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import NotFoundError, StorageError
-from penstock.io.local import LocalFileIO
-from penstock.io.settings import storage_of_files
 from penstock.table.commit.discard import delete_new_files
 from penstock.table.identity import load_identity
 from penstock.table.locate import FileLocator
@@ -73,7 +71,7 @@ def mark_storage(ref: TableRef, *, is_staged: bool = False) -> StorageMark | Non
     Raises:
         NotFoundError: there is no table.
     """
-    if is_staged or not isinstance(storage_of_files(ref.file_io), LocalFileIO):
+    if is_staged or not ref.file_io.storage.is_local:
         return None
     return StorageMark(host=socket.gethostname(), identity=load_identity(ref))
 
@@ -84,7 +82,7 @@ def check_files_arrived(ref: TableRef, messages: Sequence[CommitMessage]) -> Non
     Raises:
         StorageError: the driver does not see one of them; the others are deleted.
     """
-    if not isinstance(storage_of_files(ref.file_io), LocalFileIO):
+    if not ref.file_io.storage.is_local:
         return
     locator = FileLocator.of(ref)
     for message in messages:

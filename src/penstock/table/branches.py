@@ -29,7 +29,6 @@ from penstock.format.layout import (
     tag_path,
 )
 from penstock.format.snapshot_json import encode_snapshot
-from penstock.io.branch import branch_of
 from penstock.table.commit.announced import is_expiring
 from penstock.table.commit.put import is_there
 from penstock.table.other_engines import check_other_engines
@@ -156,7 +155,7 @@ def fast_forward(ref: TableRef, branch: str) -> int:
 
 def refuse_on_branch(file_io: FileIO, table: str, what: str) -> None:
     """Raise ``UnsupportedFeatureError`` if the storage is that of a branch, whose files the main branch may read."""
-    branch = branch_of(file_io)
+    branch = file_io.branch_name
     if branch is not None:
         raise UnsupportedFeatureError(
             f"table {table}: {what} of a branch could delete files that other branches read; delete the branch "
@@ -190,5 +189,5 @@ def _check_no_fallback(ref: TableRef, branch: str, what: str) -> None:
 
 
 def _check_other(ref: TableRef, branch: str) -> None:
-    if branch == MAIN_BRANCH or branch_of(ref.file_io) is not None:
+    if branch == MAIN_BRANCH or ref.file_io.branch_name is not None:
         raise InvalidOptionError(f"table {ref.name}: do that with the table itself, and with another branch than main")

@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from penstock.errors import StorageError
-from penstock.io.shortcuts import DELETED_AT_ONCE, calls_at_once, delete_at_once, deletes_at_once, has_directories
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -24,7 +23,7 @@ _FEW: Final = 4
 
 def thread_count(option: int | None, file_io: FileIO) -> int:
     """Return how many threads file operations use: ``file-operation.thread-num``, or the default of the storage."""
-    return option or calls_at_once(file_io)
+    return option or file_io.parallel_calls
 
 
 def map_parallel(function: Callable[[_Item], _Result], items: Sequence[_Item], *, threads: int) -> Iterable[_Result]:
@@ -60,7 +59,7 @@ def delete_files(
             second call has only the failed ones left to delete.
     """
     errors: list[StorageError] = []
-    size = DELETED_AT_ONCE if deletes_at_once(file_io) else 1
+    size = file_io.delete_batch_size
     parts = [paths[start : start + size] for start in range(0, len(paths), size)]
     for part, error in zip(
         parts, map_parallel(lambda each: _try_delete(file_io, each), parts, threads=threads), strict=True
@@ -80,7 +79,7 @@ def delete_empty_directories(file_io: FileIO, directories: Collection[str], *, r
     This is safe for a concurrent writer that has just created such a directory: the writer creates the directory again
     when it creates its file.
     """
-    if not has_directories(file_io):
+    if not file_io.has_directories:
         return
     for directory in sorted(directories, key=len, reverse=True):
         path = directory
@@ -94,11 +93,7 @@ def delete_empty_directories(file_io: FileIO, directories: Collection[str], *, r
 
 def _try_delete(file_io: FileIO, paths: Sequence[str]) -> StorageError | None:
     try:
-        if deletes_at_once(file_io):
-            delete_at_once(file_io, paths)
-        else:
-            for path in paths:
-                file_io.delete(path)
+        file_io.delete_many(paths)
     except StorageError as error:
         return error
     return None

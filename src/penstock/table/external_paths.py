@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import TableStoreError, UnsupportedFeatureError
 from penstock.io.resolve import resolve
-from penstock.io.settings import storage_of_files
 from penstock.options import LayoutOptions
 from penstock.options.external import ExternalPathOptions
 
@@ -77,7 +76,7 @@ class ExternalPaths:
 
     def _find(self, path: str) -> str | None:
         found = _resolved(path)
-        if found is None or type(found[0]) is not type(storage_of_files(self.file_io)):
+        if found is None or type(found[0]) is not type(self.file_io.storage):
             return None
         return found[1]
 

@@ -13,7 +13,6 @@ import warnings
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import OtherEngineWarning, UnsupportedFeatureError
-from penstock.io.settings import is_object_store
 from penstock.options import CommitOptions
 
 if TYPE_CHECKING:
@@ -70,6 +69,6 @@ def warn_other_engines(ref: TableRef, latest: Snapshot | None) -> None:
 
 
 def _is_foreign(ref: TableRef, latest: Snapshot) -> bool:
-    if latest.writer_version == WRITER_VERSION or not is_object_store(ref.file_io):
+    if latest.writer_version == WRITER_VERSION or not ref.file_io.is_object_store:
         return False
     return not ref.parsed(CommitOptions).allow_other_engines

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from penstock.io.settings import confine, with_durability
+from penstock.io.resolve import local_paths
 from penstock.options import CommitOptions, metadata_limits
 from penstock.options.external import PREFIX, ExternalPathOptions
 from penstock.options.fixed import check_one_use
@@ -101,5 +101,7 @@ def storage_of_table(
     """
     allowed = ExternalPathOptions.parse(given, table=table)
     is_durable = CommitOptions.parse(stored, given, table=table).durable
-    bounded = confine(file_io, location, readable=allowed.readable, deletable=allowed.deletable)
-    return with_durability(bounded, durable=is_durable)
+    bounded = file_io.confined(
+        location, readable=local_paths(allowed.readable), deletable=local_paths(allowed.deletable)
+    )
+    return bounded.with_durability(durable=is_durable)

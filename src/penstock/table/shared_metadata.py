@@ -11,8 +11,6 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import elapsed_seconds
-from penstock.io.settings import is_object_store
-from penstock.io.shortcuts import read_range
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,13 +83,13 @@ def write_metadata(file_io: FileIO, path: str, data: bytes) -> None:
 
 def share_metadata(file_io: FileIO, path: str, data: bytes) -> None:
     """Cache the content of a manifest or list that was read or written."""
-    if is_object_store(file_io):
+    if file_io.is_object_store:
         _FILES.put(file_io, path, data)
 
 
 def shared_metadata(file_io: FileIO, path: str) -> bytes | None:
     """Return the content of a manifest or list, if it is cached."""
-    return _FILES.get(file_io, path) if is_object_store(file_io) else None
+    return _FILES.get(file_io, path) if file_io.is_object_store else None
 
 
 def read_shared(file_io: FileIO, path: str) -> bytes:
@@ -114,12 +112,12 @@ def read_index_part(file_io: FileIO, path: str, start: int, length: int) -> byte
         StorageError: they cannot be read.
         OSError: likewise, on some storages.
     """
-    if not is_object_store(file_io):
-        return read_range(file_io, path, start, length)
+    if not file_io.is_object_store:
+        return file_io.read_range(path, start, length)
     part = f"{path}#{start}+{length}"
     data = _INDEXES.get(file_io, part)
     if data is None:
-        data = read_range(file_io, path, start, length)
+        data = file_io.read_range(path, start, length)
         _INDEXES.put(file_io, part, data)
     return data
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Final
 from penstock.clocks import elapsed_seconds, utc_millis
 from penstock.errors import StorageError
 from penstock.format.layout import own_directory
-from penstock.io.settings import is_object_store, relaxed
-from penstock.io.shortcuts import delete_at_once, deletes_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,14 +30,11 @@ def load_storage_millis(file_io: FileIO, location: str) -> int | None:
     directory = own_directory(location)
     path = f"{directory}/.clock.{uuid.uuid4()}.tmp"
     try:
-        relaxed(file_io).write(path, b"")
+        file_io.relaxed().write(path, b"")
         found = [status.modified_millis for status in file_io.list(directory) if status.path == path]
     finally:
         with suppress(StorageError):
-            if deletes_at_once(file_io):
-                delete_at_once(file_io, [path])
-            else:
-                file_io.delete(path)
+            file_io.delete_many([path])
     return next((millis for millis in found if millis > 0), None)
 
 
@@ -62,7 +57,7 @@ def storage_clock(file_io: FileIO, location: str) -> Callable[[], int]:
         return utc_millis
     if stored is None:
         return utc_millis
-    if not is_object_store(file_io):
+    if not file_io.is_object_store:
         ahead = utc_millis() - stored
         return utc_millis if abs(ahead) <= _AGREES_MS else lambda: utc_millis() - ahead
     started = elapsed_seconds()

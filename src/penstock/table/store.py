@@ -35,8 +35,6 @@ from penstock.format.schema_json import decode_schema
 from penstock.format.snapshot_json import decode_snapshot
 from penstock.format.tag import decode_tag
 from penstock.format.text.json import decode_json
-from penstock.io.settings import is_object_store
-from penstock.io.shortcuts import has_file, read_at_once, requests_ahead
 from penstock.table.metadata_cache import ManifestCache
 from penstock.table.shared_metadata import read_shared, share_metadata, shared_metadata
 
@@ -47,7 +45,7 @@ if TYPE_CHECKING:
     from penstock.format.schema import TableSchema
     from penstock.format.snapshot import Snapshot
     from penstock.format.tag import Tag
-    from penstock.io.ahead import Ahead
+    from penstock.io.file_io import Ahead
     from penstock.table.location import HasLocation
 
 _HINT_TRIES: Final = 3
@@ -171,7 +169,7 @@ class MetadataStore:
             Paimon ``core:utils/HintFileUtils.java``; checking that n itself exists is Penstock's addition, for wrong
             hints.
         """
-        with requests_ahead(self.file_io) as ahead:
+        with self.file_io.prefetch() as ahead:
             self.request_latest(ahead)
             hint = self._read_hint(latest_hint_path(self.location))
             if hint is not None and not self.has_snapshot(hint + 1) and self.has_snapshot(hint):
@@ -205,7 +203,7 @@ class MetadataStore:
 
     def has_snapshot(self, snapshot_id: int) -> bool:
         """Whether a snapshot exists; costs one request to storage."""
-        return has_file(self.file_io, snapshot_path(self.location, snapshot_id))
+        return self.file_io.has_file(snapshot_path(self.location, snapshot_id))
 
     def earliest_snapshot_id(self) -> int | None:
         """Return the id of the earliest snapshot that still exists; None when there is none."""
@@ -251,7 +249,7 @@ class MetadataStore:
 
     def _load_latest_snapshot(self) -> Snapshot | None:
         for number in range(_LISTINGS):
-            with requests_ahead(self.file_io) as ahead:
+            with self.file_io.prefetch() as ahead:
                 self.request_latest(ahead)
                 hint = self._read_hint(latest_hint_path(self.location))
                 if hint is not None and not self.has_snapshot(hint + 1):
@@ -323,7 +321,7 @@ class MetadataStore:
         for start in range(0, len(ids), _READ_AT_ONCE):
             part = ids[start : start + _READ_AT_ONCE]
             paths = [snapshot_path(self.location, snapshot_id) for snapshot_id in part]
-            fetched = read_at_once(self.file_io, paths)
+            fetched = self.file_io.read_many(paths)
             for snapshot_id, path in zip(part, paths, strict=True):
                 try:
                     data = fetched.get(path)
@@ -392,7 +390,7 @@ class MetadataStore:
         """Read manifests or lists in parallel, where that is faster, and keep their bytes for ``_read_manifest``."""
         paths = [manifest_path(self.location, name) for name in names]
         missing = [path for path in paths if shared_metadata(self.file_io, path) is None]
-        self._fetched = read_at_once(self.file_io, missing)
+        self._fetched = self.file_io.read_many(missing)
 
     def request_changes(self, ahead: Ahead, snapshot_ids: Iterable[int]) -> None:
         """Request snapshots, and with each the manifests of its changes."""
@@ -412,7 +410,7 @@ class MetadataStore:
 
         Missing files, and files that exceed the memory limit, are left to the calls that need them.
         """
-        if not is_object_store(self.file_io):
+        if not self.file_io.is_object_store:
             return
         names = [name for each in snapshots for name in (each.base_manifest_list, each.delta_manifest_list)]
         self._share([manifest_path(self.location, name) for name in names])
@@ -424,7 +422,7 @@ class MetadataStore:
 
     def fetch_manifests(self, metas: Iterable[ManifestFileMeta]) -> None:
         """Read manifests in parallel, if storage is slow; as ``fetch_changes``."""
-        if not is_object_store(self.file_io):
+        if not self.file_io.is_object_store:
             return
         paths, size = [], 0
         for meta in metas:
@@ -437,7 +435,7 @@ class MetadataStore:
 
     def _share(self, paths: Sequence[str]) -> None:
         missing = [path for path in paths if shared_metadata(self.file_io, path) is None]
-        for path, data in read_at_once(self.file_io, missing).items():
+        for path, data in self.file_io.read_many(missing).items():
             share_metadata(self.file_io, path, data)
 
     def load_delta(self, snapshot: Snapshot) -> tuple[ManifestEntry, ...]:

@@ -9,12 +9,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar
 
 from penstock.errors import NotFoundError, StorageError
+from penstock.io.file_io import FileIO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from penstock.io.file_io import FileIO, FileStatus
+    from penstock.io.file_io import FileStatus
 
 T = TypeVar("T")
 
@@ -77,7 +78,7 @@ class ProcessDiedError(BaseException):
     """Simulates the death of the process; ``except Exception`` does not catch it."""
 
 
-class RecordingFileIO:
+class RecordingFileIO(FileIO):
     """``FileIO`` that delegates all calls and records them.
 
     Thread-safe. A pickled copy has the calls recorded so far, and records its own calls from then on.

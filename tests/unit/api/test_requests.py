@@ -75,6 +75,29 @@ def test_rows_are_appended_with_5_and_to_8_buckets_with_6(buckets: int | None, m
     assert warehouse.table.to_arrow().num_rows == 900
 
 
+def test_a_branch_needs_no_more_requests_than_its_table() -> None:
+    warehouse = Warehouse(**{"write-only": "true"})
+    for number in range(5):
+        warehouse.table.append(rows(number * 100))
+    warehouse.table.create_branch("b")
+    branch = warehouse.catalog.load_table("db.t$branch_b")
+    branch.append(rows(0))  # the first one looks where the latest snapshot is
+    for operation in (
+        lambda table: table.append(rows(0)),
+        lambda table: table.to_arrow(),
+        lambda table: table.snapshots(),
+        lambda table: table.explain(),
+    ):
+        forget_shared_metadata()
+        with counted_requests(warehouse.file_io) as of_table:
+            operation(warehouse.table)
+        forget_shared_metadata()
+        with counted_requests(warehouse.file_io) as of_branch:
+            operation(branch)
+        assert of_branch.serial <= of_table.serial
+        assert of_branch.total <= of_table.total
+
+
 def test_small_files_of_8_buckets_are_merged_with_30() -> None:
     warehouse = Warehouse(8)
     serial = {False: [0], True: [0]}

@@ -13,7 +13,6 @@ import pytest
 from penstock import NotFoundError
 from penstock.io import ahead as ahead_module
 from penstock.io.memory import MemoryFileIO
-from penstock.io.shortcuts import has_file, requests_ahead
 from penstock.testing.requests import counted_requests, memory_store
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def path_of(store: ObjectFileIO, name: str) -> str:
 def test_an_answer_is_used_once(store: ObjectFileIO) -> None:
     path = path_of(store, "a")
     store.write(path, b"1")
-    with counted_requests(store) as counts, requests_ahead(store) as ahead:
+    with counted_requests(store) as counts, store.prefetch() as ahead:
         ahead.read(path)
         ahead.read(path)
         assert (store.read(path), counts.total) == (b"1", 1)
@@ -42,7 +41,7 @@ def test_an_answer_is_used_once(store: ObjectFileIO) -> None:
 def test_a_forked_process_asks_by_itself(store: ObjectFileIO) -> None:
     path = path_of(store, "a")
     store.write(path, b"1")
-    with counted_requests(store, delay_seconds=0.5), requests_ahead(store) as ahead:
+    with counted_requests(store, delay_seconds=0.5), store.prefetch() as ahead:
         ahead.read(path)
         process_id = os.fork()
         if process_id == 0:  # no test may go on here
@@ -63,10 +62,10 @@ def test_answers_are_dropped_when_this_thread_changes_anything(store: ObjectFile
         lambda: store.write(path, b"2"),
         lambda: store.put_if_absent(path_of(store, str(uuid.uuid4())), b""),
         lambda: store.delete(other),
-        lambda: store.delete_files([other]),
+        lambda: store.delete_many([other]),
     )
     for change in changes:
-        with requests_ahead(store) as ahead:
+        with store.prefetch() as ahead:
             with counted_requests(store) as sent:
                 ahead.read(path)
                 ahead.list(path_of(store, "").rstrip("/"))
@@ -82,7 +81,7 @@ def test_answers_are_dropped_when_this_thread_changes_anything(store: ObjectFile
 def test_old_answers_are_not_used(store: ObjectFileIO, monkeypatch: pytest.MonkeyPatch) -> None:
     path = path_of(store, "a")
     store.write(path, b"1")
-    with requests_ahead(store) as ahead:
+    with store.prefetch() as ahead:
         ahead.read(path)
         assert ahead.has(path)
         monkeypatch.setattr(ahead_module, "_LONGEST_SECONDS", -1.0)
@@ -96,21 +95,21 @@ def test_old_answers_are_not_used(store: ObjectFileIO, monkeypatch: pytest.Monke
 def test_a_missing_file_is_an_answer_too(store: ObjectFileIO) -> None:
     path, there = path_of(store, "none"), path_of(store, "there")
     store.write(there, b"")
-    with requests_ahead(store) as ahead:
+    with store.prefetch() as ahead:
         ahead.read(path)
         with pytest.raises(NotFoundError):
             store.read(path)
         ahead.read(path)
         ahead.read(there)
-        assert not has_file(store, path)
-        assert has_file(store, there)
+        assert not store.has_file(path)
+        assert store.has_file(there)
 
 
 def test_an_answer_may_request_more(store: ObjectFileIO) -> None:
     names = [path_of(store, "first"), path_of(store, "second")]
     store.write(names[0], names[1].encode())
     store.write(names[1], b"end")
-    with counted_requests(store) as counts, requests_ahead(store) as ahead:
+    with counted_requests(store) as counts, store.prefetch() as ahead:
         ahead.read(names[0], then=lambda data: ahead.read(data.decode()))
         assert store.read(store.read(names[0]).decode()) == b"end"
         assert (counts.total, counts.serial) == (2, 2)
@@ -119,14 +118,14 @@ def test_an_answer_may_request_more(store: ObjectFileIO) -> None:
 def test_an_inner_block_is_part_of_the_outer_one_and_other_threads_have_their_own(store: ObjectFileIO) -> None:
     path = path_of(store, "a")
     store.write(path, b"1")
-    with requests_ahead(store) as outer:
-        with requests_ahead(store) as inner:
+    with store.prefetch() as outer:
+        with store.prefetch() as inner:
             assert inner is outer
             inner.read(path)
         seen: list[bool] = []
 
         def look() -> None:
-            with requests_ahead(store) as other:
+            with store.prefetch() as other:
                 seen.append(other.has(path))
 
         thread = threading.Thread(target=look)
@@ -139,7 +138,7 @@ def test_an_inner_block_is_part_of_the_outer_one_and_other_threads_have_their_ow
 
 def test_other_storages_send_nothing_ahead() -> None:
     file_io = MemoryFileIO(str(uuid.uuid4()))
-    with requests_ahead(file_io) as ahead:
+    with file_io.prefetch() as ahead:
         ahead.read("/none")
         ahead.list("/none")
         ahead.drop("")

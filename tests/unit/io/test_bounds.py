@@ -13,8 +13,7 @@ from penstock.errors import InvalidOptionError, StorageError
 from penstock.io.bounds import Bounds
 from penstock.io.local import LocalFileIO
 from penstock.io.memory import MemoryFileIO
-from penstock.io.resolve import resolve
-from penstock.io.settings import confine, unconfined
+from penstock.io.resolve import local_paths, resolve
 from penstock.testing.suites import FileIOSuite
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 class TestConfinedFileIO(FileIOSuite):
     @pytest.fixture
     def file_io(self, root: str) -> FileIO:
-        return confine(LocalFileIO(), root)
+        return LocalFileIO().confined(root)
 
     @pytest.fixture
     def root(self, tmp_path: Path) -> str:
@@ -63,7 +62,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("path", ["../outside/file", "../table-2/file", "inner/../../outside/file", "link/file"])
 def test_no_call_leaves_the_directory(root: Path, name: str, path: str) -> None:
     (root / "link").symlink_to(root.parent / "outside")
-    file_io = confine(LocalFileIO(), str(root))
+    file_io = LocalFileIO().confined(str(root))
     with pytest.raises(StorageError, match=r"outside of the table's directory|is a symbolic link"):
         _CALLS[name](file_io, f"{root}/{path}" if path.startswith(("inner", "link")) else f"{root.parent}/{path[3:]}")
     assert (root.parent / "outside" / "file").read_text() == "precious"
@@ -72,7 +71,7 @@ def test_no_call_leaves_the_directory(root: Path, name: str, path: str) -> None:
 
 def test_a_link_to_a_file_is_deleted_itself_and_not_opened(root: Path) -> None:
     (root / "data").symlink_to(root.parent / "outside" / "file")
-    file_io = confine(LocalFileIO(), str(root))
+    file_io = LocalFileIO().confined(str(root))
     with pytest.raises(StorageError, match="table/data is a symbolic link"):
         file_io.open_input(f"{root}/data")
     assert file_io.delete(f"{root}/data")
@@ -82,7 +81,7 @@ def test_a_link_to_a_file_is_deleted_itself_and_not_opened(root: Path) -> None:
 def test_a_listing_within_bounds_has_links_as_small_files(root: Path) -> None:
     for name, target in (("away", root.parent / "outside"), ("gone", Path("/nowhere")), ("circle", root / "circle")):
         (root / name).symlink_to(target)
-    found = confine(LocalFileIO(), str(root)).list(str(root))
+    found = LocalFileIO().confined(str(root)).list(str(root))
     assert [(status.name, status.is_dir) for status in found] == [
         ("away", False),
         ("circle", False),
@@ -93,12 +92,12 @@ def test_a_listing_within_bounds_has_links_as_small_files(root: Path) -> None:
 
 def test_links_above_the_directory_are_followed(root: Path) -> None:
     (root.parent / "alias").symlink_to(root)
-    assert confine(LocalFileIO(), f"{root.parent}/alias").read(f"{root.parent}/alias/own") == b"own"
+    assert LocalFileIO().confined(f"{root.parent}/alias").read(f"{root.parent}/alias/own") == b"own"
 
 
 def test_what_the_user_allows_is_read_and_deleted_but_not_written(root: Path) -> None:
     outside = root.parent / "outside"
-    reading = confine(LocalFileIO(), str(root), readable=[outside.as_uri(), "s3://bucket", "memory://m"])
+    reading = LocalFileIO().confined(str(root), readable=local_paths([outside.as_uri(), "s3://b", "memory://m"]))
     assert reading.read(f"{outside}/file") == b"precious"
     for name in ("write", "put", "create", "delete", "rename"):
         with pytest.raises(StorageError, match="outside of the table's directory"):
@@ -106,16 +105,16 @@ def test_what_the_user_allows_is_read_and_deleted_but_not_written(root: Path) ->
     (outside / "link").symlink_to("/etc")
     with pytest.raises(StorageError, match="symbolic link"):
         reading.list(f"{outside}/link")
-    assert confine(reading, str(root), deletable=[str(outside)]).delete(f"{outside}/file")
+    assert reading.confined(str(root), deletable=[str(outside)]).delete(f"{outside}/file")
 
 
 def test_bounds_travel_to_other_processes_and_come_off(root: Path) -> None:
-    file_io = confine(LocalFileIO(durable=True), str(root))
+    file_io = LocalFileIO(durable=True).confined(str(root))
     assert pickle.loads(pickle.dumps(file_io)) == file_io
-    assert unconfined(file_io) == LocalFileIO(durable=True)
+    assert file_io.unconfined() == LocalFileIO(durable=True)
     memory = MemoryFileIO("any")
-    assert confine(memory, "memory://any/t") is memory
-    assert unconfined(memory) is memory
+    assert memory.confined("memory://any/t") is memory
+    assert memory.unconfined() is memory
 
 
 def test_pipes_and_devices_are_not_read(tmp_path: Path) -> None:
@@ -143,7 +142,7 @@ def test_a_listing_leaves_out_links_in_a_circle(tmp_path: Path) -> None:
 def test_a_nul_is_an_error_that_says_so(root: Path) -> None:
     for call in _CALLS.values():
         with pytest.raises(StorageError, match="no path has a NUL"):
-            call(confine(LocalFileIO(), str(root)), f"{root}/own\0")
+            call(LocalFileIO().confined(str(root)), f"{root}/own\0")
     with pytest.raises(InvalidOptionError, match="has a NUL in it"):
         resolve(f"{root}\0")
 

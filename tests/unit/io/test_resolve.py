@@ -9,7 +9,6 @@ from penstock.io.hdfs import HdfsFileIO
 from penstock.io.local import LocalFileIO
 from penstock.io.memory import MemoryFileIO
 from penstock.io.resolve import resolve
-from penstock.io.settings import storage_options
 
 
 @pytest.mark.parametrize(
@@ -77,7 +76,7 @@ def test_a_location_on_hdfs_keeps_its_name_node_and_the_settings_of_hadoop() -> 
     file_io, path = resolve("hdfs://node:8020//data/warehouse/", options)
     assert path == "hdfs://node:8020/data/warehouse"
     assert file_io == HdfsFileIO(authority="node:8020", settings=(("dfs.client.failover.max.attempts", "3"),))
-    assert resolve(path, storage_options(file_io)) == (file_io, path)
+    assert resolve(path, file_io.storage_options()) == (file_io, path)
     assert file_io.to_uri(f"{path}/dt=a%3Ab/x") == "hdfs://node:8020/data/warehouse/dt%3Da%253Ab/x"
     with pytest.raises(InvalidOptionError, match="has no name node: expected 'hdfs://host:port/path'"):
         resolve("hdfs:///data")

@@ -23,8 +23,6 @@ from penstock.errors import (
 from penstock.io.memory import MemoryFileIO
 from penstock.io.rest.server import RestServer, _session
 from penstock.io.rest.table import RestTableFileIO
-from penstock.io.settings import is_object_store, settings_of_store
-from penstock.io.shortcuts import calls_at_once, has_directories
 from penstock.testing.requests import memory_store
 
 if TYPE_CHECKING:
@@ -238,10 +236,10 @@ def test_files_of_a_table_on_a_store_are_opened_with_its_settings() -> None:
     root = store.settings.address.root
     server = RestServer(uri="http://127.0.0.1:1")
     storage = RestTableFileIO(inner=store, server=server, database="d", table="t", table_id="1", location=f"{root}/t")
-    assert settings_of_store(storage) == store.settings
-    assert not is_object_store(storage)  # the server decides about commits
-    assert calls_at_once(storage) == calls_at_once(store) > 8
-    assert not has_directories(storage)
+    assert storage.store_settings == store.settings
+    assert not storage.is_object_store  # the server decides about commits
+    assert storage.parallel_calls == store.parallel_calls > 8
+    assert not storage.has_directories
 
 
 def test_a_commit_says_what_it_is_based_on(http: ScriptedServer) -> None:

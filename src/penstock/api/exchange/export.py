@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 
 from penstock.api.given import checked, no_progress
 from penstock.errors import AlreadyExistsError, FormatError, UnsupportedFeatureError
-from penstock.io.local import LocalFileIO
 from penstock.io.resolve import resolve
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def export_parquet(
         FormatError: the files do not have as many rows as were read; they were removed.
     """
     file_io, place = resolve(str(directory))
-    if not isinstance(file_io, LocalFileIO):
+    if not file_io.is_local:
         raise UnsupportedFeatureError(
             f"table {table.name}: export writes to a local directory, not to {place}: with Spark, "
             f"table.to_spark(spark).write.parquet('{place}') writes there"

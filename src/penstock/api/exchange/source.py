@@ -14,7 +14,6 @@ from pyarrow import fs
 from pyarrow.csv import ParseOptions
 
 from penstock.errors import InvalidOptionError, NotFoundError, SchemaMismatchError
-from penstock.io.local import LocalFileIO
 from penstock.table.write.hive_import import files_below
 
 if TYPE_CHECKING:
@@ -204,7 +203,7 @@ def _fragment(file_io: FileIO, file: SourceFile) -> Any:  # noqa: ANN401 - of py
         case _:
             is_tabs = ".tsv" in PurePosixPath(file.path).suffixes
             chosen = ds.CsvFileFormat(parse_options=ParseOptions(delimiter="\t") if is_tabs else None)
-    if isinstance(file_io, LocalFileIO):
+    if file_io.is_local:
         # By path, since the suffix determines the compression.
         return chosen.make_fragment(file.path, fs.LocalFileSystem())
     return chosen.make_fragment(file_io.open_input(file.path))

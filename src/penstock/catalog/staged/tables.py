@@ -35,7 +35,6 @@ from penstock.errors import (
     UnsupportedFeatureError,
 )
 from penstock.format.snapshot import CommitKind
-from penstock.io.settings import is_object_store
 from penstock.printable import open_log
 from penstock.table.actions.changes import commit_append, open_committer
 from penstock.table.bulk_files import delete_empty_directories
@@ -142,7 +141,7 @@ def stage_replacement(warehouse: Warehouse, name: str, definition: TableDefiniti
     if reason is None:
         new = base if schema is base.schema else ref_of(place_of(warehouse, name), schema)
         return NewState(ref=new, base=base)
-    if warehouse.server is not None or is_object_store(base.file_io):
+    if warehouse.server is not None or base.file_io.is_object_store:
         place = "a REST catalog" if warehouse.server is not None else "an object store"
         raise UnsupportedFeatureError(
             f"table {base.name}: {reason}; so the new table would need a directory of its own, which cannot take the "

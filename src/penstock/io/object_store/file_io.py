@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from penstock.errors import StorageError, UnsupportedFeatureError
 from penstock.io.ahead import StoreAhead, block_of, drop_answers, is_answer_a_file, take_answer
-from penstock.io.file_io import FileStatus
+from penstock.io.file_io import FileIO, FileStatus
 from penstock.io.local import MAX_READ_BYTES
 from penstock.io.object_store.address import StoreKind
 from penstock.io.object_store.client import StoreFailureError, client_of, content_of
@@ -19,8 +19,9 @@ from penstock.io.object_store.reader import ObjectReader
 from penstock.io.object_store.writer import ObjectWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from penstock.io.file_io import Directories
     from penstock.io.object_store.client import StoreClient
     from penstock.io.object_store.settings import StoreSettings
 
@@ -30,8 +31,16 @@ _LONGEST_KEY: Final = 1024
 _MARKER_SUFFIX: Final = "_$folder$"
 
 
+class _ListedTree:
+    def __init__(self, children: Mapping[str, Sequence[FileStatus]]) -> None:
+        self._children = children
+
+    def list(self, path: str) -> Sequence[FileStatus]:
+        return self._children.get(path, ())
+
+
 @dataclass(frozen=True, slots=True)
-class ObjectFileIO:
+class ObjectFileIO(FileIO):
     """``FileIO`` on one bucket. Paths are locations, ``s3://bucket/path``.
 
     A directory exists only while it contains an object. Credentials come from the options of the catalog, or from the
@@ -103,28 +112,30 @@ class ObjectFileIO:
             found = client.call(lambda library, store: library.list_with_delimiter(store, prefix or None))
         return self._statuses(key, found["common_prefixes"], found["objects"])
 
-    def list_all(self, path: str) -> dict[str, Sequence[FileStatus]]:
-        """Return the children of a directory and of all directories below, by path, with a request per 1000 objects."""
-        key = self._key(path)
+    def list_tree(self, directory: str) -> Directories:
+        """Return a directory and all directories below it, with a request per 1000 objects."""
+        key = self._key(directory)
 
         def load(library: Any, store: Any) -> list[Any]:  # noqa: ANN401 - of a library without types
             return [meta for chunk in library.list(store, f"{key}/", chunk_size=1000) for meta in chunk]
 
-        with self._failing("list", path) as client:
+        with self._failing("list", directory) as client:
             found = client.call(load)
         objects: dict[str, list[Any]] = {key: []}
         directories: dict[str, set[str]] = {key: set()}
         for meta in found:
-            directory = meta["path"].rpartition("/")[0]
-            objects.setdefault(directory, []).append(meta)
-            while directory != key and directory not in directories.setdefault(directory.rpartition("/")[0], set()):
-                directories[directory.rpartition("/")[0]].add(directory)
-                directory = directory.rpartition("/")[0]
+            parent = meta["path"].rpartition("/")[0]
+            objects.setdefault(parent, []).append(meta)
+            while parent != key and parent not in directories.setdefault(parent.rpartition("/")[0], set()):
+                directories[parent.rpartition("/")[0]].add(parent)
+                parent = parent.rpartition("/")[0]
         root = self.settings.address.root
-        return {
-            f"{root}/{each}".rstrip("/"): self._statuses(each, directories.get(each, ()), objects.get(each, ()))
-            for each in objects.keys() | directories.keys()
-        }
+        return _ListedTree(
+            {
+                f"{root}/{each}".rstrip("/"): self._statuses(each, directories.get(each, ()), objects.get(each, ()))
+                for each in objects.keys() | directories.keys()
+            }
+        )
 
     def _statuses(self, key: str, prefixes: Iterable[str], objects: Iterable[Any]) -> Sequence[FileStatus]:
         root = self.settings.address.root
@@ -175,7 +186,12 @@ class ObjectFileIO:
         with self._failing("look for", path) as client:
             return _has_object(client, key)
 
-    def delete_files(self, paths: Sequence[str]) -> None:
+    @property
+    def delete_batch_size(self) -> int:
+        """A thousand, the limit of S3."""
+        return 1_000
+
+    def delete_many(self, paths: Sequence[str]) -> None:
         """Delete objects, up to a thousand per request; missing objects are ignored."""
         drop_answers(self)
         keys = [self._key(path) for path in paths]
@@ -198,8 +214,27 @@ class ObjectFileIO:
             "table and copy the rows"
         )
 
+    @property
+    def is_object_store(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def is_slow(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def has_directories(self) -> bool:
+        """False: a directory is a prefix of keys."""
+        return False
+
+    def storage_options(self) -> dict[str, str]:
+        """Return the options of the catalog."""
+        return dict(self.settings.options)
+
     @contextmanager
-    def requests_ahead(self) -> Iterator[StoreAhead]:
+    def prefetch(self) -> Iterator[StoreAhead]:
         """Open a block in which requests are sent ahead, see ``penstock.io.ahead``."""
         with block_of(self, lambda: StoreAhead(self._read_now, self._list_now)) as block:
             yield block
@@ -227,6 +262,12 @@ class ObjectFileIO:
             yield client_of(self.settings)
         except StoreFailureError as error:
             raise error.failure.to_error(action, path, self.settings.address.bucket) from None
+
+
+def settings_of(file_io: FileIO) -> StoreSettings | None:
+    """Return how the object store that holds the files is opened; None if they are on no object store."""
+    storage = file_io.storage
+    return storage.settings if isinstance(storage, ObjectFileIO) else None
 
 
 def _is_marker(meta: Any, directory: str, directories: set[str]) -> bool:  # noqa: ANN401 - of a library without types

@@ -7,8 +7,9 @@ Source:
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError, StorageError, UnsupportedFeatureError
 from penstock.format.hint import encode_hint
@@ -20,11 +21,13 @@ from penstock.format.layout import (
     snapshot_directory,
     snapshot_id_of,
 )
+from penstock.io.file_io import Ahead
+from penstock.io.wrapper import WrappingFileIO
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from penstock.io.file_io import FileIO, FileStatus
+    from penstock.io.file_io import Directories
     from penstock.io.rest.server import Body, RestServer
 
 _NO_SNAPSHOT: Final = "SNAPSHOT"
@@ -32,13 +35,12 @@ _REFUSALS: Final = (AlreadyExistsError, InvalidOptionError, NotFoundError, Unsup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestTableFileIO:
+class RestTableFileIO(WrappingFileIO):
     """``FileIO`` of a table whose latest snapshot and schema only the server of its catalog changes.
 
     Files are read and written in the directory. The hint for the latest snapshot comes from the server.
 
     Attributes:
-        inner: storage of the directory.
         server: of the catalog.
         database: of the table.
         table: its name in the database.
@@ -46,7 +48,6 @@ class RestTableFileIO:
         location: the table's directory.
     """
 
-    inner: FileIO
     server: RestServer
     database: str
     table: str
@@ -129,22 +130,6 @@ class RestTableFileIO:
         self._check_own(path)
         return self.inner.put_if_absent(path, data)
 
-    def open_input(self, path: str) -> BinaryIO | Any:  # noqa: ANN401 - as the protocol has it
-        """Delegate."""
-        return self.inner.open_input(path)
-
-    def open_output(self, path: str) -> BinaryIO | Any:  # noqa: ANN401
-        """Delegate."""
-        return self.inner.open_output(path)
-
-    def list(self, path: str) -> Sequence[FileStatus]:
-        """Delegate."""
-        return self.inner.list(path)
-
-    def exists(self, path: str) -> bool:
-        """Delegate."""
-        return self.inner.exists(path)
-
     def delete(self, path: str, *, recursive: bool = False) -> bool:
         """Delete a file, including expired snapshots, but not the server's latest snapshot or later ones."""
         directory, _, name = path.rpartition("/")
@@ -156,17 +141,34 @@ class RestTableFileIO:
             )
         return self.inner.delete(path, recursive=recursive)
 
-    def rename_file(self, source: str, target: str) -> None:
-        """Delegate."""
-        self.inner.rename_file(source, target)
+    @property
+    def delete_batch_size(self) -> int:
+        """One: each deletion is checked."""
+        return 1
 
-    def rename_dir(self, source: str, target: str) -> bool:
-        """Delegate."""
-        return self.inner.rename_dir(source, target)
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """Delete files one by one."""
+        for path in paths:
+            self.delete(path)
 
-    def to_uri(self, path: str) -> str:
+    def list_tree(self, directory: str) -> Directories:
         """Delegate."""
-        return self.inner.to_uri(path)
+        return self.inner.list_tree(directory)
+
+    @contextmanager
+    def prefetch(self) -> Iterator[Ahead]:
+        """Send nothing ahead: the hint comes from the server."""
+        yield Ahead()
+
+    @property
+    def is_object_store(self) -> bool:
+        """False: the server decides about commits."""
+        return False
+
+    @property
+    def commit_server(self) -> RestTableFileIO:
+        """The server of the catalog."""
+        return self
 
     @property
     def _name(self) -> str:

@@ -7,7 +7,6 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from penstock.io.branch import BranchFileIO
 from penstock.table.identity import load_identity
 from penstock.table.store import MetadataStore
 
@@ -41,7 +40,8 @@ def scan_identity(ref: TableRef) -> str:
         NotFoundError: there is no table at the location.
     """
     identity = load_identity(ref)
-    return f"{identity} branch {ref.file_io.branch}" if isinstance(ref.file_io, BranchFileIO) else identity
+    branch = ref.file_io.branch_name
+    return identity if branch is None else f"{identity} branch {branch}"
 
 
 _STORES: Final[OrderedDict[Hashable, SharedStore]] = OrderedDict()

@@ -10,7 +10,6 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from penstock.io.settings import storage_options
 from penstock.options.object_store import store_options
 from penstock.table.store import MetadataStore
 from penstock.table.stream.align.membership import check_alignment
@@ -45,7 +44,7 @@ def encode_reader_options(ref: TableRef, *, reader: str, parallelism: int) -> di
         UnsupportedFeatureError: an alignment group on a storage that is not built in.
     """
     check_alignment(ref, MetadataStore(ref), stacklevel=7)  # the caller of Table.read_stream
-    storage = storage_options(ref.file_io)
+    storage = ref.file_io.storage_options()
     return {
         **dict(ref.dynamic_options),
         **({_STORAGE_OPTION: json.dumps(storage)} if storage else {}),

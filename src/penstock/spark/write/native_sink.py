@@ -19,7 +19,6 @@ from penstock.datafile.types import timestamp_precision
 from penstock.format.file_format import FileFormat
 from penstock.format.text.names import quoted
 from penstock.format.types.data_types import MAX_LENGTH, ArrayType, AtomicType, DataType, MapType, RowType, TypeRoot
-from penstock.io.local import LocalFileIO
 from penstock.options import BucketOptions, FormatOptions, SinkStrategy, WriteOptions
 from penstock.spark.native_settings import WRITE_OPTIONS, WRITE_SETTINGS, clone_session, unknown_parquet_keys
 from penstock.spark.plan import analyzed_plan
@@ -143,7 +142,7 @@ def _is_native_table(ref: TableRef) -> bool:
     write = ref.parsed(WriteOptions)
     encoding = ref.parsed(FormatOptions)
     return (
-        isinstance(ref.file_io, LocalFileIO)
+        ref.file_io.is_local
         and ref.parsed(BucketOptions).bucket == -1
         and all(_is_native_key(field.type) for field in ref.schema.partition_fields)
         and write.sink_strategy is SinkStrategy.NONE

@@ -12,7 +12,6 @@ from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import NotFoundError
-from penstock.io.branch import branch_of
 from penstock.options import ExpireMode, RetentionOptions, WriteOptions
 from penstock.printable import open_log
 from penstock.table.actions.retention import Retention
@@ -74,7 +73,7 @@ class PostCommitHooks:
     def __init__(self, committer: TableCommitter, *, adds_rows: bool = True) -> None:
         ref = committer.ref
         self._written = committer.store  # it has cached what the job wrote
-        is_write_only = ref.parsed(WriteOptions).write_only or branch_of(ref.file_io) is not None
+        is_write_only = ref.parsed(WriteOptions).write_only or ref.file_io.branch_name is not None
         self._is_async = not is_write_only and _expire_mode(ref) is ExpireMode.ASYNC
         if self._is_async:
             committer = replace(committer, store=MetadataStore(ref), index=BucketIndex(), new_hooks=no_hooks)

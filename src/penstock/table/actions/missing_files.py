@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.format.snapshot import CommitKind
-from penstock.io.shortcuts import has_file
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.request import CommitRequest
 from penstock.table.locate import FileLocator
@@ -54,7 +53,7 @@ def find_missing_files(ref: TableRef, store: MetadataStore) -> tuple[MissingFile
         if directory not in listed:
             listed[directory] = frozenset(each.name for each in ref.file_io.list(directory))
         # Also checked by name: the listing may be slightly older than the file.
-        if name not in listed[directory] and not has_file(ref.file_io, path):
+        if name not in listed[directory] and not ref.file_io.has_file(path):
             found.append(MissingFile(path=path, row_count=entry.file.row_count, entry=entry))
     return tuple(found)
 

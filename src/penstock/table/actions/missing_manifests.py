@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from penstock.errors import CommitConflictError
 from penstock.format.layout import manifest_path
 from penstock.format.snapshot import CommitKind
-from penstock.io.shortcuts import has_file
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.request import CommitRequest, LostManifests
 from penstock.table.read.scan import live_entries
@@ -94,7 +93,7 @@ def _missing(store: MetadataStore, base: Snapshot) -> tuple[ManifestFileMeta, ..
     return tuple(
         meta
         for meta in metas
-        if meta.file_name not in listed and not has_file(file_io, manifest_path(store.location, meta.file_name))
+        if meta.file_name not in listed and not file_io.has_file(manifest_path(store.location, meta.file_name))
     )
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.format.layout import consumer_directory, tag_directory
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER
-from penstock.io.shortcuts import requests_ahead
 from penstock.options import ConsumerOptions, PartitionExpireOptions, TagCreation, TagOptions
 from penstock.table.actions.auto_tags import TagMaker
 from penstock.table.actions.batch_tags import batch_zone, make_batch_tag
@@ -28,7 +27,7 @@ from penstock.table.tags.reader import TagReader
 
 if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot
-    from penstock.io.ahead import Ahead
+    from penstock.io.file_io import Ahead
     from penstock.table.commit.committer import TableCommitter
     from penstock.table.expire.plan import ExpireRules
 
@@ -69,7 +68,7 @@ class Retention:
     def keep(self, snapshot: Snapshot) -> None:
         """Run what is due after a snapshot; all errors are raised."""
         self._latest = snapshot
-        with requests_ahead(self._committer.ref.file_io) as ahead:
+        with self._committer.ref.file_io.prefetch() as ahead:
             if self._now() >= self._next_look:
                 self._request(ahead)
             self._keep(snapshot)
@@ -97,7 +96,7 @@ class Retention:
 
     def _expire(self, latest_id: int, *, is_end: bool) -> None:
         self._expire_tags_and_consumers()
-        with requests_ahead(self._committer.ref.file_io) as ahead:
+        with self._committer.ref.file_io.prefetch() as ahead:
             # An expiration of snapshots lists the tags after it has announced itself.
             ahead.drop(tag_directory(self._committer.ref.location))
         latest_id += self._expire_partitions(is_end=is_end)

@@ -37,8 +37,6 @@ from penstock.format.layout import (
 )
 from penstock.format.snapshot import Snapshot
 from penstock.format.snapshot_json import check_snapshot, encode_snapshot
-from penstock.io.settings import flush, is_object_store, relaxed
-from penstock.io.shortcuts import requests_ahead
 from penstock.table.commit.announced import is_announced
 from penstock.table.commit.delta import build_delta
 from penstock.table.commit.fence import load_base
@@ -189,7 +187,7 @@ class TableCommitter:
         """
         self.may_be_committed = False
         self._own_schema_id = -1
-        with requests_ahead(self.ref.file_io):
+        with self.ref.file_io.prefetch():
             base = self._load_base()
             committed = self._find_committed(request, base)
             if committed is not None:
@@ -198,8 +196,8 @@ class TableCommitter:
                 return self._attempt(request, base, race)
 
     def request_base(self) -> None:
-        """Request what an attempt reads first, if this thread is in a ``requests_ahead`` block."""
-        with requests_ahead(self.ref.file_io) as ahead:
+        """Request what an attempt reads first, if this thread is in a ``prefetch`` block."""
+        with self.ref.file_io.prefetch() as ahead:
             ahead.read(schema_path(self.ref.location, self.ref.schema.id))
             ahead.list(schema_directory(self.ref.location))
             self.store.request_latest(ahead)
@@ -427,7 +425,7 @@ class TableCommitter:
         On object stores the schemas are listed together with the read of the base, and not after it. So they are listed
         again while the manifests are written.
         """
-        if is_object_store(self.ref.file_io) and self.store.list_schema_files() != self._schemas:
+        if self.ref.file_io.is_object_store and self.store.list_schema_files() != self._schemas:
             raise _OutdatedBaseError
 
     def _carry_forward(self, snapshot: Snapshot, base: Snapshot | None) -> Snapshot:
@@ -472,7 +470,7 @@ class TableCommitter:
                 if not is_put(self.ref, snapshot):
                     return LostRace()
                 # Or an earlier try created the file and then failed to flush it to disk.
-                flush(self.ref.file_io, [path], root=self.ref.location)
+                self.ref.file_io.flush([path], root=self.ref.location)
             except StorageError as error:
                 cause = error
                 # A retry does not help against a full disk or a missing permission. This holds only for the first try:
@@ -510,7 +508,7 @@ class TableCommitter:
 
     def _write_hints(self, snapshot: Snapshot) -> None:
         try:
-            storage = relaxed(self.ref.file_io)
+            storage = self.ref.file_io.relaxed()
             storage.write(latest_hint_path(self.ref.location), encode_hint(snapshot.id))
             if snapshot.id == 1:
                 storage.write(earliest_hint_path(self.ref.location), encode_hint(1))
@@ -541,7 +539,7 @@ class TableCommitter:
 
     def _new_writer(self) -> ManifestWriter:
         return ManifestWriter(
-            file_io=relaxed(self.ref.file_io),  # flushed together
+            file_io=self.ref.file_io.relaxed(),  # flushed together
             location=self.ref.location,
             options=self.manifest_options,
             partition_types=tuple(field.type for field in self.ref.schema.partition_fields),

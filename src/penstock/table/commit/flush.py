@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.io.settings import flush, is_durable
 from penstock.table.locate import FileLocator
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def flush_new_files(ref: TableRef, messages: Iterable[CommitMessage], manifests:
     Raises:
         StorageError: the flush failed; no snapshot names the files yet.
     """
-    if not is_durable(ref.file_io):
+    if not ref.file_io.is_durable:
         return
     locator = FileLocator.of(ref)
     data = [
@@ -33,4 +32,4 @@ def flush_new_files(ref: TableRef, messages: Iterable[CommitMessage], manifests:
         for message in messages
         for file in (*message.new_files, *message.compact_after)
     ]
-    flush(ref.file_io, [*data, *manifests], root=ref.location)
+    ref.file_io.flush([*data, *manifests], root=ref.location)

@@ -17,7 +17,6 @@ from penstock.format.layout import MANIFEST_LIST_PREFIX, MANIFEST_PREFIX, NameSo
 from penstock.format.manifest.entry import FileKind, ManifestEntry, ManifestFileMeta
 from penstock.format.manifest.files import encode_manifest, encode_manifest_list
 from penstock.format.manifest.stats import partition_stats
-from penstock.io.shortcuts import do_at_once
 from penstock.table.shared_metadata import write_metadata
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ class ManifestWriter:
         try:
             yield
             writes = [partial(write_metadata, self.file_io, path, data) for path, data in self._waiting]
-            do_at_once(self.file_io, [*writes, also])
+            self.file_io.run_many([*writes, also])
         finally:
             self._waiting = None
 

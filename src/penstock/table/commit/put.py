@@ -16,9 +16,6 @@ from penstock.format.layout import expiring_path, schema_path, snapshot_path
 from penstock.format.manifest.entry import FileKind
 from penstock.format.schema_json import encode_schema
 from penstock.format.snapshot_json import decode_snapshot
-from penstock.io.rest.table import RestTableFileIO
-from penstock.io.settings import confine, flush
-from penstock.io.shortcuts import deletes_at_once, requests_ahead
 from penstock.table.commit.announced import is_announced
 from penstock.table.commit.freed_ids import is_built_on_previous
 from penstock.table.locate import FileLocator
@@ -41,14 +38,14 @@ def put_schema(file_io: FileIO, location: str, schema: TableSchema) -> bool:
     Raises:
         StorageError: the storage failed; the message says so if the file exists nevertheless.
     """
-    storage, path, data = confine(file_io, location), schema_path(location, schema.id), encode_schema(schema)
+    storage, path, data = file_io.confined(location), schema_path(location, schema.id), encode_schema(schema)
     try:
         return storage.put_if_absent(path, data)
     except StorageError as error:
         if not _holds(storage, path, data):
             raise
         try:
-            flush(storage, [path], root=location)
+            storage.flush([path], root=location)
         except StorageError:
             raise StorageError(
                 f"{path} was written and counts, so do not repeat the change; but the storage did not flush it to disk "
@@ -79,9 +76,9 @@ def put_snapshot(
     Raises:
         StorageError: the storage, or the server, failed.
     """
-    file_io = ref.file_io
-    if isinstance(file_io, RestTableFileIO):
-        return file_io.commit(data, None if base is None else base.uuid, _statistics(ref, delta))
+    file_io, server = ref.file_io, ref.file_io.commit_server
+    if server is not None:
+        return server.commit(data, None if base is None else base.uuid, _statistics(ref, delta))
     return file_io.put_if_absent(snapshot_path(ref.location, snapshot.id), data)
 
 
@@ -97,7 +94,7 @@ def is_put(ref: TableRef, snapshot: Snapshot) -> bool:
     try:
         found = decode_snapshot(ref.file_io.read(path), path)
     except NotFoundError:
-        if isinstance(ref.file_io, RestTableFileIO):
+        if ref.file_io.commit_server is not None:
             return False
         raise
     # A server writes the snapshot itself, and older servers drop its uuid. The name of the list is equally unique.
@@ -175,7 +172,7 @@ def is_in_time(store: MetadataStore, base: Snapshot | None, snapshot: Snapshot, 
         # Lower ids in the listing are late puts of other writers, on ids of snapshots that expired with the base; their
         # writers are about to delete them. Other processes may already read ours as the latest snapshot.
         return True
-    if following is None and deletes_at_once(store.file_io) and is_announced(store, snapshot.id + 1):
+    if following is None and store.file_io.delete_batch_size > 1 and is_announced(store, snapshot.id + 1):
         # The next snapshot may have expired before ours, so nobody knows whether it was built on ours.
         store.file_io.delete(snapshot_path(store.location, snapshot.id))
         raise StorageError(f"snapshot {snapshot.id} expired, or came late, before its writer looked at it again")
@@ -195,9 +192,9 @@ def _is_next_id_unused(store: MetadataStore, base: Snapshot) -> bool:
     Where many files are deleted with one request, their order is not known, so an expiration that has announced itself
     may have deleted the snapshot after the base before the base.
     """
-    if not deletes_at_once(store.file_io):
+    if not store.file_io.delete_batch_size > 1:
         return is_there(store, base)
-    with requests_ahead(store.file_io) as ahead:
+    with store.file_io.prefetch() as ahead:
         ahead.read(expiring_path(store.location))
         ahead.read(snapshot_path(store.location, base.id))
         return is_there(store, base) and not is_announced(store, base.id)

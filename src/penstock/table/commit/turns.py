@@ -19,8 +19,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from penstock.io.local import LocalFileIO
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -90,7 +88,7 @@ class Race:
         # The shift is limited to 32, as the number of lost races is not.
         wait_ms = min(self.options.min_retry_wait_ms << min(self.lost - 1, 32), most_ms)
         self.sleep(wait_ms / 1000 * random.random())  # noqa: S311 - not for secrets
-        if isinstance(self.ref.file_io, LocalFileIO):
+        if self.ref.file_io.is_local:
             self._take_turn()
 
     def leave_turn(self) -> None:

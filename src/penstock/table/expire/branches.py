@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.format.snapshot import Snapshot
-    from penstock.io.file_io import FileIO
-    from penstock.io.shortcuts import Directories
+    from penstock.io.file_io import Directories, FileIO
     from penstock.table.store import MetadataStore
 
 

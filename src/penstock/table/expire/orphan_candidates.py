@@ -38,8 +38,7 @@ from penstock.table.expire.branches import list_branches
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from penstock.io.file_io import FileStatus
-    from penstock.io.shortcuts import Directories
+    from penstock.io.file_io import Directories, FileStatus
     from penstock.table.ref import TableRef
 
 # Temporary files, which are renamed or linked after they are written: those of Penstock and Java, and the checksums of

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_millis
 from penstock.errors import InvalidOptionError, StorageError
-from penstock.io.shortcuts import do_at_once, list_once
 from penstock.options import RetentionOptions
 from penstock.table.branches import refuse_on_branch
 from penstock.table.bulk_files import delete_empty_directories, delete_files, thread_count
@@ -100,13 +99,13 @@ def remove_orphan_files(
         found.cutoff = _check_cutoff(ref.name, older_than_millis, found.now_millis, allow_recent=allow_recent)
 
     def find_files() -> None:
-        directories = list_once(ref.file_io, ref.location)
+        directories = ref.file_io.list_tree(ref.location)
         found.listing = list_candidates(ref, directories, threads=threads, progress=progress)
         shared = None if directories is ref.file_io else directories
         found.used = UsedFiles(ref, threads=threads, progress=progress, directories=shared).collect()
 
     with enough_memory(ref.name):
-        do_at_once(ref.file_io, [find_cutoff, find_files])
+        ref.file_io.run_many([find_cutoff, find_files])
     now_millis, cutoff, listing, used = found.now_millis, found.cutoff, found.listing, found.used
     leases_until = min(cutoff, now_millis - FLOOR_MS)
     unused = [candidate for candidate in listing.candidates if candidate.name not in used]

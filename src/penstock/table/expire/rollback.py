@@ -14,7 +14,6 @@ from penstock.errors import InvalidOptionError, NotFoundError
 from penstock.format.hint import decode_hint, encode_hint
 from penstock.format.layout import earliest_hint_path, snapshot_path, tag_path, tag_success_path
 from penstock.format.snapshot_json import encode_snapshot
-from penstock.io.rest.table import RestTableFileIO
 from penstock.printable import open_log
 from penstock.table.commit.announced import forget_expiration
 from penstock.table.commit.fence import clear_below, put_fence, remove_fences
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.format.snapshot import Snapshot
+    from penstock.io.file_io import CommitServer
     from penstock.table.store import MetadataStore
 
 _LOG: Final = open_log(__name__)
@@ -119,16 +119,17 @@ def apply_rollback(
         NotFoundError: the target is about to expire.
         StorageError: the storage failed; call this again.
     """
-    if isinstance(store.file_io, RestTableFileIO):
-        return _apply_on_server(store, store.file_io, plan)
+    server = store.file_io.commit_server
+    if server is not None:
+        return _apply_on_server(store, server, plan)
     with rolling_back(store, plan.target, is_recreated=plan.is_recreated):
         return _apply(store, plan, check)
 
 
-def _apply_on_server(store: MetadataStore, file_io: RestTableFileIO, plan: RollbackPlan) -> Snapshot:
+def _apply_on_server(store: MetadataStore, server: CommitServer, plan: RollbackPlan) -> Snapshot:
     """Have the server of the table's catalog roll back, unless others have committed since the plan was made."""
     latest_id = plan.snapshot_ids[0] if plan.snapshot_ids else plan.target.id
-    file_io.rollback(plan.target.id, latest_id)
+    server.rollback(plan.target.id, latest_id)
     _set_consumers_back(store, plan.target, latest_id)
     return store.load_latest_snapshot() or plan.target
 

@@ -19,8 +19,6 @@ from penstock.clocks import utc_millis
 from penstock.errors import NotFoundError, TableStoreError, UnsupportedFeatureError
 from penstock.format.hint import decode_hint, encode_hint
 from penstock.format.layout import changelog_directory, earliest_hint_path, snapshot_path
-from penstock.io.settings import relaxed
-from penstock.io.shortcuts import deletes_at_once, has_file
 from penstock.metrics import FILES_EXPIRED, SNAPSHOTS_EXPIRED, record
 from penstock.options import ConsumerOptions, RetentionOptions
 from penstock.printable import mask_locations, open_log
@@ -237,7 +235,7 @@ class SnapshotExpirer:
         path = earliest_hint_path(self.ref.location)
         with suppress(NotFoundError):
             hint = decode_hint(self.ref.file_io.read(path))
-            if hint and has_file(self.ref.file_io, snapshot_path(self.ref.location, hint)):
+            if hint and self.ref.file_io.has_file(snapshot_path(self.ref.location, hint)):
                 return hint
         earliest_id = min(self._store.list_snapshot_ids(), default=None)
         if earliest_id is not None and not dry_run:
@@ -279,14 +277,14 @@ class SnapshotExpirer:
         delete_files(file_io, files.lists, threads=self._threads, deleted=note_deleted)
         # In the order of their ids; where one request deletes many files, writers know that the order is open.
         paths = [snapshot_path(self.ref.location, snapshot_id) for snapshot_id in chunk.snapshot_ids]
-        for part in [paths] if deletes_at_once(file_io) else [[path] for path in paths]:
+        for part in [paths] if file_io.delete_batch_size > 1 else [[path] for path in paths]:
             delete_files(file_io, part, threads=1, deleted=note_deleted)
         self._write_hint(chunk.end)
 
     def _write_hint(self, snapshot_id: int) -> None:
         # Errors are ignored: if the hint is wrong, readers list the directory.
         with suppress(TableStoreError):
-            relaxed(self.ref.file_io).write(earliest_hint_path(self.ref.location), encode_hint(snapshot_id))
+            self.ref.file_io.relaxed().write(earliest_hint_path(self.ref.location), encode_hint(snapshot_id))
 
 
 def _add(done: Expiration, chunk: Chunk) -> Expiration:

@@ -15,7 +15,6 @@ from penstock.clocks import EPOCH, local_now, to_wall_clock
 from penstock.errors import NotFoundError, TableStoreError
 from penstock.format.layout import tag_directory, tag_name_of, tag_path, tag_success_path
 from penstock.format.tag import encode_tag
-from penstock.io.branch import branch_of
 from penstock.options import RetentionOptions, TagOptions
 from penstock.table.bulk_files import delete_files, thread_count
 from penstock.table.expire.branches import load_branch_readers
@@ -102,7 +101,7 @@ def forget_snapshot(ref: TableRef, store: MetadataStore, snapshot: Snapshot) -> 
 
     Errors are ignored; files that cannot be deleted remain as orphans.
     """
-    if branch_of(ref.file_io) is not None:  # other branches may read the files
+    if ref.file_io.branch_name is not None:  # other branches may read the files
         return
     with suppress(TableStoreError):
         _delete_files(ref, store, snapshot)

@@ -23,7 +23,6 @@ from penstock.format.manifest.files import decode_manifest, decode_manifest_list
 from penstock.format.manifest.index_manifest import decode_index_files
 from penstock.format.snapshot_json import decode_snapshot
 from penstock.format.tag import decode_tag
-from penstock.io.shortcuts import requests_ahead
 from penstock.table.bulk_files import map_parallel
 from penstock.table.commit.announced import expiring_end
 from penstock.table.expire.branches import list_branches
@@ -35,8 +34,7 @@ if TYPE_CHECKING:
 
     from penstock.format.avro.limits import AvroLimits
     from penstock.format.snapshot import Snapshot
-    from penstock.io.file_io import FileStatus
-    from penstock.io.shortcuts import Directories
+    from penstock.io.file_io import Directories, FileStatus
     from penstock.table.location import HasLocation
 
 _T = TypeVar("_T")
@@ -110,7 +108,7 @@ class UsedFiles:
         """Return the files of snapshots, tags and changelogs."""
         if self._directories is not None:
             return list(self._roots_in(self._directories))
-        with requests_ahead(self._file_io) as ahead:
+        with self._file_io.prefetch() as ahead:
             for directory in (branches_directory, schema_directory, snapshot_directory, tag_directory):
                 ahead.list(directory(self._location))
             ahead.list(changelog_directory(self._location))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from penstock.errors import FormatError, InvalidOptionError, LeaseHeldError, NotFoundError, StorageError
 from penstock.format.layout import lease_directory
 from penstock.format.text.json import decode_json, encode_json
-from penstock.io.settings import relaxed
 from penstock.table.lease.process import decode_process, encode_process, is_surely_dead
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class LeaseFiles:
                 f"table at {location}: '{name}' is not a valid name for a lease: it is blank or a path"
             )
         self.name = name
-        self._file_io = relaxed(file_io)
+        self._file_io = file_io.relaxed()
         self._location = location
         self._directory = lease_directory(location)
 

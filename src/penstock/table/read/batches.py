@@ -21,7 +21,6 @@ from penstock.datafile.formats import FORMATS
 from penstock.datafile.types import ArrowAny, to_arrow_schema
 from penstock.errors import FormatError, InvalidSchemaError, NotFoundError
 from penstock.format.file_format import format_of
-from penstock.io.shortcuts import files_ahead, files_at_once
 from penstock.predicate.tree import FALSE
 from penstock.table.external_paths import ExternalPaths
 from penstock.table.memory import enough_memory
@@ -105,7 +104,7 @@ class TableReader:
             SchemaMismatchError: a data file was written after a column got a type that the read schema cannot hold.
         """
         largest = max((file.file_size for file in split.files), default=0)
-        threads = min(files_ahead(self._ref.file_io, largest), len(split.files))
+        threads = min(self._ref.file_io.files_ahead(largest), len(split.files))
         sources = [partial(self.read_file, split, file) for file in split.files]
         yield from read_ahead(sources, threads=threads, items_ahead=1)
 
@@ -257,7 +256,7 @@ def _batches(
     splits = plan_splits(ref, plan)
     sources = [partial(reader.read_file, split, file) for split in splits for file in split.files]
     largest = max((file.file_size for split in splits for file in split.files), default=0)
-    threads = min(files_at_once(ref.file_io, largest), len(sources))
+    threads = min(ref.file_io.parallel_files(largest), len(sources))
     return _limited(read_ahead(sources, threads=threads, items_ahead=items_ahead), limit)
 
 

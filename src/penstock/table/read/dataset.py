@@ -13,7 +13,6 @@ from penstock.datafile.types import to_arrow_schema, to_arrow_type
 from penstock.errors import UnsupportedFeatureError
 from penstock.format.file_format import FileFormat, format_of
 from penstock.format.types.data_types import with_nullability
-from penstock.io.local import LocalFileIO
 from penstock.table.external_paths import ExternalPaths
 from penstock.table.read.split import plan_splits
 
@@ -38,7 +37,7 @@ def to_dataset(query: Query, store: MetadataStore) -> ds.Dataset:
             vector.
     """
     ref, name = query.ref, query.ref.name
-    if not isinstance(ref.file_io, LocalFileIO):
+    if not ref.file_io.is_local:
         raise _refusal(name, f"{ref.location} is not a local directory")
     if query.plan.vectors:
         raise _refusal(name, "some rows are deleted by deletion vectors")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import NotFoundError
 from penstock.format.snapshot import CommitKind
-from penstock.io.shortcuts import requests_ahead
 from penstock.table.read.travel import watermark_of
 from penstock.table.stream.align.limit import latest_of, least_of
 from penstock.table.stream.history import snapshot_digest
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from penstock.format.manifest.entry import ManifestEntry
     from penstock.format.snapshot import Snapshot
-    from penstock.io.ahead import Ahead
+    from penstock.io.file_io import Ahead
     from penstock.options import StreamOptions
     from penstock.table.store import MetadataStore
     from penstock.table.stream.align.limit import WatermarkLimit
@@ -170,7 +169,7 @@ class MicroBatchPlanner:
 
     def run(self) -> None:
         """Plan until a limit, a bound, the horizon, or the limit of the alignment group."""
-        with requests_ahead(self.table.store.file_io) as ahead:
+        with self.table.store.file_io.prefetch() as ahead:
             self._request(ahead)
             self._run()
 

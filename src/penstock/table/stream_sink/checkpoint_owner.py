@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import CheckpointError
 from penstock.format.layout import schema_path
-from penstock.io.local import LocalFileIO, is_same_file
-from penstock.io.settings import unconfined
+from penstock.io.local import is_same_file
 from penstock.table.identity import load_identity
 from penstock.table.stream_sink.batch_log import CheckpointMark
 
@@ -78,12 +77,12 @@ def _is_same_place(location: str, ref: TableRef) -> bool:
     """Whether a location is the table's, possibly by another path to the directory, such as a link or a mount."""
     if location == ref.location:
         return True
-    return isinstance(ref.file_io, LocalFileIO) and is_same_file(Path(location), Path(ref.location))
+    return ref.file_io.is_local and is_same_file(Path(location), Path(ref.location))
 
 
 def _may_be_there(ref: TableRef, location: str) -> bool:
     """Whether a table may exist at a location; True for another storage, which cannot be checked from here."""
-    return _storage_of(location) != _storage_of(ref.location) or unconfined(ref.file_io).exists(
+    return _storage_of(location) != _storage_of(ref.location) or ref.file_io.unconfined().exists(
         schema_path(location, 0)
     )
 

@@ -15,7 +15,6 @@ from penstock.errors import CheckpointError, NotFoundError, TableStoreError
 from penstock.format.hint import decode_hint, encode_hint
 from penstock.format.layout import query_directory, schema_directory, schema_path
 from penstock.format.snapshot import CommitKind
-from penstock.io.shortcuts import requests_ahead
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit.discard import delete_job_files_near, delete_new_files, delete_staging
 from penstock.table.commit.lookup import OwnCommits, search_commits
@@ -157,7 +156,7 @@ class StreamCommitter:
             CheckpointError: it was replaced by another table.
         """
         ref = self._committer.ref
-        with requests_ahead(ref.file_io) as ahead:
+        with ref.file_io.prefetch() as ahead:
             ahead.read(schema_path(ref.location, 0))
             ahead.list(schema_directory(ref.location))
             self._check_table()
@@ -223,7 +222,7 @@ class StreamCommitter:
             TableStoreError: as ``TableCommitter.commit``. Unless the outcome is unknown, the messages' files are
                 deleted.
         """
-        with requests_ahead(self._committer.ref.file_io) as ahead:
+        with self._committer.ref.file_io.prefetch() as ahead:
             # The commit reads the same file if the table's schema is the first.
             ahead.read(schema_path(self._committer.ref.location, 0), uses=1 + (self._committer.ref.schema.id == 0))
             self._committer.request_base()

@@ -15,7 +15,6 @@ from penstock.clocks import EPOCH, local_now, utc_millis
 from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError, StorageError, TableStoreError
 from penstock.format.layout import tag_path, tag_success_path
 from penstock.format.tag import Tag, encode_tag
-from penstock.io.settings import flush
 from penstock.options import TagOptions, parse_duration_ms
 from penstock.table.commit.announced import is_expiring
 from penstock.table.success import write_success
@@ -174,7 +173,7 @@ def _put(store: MetadataStore, name: str, data: bytes) -> bool:
         # Only the response may have been lost. Another writer's tag with the same name and content is equivalent.
         with suppress(TableStoreError):
             if store.file_io.read(path) == data:
-                flush(store.file_io, [path], root=store.location)  # or this read failed
+                store.file_io.flush([path], root=store.location)  # or this read failed
                 return True
         raise
 

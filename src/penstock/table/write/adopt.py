@@ -25,7 +25,6 @@ from penstock.errors import FormatError, NotFoundError, SchemaMismatchError, Uns
 from penstock.format.file_format import FileFormat
 from penstock.format.types.data_types import with_nullability
 from penstock.format.types.text import format_sql_type
-from penstock.io.local import LocalFileIO
 from penstock.options import WriteOptions
 from penstock.table.commit.discard import delete_new_files
 from penstock.table.message import CommitMessage
@@ -76,7 +75,7 @@ def plan_adoption(file_io: FileIO, root: str) -> AdoptionPlan:
             that need a conversion.
         SchemaMismatchError: files with different columns, or directories with different partition columns.
     """
-    if not isinstance(file_io, LocalFileIO):
+    if not file_io.is_local:
         raise UnsupportedFeatureError(
             f"{root} is on an object store, where a file has one name only, so it cannot be adopted; {_COPY_INSTEAD}"
         )
@@ -134,7 +133,7 @@ def adopt_files(
         TableStoreError: a file cannot be read; no files are left in the table.
     """
     file_io = ref.file_io
-    if not isinstance(file_io, LocalFileIO):
+    if not file_io.is_local:
         raise UnsupportedFeatureError(f"table {ref.name} is on an object store, where files cannot be adopted")
     target = plan_files(ref, ref.parsed(WriteOptions))
     names = {

@@ -19,8 +19,6 @@ import pyarrow as pa
 
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import StorageError
-from penstock.io.settings import is_object_store
-from penstock.io.shortcuts import calls_at_once
 from penstock.options import WriteOptions
 from penstock.table.memory import enough_memory
 from penstock.table.write.assign import Assigner
@@ -276,7 +274,7 @@ def write_arrow(
 
 def _thread_count(ref: TableRef) -> int:
     # Threads mostly wait for responses of object stores.
-    return calls_at_once(ref.file_io) if is_object_store(ref.file_io) else min(os.cpu_count() or 1, MAX_THREADS)
+    return ref.file_io.parallel_calls if ref.file_io.is_object_store else min(os.cpu_count() or 1, MAX_THREADS)
 
 
 def _write_rows(writer: GroupWriter, batch: pa.RecordBatch, places: Places | None) -> None:

@@ -31,6 +31,7 @@ from penstock.catalog.staged.tables import (
 )
 from penstock.catalog.warehouse import Warehouse, open_warehouse
 from penstock.errors import AlreadyExistsError, StorageError, UnsupportedFeatureError
+from penstock.io.memory import MemoryFileIO
 from penstock.table.message import CommitMessage
 from penstock.table.write.writer import write_arrow
 from penstock.testing.file_io import FailingFileIO, Fault
@@ -260,7 +261,7 @@ def test_a_table_on_an_object_store_keeps_its_directory(
     create_table(warehouse, "d.t", definition("id BIGINT, name STRING"))
     table = Catalog(warehouse.location).load_table("d.t")
     table.append([{"id": 1, "name": "old"}])
-    monkeypatch.setattr(tables, "is_object_store", lambda _file_io: True)
+    monkeypatch.setattr(MemoryFileIO, "is_object_store", True)
     with pytest.raises(UnsupportedFeatureError, match="its partition columns change"):
         stage_replacement(warehouse, "d.t", definition("id BIGINT, name STRING", partition_by=["name"]))
     assert isinstance(stage_replacement(warehouse, "d.t", definition("id BIGINT")), NewState)

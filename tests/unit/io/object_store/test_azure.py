@@ -52,5 +52,5 @@ def test_files_that_are_gone_do_not_stop_a_deletion(server: AzureServer) -> None
     file_io, root = resolve(f"az://{CONTAINER}/{uuid.uuid4()}", server.options)
     for name in ("a", "c"):
         file_io.write(f"{root}/{name}", b"1")
-    file_io.delete_files([f"{root}/{name}" for name in "abc"])
+    file_io.delete_many([f"{root}/{name}" for name in "abc"])
     assert file_io.list(root) == ()

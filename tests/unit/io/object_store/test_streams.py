@@ -118,11 +118,9 @@ def test_a_bucket_is_listed_as_a_whole() -> None:
     root = store.settings.address.root
     for name in ("a", "b/c"):
         store.write(f"{root}/{name}", b"1")
-    found = store.list_all(root)
-    assert {path: [status.name for status in statuses] for path, statuses in found.items()} == {
-        root: ["a", "b"],
-        f"{root}/b": ["c"],
-    }
+    found = store.list_tree(root)
+    assert [status.name for status in found.list(root)] == ["a", "b"]
+    assert [status.name for status in found.list(f"{root}/b")] == ["c"]
 
 
 def test_a_forked_process_goes_on(file_io: ObjectFileIO, root: str) -> None:

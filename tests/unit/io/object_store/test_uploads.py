@@ -95,7 +95,7 @@ def test_objects_that_the_store_keeps_are_named_with_the_reason(store: ScriptedS
     store.objects = {"t/a": b"1", "t/b": b"2"}
     store.kept.append("AccessDenied")
     with pytest.raises(StorageError, match=r"cannot delete .*: the store denies access \(AccessDenied\)") as error:
-        file_io.delete_files(["s3://bucket/t/a", "s3://bucket/t/b"])
+        file_io.delete_many(["s3://bucket/t/a", "s3://bucket/t/b"])
     assert not error.value.retryable
     assert "SECRET" not in str(error.value)
 
@@ -105,7 +105,7 @@ def test_objects_that_a_busy_store_keeps_are_deleted_by_another_request(
 ) -> None:
     store.objects = {"t/a": b"1", "t/b": b"2"}
     store.kept.extend(["SlowDown", "InternalError"])
-    file_io.delete_files(["s3://bucket/t/a", "s3://bucket/t/b"])
+    file_io.delete_many(["s3://bucket/t/a", "s3://bucket/t/b"])
     assert store.objects == {}
 
 
@@ -113,5 +113,5 @@ def test_objects_that_a_busy_store_keeps_for_long_are_an_error(store: ScriptedSt
     store.objects = {"t/a": b"1", "t/b": b"2"}
     store.kept.extend(["SlowDown"] * 20)
     with pytest.raises(StorageError, match="the store answers SlowDown") as error:
-        file_io.delete_files(["s3://bucket/t/a", "s3://bucket/t/b"])
+        file_io.delete_many(["s3://bucket/t/a", "s3://bucket/t/b"])
     assert error.value.retryable

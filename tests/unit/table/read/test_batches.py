@@ -17,7 +17,6 @@ from penstock.format.layout import bucket_dir, partition_dir
 from penstock.format.types.data_types import BIGINT, DOUBLE, INT, STRING, DataField
 from penstock.options import FormatOptions
 from penstock.predicate.parse import parse_filter
-from penstock.table.read import batches as module
 from penstock.table.read.batches import TableReader, open_batches, read_arrow, read_split
 from penstock.table.read.prefetch import read_ahead
 from penstock.table.read.scan import plan_scan
@@ -125,7 +124,7 @@ def test_a_limit_takes_the_first_rows(orders: MemoryTable, limit: int) -> None:
 def test_a_limit_opens_no_file_that_it_does_not_need(
     orders: MemoryTable, monkeypatch: pytest.MonkeyPatch, limit: int, files: int
 ) -> None:
-    monkeypatch.setattr(module, "files_at_once", lambda *_: 1)
+    monkeypatch.setattr(RecordingFileIO, "parallel_files", lambda *_: 1)
     recording = RecordingFileIO(orders.file_io)
     ref = replace(orders.ref, file_io=recording)
     plan = plan_scan(orders.store, ref, orders.snapshots[-1])

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from penstock.catalog.checks.features import check_writable
 from penstock.errors import UnsupportedFeatureError
-from penstock.io.local import LocalFileIO
 from penstock.options import BucketOptions
 from penstock.spark.connector.changes.replace_files import Arrangement, ReplaceFiles
 from penstock.spark.connector.proxy import Proxy, from_spark
@@ -43,7 +42,7 @@ def check_row_level(ref: TableRef, command: str) -> None:
     reason = None
     if ref.parsed(BucketOptions).bucket != -1:
         reason = "its rows are in buckets, whose order Spark would not keep"
-    elif not isinstance(ref.file_io, LocalFileIO):
+    elif not ref.file_io.is_local:
         reason = "it is on an object store, where Spark would need a JAR to write"
     if reason is not None:
         raise UnsupportedFeatureError(

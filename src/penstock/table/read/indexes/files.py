@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.errors import TableStoreError
 from penstock.format.file_index import BITMAP, BLOOM_FILTER, decode_index_places, may_hold, part_of
-from penstock.io.shortcuts import calls_at_once
 from penstock.printable import open_log
 from penstock.table.bulk_files import map_parallel
 from penstock.table.shared_metadata import read_index_part
@@ -102,7 +101,7 @@ class IndexFiles:
 
     def __init__(self, ref: TableRef) -> None:
         self._ref = ref
-        self._threads = min(_READ_AT_ONCE, calls_at_once(ref.file_io))
+        self._threads = min(_READ_AT_ONCE, ref.file_io.parallel_calls)
         self._has_warned = False
 
     def ask(self, files: Sequence[IndexFile], budget: IndexBudget) -> list[bool]:

@@ -14,7 +14,6 @@ from penstock.errors import FormatError, NotFoundError, StorageError
 from penstock.format.layout import DATABASE_SUFFIX
 from penstock.format.text.json import decode_json, encode_json
 from penstock.io.resolve import resolve
-from penstock.io.settings import relaxed, unconfined
 from penstock.printable import open_log
 from penstock.table.lease.process import decode_process, encode_process
 from penstock.table.stream.align.progress import Member, MemberState
@@ -66,8 +65,8 @@ class GroupFiles:
             InvalidOptionError: an invalid path.
             UnsupportedFeatureError: a path on a storage that is not built in.
         """
-        file_io, root = (unconfined(ref.file_io), _root_of(ref.location)) if rule.path is None else resolve(rule.path)
-        return cls(relaxed(file_io), f"{root}/.penstock/alignment/{rule.group}")
+        file_io, root = (ref.file_io.unconfined(), _root_of(ref.location)) if rule.path is None else resolve(rule.path)
+        return cls(file_io.relaxed(), f"{root}/.penstock/alignment/{rule.group}")
 
     def load(self) -> tuple[Sign, ...]:
         """Load all members, sorted by file name; an unreadable file is skipped with a warning."""
