@@ -108,9 +108,10 @@ check-text: $(SYNCED)
 audit: $(SYNCED) ## Check licences and versions of what is installed
 	$(BIN)/python scripts/audit.py
 
-site: $(SYNCED) ## Build the documentation into site/; broken links fail
+site: ## Build the documentation into site/ with an environment of its own, without PySpark; broken links fail
 	@scripts/mermaid.sh
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	@UV_PROJECT_ENVIRONMENT=.venv-docs scripts/uv.sh sync --locked --quiet --only-group docs
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build
 
 sbom: $(SYNCED) ## Print the bill of materials that each wheel has
 	@$(BIN)/python scripts/sbom.py
@@ -137,7 +138,7 @@ $(BENCH_SYNCED): $(SYNCED)
 clean: ## Remove what runs left behind (environment and downloads stay)
 	rm -rf demo-warehouse demo-kafka-warehouse demo-live-warehouse spark-warehouse metastore_db derby.log dist build site .interop/classes \
 		.mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find . -path ./.venv -prune -o -path ./.interop -prune -o -name __pycache__ -type d -exec rm -rf {} +
+	find . -path ./.venv -prune -o -path ./.venv-docs -prune -o -path ./.interop -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 clean-all: clean ## Remove the environment and the downloads too
-	rm -rf .venv .uv .interop .cloud .mermaid .pythons .pyright
+	rm -rf .venv .venv-docs .uv .interop .cloud .mermaid .pythons .pyright

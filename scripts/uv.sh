@@ -5,7 +5,7 @@ folder=$(dirname "$0")
 python=$("$folder/find_python.sh")
 uv=$("$python" "$folder/find_uv.py")
 
-export UV_PROJECT_ENVIRONMENT=.venv
+export UV_PROJECT_ENVIRONMENT="${UV_PROJECT_ENVIRONMENT:-.venv}"
 # The machine's own interpreter is used as it is: a download of another would not come from the package registry.
 export UV_PYTHON="$python" UV_PYTHON_DOWNLOADS=never
 # PySpark is one file of 450 MB.
