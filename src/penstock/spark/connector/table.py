@@ -207,9 +207,7 @@ class CatalogTable(PartitionManagement):
         command = str(info.command().toString())
         if command != "DELETE":
             check_row_level(self._ref, command)
-        point = self._read.point
-        snapshot = None if point is None else point.snapshot
-        operation = RowChangeOperation(self._bridge, self._ref, self._group_scan_builder, snapshot, command)
+        operation = RowChangeOperation(self._bridge, self._ref, self._group_scan_builder, command)
         return RowChangeBuilder(self._bridge, operation)
 
     @from_spark

@@ -6,6 +6,7 @@ Source:
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import datasource as source
@@ -29,6 +30,8 @@ _LOG: Final = open_log(__name__)
 # With fewer files a filter saves little.
 _MANY_FILES: Final = 32
 _WARNED: Final[set[str]] = set()
+# Spark passes literals through java.sql.Date, whose calendar lacks the ten days before: another day arrives.
+_FIRST_GREGORIAN: Final = dt.date(1582, 10, 15)
 _COMPARISONS: Final[Mapping[type[source.Filter], Operator]] = {
     source.EqualTo: Operator.EQ,
     source.GreaterThan: Operator.GT,
@@ -83,8 +86,12 @@ def _translate(given: source.Filter, alike: set[str]) -> Predicate | None:
         operand = _translate(given.child, alike)
         return None if operand is None else Not(operand=operand)
     path: tuple[str, ...] = getattr(given, "attribute", ())
-    is_known = len(path) == 1 and path[0] in alike
-    return _leaf(path[0], given) if is_known else None
+    if len(path) != 1 or path[0] not in alike:
+        return None
+    value = getattr(given, "value", None)
+    values = value if isinstance(value, list | tuple) else (value,)
+    is_changed = any(isinstance(each, dt.date) and each <= _FIRST_GREGORIAN for each in values)
+    return None if is_changed else _leaf(path[0], given)
 
 
 def _leaf(column: str, given: source.Filter) -> Predicate | None:

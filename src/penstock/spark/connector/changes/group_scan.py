@@ -73,13 +73,13 @@ class GroupScan(TableScan):
         self._scanned: tuple[DataSplit, ...] | None = None
 
     def read_files(self) -> ReadFiles:
-        """Return the files that the scan has read; none before it runs."""
+        """Return the files that the scan has read; if it has not run, those that it would read."""
         request = self._request
         point = request.read.point
         return ReadFiles(
             snapshot=None if point is None else point.snapshot,
             predicate=conjunction_of(request.pushed),
-            splits=self._scanned or (),
+            splits=self._files.splits if self._scanned is None else self._scanned,
         )
 
     def partition_count(self) -> int:

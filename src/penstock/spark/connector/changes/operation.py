@@ -14,14 +14,13 @@ from penstock.errors import UnsupportedFeatureError
 from penstock.options import BucketOptions
 from penstock.spark.connector.changes.replace_files import Arrangement, ReplaceFiles
 from penstock.spark.connector.proxy import Proxy, from_spark
-from penstock.table.dml.replacement import ReadFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.format.snapshot import Snapshot
     from penstock.spark.connector.changes.group_scan import GroupScan, GroupScanBuilder
     from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.table.dml.replacement import ReadFiles
     from penstock.table.ref import TableRef
 
 _WRITE: Final = "org.apache.spark.sql.connector.write."
@@ -70,7 +69,6 @@ class RowChangeOperation(Proxy):
 
     Args:
         new_builder: returns a scan builder of the table for the options of the read and a callback for the scan.
-        snapshot: to which the table is pinned.
         command: as Spark names it, such as ``UPDATE``.
     """
 
@@ -81,13 +79,11 @@ class RowChangeOperation(Proxy):
         bridge: Bridge,
         ref: TableRef,
         new_builder: Callable[[JavaObject, Callable[[GroupScan], None]], GroupScanBuilder],
-        snapshot: Snapshot | None,
         command: str,
     ) -> None:
         super().__init__(bridge, f"{command} of {ref.name} {id(self)}")
         self._ref = ref
         self._new_builder = new_builder
-        self._snapshot = snapshot
         self._command = command
         self._scan: GroupScan | None = None
 
@@ -138,9 +134,11 @@ class RowChangeOperation(Proxy):
         return Arrangement.AS_READ if is_one else Arrangement.SORTED
 
     def _read_files(self) -> ReadFiles:
-        """Return the files that were read; without a scan, no file can contain a row to change."""
+        """Return the files to replace: those that the scan has read, or would read if Spark had not removed it."""
         if self._scan is None:
-            return ReadFiles(snapshot=self._snapshot, predicate=None, splits=())
+            # Spark found that no row of the table is kept, before it planned the scan.
+            self._new_builder(self._bridge.case_insensitive({}), self._take).build()
+        assert self._scan is not None  # noqa: S101 - the builder has passed it
         return self._scan.read_files()
 
 

@@ -13,6 +13,7 @@ from enum import Enum, auto
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from penstock.errors import StorageError
 from penstock.spark.connector.changes.staged_files import StagedFiles
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.native_settings import unknown_parquet_keys
@@ -29,12 +30,10 @@ if TYPE_CHECKING:
 
 _WRITE: Final = "org.apache.spark.sql.connector.write."
 _KEPT: Final = ("numCopiedRows", "numTargetRowsCopied")
-_CHANGED: Final = (
-    "numUpdatedRows",
-    "numTargetRowsUpdated",
-    "numTargetRowsInserted",
-)
-_DELETED: Final = ("numDeletedRows", "numTargetRowsDeleted")
+_ADDED: Final = "numTargetRowsInserted"
+_CHANGED: Final = ("numUpdatedRows", "numTargetRowsUpdated", _ADDED)
+_DELETED: Final = "numDeletedRows"
+_MERGE_DELETED: Final = "numTargetRowsDeleted"
 _ENCODING: Final = "sun.jnu.encoding"
 _UTF8: Final = "UTF-8"
 
@@ -58,7 +57,7 @@ class ReplaceFiles(Proxy):
 
     Args:
         info: of the rows to write.
-        read_files: returns the files that the operation has read, once it has run.
+        read_files: returns the files to replace, once the operation has run.
         arrangement: returns the arrangement of the rows if tasks write the files of the table.
         check: refuses tables that cannot be changed in this way.
     """
@@ -172,11 +171,11 @@ class ReplaceFilesBatch(Proxy):
         """Replace the files that were read, unless no row has changed."""
         try:
             self._staged.write.commit(messages)
-            counts = _Counts(self._bridge, summary)
-            if counts.changes_nothing:
+            counts, read = _Counts(self._bridge, summary), self._read_files()
+            if counts.changes_nothing(self._ref, sum(split.row_count for split in read.splits)):
                 return
             written = self._staged.take_over(counts.written)
-            commit_replacement(open_committer(self._ref), self._read_files(), written)
+            commit_replacement(open_committer(self._ref), read, written)
         finally:
             self._staged.delete()
 
@@ -190,22 +189,40 @@ class ReplaceFilesBatch(Proxy):
 
 
 class _Counts:
-    """Row counts that Spark reports for an operation; some may be unknown."""
+    """Row counts that Spark reports for an operation; -1 for one that it does not know."""
 
     def __init__(self, bridge: Bridge, summary: JavaObject) -> None:
         self._counts: dict[str, int] = json.loads(bridge.driver.counts(summary))
 
     @property
-    def written(self) -> int | None:
-        """Rows in the new files; None if Spark does not report them."""
-        known = [self._counts[name] for name in (*_KEPT, *_CHANGED) if name in self._counts]
-        return sum(known) if known and min(known) >= 0 else None
+    def written(self) -> int:
+        """Rows in the new files."""
+        return self._sum(*_KEPT, *_CHANGED)
 
-    @property
-    def changes_nothing(self) -> bool:
-        """Whether Spark reports that no row was changed, added or deleted."""
-        known = [self._counts[name] for name in (*_CHANGED, *_DELETED) if name in self._counts]
-        return bool(known) and all(count == 0 for count in known)
+    def _sum(self, *names: str) -> int:
+        return sum(self._counts.get(name, 0) for name in names)
+
+    def changes_nothing(self, ref: TableRef, rows_read: int) -> bool:
+        """Whether no row was changed, added or deleted.
+
+        Args:
+            rows_read: number of rows in the files to replace.
+
+        Raises:
+            StorageError: rows are missing that Spark has not deleted.
+        """
+        added = self._sum(_ADDED)
+        removed = rows_read + added - self.written
+        # Spark derives the deleted rows of DELETE from those that its scan has returned. It has returned fewer than the
+        # files hold where the optimizer, or a join with no rows on the other side, has left it out or ended it.
+        max_removed = rows_read if _DELETED in self._counts else self._sum(_MERGE_DELETED)
+        if min(self._sum(each) for each in (*_KEPT, *_CHANGED)) < 0 or not 0 <= removed <= max_removed:
+            raise StorageError(
+                f"table {ref.name}: of {rows_read} rows in the files to replace, {removed} are missing, although Spark "
+                f"counts {self._counts}, so nothing was changed; use Table.delete, Table.update, Table.merge, or "
+                "penstock.sql"
+            )
+        return removed == 0 and self._sum(*_CHANGED) == 0
 
 
 def _names_any_directory(bridge: Bridge) -> bool:

@@ -226,17 +226,33 @@ public class Driver {
         return made;
     }
 
-    /** Return some of the predicates as filters of Spark's file readers; those that there are none for are left out. */
+    /**
+     * Return some of the predicates as filters of Spark's file readers; those that there are none for are left out. Each
+     * filter is equivalent to its predicate, so readers skip no row that matches.
+     */
     public Filter[] filters(Predicate[] given, String places) {
         Predicate[] parts = chosen(given, places);
         List made = new ArrayList();
         for (int i = 0; i < parts.length; i++) {
-            scala.Option found = PredicateUtils.toV1(parts[i]);
-            if (found.isDefined()) {
-                made.add(found.get());
+            if (hasFilter(parts[i])) {
+                made.add(PredicateUtils.toV1(parts[i]).get());
             }
         }
         return (Filter[]) made.toArray(new Filter[0]);
+    }
+
+    /** Return whether all parts have filters: Spark's conversion leaves out sides of AND and OR that have none. */
+    private static boolean hasFilter(Predicate given) {
+        String name = given.name();
+        if (name.equals("AND") || name.equals("OR") || name.equals("NOT")) {
+            Expression[] parts = given.children();
+            for (int i = 0; i < parts.length; i++) {
+                if (!(parts[i] instanceof Predicate) || !hasFilter((Predicate) parts[i])) {
+                    return false;
+                }
+            }
+        }
+        return PredicateUtils.toV1(given).isDefined();
     }
 
     public boolean readsVectors(SparkSession session) {
