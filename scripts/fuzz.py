@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import shutil
 import sys
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tests.interop.engines import JavaPaimon, PyPaimon
 from tests.interop.fuzz_readers import JAVA_TYPES, PYPAIMON_TYPES, EngineReader
+from tests.spark.filter_trees import Batch, Findings, count_filters, create_sources
 
 import penstock
 from penstock.testing.differential.case import Read
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from penstock.testing.differential.case import Case
     from penstock.testing.differential.run import Finding
 
+# Conditions on one table: more save the creation of tables, fewer show more tables.
+_TREES: Final = 64
 _READERS: Final = ("arrow", "spark", "catalog", "pypaimon", "java")
 # Of the session, so that a read of a few rows takes little more than its analysis and planning.
 _SETTINGS: Final = {
@@ -56,6 +60,8 @@ class _Outcome(NamedTuple):
 def main() -> int:
     """Run cases, print differences, and return 1 if there are any."""
     given, names = _arguments()
+    if given.trees:
+        return _compare_trees(given)
     findings = cases = reads = 0
     tally: Counter[str] = Counter()
     with ExitStack() as stack:
@@ -84,6 +90,41 @@ def main() -> int:
         sys.stdout.write(f"{what}: {count}\n")
     sys.stdout.write(f"{cases} cases with {reads} reads, {findings} findings, {seconds:.0f} s\n")
     return 1 if findings else 0
+
+
+def _compare_trees(given: argparse.Namespace) -> int:
+    """Compare random conditions with Spark's own Parquet tables; a batch for each seed."""
+    findings = Findings()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-fuzz-")))
+        catalog = penstock.Catalog(str(folder / "warehouse"))
+        catalog.create_database("fuzz")
+        session = _session(stack, compiles=given.compiled)
+        penstock.attach(session, catalog)
+        create_sources(session, folder)
+        # Each scan says why Python workers read files that Spark does not read.
+        logging.getLogger("penstock").setLevel(logging.ERROR)
+        stack.enter_context(count_filters(findings))
+        pool = stack.enter_context(ThreadPoolExecutor(given.threads))
+
+        def compare(seed: int) -> None:
+            batch = Batch(session, catalog, folder, seed)
+            batch.run(_TREES, findings, format_every=given.format_every, change_every=given.change_every)
+            batch.drop()
+
+        started, shown, seed = time.monotonic(), 0, given.seed
+        while (seed - given.seed) * _TREES < given.trees and time.monotonic() - started < given.seconds:
+            tuple(pool.map(compare, range(seed, seed + given.threads)))
+            for text in findings.texts[shown:]:
+                sys.stdout.write(f"{time.monotonic() - started:.0f} s, {text}\n")
+                sys.stdout.flush()
+            shown, seed = len(findings.texts), seed + given.threads
+        seconds = time.monotonic() - started
+    for what, count in sorted(findings.tally.items()):
+        sys.stdout.write(f"{what}: {count}\n")
+    trees = (seed - given.seed) * _TREES
+    sys.stdout.write(f"seeds {given.seed} to {seed - 1}: {trees} conditions, {shown} findings, {seconds:.0f} s\n")
+    return 1 if shown else 0
 
 
 def _outcomes(catalog: penstock.Catalog, cases: Iterable[Case], readers: Readers, threads: int) -> Iterator[_Outcome]:
@@ -119,6 +160,9 @@ def _arguments() -> tuple[argparse.Namespace, set[str]]:
     parser.add_argument("--keep", type=Path, help="directory for the cases that differ")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end after the case that passes this time")
     parser.add_argument("--resume", type=Path, help="file with the next seed: read at the start, written on the way")
+    parser.add_argument("--trees", type=int, default=0, help="random conditions for Spark, instead of cases")
+    parser.add_argument("--format-every", type=int, default=8, help="of so many trees, one is for format")
+    parser.add_argument("--change-every", type=int, default=16, help="of so many trees, one is for DELETE and UPDATE")
     parser.add_argument("--replay", type=Path, nargs="*", help="kept cases to run instead of random ones")
     given = parser.parse_args()
     names = {*given.readers.split(","), *(("spark",) if given.spark else ())}

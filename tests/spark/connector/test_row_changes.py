@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors.exceptions.base import PySparkException
 
-from penstock.spark.connector.changes import replace_files, staged_files
+from penstock.spark.connector.changes import group_scan, replace_files, staged_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,6 +106,56 @@ def test_rows_are_merged(spark: SparkSession, run: Callable[[str], list[Any]], c
     with pytest.raises(PySparkException, match="MERGE_CARDINALITY_VIOLATION"):
         run("MERGE INTO penstock.d.merged t USING twice s ON t.k = s.k WHEN MATCHED THEN UPDATE SET v = s.v")
     assert table.latest_snapshot() == latest
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_rows_change_although_spark_needs_no_scan_to_find_them(
+    spark: SparkSession, run: Callable[[str], list[Any]], catalog: Catalog, adaptive: str
+) -> None:
+    spark.sql("SELECT * FROM VALUES (2), (4) AS t(key)").createOrReplaceTempView("folded")
+    spark.range(9).selectExpr("CAST(id AS INT) AS key").where("key + rand() > 20").createOrReplaceTempView("no_rows")
+    table = _make(run, catalog, f"unscanned_{adaptive}")
+    rows, name = table.to_arrow(), f"penstock.d.unscanned_{adaptive}"
+    spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+    for condition, changed in {
+        # Spark finds that the condition is always true before, and after, it has planned the scan; and while it runs.
+        "NOT EXISTS (SELECT * FROM folded WHERE key > 7)": 9,
+        "k >= 2 AND NOT EXISTS (SELECT * FROM folded WHERE key > 7)": 7,
+        "k NOT IN (SELECT key FROM folded WHERE key > 7)": 9,
+        "NOT EXISTS (SELECT * FROM no_rows WHERE key = k)": 9,
+        # And that it is always false.
+        "EXISTS (SELECT * FROM folded WHERE key > 7)": 0,
+        "EXISTS (SELECT * FROM no_rows WHERE key = k)": 0,
+    }.items():
+        latest = table.latest_snapshot()
+        run(f"UPDATE {name} SET v = -1 WHERE {condition}")
+        assert [row[2] for row in _rows(table)].count(-1) == changed, condition
+        run(f"DELETE FROM {name} WHERE {condition}")
+        assert len(_rows(table)) == 9 - changed, condition
+        assert changed or table.latest_snapshot() == latest
+        table.overwrite(rows)
+    spark.conf.unset("spark.sql.adaptive.enabled")
+
+
+def test_a_change_in_which_rows_are_missing_is_refused(
+    run: Callable[[str], list[Any]], catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = _make(run, catalog, "missing")
+    latest = table.latest_snapshot()
+    read_files = group_scan.GroupScan.read_files
+
+    def more(scan: group_scan.GroupScan) -> Any:
+        found = read_files(scan)
+        return replace(found, splits=(*found.splits, *found.splits))
+
+    monkeypatch.setattr(group_scan.GroupScan, "read_files", more)
+    for statement in (
+        "UPDATE penstock.d.missing SET v = 1 WHERE abs(k) = 1",
+        "MERGE INTO penstock.d.missing USING (SELECT 1 AS i) ON k = i WHEN MATCHED THEN DELETE",
+    ):
+        with pytest.raises(PySparkException, match=r"rows in the files to replace, \d+ are missing.*use Table"):
+            run(statement)
+        assert table.latest_snapshot() == latest
 
 
 def test_a_table_that_spark_must_not_rewrite_is_refused_in_one_line(

@@ -41,6 +41,10 @@ def table(tmp_path: Path) -> penstock.Table:
         ([source.Not(source.In(("a",), (3, None)))], ["NOT (a IN (3, NULL))"]),
         ([source.StringStartsWith(("dt",), "2026-01-1")], ["dt LIKE '2026-01-1%'"]),
         ([source.LessThanOrEqual(("on_day",), dt.date(2026, 1, 2))], ["on_day <= DATE '2026-01-02'"]),
+        # Days that arrive as 1582-10-15, and that day, which may be one of them.
+        ([source.EqualTo(("on_day",), dt.date(1582, 10, 10)), source.IsNotNull(("a",))], ["a IS NOT NULL"]),
+        ([source.Not(source.In(("on_day",), [dt.date(2026, 1, 2), dt.date(1582, 10, 15)]))], []),
+        ([source.LessThan(("on_day",), dt.date(1582, 10, 16))], ["on_day < DATE '1582-10-16'"]),
         # Floating-point numbers, fields of rows, and conditions that we do not have.
         ([source.EqualTo(("price",), 1.5), source.IsNull(("a",))], ["a IS NULL"]),
         ([source.EqualTo(("a", "b"), 1)], []),
