@@ -414,10 +414,11 @@ class Batch:
         for each in (each for each in conditions if each.is_filter):
             self._compare_one("to_arrow", each, known[each], self._by_arrow, findings)
         for each in (each for each in given[::change_every] if each in known) if change_every else ():
+            before = self._spark.conf.get(_ADAPTIVE)
             self._spark.conf.set(_ADAPTIVE, self._random.choice(("true", "false")))
             self._compare_one("DELETE", each, known[each], self._by_delete, findings)
             self._compare_one("UPDATE", each, known[each], self._by_update, findings)
-            self._spark.conf.set(_ADAPTIVE, "false")
+            self._spark.conf.set(_ADAPTIVE, before)
 
     def drop(self) -> None:
         """Delete the files of the batch."""

@@ -113,7 +113,7 @@ def test_rows_change_although_spark_needs_no_scan_to_find_them(
     spark: SparkSession, run: Callable[[str], list[Any]], catalog: Catalog, adaptive: str
 ) -> None:
     spark.sql("SELECT * FROM VALUES (2), (4) AS t(key)").createOrReplaceTempView("folded")
-    spark.range(9).selectExpr("CAST(id AS INT) AS key").where("key + rand() > 20").createOrReplaceTempView("no_rows")
+    spark.range(9).selectExpr("CAST(id AS INT) AS key").where("key % 10 = 9").createOrReplaceTempView("no_rows")
     table = _make(run, catalog, f"unscanned_{adaptive}")
     rows, name = table.to_arrow(), f"penstock.d.unscanned_{adaptive}"
     spark.conf.set("spark.sql.adaptive.enabled", adaptive)
@@ -133,6 +133,16 @@ def test_rows_change_although_spark_needs_no_scan_to_find_them(
         run(f"DELETE FROM {name} WHERE {condition}")
         assert len(_rows(table)) == 9 - changed, condition
         assert changed or table.latest_snapshot() == latest
+        table.overwrite(rows)
+    for source, action, left in (
+        ("(SELECT * FROM folded WHERE key > 7)", "NOT MATCHED BY SOURCE THEN DELETE", 0),
+        ("no_rows", "NOT MATCHED BY SOURCE THEN DELETE", 0),
+        ("no_rows", "MATCHED THEN DELETE", 9),
+        # Each row is deleted twice.
+        ("(SELECT key FROM folded UNION ALL SELECT key FROM folded)", "MATCHED THEN DELETE", 7),
+    ):
+        run(f"MERGE INTO {name} USING {source} s ON k = s.key WHEN {action}")
+        assert len(_rows(table)) == left, (source, action)
         table.overwrite(rows)
     spark.conf.unset("spark.sql.adaptive.enabled")
 
