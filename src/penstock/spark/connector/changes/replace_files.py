@@ -195,15 +195,16 @@ class _Counts:
         self._counts: dict[str, int] = json.loads(bridge.driver.counts(summary))
 
     @property
-    def written(self) -> int:
-        """Rows in the new files."""
-        return self._sum(*_KEPT, *_CHANGED)
+    def written(self) -> int | None:
+        """Rows in the new files; None if Spark does not report them, as of some MERGE without rows in the source."""
+        known = [self._counts[name] for name in (*_KEPT, *_CHANGED) if name in self._counts]
+        return sum(known) if known and min(known) >= 0 else None
 
     def _sum(self, *names: str) -> int:
         return sum(self._counts.get(name, 0) for name in names)
 
     def changes_nothing(self, ref: TableRef, rows_read: int) -> bool:
-        """Whether no row was changed, added or deleted.
+        """Whether Spark reports that no row was changed, added or deleted.
 
         Args:
             rows_read: number of rows in the files to replace.
@@ -211,12 +212,14 @@ class _Counts:
         Raises:
             StorageError: rows are missing that Spark has not deleted.
         """
+        if self.written is None:
+            return False
         added = self._sum(_ADDED)
         removed = rows_read + added - self.written
         # Spark derives the deleted rows of DELETE from those that its scan has returned. It has returned fewer than the
         # files hold where the optimizer, or a join with no rows on the other side, has left it out or ended it.
         max_removed = rows_read if _DELETED in self._counts else self._sum(_MERGE_DELETED)
-        if min(self._sum(each) for each in (*_KEPT, *_CHANGED)) < 0 or not 0 <= removed <= max_removed:
+        if not 0 <= removed <= max_removed:
             raise StorageError(
                 f"table {ref.name}: of {rows_read} rows in the files to replace, {removed} are missing, although Spark "
                 f"counts {self._counts}, so nothing was changed; use Table.delete, Table.update, Table.merge, or "
