@@ -108,7 +108,7 @@ def test_rows_are_merged(spark: SparkSession, run: Callable[[str], list[Any]], c
     assert table.latest_snapshot() == latest
 
 
-@pytest.mark.parametrize("adaptive", ["true", "false"])
+@pytest.mark.parametrize("adaptive", ["true", pytest.param("false", marks=pytest.mark.slow)])
 def test_rows_change_although_spark_needs_no_scan_to_find_them(
     spark: SparkSession, run: Callable[[str], list[Any]], catalog: Catalog, adaptive: str
 ) -> None:
