@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.predicate.tree import Predicate
     from penstock.table.commit.committer import TableCommitter
     from penstock.table.dml.result import ChangeResult
+    from penstock.table.ref import TableRef
 
 T = TypeVar("T")
 Clauses: TypeAlias = "T | Sequence[T]"
@@ -59,8 +60,8 @@ class RowChanges:
             CommitUnknownError: the storage did not answer whether the commit succeeded.
             UnsupportedFeatureError: the table is read-only for Penstock, or has deletion vectors.
         """
-        committer = self._change_committer()
-        return run_change(committer, DeleteRows(predicate=self._condition(where)), dry_run=dry_run)
+        change = DeleteRows(predicate=self._condition(where))
+        return run_change(self._change_committer(), lambda _: change, dry_run=dry_run)
 
     def update(self, set: Mapping[str, object], where: Predicate | str, *, dry_run: bool = False) -> ChangeResult:
         """Set columns of the rows for which a condition is true, in one commit.
@@ -79,9 +80,12 @@ class RowChanges:
             SchemaMismatchError: a column cannot hold a value; nothing was changed.
             TableStoreError: as ``delete``.
         """
-        committer = self._change_committer()
-        values = NewValues(committer.ref, set)
-        return run_change(committer, UpdateRows(predicate=self._condition(where), values=values), dry_run=dry_run)
+        condition = self._condition(where)
+
+        def new_change(ref: TableRef) -> UpdateRows:
+            return UpdateRows(predicate=condition, values=NewValues(ref, set))
+
+        return run_change(self._change_committer(), new_change, dry_run=dry_run)
 
     def merge(
         self,
@@ -124,7 +128,7 @@ class RowChanges:
             not_matched=_several(not_matched),
             not_matched_by_source=_several(not_matched_by_source),
         )
-        return run_change(committer, MergeRows(committer.ref, rows, keys, clauses), dry_run=dry_run)
+        return run_change(committer, lambda ref: MergeRows(ref, rows, keys, clauses), dry_run=dry_run)
 
     def _change_committer(self) -> TableCommitter:
         check_writable(self._table.ref)

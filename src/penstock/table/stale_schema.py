@@ -19,9 +19,8 @@ from penstock.options import BucketOptions
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from penstock.format.manifest.entry import ManifestEntry
+    from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
     from penstock.format.types.data_types import DataField
-    from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
@@ -59,18 +58,19 @@ def at_latest_schema(ref: TableRef, store: MetadataStore) -> TableRef:
     return ref if latest.id == ref.schema.id else replace(ref, schema=latest)
 
 
-def check_schema_of_merges(
-    ref: TableRef, store: MetadataStore, messages: Iterable[CommitMessage], latest_id: int
+def check_schema_of_rewrites(
+    ref: TableRef, store: MetadataStore, files: Iterable[DataFileMeta], latest_id: int
 ) -> None:
-    """Raise if files were merged with an older type of a column: the merged files would keep the cast to that type.
+    """Raise if rows were rewritten with an older type of a column: the new files would keep the cast to that type.
 
     Args:
+        files: the new files.
         latest_id: id of the table's latest schema.
 
     Raises:
-        CommitConflictError: a column's type has changed since the merges were planned.
+        CommitConflictError: a column's type has changed since the rewrite was planned.
     """
-    ids = {file.schema_id for message in messages for file in message.compact_after} - {latest_id}
+    ids = {file.schema_id for file in files} - {latest_id}
     if not ids:
         return
     latest = {field.id: field.type for field in store.load_schema(latest_id).fields}
@@ -79,8 +79,8 @@ def check_schema_of_merges(
             now = latest.get(field.id, field.type)
             if with_nullability(now, nullable=True) != with_nullability(field.type, nullable=True):
                 raise CommitConflictError(
-                    f"table {ref.name}: column '{field.name}' became {format_sql_type(now)} while files were merged as "
-                    f"{format_sql_type(field.type)}; nothing was committed: plan again from the latest schema"
+                    f"table {ref.name}: column '{field.name}' became {format_sql_type(now)} while rows were rewritten "
+                    f"as {format_sql_type(field.type)}; nothing was committed: plan again from the latest schema"
                 )
 
 

@@ -221,7 +221,7 @@ def test_conflicts_without_end_fail_and_leave_nothing(monkeypatch: pytest.Monkey
     check_clean(table)
 
 
-def test_columns_added_meanwhile_make_it_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_counts_for_rows_with_columns_that_were_added_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     catalog = penstock.Catalog(f"memory://row-changes-{next(NUMBERS)}")
     catalog.create_database("db")
     table = catalog.create_table("db.t", COLUMNS, partition_by=["p"])
@@ -232,8 +232,6 @@ def test_columns_added_meanwhile_make_it_fail(monkeypatch: pytest.MonkeyPatch) -
         catalog.load_table("db.t").append([{**rows(range(1))[0], "late": 1}])
 
     during_commit(monkeypatch, alter)
-    with pytest.raises(CommitConflictError):
-        table.delete("k = 0")
     assert table.delete("k = 0").rows_deleted == 2
     assert catalog.load_table("db.t").to_arrow(["late"]).num_rows == 9
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 import pytest
 
-from penstock import Catalog, CommitConflictError, SchemaMismatchError, Table
-from penstock.catalog.changes import UpdateColumnType
+from penstock import Catalog, CommitConflictError, MergeUpdate, NotFoundError, SchemaMismatchError, Table
+from penstock.catalog.changes import AddColumn, DropColumn, UpdateColumnType
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit.request import CommitRequest
 from penstock.table.compact.local import for_compaction, request_compaction, run_here
 from penstock.table.compact.plan import plan_compaction
+from penstock.table.dml import run
+from penstock.table.identity import check_same_table
 from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from penstock.table.ref import TableRef
 
 BIG = 5_000_000_000
 
@@ -111,8 +118,64 @@ def test_merges_made_with_a_type_that_has_changed_since_are_not_committed() -> N
     tasks = [task for partition in plan.partitions for task in partition.tasks]
     merged = [each.message for each in run_here(ref)(tasks) if each.message is not None]
     widened(catalog)
-    with pytest.raises(CommitConflictError, match="became BIGINT while files were merged as INT"):
+    with pytest.raises(CommitConflictError, match="became BIGINT while rows were rewritten as INT"):
         open_committer(ref, store).commit(
             CommitRequest(commit_user="merger", kind=CommitKind.COMPACT, messages=tuple(merged))
         )
     assert catalog.load_table("db.t").to_arrow()["a"].to_pylist() == [BIG, 7]
+
+
+@pytest.mark.parametrize("change", ["update", "delete", "merge"])
+def test_a_change_rewrites_files_with_the_columns_that_others_have_added_meanwhile(
+    change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = Catalog(f"memory://stale-schemas-{change}")
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", "id BIGINT, v INT", options={"write-only": "true"})
+    table.append([{"id": 0, "v": 0}])
+    others = iter([True])
+
+    def others_act(ref: TableRef) -> None:
+        if next(others, False):
+            added = catalog.alter_table("db.t", AddColumn(column="w", type="STRING"))
+            added.append([{"id": 1, "v": 1, "w": "changed"}, {"id": 2, "v": 2, "w": "kept"}])
+        check_same_table(ref)
+
+    monkeypatch.setattr(run, "check_same_table", others_act)
+    match change:
+        case "update":
+            table.update({"v": 9}, "id = 1")
+        case "delete":
+            table.delete("id = 1")
+        case _:
+            table.merge([{"id": 1, "v": 9}], "id", matched=MergeUpdate())
+    found = {row["id"]: (row["v"], row["w"]) for row in catalog.load_table("db.t").to_arrow().to_pylist()}
+    changed = {} if change == "delete" else {1: (9, "changed")}
+    assert found == {0: (0, None), 2: (2, "kept"), **changed}
+
+
+def test_a_change_of_a_column_that_others_have_dropped_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog, table = new_table("dropped", "id INT, v INT")
+    table.append([{"id": 1, "v": 1}])
+    others = iter([True])
+
+    def others_act(ref: TableRef) -> None:
+        if next(others, False):
+            catalog.alter_table("db.t", DropColumn(column="v")).append([{"id": 1}])
+        check_same_table(ref)
+
+    monkeypatch.setattr(run, "check_same_table", others_act)
+    with pytest.raises(NotFoundError, match="no column 'v' to set"):
+        table.update({"v": 2}, "id = 1")
+    assert catalog.load_table("db.t").to_arrow().to_pylist() == [{"id": 1}, {"id": 1}]
+
+
+def test_a_snapshot_from_before_a_change_of_type_can_be_put_back() -> None:
+    catalog, table = new_table("back", "a INT")
+    table.append(ints(1))
+    first = table.latest_snapshot()
+    assert first is not None
+    table = widened(catalog)
+    table.overwrite(longs(BIG))
+    table.rollback_to_as_latest(snapshot_id=first.id)
+    assert table.to_arrow()["a"].to_pylist() == [1]

@@ -10,8 +10,10 @@ import pytest
 
 import penstock
 from penstock import CommitConflictError
+from penstock.datafile.types import to_arrow_schema
 from penstock.predicate.parse import parse_filter
-from penstock.table.actions.changes import open_committer
+from penstock.table.actions.changes import commit_append, open_committer
+from penstock.table.actions.rewriting import for_existing_rows
 from penstock.table.dml.replacement import ReadFiles, commit_replacement
 from penstock.table.read.scan import plan_scan
 from penstock.table.read.split import plan_splits
@@ -95,3 +97,66 @@ def test_a_change_of_what_was_read_fails_and_leaves_no_file(table: Table, change
         commit_replacement(open_committer(table._ref), read, written)
     assert _files(table) == before - 1
     assert _keys(table) == keys
+
+
+_OLD = [(1, None, "x"), (2, "longer", "x"), (3, "abc", None)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "error"),
+    [
+        (_OLD, None),
+        (_OLD[1:], None),
+        ([*_OLD, (4, "abc", "y")], None),
+        ([*_OLD, (4, None, "y")], "'v' is NOT NULL"),
+        ([*_OLD, _OLD[0]], "'v' is NOT NULL"),
+        ([*_OLD[:2], (3, None, None)], "'v' is NOT NULL"),
+        ([*_OLD, (4, "abcd", "y")], "has a value of length 4"),
+        ([*_OLD, (4, "abc", None)], r"'r\.a' is NOT NULL"),
+    ],
+)
+def test_only_rows_that_are_new_must_keep_the_rules(
+    tmp_path: Path, rows: list[tuple[int, str | None, str | None]], error: str | None
+) -> None:
+    catalog = penstock.Catalog(tmp_path)
+    catalog.create_database("d")
+    options = {"alter-column-null-to-not-null.disabled": "false"}
+    table = catalog.create_table("d.t", "k INT, v VARCHAR(3), r ROW<a STRING>", options=options)
+    _append(table, _OLD)
+    table = catalog.alter_table(
+        "d.t",
+        penstock.UpdateColumnDefault(column="v", default="def"),
+        penstock.UpdateColumnNullability(column="v", nullable=False),
+        penstock.UpdateColumnNullability(column=("r", "a"), nullable=False),
+    )
+    read, written = _read(table, "k > 0"), _write_as_they_are(table, rows)
+    if error is None:
+        commit_replacement(open_committer(table._ref), read, written)
+    else:
+        with pytest.raises(penstock.SchemaMismatchError, match=error):
+            commit_replacement(open_committer(table._ref), read, written)
+        assert _files(table) == 1
+    found = [(row["k"], row["v"], row["r"]["a"]) for row in catalog.load_table("d.t").to_arrow().to_pylist()]
+    assert found == (rows if error is None else _OLD)
+
+
+def _append(table: Table, rows: list[tuple[int, str | None, str | None]]) -> None:
+    commit_append(open_committer(table._ref), _write_as_they_are(table, rows))
+
+
+def _write_as_they_are(table: Table, rows: list[tuple[int, str | None, str | None]]) -> tuple[CommitMessage, ...]:
+    """Write rows as other engines do, which do not check lengths."""
+    target = for_existing_rows(table._ref, keep_lengths=False)
+    given = [{"k": k, "v": v, "r": {"a": a}} for k, v, a in rows]
+    return write_arrow(target, pa.Table.from_pylist(given, to_arrow_schema(target.schema.fields)))
+
+
+def test_files_with_a_newer_schema_are_not_replaced(table: Table) -> None:
+    new = penstock.Catalog(Path(table.location).parents[1]).alter_table(
+        "d.t", penstock.AddColumn(column="n", type="INT")
+    )
+    new.append([{"k": 11, "p": "b", "n": 1}])
+    read, written = _read(new, "p = 'b'"), _write(table, [11, 3], "b")
+    with pytest.raises(CommitConflictError, match="schema 1 was rewritten with schema 0, which may lack"):
+        commit_replacement(open_committer(table._ref), read, written)
+    assert new.to_arrow(filter="k = 11").to_pylist() == [{"k": 11, "p": "b", "n": 1}]

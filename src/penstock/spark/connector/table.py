@@ -228,7 +228,8 @@ class CatalogTable(PartitionManagement):
             return
         condition = self._condition(predicates)
         assert condition is not None  # noqa: S101 - Spark asks canDeleteWhere first
-        run_change(open_committer(self._ref, adds_rows=False), DeleteRows(predicate=condition))
+        change = DeleteRows(predicate=condition)
+        run_change(open_committer(self._ref, adds_rows=False), lambda _: change)
 
     @from_spark
     def truncateTable(self, _options: JavaObject = None) -> bool:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import CommitConflictError
 from penstock.format.snapshot import CommitKind
+from penstock.options import BucketOptions
+from penstock.table.actions.rewriting import as_replacement, for_existing_rows
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.discard import delete_new_files
 from penstock.table.commit.request import CommitRequest
@@ -20,6 +22,7 @@ from penstock.table.locate import FileLocator
 from penstock.table.partition_scope import WrittenPartitions
 from penstock.table.read.batches import open_batches
 from penstock.table.read.scan import plan_scan
+from penstock.table.stale_schema import at_latest_schema
 from penstock.table.write.writer import write_arrow
 
 if TYPE_CHECKING:
@@ -92,19 +95,30 @@ def _rewrite(committer: TableCommitter, partition: bytes, buckets: int) -> Snaps
     """Rewrite a partition; repeat it if others committed meanwhile."""
     for number in range(_TRIES):
         snapshot = committer.store.load_latest_snapshot()
+        # Loaded after the snapshot, so the schema is not older than that of any of its files.
+        ref = at_latest_schema(committer.ref, committer.store)
+        if ref.parsed(BucketOptions).bucket != buckets:
+            raise CommitConflictError(
+                f"table {ref.name}: others have set 'bucket' = '{ref.parsed(BucketOptions).bucket}' while it was "
+                f"rescaled to {buckets}; partitions that were rewritten remain so: repeat it with the number that you "
+                "want"
+            )
         plan = _plan(committer, snapshot)
         found = tuple(each for each in plan.partitions if each.data == partition)
         if not found or all(entry.total_buckets == buckets for entry in found[0].entries):
             return None  # another process has dropped or rewritten it
-        messages = write_arrow(
-            committer.ref, open_batches(committer.ref, committer.store, replace(plan, partitions=found))
-        )
+        files = tuple(entry.file for entry in found[0].entries)
+        rows = open_batches(for_existing_rows(ref), committer.store, replace(plan, partitions=found))
+        messages = write_arrow(for_existing_rows(ref, keep_lengths=False), rows)
         try:
             return committer.commit(
                 CommitRequest(
                     commit_user=new_commit_user(committer.options.user_prefix),
                     kind=CommitKind.OVERWRITE,
-                    messages=messages,
+                    messages=tuple(
+                        replace(message, new_files=as_replacement(ref, files, message.new_files))
+                        for message in messages
+                    ),
                     scope=WrittenPartitions(),
                     has_read=True,
                     read=snapshot,

@@ -92,6 +92,7 @@ def _restore(committer: TableCommitter, target: Snapshot) -> Snapshot | None:
                     messages=messages,
                     has_read=True,
                     read=base,
+                    restores=True,
                 )
             )
         except CommitConflictError:

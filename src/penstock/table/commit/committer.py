@@ -51,7 +51,7 @@ from penstock.table.commit.sequence import BucketIndex
 from penstock.table.commit.turns import Race
 from penstock.table.identity import check_same_table
 from penstock.table.other_engines import WRITER_VERSION, check_other_engines
-from penstock.table.stale_schema import check_buckets_of_new_files, check_schema_of_merges
+from penstock.table.stale_schema import check_buckets_of_new_files, check_schema_of_rewrites
 from penstock.table.store import SchemaFiles
 
 if TYPE_CHECKING:
@@ -346,7 +346,7 @@ class TableCommitter:
         writer: ManifestWriter,
     ) -> Prepared:
         schema_id = self._next_schema_id(request)
-        check_schema_of_merges(self.ref, self.store, request.messages, schema_id)
+        check_schema_of_rewrites(self.ref, self.store, request.rewritten_files, schema_id)
         known = self.index.total_buckets if self.index.snapshot == base else {}
         written = self.ref if request.schema is None else replace(self.ref, schema=request.schema)
         check_buckets_of_new_files(written, self.store, delta, known_buckets=known, latest_id=schema_id)

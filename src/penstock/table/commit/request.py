@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.format.manifest.entry import DataFileMeta
     from penstock.format.schema import TableSchema
     from penstock.format.snapshot import Snapshot
     from penstock.table.message import CommitMessage
@@ -46,6 +49,7 @@ class CommitRequest:
         merges_manifests: only merge manifests, as many as possible; no snapshot if there is nothing to merge.
         read: the snapshot from which the changes were computed, if no other snapshot may come in between; ``has_read``
             is set then, and the snapshot is None if nothing was ever committed.
+        restores: the files of ``compact_after`` are those of an earlier snapshot, with the schemas that they had.
         lost: manifests of the base that the new snapshot omits; only with ``read`` and without messages. No manifests
             are merged then.
     """
@@ -64,4 +68,15 @@ class CommitRequest:
     merges_manifests: bool = False
     has_read: bool = False
     read: Snapshot | None = None
+    restores: bool = False
     lost: LostManifests | None = None
+
+    @property
+    def rewritten_files(self) -> Iterator[DataFileMeta]:
+        """The new files that may have rows of existing files."""
+        if self.restores:
+            return
+        for message in self.messages:
+            yield from message.compact_after
+            if self.has_read:
+                yield from message.new_files

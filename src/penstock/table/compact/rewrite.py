@@ -15,6 +15,7 @@ from penstock.errors import FormatError, SchemaMismatchError
 from penstock.format.manifest.entry import FileSource
 from penstock.format.row.row import decode_row
 from penstock.options import WriteOptions
+from penstock.table.actions.rewriting import as_replacement, for_existing_rows
 from penstock.table.commit.flush import flush_new_files
 from penstock.table.locate import FileLocator
 from penstock.table.memory import enough_memory
@@ -54,7 +55,7 @@ def rewrite(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> C
         FormatError: a file does not hold the rows that the table says; the new files are deleted.
     """
     store = MetadataStore(ref)
-    ref = _at_schema_of(task, ref, store)
+    ref = for_existing_rows(_at_schema_of(task, ref, store))
     reader = TableReader(ref, store)
     target = plan_files(ref, ref.parsed(WriteOptions), job_id=job_id)
     writer = GroupWriter(target, Group(partition=task.partition, bucket=task.bucket))
@@ -81,7 +82,7 @@ def rewrite(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> C
         bucket=task.bucket,
         total_buckets=task.total_buckets,
         compact_before=task.files,
-        compact_after=_as_outputs(task, message.new_files),
+        compact_after=_as_outputs(task, as_replacement(ref, task.files, message.new_files)),
     )
 
 
@@ -126,13 +127,8 @@ def _delete_new(ref: TableRef, message: CommitMessage) -> None:
 
 
 def _as_outputs(task: CompactTask, outputs: Sequence[DataFileMeta]) -> tuple[DataFileMeta, ...]:
-    """Give the new files the sequence numbers and the creation time of the old ones.
-
-    The creation time is that of the oldest input, so a merge does not change the read order of partitions, and a read
-    from a creation time on does not return old rows. (Java writes the current time.)
-    """
+    """Give the new files the sequence numbers of the old ones."""
     first, last = _number_range(task.files)
-    created = [file.creation_millis for file in task.files if file.creation_millis is not None]
     result = []
     number = first
     is_dense = _is_dense(task.files)
@@ -145,7 +141,6 @@ def _as_outputs(task: CompactTask, outputs: Sequence[DataFileMeta]) -> tuple[Dat
                 min_sequence_number=number if is_dense else first,
                 max_sequence_number=number + output.row_count - 1 if is_dense else last,
                 file_source=FileSource.COMPACT,
-                creation_millis=min(created, default=output.creation_millis),
             )
         )
         number += output.row_count

@@ -19,6 +19,7 @@ from penstock.errors import FormatError, InvalidOptionError, UnsupportedFeatureE
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.format.types.text import format_sql_type
 from penstock.options import BucketOptions
+from penstock.table.actions.rewriting import as_replacement
 from penstock.table.compact.job import plan_only
 from penstock.table.compact.plan import CompactStrategy, plan_partitions
 from penstock.table.compact.rewrite import check_rows
@@ -169,8 +170,7 @@ def sort_table(
 def sorted_message(task: CompactTask, messages: Sequence[CommitMessage], ref: TableRef) -> CommitMessage:
     """Combine the messages of a sort into one, with the files that were read and those that replace them.
 
-    The new files get ascending sequence numbers in their order, so a read in that order returns sorted rows. They get
-    the creation time of the oldest file that they replace.
+    The new files get ascending sequence numbers in their order, so a read in that order returns sorted rows.
 
     Args:
         messages: in the order of the rows.
@@ -186,18 +186,10 @@ def sorted_message(task: CompactTask, messages: Sequence[CommitMessage], ref: Ta
             )
     files = tuple(file for message in messages for file in message.new_files)
     check_rows(task, files, ref)
-    created = min((file.creation_millis for file in task.files if file.creation_millis is not None), default=None)
     outputs = []
     number = 0
-    for file in files:
-        outputs.append(
-            replace(
-                file,
-                min_sequence_number=number,
-                max_sequence_number=number + file.row_count - 1,
-                creation_millis=file.creation_millis if created is None else created,
-            )
-        )
+    for file in as_replacement(ref, task.files, files):
+        outputs.append(replace(file, min_sequence_number=number, max_sequence_number=number + file.row_count - 1))
         number += file.row_count
     return CommitMessage(
         partition=task.partition,

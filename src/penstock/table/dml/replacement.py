@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.errors import CommitConflictError
 from penstock.format.snapshot import CommitKind
+from penstock.table.actions.rewriting import as_replacement, check_index_files, check_schema_of_rewritten
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.discard import delete_new_files
 from penstock.table.commit.request import CommitRequest
-from penstock.table.dml.run import check_index_files
+from penstock.table.dml.added_rows import check_added_rows
 from penstock.table.identity import check_same_table
 from penstock.table.memory import enough_memory
 from penstock.table.message import CommitMessage
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.table.commit.committer import TableCommitter
     from penstock.table.read.scan import ScanPlan
     from penstock.table.read.split import DataSplit
+    from penstock.table.ref import TableRef
 
 # As for commits, see ``CommitOptions.timeout_ms``.
 _DEFAULT_TIMEOUT_MS: Final = 120_000
@@ -68,16 +70,18 @@ def commit_replacement(
 
     Raises:
         CommitConflictError: others changed such files or the columns; the written files are deleted.
+        SchemaMismatchError: a row was added that breaks a rule for new rows; the written files are deleted.
         CommitUnknownError: the storage did not answer whether the commit succeeded.
     """
     removed = _removals(read.splits)
     if not removed and not written:
         return None
-    messages = (*removed, *_with_creation_times(written, read.splits))
     user = new_commit_user(committer.options.user_prefix)
     deadline = time.monotonic() + (committer.options.timeout_ms or _DEFAULT_TIMEOUT_MS) / 1000
     base = read.snapshot
     try:
+        messages = (*removed, *_as_replacements(committer.ref, written, read.splits))
+        check_added_rows(committer.ref, committer.store, read.splits, written)
         check_same_table(committer.ref)
         check_index_files(committer.ref.name, read.snapshot)
         while True:
@@ -136,19 +140,14 @@ def _removals(splits: Sequence[DataSplit]) -> tuple[CommitMessage, ...]:
     )
 
 
-def _with_creation_times(written: tuple[CommitMessage, ...], splits: Sequence[DataSplit]) -> tuple[CommitMessage, ...]:
-    """Return the messages with the creation time of the oldest file replaced, so that partitions keep their order."""
-    oldest: dict[bytes, int] = {}
+def _as_replacements(
+    ref: TableRef, written: tuple[CommitMessage, ...], splits: Sequence[DataSplit]
+) -> tuple[CommitMessage, ...]:
+    check_schema_of_rewritten(ref, (file for _, file in _files(splits)))
+    by_partition: dict[bytes, list[DataFileMeta]] = {}
     for split, file in _files(splits):
-        if file.creation_millis is not None:
-            oldest[split.partition] = min(file.creation_millis, oldest.get(split.partition, file.creation_millis))
+        by_partition.setdefault(split.partition, []).append(file)
     return tuple(
-        replace(
-            message,
-            new_files=tuple(
-                replace(file, creation_millis=oldest.get(message.partition, file.creation_millis))
-                for file in message.new_files
-            ),
-        )
+        replace(message, new_files=as_replacement(ref, by_partition.get(message.partition, ()), message.new_files))
         for message in written
     )

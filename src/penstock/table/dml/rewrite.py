@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.options import WriteOptions
+from penstock.table.actions.rewriting import as_replacement, for_existing_rows
 from penstock.table.commit.discard import delete_new_files
 from penstock.table.dml.result import ChangedFile
 from penstock.table.locate import FileLocator
@@ -73,11 +74,11 @@ class FileRewriter:
     """
 
     def __init__(self, ref: TableRef, store: MetadataStore, change: RowChange, *, is_dry_run: bool) -> None:
-        self._ref = ref
+        self._ref = for_existing_rows(ref)
         self._change = change
         self._is_dry_run = is_dry_run
-        self._rows = TableReader(ref, store)
-        self._probe = TableReader(ref, store, change.probe_columns)
+        self._rows = TableReader(self._ref, store)
+        self._probe = TableReader(self._ref, store, change.probe_columns)
         self._locator = FileLocator.of(ref)
 
     def count_hits(self, split: DataSplit, file: DataFileMeta) -> int:
@@ -128,7 +129,7 @@ class FileRewriter:
             bucket=split.bucket,
             total_buckets=split.total_buckets,
             compact_before=files,
-            compact_after=_as_outputs(files, message.new_files),
+            compact_after=_as_outputs(files, as_replacement(self._ref, files, message.new_files)),
         )
         return FileOutcome(messages=(replaced, *moved), changes=changes, matched=matched)
 
@@ -152,20 +153,11 @@ class FileRewriter:
 
 
 def _as_outputs(files: tuple[DataFileMeta, ...], outputs: tuple[DataFileMeta, ...]) -> tuple[DataFileMeta, ...]:
-    """Give the new files the position of the old ones in the order of the bucket, and their creation time.
+    """Give the new files the position of the old ones in the order of the bucket.
 
     All get the same range of sequence numbers: files with equal first numbers are read in the order of the manifest,
     and ascending numbers could pass those of the next file where ranges of several writers overlap.
     """
     first = files[0].min_sequence_number
     last = max(file.max_sequence_number for file in files)
-    created = [file.creation_millis for file in files if file.creation_millis is not None]
-    return tuple(
-        replace(
-            output,
-            min_sequence_number=first,
-            max_sequence_number=last,
-            creation_millis=min(created, default=output.creation_millis),
-        )
-        for output in outputs
-    )
+    return tuple(replace(output, min_sequence_number=first, max_sequence_number=last) for output in outputs)

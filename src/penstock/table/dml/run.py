@@ -2,7 +2,8 @@
 
 The commit succeeds only on the snapshot from which the change was computed. If others committed in between, the change
 is evaluated again: only new files are read, and results for files that are no longer live are discarded. So a row that
-is appended concurrently is either changed, too, or was appended after the change.
+is appended concurrently is either changed, too, or was appended after the change. If others altered the table, the
+change is computed again for the latest schema.
 
 Source:
     Paimon ``spark:commands/PaimonRowLevelCommand.scala``; docs/spec/commit.md section 5.1.
@@ -16,8 +17,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from penstock.errors import CommitConflictError, UnsupportedFeatureError
+from penstock.errors import CommitConflictError
 from penstock.format.snapshot import CommitKind
+from penstock.table.actions.rewriting import check_index_files
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.discard import delete_new_files
 from penstock.table.commit.request import CommitRequest
@@ -30,10 +32,11 @@ from penstock.table.read.live import load_live_of_partitions
 from penstock.table.read.prune import PartitionPruneResult
 from penstock.table.read.scan import plan_scan
 from penstock.table.read.split import make_split
+from penstock.table.stale_schema import at_latest_schema
 from penstock.table.write.writer import write_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from penstock.format.manifest.entry import ManifestEntry
     from penstock.format.snapshot import Snapshot
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from penstock.table.message import CommitMessage
     from penstock.table.read.scan import ScanPlan
     from penstock.table.read.split import DataSplit
+    from penstock.table.ref import TableRef
 
 _MAX_THREADS: Final = 4
 # As for commits, see ``CommitOptions.timeout_ms``.
@@ -75,34 +79,42 @@ class _Progress:
     outcomes: dict[tuple[_FileKey, ...], FileOutcome] = field(default_factory=dict)
 
 
-def run_change(committer: TableCommitter, change: RowChange, *, dry_run: bool = False) -> ChangeResult:
+def run_change(
+    committer: TableCommitter, new_change: Callable[[TableRef], RowChange], *, dry_run: bool = False
+) -> ChangeResult:
     """Change rows in one commit; no commit if there is no row to change.
 
     Args:
-        committer: with the table's latest schema.
+        new_change: makes the change for the table with its latest schema; called again if others alter the table.
         dry_run: only find what would change.
 
     Raises:
         InvalidFilterError: the predicate does not fit the table.
         UnsupportedFeatureError: the table has index files, which would have to be rewritten.
         SchemaMismatchError: a new value does not fit its column.
-        CommitConflictError: others committed at every attempt, or changed the columns; nothing was changed.
+        CommitConflictError: others committed at every attempt; nothing was changed.
         CommitUnknownError: the storage did not answer whether the commit succeeded.
     """
-    return _ChangeRun(committer, change, is_dry_run=dry_run).run()
+    return _ChangeRun(committer, new_change, is_dry_run=dry_run).run()
 
 
 class _ChangeRun:
-    def __init__(self, committer: TableCommitter, change: RowChange, *, is_dry_run: bool) -> None:
+    def __init__(
+        self, committer: TableCommitter, new_change: Callable[[TableRef], RowChange], *, is_dry_run: bool
+    ) -> None:
+        self._store = committer.store
+        self._new_change = new_change
+        self._is_dry_run = is_dry_run
+        self._begin(committer)
+        self._user = new_commit_user(committer.options.user_prefix)
+
+    def _begin(self, committer: TableCommitter) -> None:
         self._committer = committer
         self._ref = committer.ref
-        self._store = committer.store
-        self._change = change
-        self._is_dry_run = is_dry_run
-        self._rewriter = FileRewriter(self._ref, self._store, change, is_dry_run=is_dry_run)
+        self._change = self._new_change(self._ref)
+        self._rewriter = FileRewriter(self._ref, self._store, self._change, is_dry_run=self._is_dry_run)
         self._locator = FileLocator.of(self._ref)
         self._progress = _Progress()
-        self._user = new_commit_user(committer.options.user_prefix)
 
     def run(self) -> ChangeResult:
         options = self._committer.options
@@ -115,7 +127,7 @@ class _ChangeRun:
                 except CommitConflictError:
                     tries += 1
                     is_spent = options.max_retries is not None and tries > options.max_retries
-                    if is_spent or time.monotonic() > deadline or self._has_new_schema():
+                    if is_spent or time.monotonic() > deadline:
                         raise
         except BaseException:
             if not self._committer.may_be_committed:
@@ -126,6 +138,11 @@ class _ChangeRun:
         self._committer.may_be_committed = False
         check_same_table(self._ref)
         snapshot = self._store.load_latest_snapshot()
+        # Loaded after the snapshot, so the schema is not older than that of any of its files.
+        ref = at_latest_schema(self._ref, self._store)
+        if ref is not self._ref:
+            self._discard(tuple(self._progress.outcomes))
+            self._begin(replace(self._committer, ref=ref))
         check_index_files(self._ref.name, snapshot)
         units = self._plan_units(plan_scan(self._store, self._ref, snapshot, self._change.predicate))
         wanted = {unit.keys for unit in units}
@@ -241,18 +258,6 @@ class _ChangeRun:
     def _discard(self, keys: Iterable[tuple[_FileKey, ...]]) -> None:
         for each in keys:
             delete_new_files(self._ref, self._progress.outcomes.pop(each).messages)
-
-    def _has_new_schema(self) -> bool:
-        return self._store.latest_schema_id() != self._ref.schema.id
-
-
-def check_index_files(table: str, snapshot: Snapshot | None) -> None:
-    """Raise UnsupportedFeatureError if a snapshot has index files, which a change of rows would have to rewrite."""
-    if snapshot is not None and snapshot.index_manifest is not None:
-        raise UnsupportedFeatureError(
-            f"table {table}: snapshot {snapshot.id} has index files, which changing rows would have to rewrite; "
-            "change them with an engine that maintains these"
-        )
 
 
 def _key(entry: ManifestEntry) -> _FileKey:

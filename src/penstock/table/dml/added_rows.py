@@ -1,0 +1,151 @@
+"""The check that a change adds no row that breaks a rule for new rows, while rows that break it already may stay.
+
+For UPDATE and MERGE, Spark rewrites all rows of a file and does not say which ones it has changed. So the rows that
+break a rule are compared with those of the files that were read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.datafile.types import to_arrow_type
+from penstock.errors import SchemaMismatchError
+from penstock.format.row.row import decode_row
+from penstock.table.actions.rewriting import for_existing_rows
+from penstock.table.locate import FileLocator
+from penstock.table.read.batches import TableReader
+from penstock.table.read.column_stats import ColumnStatsReader
+from penstock.table.read.prune import NO_FILTER
+from penstock.table.read.split import DataSplit
+from penstock.table.write.check_rows import conform_batch, plan_conform
+from penstock.table.write.nested_nulls import has_nested_not_null
+from penstock.table.write.value_lengths import has_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from penstock.format.manifest.entry import DataFileMeta
+    from penstock.format.types.data_types import DataField
+    from penstock.table.message import CommitMessage
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+
+def check_added_rows(
+    ref: TableRef, store: MetadataStore, before: Iterable[DataSplit], written: Iterable[CommitMessage]
+) -> None:
+    """Raise if written files have a row with a forbidden NULL, or a value that is too long, that did not exist before.
+
+    Args:
+        before: the files that were read.
+        written: the files that replace them.
+
+    Raises:
+        SchemaMismatchError: there is such a row.
+    """
+    rules = _Rules(ref, store)
+    if not rules.fields:
+        return
+    added = Counter(rules.broken_rows(_split_of(ref, message) for message in written))
+    if added:
+        added.subtract(rules.broken_rows(before))
+    for row, count in added.items():
+        if count > 0:
+            rules.raise_for(row)
+
+
+class _Rules:
+    """NOT NULL and lengths of a table's columns, found in its files.
+
+    Attributes:
+        fields: the columns with a rule.
+    """
+
+    def __init__(self, ref: TableRef, store: MetadataStore) -> None:
+        schema = replace(ref.schema, fields=tuple(replace(each, default_value=None) for each in ref.schema.fields))
+        self._ref = ref
+        self.fields = tuple(field for field in schema.fields if not field.type.nullable or _is_limited(field))
+        self._only_nulls = not any(map(_is_limited, self.fields))
+        self._required = [field.name for field in self.fields if not field.type.nullable]
+        names = tuple(field.name for field in self.fields)
+        self._stats = ColumnStatsReader(store.load_schema, self.fields)
+        self._probe = TableReader(for_existing_rows(ref), store, names)
+        self._rows = TableReader(for_existing_rows(ref), store)
+        # Without the other columns, whose types may be such that they cannot be checked.
+        self._schema = replace(schema, fields=self.fields, partition_keys=(), primary_keys=())
+        self._plan = plan_conform(self._schema, self._probe.schema, ref.name)
+        self._examples: dict[str, pa.RecordBatch] = {}
+
+    def broken_rows(self, splits: Iterable[DataSplit]) -> Iterator[str]:
+        """Yield each row that breaks a rule as text."""
+        for split in splits:
+            whole = replace(split, rest=NO_FILTER)
+            for file in split.files:
+                if self._may_break(file) and any(map(self._breaks, self._probe.read_file(whole, file))):
+                    for batch in self._rows.read_file(whole, file):
+                        yield from self._broken_in(batch)
+
+    def raise_for(self, row: str) -> None:
+        """Raise the error of a row."""
+        conform_batch(self._examples[row], self._plan)
+
+    def _may_break(self, file: DataFileMeta) -> bool:
+        if not self._only_nulls:
+            return True
+        known = self._stats.read(file)
+        found = (known.get(name) for name in self._required)
+        return not all(stats is not None and stats.null_count == 0 for stats in found)
+
+    def _broken_in(self, batch: pa.RecordBatch) -> Iterator[str]:
+        names = [field.name for field in self.fields]
+        checked = batch.select(names)
+        is_null = np.zeros(batch.num_rows, dtype=bool)
+        for name in self._required:
+            is_null |= checked.column(name).is_null().to_numpy(zero_copy_only=False)
+        others = np.flatnonzero(~is_null)
+        places = [
+            *np.flatnonzero(is_null),
+            *(others[place] for place in self._search(checked.take(pa.array(others, pa.int64())))),
+        ]
+        for place, row in zip(places, batch.take(pa.array(places, pa.int64())).to_pylist(), strict=True):
+            text = repr(row)
+            self._examples.setdefault(text, checked.slice(place, 1))
+            yield text
+
+    def _search(self, batch: pa.RecordBatch, start: int = 0) -> list[int]:
+        """Return the places of the rows that break a rule, by halving."""
+        if not batch.num_rows or not self._breaks(batch):
+            return []
+        if batch.num_rows == 1:
+            return [start]
+        half = batch.num_rows // 2
+        return [*self._search(batch.slice(0, half), start), *self._search(batch.slice(half), start + half)]
+
+    def _breaks(self, batch: pa.RecordBatch) -> bool:
+        try:
+            conform_batch(batch, self._plan)
+        except SchemaMismatchError:
+            return True
+        return False
+
+
+def _is_limited(field: DataField) -> bool:
+    return has_limit(field.type) or has_nested_not_null(to_arrow_type(field.type))
+
+
+def _split_of(ref: TableRef, message: CommitMessage) -> DataSplit:
+    return DataSplit(
+        snapshot_id=0,
+        partition=message.partition,
+        values=decode_row(message.partition, [field.type for field in ref.schema.partition_fields]),
+        bucket=message.bucket,
+        total_buckets=message.total_buckets,
+        bucket_path=FileLocator.of(ref).directory(message.partition, message.bucket),
+        files=message.new_files,
+        rest=NO_FILTER,
+    )
