@@ -85,9 +85,25 @@ def to_spark_schema(fields: Iterable[DataField]) -> spark_types.StructType:
 
 
 def nullable(schema: spark_types.StructType) -> spark_types.StructType:
-    """Make all columns nullable: files written before a column became NOT NULL may have nulls."""
-    fields = schema.fields
-    return spark_types.StructType([spark_types.StructField(f.name, f.dataType, True, f.metadata) for f in fields])  # noqa: FBT003 - PySpark's order
+    """Make all columns nullable, also inside: files written before a column became NOT NULL may have nulls."""
+    return spark_types.StructType(
+        [
+            spark_types.StructField(f.name, _nullable_inside(f.dataType), nullable=True, metadata=f.metadata)
+            for f in schema
+        ]
+    )
+
+
+def _nullable_inside(kind: spark_types.DataType) -> spark_types.DataType:
+    match kind:
+        case spark_types.ArrayType(elementType=element):
+            return spark_types.ArrayType(_nullable_inside(element))
+        case spark_types.MapType(keyType=key, valueType=value):
+            return spark_types.MapType(_nullable_inside(key), _nullable_inside(value))
+        case spark_types.StructType():
+            return nullable(kind)
+        case _:
+            return kind
 
 
 def to_spark_type(data_type: DataType) -> spark_types.DataType:

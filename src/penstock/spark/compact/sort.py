@@ -23,6 +23,7 @@ from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.read.frame import to_frame
 from penstock.spark.write.sink import write_dataframe
 from penstock.table.actions.changes import open_committer
+from penstock.table.actions.rewriting import for_existing_rows
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.discard import delete_new_files
 from penstock.table.compact.commit import has_lost_race
@@ -135,7 +136,7 @@ class SparkSorter:
         rows = sum(file.row_count for file in task.files)
         frame = sort_frame(self._read(task), self.job, ranges=ranges, rows=rows)
         # Another shuffle would destroy the order of rows.
-        target = ref.with_options(
+        target = for_existing_rows(ref, keep_lengths=False).with_options(
             {
                 "partition.sink-strategy": "none",
                 "target-file-size": f"{_SLACK * options.target_file_bytes} b",
@@ -150,7 +151,7 @@ class SparkSorter:
             raise
 
     def _read(self, task: CompactTask) -> DataFrame:
-        ref = self.job.ref
+        ref = for_existing_rows(self.job.ref)
         return to_frame(self.spark, ref, MetadataStore(ref), _as_plan(task, ref, self.job.plan.snapshot))
 
 

@@ -25,7 +25,7 @@ from penstock.spark.read.filters import to_column, without_float_pushdown
 from penstock.spark.read.native_columns import NativeColumn, are_gregorian, plan_native_columns
 from penstock.spark.read.native_scan import scan_files
 from penstock.spark.read.partition_columns import PartitionColumns
-from penstock.spark.types import to_spark_schema, to_spark_type
+from penstock.spark.types import nullable, to_spark_schema, to_spark_type
 from penstock.table.external_paths import ExternalPaths
 from penstock.table.read.batches import TableReader, select_fields
 from penstock.table.read.column_stats import ColumnStatsReader
@@ -146,7 +146,8 @@ def _native_frame(
     files: list[tuple[str, int]],
 ) -> DataFrame:
     stored = [column.file_field for column in group.columns if column.file_field is not None]
-    frame = scan_files(spark, group.file_format, to_spark_schema(stored), files)
+    # The file may hold NULL from before a column became NOT NULL.
+    frame = scan_files(spark, group.file_format, nullable(to_spark_schema(stored)), files)
     # Partition columns are read from the files, which have them: see PartitionColumns.
     frame = frame.select(*[_column(column, group.file_format) for column in group.columns])
     if plan.predicate.root != TRUE:
@@ -189,7 +190,7 @@ class ReadTask:
 def _python_frame(
     spark: SparkSession, ref: TableRef, fields: tuple[DataField, ...], splits: list[DataSplit]
 ) -> DataFrame:
-    schema = to_spark_schema(fields)
+    schema = nullable(to_spark_schema(fields))
     if not splits:
         return spark.createDataFrame([], schema)
     ensure_python_worker(spark)

@@ -25,9 +25,16 @@ if TYPE_CHECKING:
 
 _WRITE: Final = "org.apache.spark.sql.connector.write."
 _CURES: Final = {
-    "DELETE": "Table.delete(where), or penstock.sql",
+    "DELETE": "Table.delete(where), or penstock.sql; for rows that match those of a query, Table.merge(query, on, "
+    "matched=MergeDelete()), or MERGE ... WHEN MATCHED THEN DELETE in penstock.sql",
     "UPDATE": "Table.update(set, where), or penstock.sql",
     "MERGE": "Table.merge(source, on), whose source may be a DataFrame, or penstock.sql",
+}
+# Spark adds columns of these names to its plan of a statement, and then finds the columns of the table by name.
+_PLAN_COLUMNS: Final = {
+    "DELETE": frozenset({"__row_operation"}),
+    "UPDATE": frozenset({"__row_operation"}),
+    "MERGE": frozenset({"__row_operation", "__row_from_source", "__row_from_target", "__row_id"}),
 }
 
 
@@ -35,10 +42,12 @@ def check_row_level(ref: TableRef, command: str) -> None:
     """Refuse tables whose rows Spark must not rewrite.
 
     Raises:
-        UnsupportedFeatureError: the table has buckets, is on an object store, or is read-only for Penstock.
+        UnsupportedFeatureError: the table has buckets, is on an object store, is read-only for Penstock, or has a
+            column with a name that Spark's plan of the statement uses.
     """
     check_writable(ref)
-    reason = None
+    taken = [name for name in ref.schema.field_names if name.casefold() in _PLAN_COLUMNS[command]]
+    reason = f"Spark itself uses the name of its column '{taken[0]}' there" if taken else None
     if ref.parsed(BucketOptions).bucket != -1:
         reason = "its rows are in buckets, whose order Spark would not keep"
     elif not ref.file_io.is_local:

@@ -19,6 +19,7 @@ from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.native_settings import unknown_parquet_keys
 from penstock.spark.write.native_sink import takes_spark_files
 from penstock.table.actions.changes import open_committer
+from penstock.table.actions.rewriting import for_existing_rows
 from penstock.table.dml.replacement import commit_replacement
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ class ReplaceFiles(Proxy):
     @cached_property
     def _takes_files(self) -> bool:
         """Whether the files of the tasks can be files of the table."""
-        return takes_spark_files(self._ref) and not unknown_parquet_keys(self._bridge.session())
+        target = for_existing_rows(self._ref, keep_lengths=False)
+        return takes_spark_files(target) and not unknown_parquet_keys(self._bridge.session())
 
     @cached_property
     def _arrangement(self) -> Arrangement:

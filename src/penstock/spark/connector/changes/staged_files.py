@@ -13,6 +13,7 @@ from penstock.spark.connector.jvm.driver import places_text
 from penstock.spark.native_settings import WRITE_OPTIONS, WRITE_SETTINGS, clone_session
 from penstock.spark.write.native_sink import parquet_options, part_files, rows_of_target
 from penstock.spark.write.sink import write_dataframe
+from penstock.table.actions.rewriting import for_existing_rows
 from penstock.table.commit.discard import delete_new_files, delete_staging, staging_directory
 from penstock.table.write.import_files import import_parquet_files
 from penstock.table.write.writer import new_job_id
@@ -29,6 +30,7 @@ class StagedFiles:
     """One write of Spark's Parquet source into a staging directory.
 
     Args:
+        ref: the table; rules for new rows are not applied, since the rows may have existed before.
         info: of the rows to write.
         takes: whether the files may become files of the table.
         by_partition: whether rows are sorted by partition, so that each file gets those of one partition.
@@ -40,7 +42,7 @@ class StagedFiles:
     def __init__(self, bridge: Bridge, ref: TableRef, info: JavaObject, *, takes: bool, by_partition: bool) -> None:
         self.job_id = new_job_id()
         self._bridge = bridge
-        self._ref = ref
+        self._ref = for_existing_rows(ref, keep_lengths=False)
         self._takes = takes
         self._staging = staging_directory(ref, self.job_id)
         self._session = bridge.session()
