@@ -7,8 +7,9 @@ break a rule are compared with those of the files that were read.
 from __future__ import annotations
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
+
+_THREADS: Final = 4
 
 
 def check_added_rows(
@@ -83,12 +86,14 @@ class _Rules:
 
     def broken_rows(self, splits: Iterable[DataSplit]) -> Iterator[str]:
         """Yield each row that breaks a rule as text."""
-        for split in splits:
-            whole = replace(split, rest=NO_FILTER)
-            for file in split.files:
-                if self._may_break(file) and any(map(self._breaks, self._probe.read_file(whole, file))):
-                    for batch in self._rows.read_file(whole, file):
-                        yield from self._broken_in(batch)
+        whole = (replace(split, rest=NO_FILTER) for split in splits)
+        files = [(split, file) for split in whole for file in split.files if self._may_break(file)]
+        with ThreadPoolExecutor(max_workers=_THREADS) as pool:
+            answers = pool.map(lambda each: any(map(self._breaks, self._probe.read_file(*each))), files)
+            broken = [each for each, answer in zip(files, answers, strict=True) if answer]
+        for each in broken:
+            for batch in self._rows.read_file(*each):
+                yield from self._broken_in(batch)
 
     def raise_for(self, row: str) -> None:
         """Raise the error of a row."""

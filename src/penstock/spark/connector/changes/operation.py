@@ -6,6 +6,7 @@ Source:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -148,7 +149,7 @@ class RowChangeOperation(Proxy):
             # Spark found that no row of the table is kept, before it planned the scan.
             self._new_builder(self._bridge.case_insensitive({}), self._take).build()
         assert self._scan is not None  # noqa: S101 - the builder has passed it
-        return self._scan.read_files()
+        return replace(self._scan.read_files(), adds_rows=self._command != "DELETE")
 
 
 class ReplaceFilesBuilder(Proxy):
