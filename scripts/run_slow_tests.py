@@ -16,6 +16,7 @@ ROOT: Final = Path(__file__).parents[1]
 PART_SECONDS: Final = 3_000
 NO_TESTS_COLLECTED: Final = 5
 KILLED_STREAMS: Final = "tests/faults/streams/test_killed_streams.py"
+BRANCHES: Final = "tests/faults/test_branch_histories.py"
 # By the name of the parts: the test, and the number of its parts.
 SOAKS: Final = {
     "soak": ("test_a_long_soak_of_killed_streams", 8),
@@ -80,7 +81,8 @@ PARTS: Final = (
     # The regular tests, with twenty times as many examples.
     Part(name="examples", paths=("tests/property",), marks="not slow", profile="long"),
     Part(name="model", paths=("tests/property",)),
-    Part(name="faults", paths=("tests/faults",), ignored=("tests/faults/streams",)),
+    Part(name="faults", paths=("tests/faults",), ignored=("tests/faults/streams", BRANCHES)),
+    Part(name="branches", paths=(BRANCHES,)),
     Part(name="drivers", paths=("tests/faults/streams",), without="soak"),
     *(
         Part(name=f"{name}-{number}", paths=(f"{KILLED_STREAMS}::{test}[{number}]",))

@@ -27,6 +27,8 @@ __all__ = [
     "STAGING_PREFIX",
     "SUCCESS_NAME",
     "NameSource",
+    "branch_claim_path",
+    "branch_identity_path",
     "branch_name_of",
     "branch_path",
     "branches_directory",
@@ -116,6 +118,20 @@ def branches_directory(location: str) -> str:
 def branch_path(location: str, branch: str) -> str:
     """Return the root of a branch's schemas, snapshots, tags and consumers; manifests and data stay at ``location``."""
     return location if branch == MAIN_BRANCH else f"{branches_directory(location)}/{_BRANCH_PREFIX}{branch}"
+
+
+def branch_identity_path(root: str) -> str:
+    """Return the file with the identity of a branch; other engines neither make nor read it.
+
+    Args:
+        root: result of ``branch_path``.
+    """
+    return f"{root}/.penstock-identity"
+
+
+def branch_claim_path(root: str) -> str:
+    """Return the file that names the process that is creating a branch; arguments as ``branch_identity_path``."""
+    return f"{root}/.penstock-creation"
 
 
 def database_name_of(name: str) -> str | None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.io.wrapper import WrappingFileIO
+
+if TYPE_CHECKING:
+    from penstock.io.file_io import FileIO
 
 # Directories that each branch has for itself, as in the reference; the last is Penstock's.
 _OWN: Final = ("schema", "snapshot", "tag", "consumer", "changelog", ".penstock")
@@ -20,11 +23,13 @@ class BranchFileIO(WrappingFileIO):
     Attributes:
         location: the table's directory.
         root: the branch's directory.
+        identity: of the branch that was loaded; another branch can get its name.
     """
 
     branch: str
     location: str
     root: str
+    identity: str = ""
 
     def real(self, path: str) -> str:
         """Return the path in the branch for a path of the table."""
@@ -37,3 +42,8 @@ class BranchFileIO(WrappingFileIO):
     def branch_name(self) -> str | None:
         """The branch."""
         return self.branch
+
+
+def metadata_root(file_io: FileIO, location: str) -> str:
+    """Return the directory of a table's snapshots and schemas: the table's own, or that of the branch."""
+    return file_io.root if isinstance(file_io, BranchFileIO) else location

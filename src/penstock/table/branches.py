@@ -10,18 +10,27 @@ Source:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NoReturn
+from uuid import uuid4
 
+from penstock.clocks import utc_millis
 from penstock.errors import (
     AlreadyExistsError,
     CommitConflictError,
+    FormatError,
     InvalidOptionError,
     NotFoundError,
+    StorageError,
+    TableStoreError,
     UnsupportedFeatureError,
 )
 from penstock.format.hint import encode_hint
 from penstock.format.layout import (
     MAIN_BRANCH,
+    branch_claim_path,
+    branch_identity_path,
     branch_path,
     latest_hint_path,
     schema_path,
@@ -29,69 +38,82 @@ from penstock.format.layout import (
     tag_path,
 )
 from penstock.format.snapshot_json import encode_snapshot
-from penstock.table.commit.announced import is_expiring
+from penstock.format.tag import decode_tag
+from penstock.format.text.json import decode_json, encode_json
+from penstock.table.commit.announced import is_announced
 from penstock.table.commit.put import is_there
+from penstock.table.lease.process import decode_process, encode_process, is_surely_dead, this_process
 from penstock.table.other_engines import check_other_engines
-from penstock.table.read.branch import at_branch, check_branch_name, load_branches
+from penstock.table.read.branch import at_branch, check_branch_name, has_branch, main_storage, no_branch
 from penstock.table.read.fallback import KEY as FALLBACK
 from penstock.table.read.fallback import fallback_of
+from penstock.table.storage_clock import load_storage_millis
 from penstock.table.store import MetadataStore
 
+# A creation takes seconds.
+_CREATION_MS: Final = 600_000
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.format.snapshot import Snapshot
     from penstock.io.file_io import FileIO
     from penstock.table.ref import TableRef
 
 
 def create_branch(ref: TableRef, branch: str, *, tag: str | None = None, snapshot_id: int | None = None) -> None:
-    """Create a branch from a tag, from a snapshot, or without rows.
+    """Create a branch from a tag, from a snapshot, or without rows; what an interrupted creation has left is replaced.
+
+    The first schema file is written last, since without it there is no branch. If the creation fails, its files are
+    deleted; those of a killed process are replaced by the next ``create_branch`` and deleted by ``delete_branch``.
 
     Raises:
-        AlreadyExistsError: there is such a branch.
+        AlreadyExistsError: there is such a branch, or another process is creating it.
         NotFoundError: there is no such tag or snapshot, or it is about to expire.
         InvalidOptionError: both a tag and a snapshot are given, or the name is invalid.
     """
-    check_branch_name(ref.name, branch)
+    root, file_io = _root_to_change(ref, branch), ref.file_io
     if tag is not None and snapshot_id is not None:
         raise InvalidOptionError(f"table {ref.name}: a branch begins with a tag or with a snapshot, not with both")
-    if any(each.name == branch for each in load_branches(ref)):
-        raise AlreadyExistsError(f"table {ref.name} has a branch '{branch}' already; delete it, or choose another name")
-    store = MetadataStore(ref)
-    snapshot = None
-    if tag is not None:
-        snapshot = store.load_tag(tag).snapshot
-    elif snapshot_id is not None:
-        snapshot = store.load_snapshot(snapshot_id)
-    root, file_io = branch_path(ref.location, branch), ref.file_io
-    last_schema = store.latest_schema_id() if snapshot is None else snapshot.schema_id
-    if tag is not None:
-        file_io.write(tag_path(root, tag), file_io.read(tag_path(ref.location, tag)))
-    if snapshot is not None:
-        path = snapshot_path(root, snapshot.id)
-        file_io.write(path, encode_snapshot(snapshot))
-        file_io.write(latest_hint_path(root), encode_hint(snapshot.id))
-        # From here on, expirations of the main branch see the snapshot; one that began earlier may delete its files.
-        if is_expiring(store, snapshot.id) and (tag is None or not file_io.exists(tag_path(ref.location, tag))):
-            file_io.delete(root, recursive=True)
-            raise NotFoundError(
-                f"table {ref.name}: snapshot {snapshot.id} is about to expire, its files are being deleted; no branch "
-                "was created: create it from a later snapshot or a tag"
-            )
-    # The schemas are written last: without one there is no branch.
-    for schema_id in [each for each in store.list_schema_ids() if each <= last_schema][::-1]:
-        file_io.write(schema_path(root, schema_id), file_io.read(schema_path(ref.location, schema_id)))
+    _clear_name(ref, branch)
+    snapshot, files = _load_beginning(ref, root, tag=tag, snapshot_id=snapshot_id)
+    first_schema = files.pop(schema_path(root, 0))
+    creation = _Creation(
+        ref=ref, branch=branch, claim=encode_json({"id": uuid4().hex, **encode_process(this_process())})
+    )
+    creation.begin()
+    try:
+        for path, data in files.items():
+            creation.check()
+            file_io.write(path, data)
+        if snapshot is not None:
+            _check_protected(ref, snapshot, tag)
+        creation.check()
+        if not file_io.put_if_absent(schema_path(root, 0), first_schema):
+            creation.fail()
+        creation.check()
+    except BaseException:
+        creation.undo()
+        raise
+    with suppress(TableStoreError):  # nobody reads the claim of a branch that exists
+        file_io.delete(creation.path)
 
 
 def delete_branch(ref: TableRef, branch: str) -> None:
-    """Delete a branch; files that only it uses become orphans.
+    """Delete a branch, or what an interrupted creation or deletion has left; files that only it uses become orphans.
 
     Raises:
         NotFoundError: there is no such branch.
         InvalidOptionError: reads of the table use it as their fallback branch.
+        StorageError: the storage failed; a repetition deletes the rest.
     """
-    at_branch(ref, branch)
-    _check_other(ref, branch)
-    _check_no_fallback(ref, branch, "deleted")
-    ref.file_io.delete(branch_path(ref.location, branch), recursive=True)
+    root = _root_to_change(ref, branch)
+    _check_main(ref, branch)
+    if has_branch(ref.file_io, ref.location, branch):
+        _check_no_fallback(ref, branch, "deleted")
+    elif not ref.file_io.exists(root):
+        raise no_branch(ref, branch)
+    _delete_files(ref, branch)
 
 
 def rename_branch(ref: TableRef, branch: str, new_name: str) -> None:
@@ -102,15 +124,15 @@ def rename_branch(ref: TableRef, branch: str, new_name: str) -> None:
         AlreadyExistsError: the new name is taken.
         InvalidOptionError: reads of the table use it as their fallback branch; Paimon renames it, and then reads only
             the other partitions.
+        UnsupportedFeatureError: on an object store.
     """
     at_branch(ref, branch)
-    _check_other(ref, branch)
+    _check_main(ref, branch)
     _check_no_fallback(ref, branch, "renamed")
-    check_branch_name(ref.name, new_name)
-    if any(each.name == new_name for each in load_branches(ref)):
-        raise AlreadyExistsError(f"table {ref.name} has a branch '{new_name}' already")
-    if not ref.file_io.rename_dir(branch_path(ref.location, branch), branch_path(ref.location, new_name)):
-        raise AlreadyExistsError(f"table {ref.name} has a branch '{new_name}' already")
+    new_root = _root_to_change(ref, new_name)
+    _clear_name(ref, new_name)
+    if not ref.file_io.rename_dir(branch_path(ref.location, branch), new_root):
+        raise _taken(ref, new_name)
 
 
 def fast_forward(ref: TableRef, branch: str) -> int:
@@ -125,9 +147,10 @@ def fast_forward(ref: TableRef, branch: str) -> int:
         NotFoundError: there is no such branch.
         CommitConflictError: the main branch has received snapshots since the branch was created.
         UnsupportedFeatureError: on an object store, another engine created the latest snapshot.
+        StorageError: the storage failed; a repetition adds the rest.
     """
     theirs = at_branch(ref, branch)
-    _check_other(ref, branch)
+    _check_main(ref, branch)
     store, other = MetadataStore(ref), MetadataStore(theirs)
     latest = store.load_latest_snapshot()
     check_other_engines(ref, latest)
@@ -136,20 +159,21 @@ def fast_forward(ref: TableRef, branch: str) -> int:
         raise _diverged(ref, branch, ids[0])
     if latest is not None and latest.id in ids and other.load_snapshot(latest.id) != latest:
         raise _diverged(ref, branch, ids[0])
-    for schema_id in other.list_schema_ids():
-        _take_over(ref, theirs, schema_path(ref.location, schema_id), branch)
     new_ids = [each for each in ids if latest is None or each > latest.id]
-    for snapshot_id in new_ids:
-        path = snapshot_path(ref.location, snapshot_id)
-        _take_over(ref, theirs, path, branch)
-        if snapshot_id == new_ids[0] and latest is not None and not is_there(store, latest):
-            # The id was used by a commit that has expired since, or the main branch was rolled back.
-            ref.file_io.delete(path)
-            raise _diverged(ref, branch, ids[0])
-    for tag in other.list_tags():
-        ref.file_io.put_if_absent(tag_path(ref.location, tag), theirs.file_io.read(tag_path(ref.location, tag)))
-    if new_ids:
-        ref.file_io.write(latest_hint_path(ref.location), encode_hint(new_ids[-1]))
+    with _repeatable(ref, branch):
+        for schema_id in other.list_schema_ids():
+            _take_over(ref, theirs, schema_path(ref.location, schema_id), branch)
+        for snapshot_id in new_ids:
+            path = snapshot_path(ref.location, snapshot_id)
+            _take_over(ref, theirs, path, branch)
+            if snapshot_id == new_ids[0] and latest is not None and not is_there(store, latest):
+                # The id was used by a commit that has expired since, or the main branch was rolled back.
+                ref.file_io.delete(path)
+                raise _diverged(ref, branch, ids[0])
+        for tag in other.list_tags():
+            ref.file_io.put_if_absent(tag_path(ref.location, tag), theirs.file_io.read(tag_path(ref.location, tag)))
+        if new_ids:
+            ref.file_io.write(latest_hint_path(ref.location), encode_hint(new_ids[-1]))
     return len(new_ids)
 
 
@@ -161,6 +185,165 @@ def refuse_on_branch(file_io: FileIO, table: str, what: str) -> None:
             f"table {table}: {what} of a branch could delete files that other branches read; delete the branch "
             f"'{branch}' when it is done with, then remove orphan files of the table"
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Creation:
+    """The creation of a branch under a name that is free.
+
+    Attributes:
+        claim: content of a file that is there while the branch is created, unique.
+    """
+
+    ref: TableRef
+    branch: str
+    claim: bytes
+
+    @property
+    def path(self) -> str:
+        return branch_claim_path(branch_path(self.ref.location, self.branch))
+
+    def begin(self) -> None:
+        """Claim the name. Raises ``AlreadyExistsError`` if another process has done so, or has created the branch."""
+        file_io = self.ref.file_io
+        try:
+            if not file_io.put_if_absent(self.path, self.claim):
+                self.fail()
+            _check_free(self.ref, self.branch)  # a creation may have ended before the claim
+        except BaseException:
+            with suppress(TableStoreError):
+                if self._load() == self.claim:
+                    file_io.delete(self.path)
+            raise
+
+    def check(self) -> None:
+        """Raise ``AlreadyExistsError`` if another process has deleted or replaced the branch."""
+        if self._load() != self.claim:
+            self.fail()
+
+    def fail(self) -> NoReturn:
+        raise AlreadyExistsError(
+            f"table {self.ref.name}: another process creates or deletes branch '{self.branch}' at the same time, so "
+            "this call has created none: look at the table's branches, and repeat it if there is none"
+        )
+
+    def undo(self) -> None:
+        """Delete the files, unless they are those of another process; errors of the storage are ignored."""
+        with suppress(TableStoreError):
+            if self._load() in {None, self.claim}:
+                _delete_files(self.ref, self.branch)
+
+    def _load(self) -> bytes | None:
+        try:
+            return self.ref.file_io.read(self.path)
+        except NotFoundError:
+            return None
+
+
+def _root_to_change(ref: TableRef, branch: str) -> str:
+    """Return the directory of a branch to create or delete; raise if the name is invalid or a server has the table."""
+    check_branch_name(ref.name, branch)
+    if main_storage(ref.file_io).commit_server is not None:
+        raise UnsupportedFeatureError(
+            f"table {ref.name}: only the table's REST catalog changes its branches: create and change them with Paimon"
+        )
+    return branch_path(ref.location, branch)
+
+
+def _clear_name(ref: TableRef, branch: str) -> None:
+    """Delete what an interrupted creation or deletion of a branch has left.
+
+    Raises:
+        AlreadyExistsError: there is such a branch, or a process that may be running is creating it.
+    """
+    file_io, root = ref.file_io, branch_path(ref.location, branch)
+    _check_free(ref, branch)
+    statuses = file_io.list(root)
+    if not statuses:
+        return
+    claim = branch_claim_path(root)
+    for status in statuses:
+        if f"{root}/{status.name}" == claim:
+            _check_abandoned(ref, branch, claim, status.modified_millis)
+    # A creation reads its claim after its last write. So either it finds that the claim is gone, or its branch is found
+    # here.
+    file_io.delete(claim)
+    _check_free(ref, branch)
+    file_io.delete(root, recursive=True)
+
+
+def _check_abandoned(ref: TableRef, branch: str, claim: str, modified_millis: int) -> None:
+    """Raise ``AlreadyExistsError`` if the creation of a branch may still be running."""
+    try:
+        creator = decode_process(decode_json(ref.file_io.read(claim), "claim of a branch", claim))
+    except (NotFoundError, FormatError):
+        return
+    if is_surely_dead(creator):
+        return
+    now_millis = load_storage_millis(ref.file_io, ref.location) or utc_millis()
+    if now_millis - modified_millis < _CREATION_MS:
+        raise AlreadyExistsError(
+            f"table {ref.name}: branch '{branch}' is being created by {creator}, or was when that was killed; if that "
+            "has ended, delete the branch, which removes what is there of it, and repeat this call"
+        )
+
+
+def _delete_files(ref: TableRef, branch: str) -> None:
+    """Delete the files of a branch; after the first of them it does not exist any more."""
+    root = branch_path(ref.location, branch)
+    ref.file_io.delete(schema_path(root, 0))
+    ref.file_io.delete(root, recursive=True)
+
+
+def _load_beginning(
+    ref: TableRef, root: str, *, tag: str | None, snapshot_id: int | None
+) -> tuple[Snapshot | None, dict[str, bytes]]:
+    """Return the snapshot that a branch begins with, and the content of its files by their paths in the branch."""
+    file_io, store = ref.file_io, MetadataStore(ref)
+    files = {branch_identity_path(root): uuid4().hex.encode()}
+    snapshot = None
+    if tag is not None:
+        store.load_tag(tag)  # its error lists the tags
+        path = tag_path(ref.location, tag)
+        data = files[tag_path(root, tag)] = file_io.read(path)
+        snapshot = decode_tag(data, path).snapshot
+    elif snapshot_id is not None:
+        snapshot = store.load_snapshot(snapshot_id)
+    if snapshot is not None:
+        files[snapshot_path(root, snapshot.id)] = encode_snapshot(snapshot)
+        files[latest_hint_path(root)] = encode_hint(snapshot.id)
+    last_schema = store.latest_schema_id() if snapshot is None else snapshot.schema_id
+    for schema_id in [each for each in store.list_schema_ids() if each <= last_schema]:
+        files[schema_path(root, schema_id)] = file_io.read(schema_path(ref.location, schema_id))
+    return snapshot, files
+
+
+def _check_protected(ref: TableRef, snapshot: Snapshot, tag: str | None) -> None:
+    """Raise ``NotFoundError`` if files of a new branch's snapshot may be deleted already.
+
+    Called when the branch has the snapshot: expirations that are announced later, and deletions of the tag, find it.
+    """
+    store = MetadataStore(ref)
+    with suppress(NotFoundError):
+        if tag is not None and store.load_tag(tag).snapshot == snapshot:
+            return
+    if is_announced(store, snapshot.id) or not is_there(store, snapshot):
+        raise NotFoundError(
+            f"table {ref.name}: snapshot {snapshot.id} is about to expire, its files are being deleted; no branch was "
+            "created: create it from a later snapshot or a tag"
+        )
+
+
+@contextmanager
+def _repeatable(ref: TableRef, branch: str) -> Iterator[None]:
+    try:
+        yield
+    except StorageError as error:
+        raise StorageError(
+            f"table {ref.name}: the storage failed ({error}), and the main branch may have only some of the schemas, "
+            f"snapshots and tags of branch '{branch}': repeat the fast-forward, which adds the others",
+            error.retryable,
+        ) from error
 
 
 def _take_over(ref: TableRef, theirs: TableRef, path: str, branch: str) -> None:
@@ -188,6 +371,16 @@ def _check_no_fallback(ref: TableRef, branch: str, what: str) -> None:
         )
 
 
-def _check_other(ref: TableRef, branch: str) -> None:
+def _check_main(ref: TableRef, branch: str) -> None:
+    """Refuse the main branch as the branch to change, and a handle of another one."""
     if branch == MAIN_BRANCH or ref.file_io.branch_name is not None:
         raise InvalidOptionError(f"table {ref.name}: do that with the table itself, and with another branch than main")
+
+
+def _check_free(ref: TableRef, branch: str) -> None:
+    if has_branch(ref.file_io, ref.location, branch):
+        raise _taken(ref, branch)
+
+
+def _taken(ref: TableRef, branch: str) -> AlreadyExistsError:
+    return AlreadyExistsError(f"table {ref.name} has a branch '{branch}' already; delete it, or choose another name")

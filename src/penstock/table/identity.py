@@ -1,4 +1,7 @@
-"""Identity of the table at a location: a table that was dropped and created again there is a different table."""
+"""Identity of the table at a location: a table that was dropped and created again there is a different table.
+
+A branch has an identity too: it differs from its table, and from a branch that had its name before.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_millis
 from penstock.errors import NotFoundError
-from penstock.format.layout import schema_directory, schema_path
+from penstock.format.layout import branch_identity_path, schema_directory, schema_id_of, schema_path
 from penstock.format.schema_json import decode_schema
+from penstock.io.branch import BranchFileIO
 
 if TYPE_CHECKING:
     from penstock.table.location import HasLocation
@@ -45,28 +49,44 @@ def new_creation_millis() -> int:
 
 
 def load_identity(table: HasLocation) -> str:
-    """Load a digest of the table's first schema file, which never changes and holds the table's creation time.
+    """Load a digest of what ``read_identity`` returns.
 
     Raises:
         NotFoundError: there is no table at the location.
     """
     try:
-        data = read_first_schema(table)
+        data = read_identity(table)
     except NotFoundError as error:
         raise NotFoundError(f"table {table.name}: {table.location} holds no table") from error
     return digest_of(data)
 
 
-def read_first_schema(table: HasLocation) -> bytes:
-    """Read the table's first schema file, of which digests are stored. Raises ``NotFoundError`` without a table."""
-    return table.file_io.read(schema_path(table.location, 0))
+def read_identity(table: HasLocation) -> bytes:
+    """Read what identifies a table: its first schema file, which never changes and holds the table's creation time.
+
+    The first schema of a branch is a copy of its table's. So for a branch, the random identity that its creation has
+    stored is added; for a branch of another engine its name, and the time at which its first schema file was made.
+
+    Raises:
+        NotFoundError: there is no table, or no branch.
+    """
+    file_io, path = table.file_io, schema_path(table.location, 0)
+    data = file_io.read(path)
+    if not isinstance(file_io, BranchFileIO):
+        return data
+    try:
+        return data + file_io.read(branch_identity_path(file_io.root))
+    except NotFoundError:
+        statuses = file_io.list(schema_directory(table.location))
+        millis = next((each.modified_millis for each in statuses if schema_id_of(each.name) == 0), 0)
+        return data + f"{file_io.branch} {millis}".encode()
 
 
 def check_same_table(ref: TableRef) -> None:
-    """Raise unless the loaded table is still at its location; costs one read of storage.
+    """Raise unless the loaded table is still at its location; costs one read of storage, of a branch three.
 
     A schema file never changes and holds its creation time. So the file with the handle's schema id differs if another
-    table was created in the same place, even one with the same columns.
+    table was created in the same place, even one with the same columns. The schema files of branches can be equal.
 
     Raises:
         NotFoundError: the table was dropped, renamed, or dropped and created again.
@@ -84,6 +104,8 @@ def check_same_table(ref: TableRef) -> None:
         ) from error
     # A read of the past has the columns of its schema and the current options.
     if replace(found, options=ref.schema.options) != ref.schema:
+        raise _made_anew(ref)
+    if isinstance(ref.file_io, BranchFileIO) and load_identity(ref) != ref.file_io.identity:
         raise _made_anew(ref)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,12 +14,21 @@ from penstock.clocks import utc_millis
 from penstock.errors import (
     AlreadyExistsError,
     CommitConflictError,
+    DataLossError,
     InvalidOptionError,
     NotFoundError,
+    StorageError,
     UnsupportedFeatureError,
 )
+from penstock.format.layout import branch_claim_path, branch_identity_path, branch_path, schema_path, snapshot_path
+from penstock.format.text.json import encode_json
+from penstock.io.memory import MemoryFileIO
 from penstock.table import branches
 from penstock.table.expire import snapshots
+from penstock.table.identity import load_identity
+from penstock.table.lease.process import encode_process, this_process
+from penstock.table.stream.history import History, snapshot_digest
+from penstock.table.stream.offset import Position, StreamOffset
 
 if TYPE_CHECKING:
     from penstock.table.ref import TableRef
@@ -161,6 +171,94 @@ def test_fast_forward_on_a_table_that_went_on_and_expired_is_refused(
         table.fast_forward("b")
     assert keys(catalog.load_table("db.t")) == [0, 1, 2, 4, 5]
     assert catalog.load_table("db.t").snapshots().column("snapshot_id").to_pylist() == [5]
+
+
+def test_a_fast_forward_that_fails_halfway_says_that_a_repetition_adds_the_rest(
+    table: penstock.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.create_branch("b", snapshot_id=3)
+    branch = table.with_options({"branch": "b"})
+    branch.append([{"k": 10}])
+    branch.create_tag("made")
+    real = MemoryFileIO.put_if_absent
+
+    def failing(self: MemoryFileIO, path: str, data: bytes) -> bool:
+        if path.endswith("tag-made"):
+            raise StorageError("no space", True)  # noqa: FBT003
+        return real(self, path, data)
+
+    monkeypatch.setattr(MemoryFileIO, "put_if_absent", failing)
+    with pytest.raises(StorageError, match=r"db\.t: .*no space.*tags of branch 'b': repeat the fast-forward"):
+        table.fast_forward("b")
+    monkeypatch.undo()
+    assert table.fast_forward("b") == 0
+    assert table.to_arrow(tag="made").num_rows == 4
+
+
+@pytest.mark.parametrize("by_paimon", [False, True])
+def test_a_branch_made_anew_under_its_name_is_another_one(
+    catalog: penstock.Catalog, table: penstock.Table, *, by_paimon: bool
+) -> None:
+    """Branches of Paimon have no file with an identity, but their schema files have times."""
+
+    def create() -> penstock.Table:
+        table.create_branch("b", tag="two")
+        if by_paimon:
+            file_io, root = table._ref.file_io, branch_path(table.location, "b")
+            file_io.delete(branch_identity_path(root))
+            time.sleep(0.002)
+            file_io.write(schema_path(root, 0), file_io.read(schema_path(root, 0)))
+        return catalog.load_table("db.t$branch_b")
+
+    first = create()
+    assert len({load_identity(each._ref) for each in (table, first, catalog.load_table("db.t$branch_b"))}) == 2
+    table.delete_branch("b")
+    with pytest.raises(NotFoundError, match="it was dropped or renamed since it was loaded"):
+        first.append([{"k": 5}])
+    second = create()
+    for use in (lambda: first.append([{"k": 5}]), first.to_arrow, lambda: first.delete("k = 0"), first.compact):
+        with pytest.raises(NotFoundError, match="is not the one that was loaded"):
+            use()
+    second.append([{"k": 6}])
+    assert keys(second) == [0, 1, 6]
+    if not by_paimon:
+        table.rename_branch("b", "c")
+        assert load_identity(catalog.load_table("db.t$branch_c")._ref) == second._ref.file_io.identity  # type: ignore[attr-defined]
+
+
+def test_a_stream_does_not_go_on_in_another_branch(catalog: penstock.Catalog, table: penstock.Table) -> None:
+    table.create_branch("b", snapshot_id=3)
+    table.create_branch("c", snapshot_id=3)
+    tables = [table, catalog.load_table("db.t$branch_b"), catalog.load_table("db.t$branch_c")]
+    for one, other in itertools.permutations([History(each._store, fails=True) for each in tables], 2):
+        snapshot = table._store.load_snapshot(3)
+        offset = StreamOffset(
+            position=Position(snapshot_id=4), table=one.load_table_digest(), seen=snapshot_digest(snapshot)
+        )
+        one.check_table(offset)
+        with pytest.raises(DataLossError, match="is another branch"):
+            other.check_table(offset)
+
+
+def test_a_creation_that_another_process_may_be_making_is_not_replaced(table: penstock.Table) -> None:
+    root, file_io = branch_path(table.location, "b"), table._ref.file_io
+    alive = encode_json(encode_process(this_process()))
+    file_io.write(branch_claim_path(root), alive)
+    file_io.write(snapshot_path(root, 9), b"half")
+    assert table.branches().num_rows == 0
+    with pytest.raises(AlreadyExistsError, match=r"being created by process \d+ on .*; .*delete the branch"):
+        table.create_branch("b")
+    with pytest.raises(NotFoundError, match="no branch 'b'; there are none but main"):
+        table.with_options({"branch": "b"})
+    table.delete_branch("b")
+    table.create_branch("b", tag="two")
+    assert keys(table.with_options({"branch": "b"})) == [0, 1]
+    table.delete_branch("b")
+    old = MemoryFileIO(file_io.name, clock=lambda: utc_millis() - 601_000)  # type: ignore[attr-defined]
+    old.write(branch_claim_path(root), alive)
+    old.write(snapshot_path(root, 9), b"half")
+    table.create_branch("b", tag="two")
+    assert keys(table.with_options({"branch": "b"})) == [0, 1]
 
 
 def test_rename_and_delete(table: penstock.Table) -> None:

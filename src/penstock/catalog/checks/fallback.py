@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.catalog.schema_files import list_schema_ids
 from penstock.errors import InvalidOptionError
-from penstock.format.layout import branch_path
-from penstock.table.read.branch import check_branch_name, main_storage
+from penstock.table.read.branch import check_branch_name, has_branch
 from penstock.table.read.fallback import KEY, fallback_of
 
 if TYPE_CHECKING:
@@ -37,7 +35,7 @@ def check_fallback_branch(options: Mapping[str, str], *, file_io: FileIO, locati
     if name is None:
         return
     check_branch_name(table, name)
-    if not list_schema_ids(main_storage(file_io), branch_path(location, name)):
+    if not has_branch(file_io, location, name):
         raise _no_branch(name, table)
 
 

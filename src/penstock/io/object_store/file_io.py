@@ -211,7 +211,7 @@ class ObjectFileIO(FileIO):
         """Refuse: a store has no directories, and moving objects one by one would show a partial result to readers."""
         raise UnsupportedFeatureError(
             f"cannot rename {source} to {target}: object stores cannot rename directories atomically; create a new "
-            "table and copy the rows"
+            "table or branch, and copy the rows"
         )
 
     @property

@@ -14,10 +14,10 @@ from penstock.spark.connector.native_files import NativeReading, plan_reading
 from penstock.spark.connector.native_reader import is_vectorised
 from penstock.spark.connector.proxy import PlainTable, from_spark
 from penstock.spark.connector.scan_builder import TableScanBuilder
-from penstock.spark.connector.stores import scan_identity
 from penstock.spark.read.filters import to_column
 from penstock.spark.read.frame import to_frame
 from penstock.spark.types import nullable, to_spark_schema
+from penstock.table.identity import load_identity
 from penstock.table.read.batches import select_fields
 from penstock.table.read.split import plan_splits
 
@@ -82,7 +82,7 @@ class PlannedTable(PlainTable):
 
     def __init__(self, bridge: Bridge, spark: SparkSession, query: Query) -> None:
         ref = query.ref
-        self._identity = scan_identity(ref)
+        self._identity = load_identity(ref)
         schema = nullable(to_spark_schema(ref.schema.fields))
         # Two DataFrames are never the same relation to Spark, but their equal scans are.
         super().__init__(bridge, f"{ref.name} {self._identity} {id(self)}", ref.name, schema)

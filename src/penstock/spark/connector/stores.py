@@ -7,7 +7,6 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from penstock.table.identity import load_identity
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
@@ -31,19 +30,6 @@ class SharedStore:
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
-def scan_identity(ref: TableRef) -> str:
-    """Load what identifies the rows of a table, together with a snapshot id.
-
-    A branch has the first schema of its table, and may have the same snapshot ids with other rows.
-
-    Raises:
-        NotFoundError: there is no table at the location.
-    """
-    identity = load_identity(ref)
-    branch = ref.file_io.branch_name
-    return identity if branch is None else f"{identity} branch {branch}"
-
-
 _STORES: Final[OrderedDict[Hashable, SharedStore]] = OrderedDict()
 _LOCK: Final = threading.Lock()
 
@@ -54,7 +40,7 @@ def shared_store(ref: TableRef, identity: str) -> SharedStore:
     Manifests have unique names and never change, so cached ones stay valid.
 
     Args:
-        identity: identity of the table; a table that was recreated at the same location has another identity, and
+        identity: from ``load_identity``; a table that was recreated at the same location has another identity, and
             another store.
     """
     key = (ref.file_io, ref.location, identity, ref.limits)

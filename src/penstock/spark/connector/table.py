@@ -17,13 +17,13 @@ from penstock.spark.connector.changes.operation import RowChangeBuilder, RowChan
 from penstock.spark.connector.proxy import from_spark
 from penstock.spark.connector.pushdown import conjunction_of, take_filters
 from penstock.spark.connector.scan_builder import TableScanBuilder
-from penstock.spark.connector.stores import scan_identity
 from penstock.spark.connector.stream.table_write import StreamSinks
 from penstock.spark.connector.write import TableWriteBuilder, own_options, partition_scope
 from penstock.spark.types import nullable, to_spark_schema
 from penstock.table.actions.changes import commit_overwrite, open_committer, truncate
 from penstock.table.dml.by_filter import DeleteRows
 from penstock.table.dml.run import run_change
+from penstock.table.identity import load_identity
 from penstock.table.read.fallback import KEY as FALLBACK
 from penstock.table.read.fallback import fallback_of
 from penstock.table.read.query import PinnedRead, pin_read
@@ -93,7 +93,7 @@ class CatalogTable(PartitionManagement):
         self._unreadable: TableStoreError | None = None
         self._read = self._loaded_read()
         self._reads: dict[tuple[tuple[str, str], ...], PinnedRead] = {}
-        self._identity = scan_identity(ref)
+        self._identity = load_identity(ref)
         self._spark = spark
         self._sinks = StreamSinks(bridge)
         self._name = name

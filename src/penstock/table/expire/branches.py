@@ -7,9 +7,9 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from penstock.errors import NotFoundError
+from penstock.errors import FormatError, NotFoundError, StorageError
 from penstock.format.layout import (
     branch_name_of,
     branch_path,
@@ -23,6 +23,8 @@ from penstock.format.layout import (
 from penstock.format.snapshot_json import decode_snapshot
 from penstock.format.tag import decode_tag
 from penstock.table.expire.files import NamedSnapshot
+from penstock.table.read.branch import has_branch
+from penstock.table.read.live import load_live_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,8 +34,11 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
 
 
+_TRIES: Final = 10
+
+
 def list_branches(directories: Directories, location: str) -> tuple[str, ...]:
-    """Return the names of all branches except the main one, sorted."""
+    """Return the names of all branches except the main one, sorted; also those that are being created or deleted."""
     names = (branch_name_of(status.name) for status in directories.list(branches_directory(location)) if status.is_dir)
     return tuple(sorted(name for name in names if name is not None))
 
@@ -43,7 +48,7 @@ class BranchReaders:
     """Snapshots of branches that may read files that the main branch does not read any more.
 
     Attributes:
-        names: of all branches except the main one, sorted.
+        names: as ``list_branches``.
         oldest: the earliest snapshot and the tagged ones of each branch.
         later: further snapshots, ascending in each branch, which may add files to those.
     """
@@ -64,19 +69,42 @@ def load_branch_readers(store: MetadataStore, *, up_to: int) -> BranchReaders:
     A branch shares the files that it started with. After the main branch was fast-forwarded to a branch, it also shares
     the files that the branch added; these snapshots have the same ids in both.
 
+    A branch that is being created has its snapshot already. What an interrupted creation has left may have lost files:
+    such snapshots are skipped.
+
     Raises:
         FormatError: a snapshot or tag is damaged.
+        StorageError: the storage failed, or branches are renamed faster than they can be read.
     """
-    oldest: list[NamedSnapshot] = []
-    later: list[NamedSnapshot] = []
     names = list_branches(store.file_io, store.location)
-    for name in names:
-        root = branch_path(store.location, name)
-        snapshots = [NamedSnapshot(name=name, snapshot=each) for each in _snapshots(store.file_io, root, up_to)]
-        oldest += snapshots[:1]
-        later += snapshots[1:]
-        oldest += (NamedSnapshot(name=name, snapshot=each) for each in _tagged(store.file_io, root))
-    return BranchReaders(names=names, oldest=tuple(oldest), later=tuple(later))
+    for _ in range(_TRIES):
+        oldest: list[NamedSnapshot] = []
+        later: list[NamedSnapshot] = []
+        for name in names:
+            root = branch_path(store.location, name)
+            snapshots = [NamedSnapshot(name=name, snapshot=each) for each in _snapshots(store.file_io, root, up_to)]
+            tagged = [NamedSnapshot(name=name, snapshot=each) for each in _tagged(store.file_io, root)]
+            if not has_branch(store.file_io, store.location, name):
+                snapshots, tagged = ([each for each in some if _is_whole(store, each)] for some in (snapshots, tagged))
+            oldest += [*snapshots[:1], *tagged]
+            later += snapshots[1:]
+        # Snapshots of a branch that was renamed meanwhile may have been found under neither name.
+        before, names = names, list_branches(store.file_io, store.location)
+        if names == before:
+            return BranchReaders(names=names, oldest=tuple(oldest), later=tuple(later))
+    raise StorageError(
+        f"table {store.name}: its branches change faster than they can be read; try again when they do not",
+        True,  # noqa: FBT003 - positional, so that pickling works
+    )
+
+
+def _is_whole(store: MetadataStore, named: NamedSnapshot) -> bool:
+    """Whether all metadata of a snapshot can be read."""
+    try:
+        load_live_entries(store, named.snapshot, lambda _: False)
+    except (NotFoundError, FormatError):
+        return False
+    return True
 
 
 def _snapshots(file_io: FileIO, root: str, up_to: int) -> Iterator[Snapshot]:

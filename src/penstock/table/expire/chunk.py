@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import NotFoundError
-from penstock.table.expire.branches import list_branches, load_branch_readers
+from penstock.table.expire.branches import BranchReaders, load_branch_readers
 from penstock.table.expire.files import (
     FilesToDelete,
     NamedSnapshot,
@@ -58,11 +58,11 @@ class ChunkFinder:
         self._watch = ReaddedFiles()
         self._locator = FileLocator.of(ref)
         self._tags_seen: dict[int, NamedSnapshot] = {}
-        self._branches_seen: tuple[str, ...] = ()
+        self._branches_seen = BranchReaders(names=(), oldest=(), later=())
 
-    def has_seen_all_readers(self) -> bool:
-        """Whether tags and branches are unchanged since the last chunk was found."""
-        branches = list_branches(self._store.file_io, self._store.location)
+    def has_seen_all_readers(self, end: int) -> bool:
+        """Whether tags and branches are unchanged since the last chunk, which ends there, was found."""
+        branches = load_branch_readers(self._store, up_to=end)
         return branches == self._branches_seen and self._load_tags() == self._tags_seen
 
     def find(self, first: int, end: int, latest_id: int) -> Chunk | None:
@@ -91,8 +91,7 @@ class ChunkFinder:
             spare_revived(self._store, deletions, later)
         tags = self._tags_seen = self._load_tags()
         spared = spare_tagged(self._ref, self._store, deletions, tags)
-        branches = load_branch_readers(self._store, up_to=kept.id)
-        self._branches_seen = branches.names
+        branches = self._branches_seen = load_branch_readers(self._store, up_to=kept.id)
         by_branches = spare_read(self._ref, self._store, deletions, branches.oldest)
         by_branches += spare_added(self._store, deletions, branches.later)
         first = expired[0].id if expired else kept.id

@@ -222,7 +222,7 @@ class SnapshotExpirer:
         if not is_built_on_previous(self._store, kept, self._store.list_schema_files().freed_ids):
             return None
         announce_expiration(self._store, end)
-        if not self._finder.has_seen_all_readers():
+        if not self._finder.has_seen_all_readers(end):
             chunk = self._finder.find(first, end, latest_id)
         return None if is_rolling_back(self._store) or self._was_rolled_back(kept) else chunk
 

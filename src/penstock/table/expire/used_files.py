@@ -79,6 +79,8 @@ class UsedFiles:
         self._threads = threads
         self._progress = progress
         self._seen: set[FileStatus] = set()
+        # Directories of branches that are being created or deleted, or were when the process was killed.
+        self._unfinished: set[str] = set()
         # Metadata file to those that name it, up to the files of snapshots and tags.
         self._owners: dict[str, set[str]] = {}
         self._read: set[str] = set()
@@ -87,7 +89,7 @@ class UsedFiles:
         """Return the base names of all used files.
 
         Raises:
-            NotFoundError: the table or a branch has no schema.
+            NotFoundError: the table has no schema.
             FormatError: metadata that is in use is damaged or missing.
             StorageError: metadata cannot be read, or snapshots are committed faster than they are read.
         """
@@ -117,11 +119,13 @@ class UsedFiles:
     def _roots_in(self, directories: Directories) -> Iterator[FileStatus]:
         branches = (branch_path(self._location, name) for name in list_branches(directories, self._location))
         for root in (self._location, *branches):
-            schemas = directories.list(schema_directory(root))
-            if all(schema_id_of(status.name) is None for status in schemas):
+            schema_ids = {schema_id_of(status.name) for status in directories.list(schema_directory(root))}
+            if 0 not in schema_ids and root != self._location:
+                self._unfinished.add(root)
+            elif schema_ids <= {None}:
                 raise NotFoundError(
                     f"table {self._table}: {root} has no schema, so it is unknown which files it needs; nothing was "
-                    "deleted. Restore the schema, or delete that directory if it is none of the table's branches"
+                    "deleted: restore the schema"
                 )
             for directory, id_of in (
                 (snapshot_directory(root), snapshot_id_of),
@@ -198,11 +202,12 @@ class UsedFiles:
     def _check_gone(self, name: str) -> None:
         """Wait until all snapshots and tags that need a missing file are gone too; raise ``FormatError`` if they stay.
 
-        A running expiration deletes the snapshot files last.
+        A running expiration deletes the snapshot files last. A branch whose files were deleted while it was created is
+        not created.
         """
         for root in sorted(self._roots_of(name)):
-            if self._is_expiring(root):
-                continue  # an expiration was interrupted; the next one will delete the rest
+            if self._is_expiring(root) or root.rsplit("/", 2)[0] in self._unfinished:
+                continue  # an expiration or a creation was interrupted; its repetition will delete the rest
             for _ in range(_GONE_TRIES):
                 if not self._file_io.exists(root):
                     break

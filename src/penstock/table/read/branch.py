@@ -1,5 +1,8 @@
 """A branch as storage: the table with the metadata of one of its branches.
 
+A branch exists while its first schema file does, which is created last and deleted first. Without it, the directory of
+a branch holds what an interrupted creation or deletion has left.
+
 Source:
     Paimon ``core:utils/FileSystemBranchManager.java``; docs/spec/format.md section 1.
 """
@@ -10,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidOptionError, NotFoundError
-from penstock.format.layout import MAIN_BRANCH, branch_name_of, branch_path, branches_directory
+from penstock.format.layout import MAIN_BRANCH, branch_name_of, branch_path, branches_directory, schema_path
 from penstock.io.branch import BranchFileIO
+from penstock.table.identity import load_identity
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
@@ -50,19 +54,33 @@ def at_branch(ref: TableRef, branch: str) -> TableRef:
     check_branch_name(name, branch)
     storage = BranchFileIO(inner=main, branch=branch, location=ref.location, root=branch_path(ref.location, branch))
     found = replace(ref, name=f"{name}{MARK}{branch}", file_io=storage)
-    store = MetadataStore(found)
-    if not store.list_schema_ids():
-        known = ", ".join(each.name for each in load_branches(ref)) or "none but main"
-        raise NotFoundError(f"table {name} has no branch '{branch}'; there are {known}")
-    return replace(found, schema=store.load_latest_schema())
+    try:
+        identity = load_identity(found)
+    except NotFoundError:
+        raise no_branch(ref, branch) from None
+    found = replace(found, file_io=replace(storage, identity=identity))
+    return replace(found, schema=MetadataStore(found).load_latest_schema())
+
+
+def has_branch(file_io: FileIO, location: str, branch: str) -> bool:
+    """Whether there is a branch of that name, other than the main one."""
+    return main_storage(file_io).has_file(schema_path(branch_path(location, branch), 0))
+
+
+def no_branch(ref: TableRef, branch: str) -> NotFoundError:
+    """Return the error for a branch that does not exist, which lists those that do."""
+    known = ", ".join(each.name for each in load_branches(ref)) or "none but main"
+    return NotFoundError(f"table {split_branch(ref.name)[0]} has no branch '{branch}'; there are {known}")
 
 
 def load_branches(ref: TableRef) -> tuple[Branch, ...]:
-    """Return all branches except the main one, by name."""
+    """Return all branches except the main one, by name; not what an interrupted creation or deletion has left."""
     found = [
         Branch(name=name, created_millis=status.modified_millis)
         for status in main_storage(ref.file_io).list(branches_directory(ref.location))
-        if status.is_dir and (name := branch_name_of(status.name)) is not None
+        if status.is_dir
+        and (name := branch_name_of(status.name)) is not None
+        and has_branch(ref.file_io, ref.location, name)
     ]
     return tuple(sorted(found, key=lambda branch: branch.name))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_text
 from penstock.errors import DataLossError, DataLossWarning, NotFoundError
-from penstock.table.identity import read_first_schema
+from penstock.table.identity import read_identity
 
 if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot
@@ -51,13 +51,13 @@ class History:
         self._table: str | None = None
 
     def load_table_digest(self) -> str:
-        """Return the digest of the table's first schema file.
+        """Return the digest of what identifies the table.
 
         Raises:
             DataLossError: there is no table.
         """
         try:
-            data = read_first_schema(self._store)
+            data = read_identity(self._store)
         except NotFoundError as error:
             raise DataLossError(
                 f"table {self._store.name}: {self._store.location} holds no table: the stream cannot continue; "
@@ -171,8 +171,9 @@ class History:
 
     def _recreated(self) -> DataLossError:
         return DataLossError(
-            f"table {self._store.name} at {self._store.location} is not the one that the stream began with: it was "
-            f"dropped and created again; {self._available(self._store.list_snapshot_ids())}: {_NEW_START}"
+            f"table {self._store.name} at {self._store.location} is not the one that the stream began with: "
+            f"it was dropped and created again, or is another branch; "
+            f"{self._available(self._store.list_snapshot_ids())}: {_NEW_START}"
         )
 
     def _available(self, ids: tuple[int, ...]) -> str:

@@ -73,7 +73,7 @@ class StreamOffset:
         position: where the stream continues; None while ``start`` is None.
         by_value: partitions are ordered by their values, else by their creation time; never changes for a query.
         ended: a bound was reached; there are no more rows.
-        table: digest of the table's first schema file, which distinguishes the table from a later one at the same
+        table: digest of what identifies the table or branch, which distinguishes the table from a later one at the same
             location.
         overwrites: whether the files that OVERWRITE snapshots added are delivered.
         seen: digest of the snapshot that the position is inside of, else of the previous one; it reveals a rollback.

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import CheckpointError
-from penstock.format.layout import schema_path
+from penstock.format.layout import branches_directory, schema_path
+from penstock.io.branch import metadata_root
 from penstock.io.local import is_same_file
 from penstock.table.identity import load_identity
 from penstock.table.stream_sink.batch_log import CheckpointMark
@@ -24,7 +25,8 @@ def claim_checkpoint(
 ) -> CheckpointMark:
     """Return the mark of a checkpoint; a checkpoint without a mark is assigned to the table now.
 
-    A mark written by a start that ran no batch is replaced. If the table was moved, its mark gets the new location.
+    A branch counts as a table, in the directory of its metadata. A mark written by a start that ran no batch is
+    replaced. If the table was moved, its mark gets the new location.
 
     Args:
         base_id: id of the table's latest snapshot; 0 for none.
@@ -35,13 +37,13 @@ def claim_checkpoint(
         CheckpointError: it belongs to another table, or to another sink.
         NotFoundError: there is no table.
     """
-    identity = load_identity(ref)
+    identity, root = load_identity(ref), metadata_root(ref.file_io, ref.location)
     mark = notes.load_mark()
-    if mark is not None and (mark.location, mark.identity) == (ref.location, identity):
+    if mark is not None and (mark.location, mark.identity) == (root, identity):
         return mark
     if mark is not None and (has_batches or notes.load_newest() is not None):
         check_identity(mark, identity, ref, notes)
-        moved = replace(mark, location=ref.location)
+        moved = replace(mark, location=root)
     else:
         if has_batches and not accept_unknown:
             raise CheckpointError(
@@ -50,7 +52,7 @@ def claim_checkpoint(
                 f"{ACCEPT}"
             )
         # The query may have committed to this table under the same id through another API that writes no mark.
-        moved = CheckpointMark(location=ref.location, identity=identity, base_id=0 if has_batches else base_id)
+        moved = CheckpointMark(location=root, identity=identity, base_id=0 if has_batches else base_id)
     notes.write_mark(moved)
     return moved
 
@@ -60,12 +62,13 @@ def check_identity(mark: CheckpointMark, identity: str, ref: TableRef, notes: Ba
     is_same = mark.identity == identity
     if is_same and (_is_same_place(mark.location, ref) or not _may_be_there(ref, mark.location)):
         return
-    if mark.location != ref.location:
+    if mark.location != metadata_root(ref.file_io, ref.location):
         cure = "use a new checkpoint for this one"
         if is_same:
             cure += f", a copy of that; or, if both paths lead to one table, load it from {mark.location}"
+        owner = "branch of the table" if _table_of(mark.location) == ref.location else "table"
         raise CheckpointError(
-            f"table {ref.name}: checkpoint {notes.place} belongs to another table, at {mark.location}; {cure}"
+            f"table {ref.name}: checkpoint {notes.place} belongs to another {owner}, at {mark.location}; {cure}"
         )
     raise CheckpointError(
         f"table {ref.name}: it was dropped and created again since the query with checkpoint {notes.place} began, so "
@@ -75,9 +78,15 @@ def check_identity(mark: CheckpointMark, identity: str, ref: TableRef, notes: Ba
 
 def _is_same_place(location: str, ref: TableRef) -> bool:
     """Whether a location is the table's, possibly by another path to the directory, such as a link or a mount."""
-    if location == ref.location:
+    root = metadata_root(ref.file_io, ref.location)
+    if location == root:
         return True
-    return ref.file_io.is_local and is_same_file(Path(location), Path(ref.location))
+    return ref.file_io.is_local and is_same_file(Path(location), Path(root))
+
+
+def _table_of(location: str) -> str:
+    """Return the directory of the table for that of a table or branch."""
+    return location.partition(branches_directory("") + "/")[0]
 
 
 def _may_be_there(ref: TableRef, location: str) -> bool:

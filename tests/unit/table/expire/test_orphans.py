@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pytest
 
 from penstock import Catalog, Table
 from penstock.clocks import utc_millis
-from penstock.errors import FormatError, InvalidOptionError, NotFoundError, StorageError
+from penstock.errors import FormatError, InvalidOptionError, StorageError
 from penstock.format.layout import branch_path, manifest_path, snapshot_path, tag_path
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.format.tag import Tag, encode_tag
@@ -132,10 +133,19 @@ def test_files_that_only_a_branch_uses_stay(table: Table) -> None:
     assert stored_files(table._ref) == before
 
 
-def test_a_branch_without_a_schema_stops_it(table: Table) -> None:
-    put(table, "branch/branch-b/snapshot/snapshot-1", "dt=a/bucket-0/data-x-0.parquet")
-    with pytest.raises(NotFoundError, match=r"branch-b has no schema"):
-        remove(table)
+def test_what_an_interrupted_creation_of_a_branch_has_left_keeps_its_files_and_stops_nothing(table: Table) -> None:
+    file_io, branch, snapshot = table._ref.file_io, branch_path(table.location, "b"), table._store.load_snapshot(1)
+    file_io.write(snapshot_path(branch, 1), encode_snapshot(snapshot))
+    lost = replace(snapshot, id=2, base_manifest_list="manifest-list-gone", delta_manifest_list="manifest-list-gone-1")
+    file_io.write(snapshot_path(branch, 2), encode_snapshot(lost))
+    for number in (1, 2):
+        file_io.delete(snapshot_path(table.location, number))
+    before = needed_files(table._ref) | {
+        path for path in stored_files(table._ref) if snapshot.delta_manifest_list in path
+    }
+    put(table, "dt=a/bucket-0/data-x-0.parquet")
+    assert "data-x-0.parquet" in {orphan.name for orphan in remove(table).orphans}
+    assert before <= stored_files(table._ref)
 
 
 def test_changelogs_of_other_engines_use_files_too(table: Table) -> None:

@@ -16,6 +16,8 @@ from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import NotFoundError
 from penstock.format.hint import encode_hint
 from penstock.format.layout import latest_hint_path, schema_path, snapshot_path
+from penstock.table.branches import create_branch, delete_branch, rename_branch
+from penstock.table.read.branch import at_branch
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
@@ -103,6 +105,28 @@ def test_a_checkpoint_belongs_to_one_table() -> None:
     start(ref, files)
     text = f"belongs to another table, at {ref.location}; use a new checkpoint"
     unchanged(other, lambda: start(other, files, has_batches=True), text)
+
+
+def test_a_checkpoint_belongs_to_one_branch_which_may_be_renamed() -> None:
+    ref = new_table()
+    for name in "ab":
+        create_branch(ref, name)
+    tables = {"main": ref, "a": at_branch(ref, "a"), "b": at_branch(ref, "b")}
+    checkpoints = {name: MemoryCheckpoint() for name in tables}
+    for name, files in checkpoints.items():
+        start(tables[name], files)
+        for each in set(tables) - {name}:
+            unchanged(
+                tables[each],
+                lambda files=files, each=each: start(tables[each], files, has_batches=True),
+                f"belongs to another branch of the table, at {ref.location}",
+            )
+    rename_branch(ref, "a", "c")
+    start(at_branch(ref, "c"), checkpoints["a"], has_batches=True)
+    delete_branch(ref, "b")
+    create_branch(ref, "b")
+    anew = at_branch(ref, "b")
+    unchanged(anew, lambda: start(anew, checkpoints["b"], has_batches=True), "it was dropped and created again")
 
 
 def test_a_start_that_came_to_no_batch_binds_the_checkpoint_to_no_table() -> None:
