@@ -201,8 +201,8 @@ class TableVersions:
                 of tags.
 
         Raises:
-            AlreadyExistsError: the branch exists.
-            NotFoundError: there is no such tag or snapshot.
+            AlreadyExistsError: the branch exists, or another process may be creating it.
+            NotFoundError: there is no such tag or snapshot, or its files are being deleted.
             InvalidOptionError: the name is invalid.
         """
         check_writable(self._table.ref)
@@ -220,7 +220,7 @@ class TableVersions:
         rename_branch(self._table.checked_ref, name, new_name)
 
     def delete_branch(self, name: str) -> None:
-        """Delete a branch; files that only it uses are removed as orphan files.
+        """Delete a branch, or the rest of an interrupted creation; files that only it uses are removed as orphan files.
 
         Raises:
             NotFoundError: there is no such branch.
@@ -240,6 +240,7 @@ class TableVersions:
             CommitConflictError: the main branch has received commits since the branch was created; Paimon would drop
                 them.
             UnsupportedFeatureError: on an object store, another engine created the latest snapshot of the main branch.
+            StorageError: the storage failed; repeat the call, which adds the rest.
         """
         check_writable(self._table.ref)
         return fast_forward(self._table.checked_ref, name)
