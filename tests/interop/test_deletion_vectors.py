@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from tests.deletion_vectors import delete_by_vectors
 from tests.interop import ours
 from tests.interop.canonical import sort_rows
@@ -26,8 +27,9 @@ def test_the_same_rows_are_deleted(engine: Engine, location: Path) -> None:
     assert engine.read(location) == sort_rows(found)
 
 
-def test_rows_that_java_deletes_are_gone(java: JavaPaimon, location: Path) -> None:
-    options = {"bucket": "-1", "deletion-vectors.enabled": "true"}
+@pytest.mark.parametrize("bitmap64", ["false", "true"])
+def test_rows_that_java_deletes_are_gone(java: JavaPaimon, location: Path, bitmap64: str) -> None:
+    options = {"bucket": "-1", "deletion-vectors.enabled": "true", "deletion-vectors.bitmap64": bitmap64}
     java.create(location, [("k", "INT"), ("n", "INT")], options=options)
     for start in (0, 20):
         java.append(location, [{"k": k, "n": k % 3} for k in range(start, start + 20)])

@@ -1,8 +1,8 @@
 """Deletion vectors: the rows of a data file that were deleted without rewriting the file.
 
 Source:
-    Paimon ``core:deletionvectors/BitmapDeletionVector.java``; docs/spec/format.md section 9; the portable form of
-    RoaringFormatSpec.
+    Paimon ``core:deletionvectors/BitmapDeletionVector.java``, ``Bitmap64DeletionVector.java``; docs/spec/format.md
+    section 9; the portable forms of RoaringFormatSpec for 32 and 64 bits.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from penstock.errors import FormatError, UnsupportedFeatureError
+from penstock.errors import FormatError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 MAGIC: Final = 1581511376
-_MAGIC_64: Final = 1681511377
+MAGIC_64: Final = 1681511377
 _COOKIE: Final = 12347  # with run containers
 _COOKIE_WITHOUT_RUNS: Final = 12346
 _MOST_CONTAINERS: Final = 1 << 16
 _ARRAY_ROWS: Final = 4096  # a container with more rows is a bitmap
 _BITMAP_BYTES: Final = 8192
 _LAST_ROW: Final = (1 << 16) - 1
+_MOST_UPPER_BITS: Final = (1 << 31) - 1
 # Containers of a bitmap with runs have offsets only from this number on.
 _LEAST_WITH_OFFSETS: Final = 4
 
@@ -39,32 +40,47 @@ def decode_deletion_vector(data: bytes, path: str) -> npt.NDArray[np.int64]:
 
     Raises:
         FormatError: damaged.
-        UnsupportedFeatureError: a vector of 64-bit positions.
     """
     if len(data) < 12:
         raise FormatError(f"{path}: a deletion vector was cut off")
     length, magic = struct.unpack_from(">iI", data)
-    if struct.unpack_from("<I", data, 4)[0] == _MAGIC_64:
-        raise UnsupportedFeatureError(f"{path} has deletion vectors of 64 bits ('deletion-vectors.bitmap64')")
-    if magic != MAGIC or not 8 <= length <= len(data) - 8:
+    is_64 = struct.unpack_from("<I", data, 4)[0] == MAGIC_64
+    if (magic != MAGIC and not is_64) or not 8 <= length <= len(data) - 8:
         raise FormatError(f"{path}: there is no deletion vector at this offset")
     if zlib.crc32(data[4 : 4 + length]) != struct.unpack_from(">I", data, 4 + length)[0]:
         raise FormatError(f"{path}: the checksum of a deletion vector is wrong, the file is damaged")
     try:
-        return _decode_bitmap(data[8 : 4 + length])
+        bitmaps = data[8 : 4 + length]
+        return _decode_bitmaps(bitmaps) if is_64 else _decode_bitmap(bitmaps, 0)[0]
     except (struct.error, ValueError) as error:
         raise FormatError(f"{path}: a deletion vector cannot be read: {error}") from error
 
 
-def _decode_bitmap(data: bytes) -> npt.NDArray[np.int64]:
-    cookie = struct.unpack_from("<I", data)[0]
+def _decode_bitmaps(data: bytes) -> npt.NDArray[np.int64]:
+    """Decode bitmaps of the lower 32 bits, each after the upper 32 bits of its rows."""
+    count, place = struct.unpack_from("<Q", data)[0], 8
+    parts = [np.empty(0, np.int64)]
+    last = -1
+    for _ in range(count):
+        key = struct.unpack_from("<I", data, place)[0]
+        if not last < key <= _MOST_UPPER_BITS:
+            raise ValueError("its bitmaps are out of order")
+        rows, place = _decode_bitmap(data, place + 4)
+        parts.append(rows + (key << 32))
+        last = key
+    return np.concatenate(parts)
+
+
+def _decode_bitmap(data: bytes, start: int) -> tuple[npt.NDArray[np.int64], int]:
+    """Return the rows of a bitmap, and where it ends."""
+    cookie = struct.unpack_from("<I", data, start)[0]
     runs = b""
     if cookie & 0xFFFF == _COOKIE:
-        count, place = (cookie >> 16) + 1, 4
+        count, place = (cookie >> 16) + 1, start + 4
         runs = data[place : place + (count + 7) // 8]
         place += len(runs)
     elif cookie == _COOKIE_WITHOUT_RUNS:
-        count, place = struct.unpack_from("<I", data, 4)[0], 8
+        count, place = struct.unpack_from("<I", data, start + 4)[0], start + 8
     else:
         raise ValueError("it is not a bitmap")
     if count > _MOST_CONTAINERS:
@@ -78,7 +94,7 @@ def _decode_bitmap(data: bytes) -> npt.NDArray[np.int64]:
         is_run = bool(runs) and bool(runs[number // 8] >> number % 8 & 1)
         rows, place = _decode_container(data, place, rows_less_one + 1, is_run=is_run)
         parts.append(rows + (key << 16))
-    return np.concatenate(parts)
+    return np.concatenate(parts), place
 
 
 def _decode_container(data: bytes, place: int, rows: int, *, is_run: bool) -> tuple[npt.NDArray[np.int64], int]:

@@ -22,6 +22,7 @@ import org.apache.paimon.catalog.CatalogFactory;
 import org.apache.paimon.catalog.Identifier;
 import org.apache.paimon.data.BinaryRow;
 import org.apache.paimon.data.InternalRow;
+import org.apache.paimon.deletionvectors.Bitmap64DeletionVector;
 import org.apache.paimon.deletionvectors.BitmapDeletionVector;
 import org.apache.paimon.deletionvectors.DeletionVector;
 import org.apache.paimon.deletionvectors.append.AppendDeleteFileMaintainer;
@@ -371,7 +372,8 @@ public final class Engine {
                 table.store().newIndexFileHandler(), table.snapshotManager().latestSnapshot(), BinaryRow.EMPTY_ROW);
         for (Iterator<String> names = rows.fieldNames(); names.hasNext(); ) {
             String name = names.next();
-            DeletionVector vector = new BitmapDeletionVector();
+            DeletionVector vector = table.coreOptions().deletionVectorBitmap64()
+                    ? new Bitmap64DeletionVector() : new BitmapDeletionVector();
             for (JsonNode position : rows.get(name)) vector.delete(position.asLong());
             maintainer.notifyNewDeletionVector(name, vector);
         }

@@ -9,8 +9,8 @@ import zlib
 import numpy as np
 import pytest
 
-from penstock.errors import FormatError, UnsupportedFeatureError
-from penstock.format.deletion_vector import MAGIC, decode_deletion_vector
+from penstock.errors import FormatError
+from penstock.format.deletion_vector import MAGIC, MAGIC_64, decode_deletion_vector
 
 ARRAYS = "3a300000020000000000010001000000180000001c000000010005007011"
 RUNS = "3b300200010000ee01010001000600000001000500ee0170117a110700"
@@ -66,6 +66,20 @@ def test_runs_that_name_more_rows_than_there_are_are_refused() -> None:
         decode_deletion_vector(framed(bitmap), "index-1")
 
 
-def test_vectors_of_64_bits_are_refused() -> None:
-    with pytest.raises(UnsupportedFeatureError, match="64 bits"):
-        decode_deletion_vector(struct.pack(">I", 8) + struct.pack("<I", 1681511377) + bytes(16), "index-1")
+def framed_64(bitmaps: bytes) -> bytes:
+    body = struct.pack("<I", MAGIC_64) + bitmaps
+    return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+def test_rows_of_vectors_of_64_bits() -> None:
+    parts = [struct.pack("<I", upper) + bytes.fromhex(bitmap) for upper, bitmap in ((0, RUNS), (1, ARRAYS), (9, RUNS))]
+    runs = [*range(5, 500), 70_000, 70_010, 131_072 * 3 + 7]
+    rows = [*runs, *(row + (1 << 32) for row in (1, 5, 70_000)), *(row + (9 << 32) for row in runs)]
+    whole = struct.pack("<Q", 3) + b"".join(parts)
+    assert decode_deletion_vector(framed_64(whole), "index-1").tolist() == rows
+    assert decode_deletion_vector(framed_64(struct.pack("<Q", 0)), "index-1").tolist() == []
+    for cut in range(len(whole)):
+        with pytest.raises(FormatError):
+            decode_deletion_vector(framed_64(whole[:cut]), "index-1")
+    with pytest.raises(FormatError, match="out of order"):
+        decode_deletion_vector(framed_64(struct.pack("<Q", 2) + parts[1] + parts[0]), "index-1")
