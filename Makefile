@@ -24,7 +24,7 @@ BENCH_SYNCED := .venv/.synced-bench
 SETUP := scripts/setup.sh scripts/uv.sh scripts/find_python.sh scripts/find_uv.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-s3 demo-kafka demo-live test test-unit test-spark test-interop test-slow test-cluster test-cloud test-matrix bench model site \
+.PHONY: help setup demo demo-s3 demo-kafka demo-live test test-unit test-spark test-interop test-slow test-cluster test-cloud test-peers test-matrix bench model site \
 	fuzz fuzz-files check check-format check-lint check-types check-pyright check-imports check-text audit sbom soak format java clean clean-all
 
 help: ## Show this list
@@ -62,6 +62,9 @@ test-slow: java $(SYNCED) ## Run the long tests, in parts of 50 minutes at most 
 test-cluster: java $(SYNCED) ## Run the tests that start several processes of Spark: clusters, Connect, tasks that fail
 	$(BIN)/python -m tests.class_archive
 	$(BIN)/pytest -m "cluster and not slow" tests/spark tests/faults/streams $(ARGS)
+
+test-peers: $(SYNCED) ## Run pypaimon's own tests with Penstock as a second reader (ARGS="pypaimon/tests/variant_test.py")
+	$(BIN)/python scripts/test_peers.py $(ARGS)
 
 test-cloud: $(SYNCED) ## Run the tests against Azure, HDFS and S3 servers that npm, Maven and Go fetch
 	scripts/cloud_servers.sh $(SERVERS)
