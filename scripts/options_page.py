@@ -6,7 +6,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from penstock.options import OptionRow, Status, describe_options, status_of
-from penstock.options.status.foreign import OTHERS, PREFIXES
+from penstock.options.status.features import FEATURES, STORED_PREFIXES, Feature, Operation
+from penstock.options.status.foreign import FIELD_SUFFIXES, OTHERS, PREFIXES
 from penstock.options.status.refused import FOREIGN
 
 PAGE = Path(__file__).parents[1] / "docs" / "options.md"
@@ -29,6 +30,24 @@ accept two of them, see [reading](reading.md#time-travel).
 """
 
 
+_FEATURES = f"""
+## tables with features of other engines
+
+What each operation does with a table that another engine made with the feature. Row changes are UPDATE, DELETE and
+MERGE; compaction includes sorting and rescaling. "If found" is an operation that refuses the table only where a file or
+the snapshot has the feature. Penstock does not create a table that it would not append to.
+
+| feature: options | {" | ".join(Operation)} | reason |
+|---|{"---|" * len(Operation)}---|
+"""
+
+
+def _outcome(feature: Feature, operation: Operation) -> str:
+    if operation in feature.refused:
+        return "refused"
+    return "refused if found" if operation in feature.found else "works"
+
+
 def render_page() -> str:
     """Return the page."""
     parts = [_INTRODUCTION]
@@ -45,10 +64,19 @@ def render_page() -> str:
         "\n## other keys of Paimon\n\nKeys of tables with a primary key, of catalogs and of other engines.\n\n"
     )
     parts.append("| status | keys |\n|---|---|\n")
-    others = {*OTHERS, *(f"{prefix}*" for prefix in PREFIXES)} - {row.key for row in describe_options()}
+    others = {*OTHERS, *(f"{prefix}*" for prefix in PREFIXES), *(f"fields.*{end}" for end in FIELD_SUFFIXES)} - {
+        row.key for row in describe_options()
+    }
     for status in Status:
         keys = sorted(key for key in others if status_of(key) is status)
         parts.append(f"| {status} | {', '.join(f'`{key}`' for key in keys)} |\n")
+    parts.append(_FEATURES)
+    for feature in FEATURES:
+        outcomes = " | ".join(_outcome(feature, operation) for operation in Operation)
+        keys = ", ".join(f"`{key}`" for key in feature.keys)
+        parts.append(f"| {feature.name}: {keys} | {outcomes} | {feature.reason} |\n")
+    prefixes = ", ".join(f"`{prefix}`" for prefix in STORED_PREFIXES)
+    parts.append(f"\nWrites refuse a stored key that Penstock does not know if it begins with one of {prefixes}.\n")
     parts.append(
         "\n## refused keys of Delta Lake, Iceberg and Spark\n\nUpper and lower case are the same.\n\n"
         "| key | of | instead |\n|---|---|---|\n"

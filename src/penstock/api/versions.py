@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.api.given import with_checks
-from penstock.catalog.checks.features import check_writable
+from penstock.catalog.checks.features import check_taggable, check_writable
 from penstock.clocks import to_millis
 from penstock.errors import InvalidOptionError
 from penstock.options import TagCreation, TagOptions
@@ -59,7 +59,9 @@ class TableVersions:
             AlreadyExistsError: the table has a tag of that name.
             NotFoundError: there is no such snapshot.
             InvalidOptionError: more than one position, or an invalid name.
+            UnsupportedFeatureError: the table has readers that would not learn of the tag.
         """
+        check_taggable(self._table.ref)
         if [snapshot_id, timestamp, watermark].count(None) < 2:
             raise InvalidOptionError(
                 f"table {self._table.name}: a tag needs exactly one of a snapshot id, a timestamp and a watermark"
@@ -83,6 +85,7 @@ class TableVersions:
         Raises:
             NotFoundError: there is no such tag or snapshot.
         """
+        check_taggable(self._table.ref)
         return replace_tag(
             self._table.ref, self._table.checked_store, name, snapshot_id=snapshot_id, time_retained=time_retained
         ).snapshot
@@ -94,10 +97,12 @@ class TableVersions:
             NotFoundError: there is no such tag.
             AlreadyExistsError: the table has a tag of the new name.
         """
+        check_taggable(self._table.ref)
         rename_tag(self._table.checked_store, name, new_name, self._table.ref.parsed(TagOptions))
 
     def delete_tag(self, name: str) -> None:
         """Delete a tag, and the files that only it retained. Raises ``NotFoundError``."""
+        check_taggable(self._table.ref)
         delete_tag(self._table.ref, self._table.checked_store, name)
 
     def expire_tags(self, *, older_than: datetime | int | None = None, dry_run: bool = False) -> tuple[str, ...]:
@@ -156,7 +161,8 @@ class TableVersions:
             NotFoundError: there is no such snapshot or tag.
             InvalidOptionError: not exactly one target.
             CommitConflictError: another rollback was made meanwhile, or other commits won every race.
-            UnsupportedFeatureError: on an object store, another engine created the latest snapshot.
+            UnsupportedFeatureError: on an object store, another engine created the latest snapshot; or the table has
+                readers that would not learn of the rollback.
         """
         store = self._table.checked_store
         plan = plan_rollback(
@@ -167,6 +173,7 @@ class TableVersions:
             watermark=None if watermark is None else to_millis(watermark),
         )
         if not dry_run:
+            check_taggable(self._table.ref)
             apply_rollback(store, plan, check=lambda latest: check_other_engines(self._table.ref, latest))
         return plan
 

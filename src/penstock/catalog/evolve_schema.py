@@ -26,7 +26,7 @@ from penstock.catalog.changes import (
 from penstock.catalog.checks.bucket_key import BUCKET, BUCKET_KEY, CHOSEN, is_chosen, with_bucket_key, without_choice
 from penstock.catalog.checks.column_options import split_names
 from penstock.catalog.checks.defaults import check_defaults
-from penstock.catalog.checks.features import create_refusals, raise_refusals
+from penstock.catalog.checks.features import create_refusals, newer_refusals, raise_refusals
 from penstock.catalog.checks.key_options import normalised_keys
 from penstock.catalog.checks.option_changes import check_option_changes
 from penstock.catalog.checks.options import check_given_options
@@ -193,6 +193,7 @@ def _with_options(schema: TableSchema, options: Mapping[str, str]) -> TableSchem
 
 
 def _check_new_refusals(before: TableSchema, after: TableSchema, table: str) -> None:
+    raise_refusals(table, "alter", newer_refusals(before))
     known = create_refusals(before, before.option_map)
     fresh = tuple(reason for reason in create_refusals(after, after.option_map) if reason not in known)
     raise_refusals(table, "alter", fresh)

@@ -116,6 +116,11 @@ def _struct(array: Array, children: Sequence[Array], fields: list[Any], arrow_ty
 
 
 def _conform_variant(array: Array, arrow_type: ArrowAny) -> Array:
+    if array.type.get_field_index("typed_value") >= 0:
+        raise UnsupportedFeatureError(
+            "the file keeps fields of a VARIANT in columns of their own ('variant.shreddingSchema'), which Penstock "
+            "does not read: select other columns, or write the rows again with Paimon and without the options variant.*"
+        )
     children = [array.field(name).cast(pa.binary()) for name in ("value", "metadata")]
     return _struct(array, children, list(arrow_type), arrow_type)
 
@@ -143,6 +148,11 @@ def _to_fixed_size(array: Array, length: int) -> Array:
 
 def _conform_map(array: Array, data_type: MapType | MultisetType, arrow_type: ArrowAny) -> Array:
     key, value = map_parts(data_type)
+    if pa.types.is_struct(array.type):
+        raise UnsupportedFeatureError(
+            "the file keeps values of a MAP in columns that its keys share ('map.storage-layout'), which Penstock does "
+            "not read: select other columns, or write the rows again with Paimon and without this option"
+        )
     array = _with_small_offsets(array)
     if pa.types.is_map(array.type):
         keys, items = array.keys, array.items
@@ -173,14 +183,22 @@ def map_with_children(array: Array, arrow_type: ArrowAny, keys: Array, items: Ar
 
 
 def conform_batch(batch: pa.RecordBatch, data_types: Sequence[DataType], schema: pa.Schema) -> pa.RecordBatch:
-    """Return columns of a batch, selected by name, as canonical Arrow; columns missing in the batch are null."""
+    """Return columns of a batch, selected by name, as canonical Arrow; columns missing in the batch are null.
+
+    Raises:
+        UnsupportedFeatureError: a column is stored in a way that Penstock does not read; the message names it.
+    """
     places = {name: place for place, name in enumerate(batch.schema.names)}
-    arrays = [
-        conform_array(batch.column(places[field.name]), data_type, field.type)
-        if field.name in places
-        else null_array(batch.num_rows, field.type)
-        for field, data_type in zip(schema, data_types, strict=True)
-    ]
+    arrays = []
+    for field, data_type in zip(schema, data_types, strict=True):
+        try:
+            arrays.append(
+                conform_array(batch.column(places[field.name]), data_type, field.type)
+                if field.name in places
+                else null_array(batch.num_rows, field.type)
+            )
+        except UnsupportedFeatureError as error:
+            raise UnsupportedFeatureError(f"column '{field.name}': {error}") from error
     return make_batch(arrays, schema, batch.num_rows)
 
 

@@ -97,6 +97,7 @@ class ReadFile(Protocol):
         Raises:
             NotFoundError: the file does not exist.
             FormatError: the file is truncated, or its types do not match ``fields``.
+            UnsupportedFeatureError: a column is stored in a way that Penstock does not read.
         """
         ...
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from fastavro.schema import SchemaParseException, UnknownType
 
-from penstock.errors import FormatError, SchemaMismatchError, TableStoreError
+from penstock.errors import FormatError, SchemaMismatchError, TableStoreError, UnsupportedFeatureError
 from penstock.format.avro.codecs import CODEC_ERRORS
 from penstock.io.failures import FAILURES, to_storage_error
 
@@ -60,12 +60,12 @@ _DAMAGED_PLACES: Final = frozenset({None, errno.EINVAL, errno.EOVERFLOW})
 def reading(path: str) -> Iterator[None]:
     """Map errors of the storage to ``StorageError``, and errors of decoders to ``FormatError``.
 
-    Penstock's own errors pass unchanged, except that a ``FormatError`` gets the path as prefix.
+    Penstock's own errors pass unchanged, except that errors about the content of the file get the path as prefix.
     """
     try:
         yield
-    except FormatError as error:
-        raise FormatError(f"{path}: {error}") from error
+    except (FormatError, UnsupportedFeatureError) as error:
+        raise type(error)(f"{path}: {error}") from error
     except TableStoreError:
         raise
     except OSError as error:

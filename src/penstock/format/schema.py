@@ -29,6 +29,8 @@ class TableSchema:
         options: pairs as stored, in file order; use ``option_map`` for look-ups.
         time_millis: creation time of this version, ms since 1970-01-01 UTC.
         version: 3 in what we write; 1 and 2 change defaults on read (``bucket``, ``file.format``).
+        unknown_keys: keys of newer releases, which a file that we write would lack; those of a column as
+            ``column.key``.
     """
 
     id: int
@@ -40,6 +42,7 @@ class TableSchema:
     comment: str | None = None
     time_millis: int = 0
     version: int = 3
+    unknown_keys: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Show the columns as DDL has them, and options without secrets."""

@@ -24,12 +24,17 @@ if TYPE_CHECKING:
 _MOST_ID: Final = 2**31 - 1
 
 _VERSION_WHEN_ABSENT: Final = 1  # the key was introduced with 0.8
+_NEWEST_VERSION: Final = 3
+_KEYS: Final = frozenset(
+    ("version", "id", "fields", "highestFieldId", "partitionKeys", "primaryKeys", "options", "comment", "timeMillis")
+)
+_FIELD_KEYS: Final = frozenset(("id", "name", "type", "description", "defaultValue"))
 _DEFAULTS_BY_VERSION: Final = ((1, "bucket", "1"), (2, "file.format", "orc"))
 """(version, key, value): up to that schema version, the value is the default of an option that is not stored."""
 
 
 def decode_schema(data: bytes, path: str) -> TableSchema:
-    """Decode a schema file of any version; unknown keys are ignored.
+    """Decode a schema file of any version up to today's; unknown keys are listed in ``unknown_keys``.
 
     Options that an old ``version`` implies are added after the stored ones (``bucket = 1`` up to version 1,
     ``file.format = orc`` up to version 2), so that other code does not depend on the version.
@@ -44,6 +49,7 @@ def decode_schema(data: bytes, path: str) -> TableSchema:
     Raises:
         FormatError: empty, truncated, not JSON, a required key is missing or of the wrong type, or the ids of columns
             are invalid, so that data would be read into other columns.
+        UnsupportedFeatureError: a newer version of the format.
 
     Source:
         Paimon ``api:schema/SchemaSerializer.java``, ``api:schema/TableSchema.java``.
@@ -54,8 +60,7 @@ def decode_schema(data: bytes, path: str) -> TableSchema:
 @lru_cache(maxsize=64)
 def _decode(data: bytes, path: str) -> TableSchema:
     json = decode_json(data, "schema file", path)
-    version = json.optional_integer("version")
-    version = _VERSION_WHEN_ABSENT if version is None else version
+    version = json.version(absent=_VERSION_WHEN_ABSENT, newest=_NEWEST_VERSION)
     try:
         fields = tuple(decode_field(field) for field in json.items("fields"))
     except (InvalidSchemaError, RecursionError) as error:
@@ -71,7 +76,14 @@ def _decode(data: bytes, path: str) -> TableSchema:
         options=_with_defaults(_stored_options(json), version),
         comment=json.optional_text("comment"),
         time_millis=json.optional_integer("timeMillis") or 0,
+        unknown_keys=tuple(_unknown_keys(json)),
     )
+
+
+def _unknown_keys(json: JsonObject) -> Iterator[str]:
+    yield from (key for key in json.values if key not in _KEYS)
+    for field in json.items("fields"):
+        yield from (f"{field['name']}.{key}" for key in field if key not in _FIELD_KEYS)
 
 
 def _check_ids(json: JsonObject, fields: Sequence[DataField]) -> None:

@@ -45,10 +45,11 @@ _KEYS: Final = {
     "operation": "operation",
 }
 _VERSION_WHEN_ABSENT: Final = 1
+_NEWEST_VERSION: Final = 3
 
 
 def decode_snapshot(data: bytes, path: str) -> Snapshot:
-    """Decode a snapshot file of any version; unknown keys are kept in ``extra``.
+    """Decode a snapshot file of any version up to today's; unknown keys are kept in ``extra``.
 
     Args:
         data: the whole file.
@@ -73,10 +74,10 @@ def read_snapshot(json: JsonObject, *, ignored: frozenset[str] = frozenset()) ->
 
     Raises:
         FormatError: a required key is missing or of the wrong type, or the id is invalid.
+        UnsupportedFeatureError: a newer version of the format.
     """
-    version = json.optional_integer("version")
     return Snapshot(
-        version=_VERSION_WHEN_ABSENT if version is None else version,
+        version=json.version(absent=_VERSION_WHEN_ABSENT, newest=_NEWEST_VERSION),
         uuid=json.optional_text("uuid"),
         id=_id(json),
         schema_id=json.integer("schemaId"),

@@ -224,7 +224,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         uuid=draw(maybe_text),
         writer_version=draw(maybe_text),
         operation=draw(maybe_text),
-        version=draw(st.integers(1, 9)),
+        version=draw(st.integers(1, 3)),
         extra=draw(_unknown_keys()),
     )
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import FormatError
+from penstock.errors import FormatError, UnsupportedFeatureError
 from penstock.format.consumer import decode_consumer, encode_consumer
 from penstock.format.hint import decode_hint, encode_hint
 from penstock.format.schema import TableSchema
@@ -167,7 +167,6 @@ def test_schema_is_read_whole_and_written_back_equal() -> None:
         (2, {}, {"file.format": "orc"}),
         (2, {"file.format": "parquet"}, {"file.format": "parquet"}),
         (3, {}, {}),
-        (4, {}, {}),
     ],
 )
 def test_old_schema_versions_imply_their_defaults(
@@ -195,9 +194,19 @@ def test_schema_without_optional_keys_gets_their_defaults() -> None:
     assert "comment" not in json.loads(encode_schema(schema))
 
 
-def test_unknown_schema_keys_and_null_options_are_ignored() -> None:
-    values = SCHEMA | {"later": [1], "options": {"a": None, "b": 5, "c": True}}
-    assert decode_schema(as_bytes(values), "p").options == (("b", "5"), ("c", "true"))
+def test_unknown_schema_keys_are_listed_and_null_options_are_ignored() -> None:
+    fields = [{"id": 0, "name": "a", "type": "INT", "codec": "x"}]
+    values = SCHEMA | {"later": [1], "fields": fields, "options": {"a": None, "b": 5, "c": True}}
+    schema = decode_schema(as_bytes(values), "p")
+    assert schema.options == (("b", "5"), ("c", "true"))
+    assert schema.unknown_keys == ("later", "a.codec")
+    assert decode_schema(as_bytes(SCHEMA), "p").unknown_keys == ()
+
+
+@pytest.mark.parametrize(("decode", "values"), [(decode_schema, SCHEMA), (decode_snapshot, SNAPSHOT)])
+def test_a_newer_version_of_the_format_is_refused(decode: Callable[..., object], values: dict[str, object]) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"file '/t/f' has version 4 .* up to 3: update Penstock"):
+        decode(as_bytes(values | {"version": 4}), "/t/f")
 
 
 @pytest.mark.parametrize("data_type", ["BIGNT", {"type": "ARRAY"}, None, {"type": "ROW", "fields": [1]}])

@@ -1,7 +1,8 @@
 """Refuse features of the format that Penstock does not support; the error gives the reason and an alternative.
 
 There are three lists: reasons not to create a table, not to write it, and not to read it. Each list contains the next
-one, because a table with an unsupported feature may still be readable.
+one, because a table with an unsupported feature may still be readable. Options are judged by
+``options.status.features``.
 
 Source:
     docs/spec/format.md sections 9 and 10, docs/spec/commit.md section 1.
@@ -12,10 +13,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.catalog.checks.nested import types_within
-from penstock.catalog.checks.options import is_true
 from penstock.errors import UnsupportedFeatureError
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.format.types.text import format_sql_type
+from penstock.options.status.features import STORED_PREFIXES, Operation, refusals_of
+from penstock.options.status.known import is_known, nearest_key
+from penstock.printable import mask_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,7 +40,8 @@ def read_refusals(schema: TableSchema, options: Mapping[str, str]) -> tuple[str,
 
 def write_refusals(schema: TableSchema, options: Mapping[str, str]) -> tuple[str, ...]:
     """Return why such a table cannot be written, including the reasons against reading."""
-    return (*_unreadable(schema, options), *_unwritable(options))
+    reasons = (*_unreadable(schema, options), *refusals_of(options, Operation.APPEND), *_unknown(schema))
+    return tuple(dict.fromkeys(reasons))
 
 
 def create_refusals(schema: TableSchema, options: Mapping[str, str]) -> tuple[str, ...]:
@@ -61,9 +65,15 @@ def check_writable(ref: TableRef) -> None:
     raise_refusals(ref.name, "write", write_refusals(ref.schema, ref.options))
 
 
+def check_taggable(ref: TableRef) -> None:
+    """Check that nothing outside of the table depends on its tags. Raises ``UnsupportedFeatureError``."""
+    raise_refusals(ref.name, "tag or restore", tuple(refusals_of(ref.options, Operation.TAG)))
+
+
 def check_kind(options: Mapping[str, str], table: str) -> None:
     """Refuse a new table of another kind, whose options have other values. Raises ``UnsupportedFeatureError``."""
-    raise_refusals(table, "create", tuple(_other_kind(options)))
+    kind = {key: value for key, value in options.items() if key == "type"}
+    raise_refusals(table, "create", tuple(refusals_of(kind, Operation.READ)))
 
 
 def raise_refusals(table: str, verb: str, refusals: tuple[str, ...]) -> None:
@@ -78,34 +88,33 @@ def _unreadable(schema: TableSchema, options: Mapping[str, str]) -> Iterator[str
             f"it has a primary key ({', '.join(schema.primary_keys)}), and Penstock keeps append tables only:"
             " create it without one, or use Flink or Spark with Paimon"
         )
-    yield from _other_kind(options)
-    if is_true(options, "data-evolution.enabled"):
-        yield "'data-evolution.enabled' spreads a row over several files: copy the table without it"
+    yield from refusals_of(options, Operation.READ)
     branch = options.get("branch", "main")
     if branch != "main":
         yield f"'branch' = '{branch}': only the main branch is supported"
-    manifests = options.get("manifest.format", "avro").lower()
-    if manifests != "avro":
-        yield f"'manifest.format' = '{manifests}': only avro is supported"
     for field in schema.fields:
         for inner in types_within(field.type):
             if isinstance(inner, AtomicType) and inner.root in _UNREADABLE_ROOTS:
                 yield f"column '{field.name}' has type {format_sql_type(inner)}, which is not supported: drop it"
 
 
-def _other_kind(options: Mapping[str, str]) -> Iterator[str]:
-    kind = options.get("type", "table").lower()
-    if kind != "table":
-        yield f"'type' = '{kind}' is not an ordinary table: only 'table' is supported"
+def newer_refusals(schema: TableSchema) -> tuple[str, ...]:
+    """Return why a schema cannot be written again: it has keys that a newer release of Paimon has added."""
+    keys = ", ".join(f"'{key}'" for key in schema.unknown_keys)
+    cure = "update Penstock, or use the engine that wrote it"
+    return (f"schema {schema.id} has keys of a newer release ({keys}): {cure}",) if keys else ()
 
 
-def _unwritable(options: Mapping[str, str]) -> Iterator[str]:
-    if is_true(options, "deletion-vectors.enabled"):
-        yield "'deletion-vectors.enabled' = 'true' is read only here: write a table without it"
-    if is_true(options, "row-tracking.enabled"):
-        yield "'row-tracking.enabled' = 'true' is read only here: write a table without it"
-    if options.get("bucket-function.type", "default").lower() == "hive":
-        yield "'bucket-function.type' = 'hive' is read only here: use 'default' or 'mod'"
+def _unknown(schema: TableSchema) -> Iterator[str]:
+    yield from newer_refusals(schema)
+    for key, value in schema.options:
+        if key.startswith(STORED_PREFIXES) and not is_known(key):
+            near = nearest_key(key)
+            cure = f"did you mean '{near}'? If not, " if near else ""
+            yield (
+                f"option '{key}' = '{mask_value(key, value)}' is not known and may change what is stored: {cure}write "
+                "with the engine that set it, or remove the option"
+            )
 
 
 def _uncreatable(schema: TableSchema, options: Mapping[str, str]) -> Iterator[str]:

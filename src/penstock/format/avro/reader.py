@@ -72,10 +72,12 @@ class RecordMapping:
     Attributes:
         value_type: a slotted dataclass; ``slots`` set all its attributes.
         slots: by the name of the record's field.
+        unknown: name of the attribute that is true if the writer's schema has other fields; None for no attribute.
     """
 
     value_type: type
     slots: Mapping[str, FieldMapping]
+    unknown: str | None = None
 
 
 def record_reader(schema: AvroType, shape: RecordMapping, limits: AvroLimits) -> Read:
@@ -166,6 +168,10 @@ def _shaped(types: Mapping[str, AvroType], named: NamedTypes, shape: RecordMappi
             skip = read_past([skipper(part, lambda part: _reader(part, named)) for part, _ in run])
             steps.append((_repeating(skip) if past.repeats else skip, _ignore))
     absent = [(_setter(value_type, slot), slot.absent) for name, slot in shape.slots.items() if name not in types]
+    if shape.unknown:
+        absent.append(
+            (_setter(value_type, FieldMapping(attribute=shape.unknown)), not types.keys() <= shape.slots.keys())
+        )
     new = object.__new__
 
     def read(data: bytes, position: int) -> tuple[Any, int]:

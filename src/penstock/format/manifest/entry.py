@@ -60,6 +60,7 @@ class DataFileMeta:
         value_stats_cols: columns that ``value_stats`` covers; None = all columns of the schema, () = none.
         write_cols: columns that the file holds; None = all columns of the schema.
         external_path: full path if the file is outside of the table's directory.
+        is_of_newer_release: whether the manifest has more fields than these, which a manifest of ours would lack.
     """
 
     file_name: str
@@ -82,6 +83,7 @@ class DataFileMeta:
     external_path: str | None = None
     first_row_id: int | None = None
     write_cols: tuple[str, ...] | None = None
+    is_of_newer_release: bool = False
 
 
 class FileIdentity(NamedTuple):

@@ -224,7 +224,10 @@ _FILE: Final = RecordMapping(
         "_EXTERNAL_PATH": FieldMapping(attribute="external_path", absent=None),
         "_FIRST_ROW_ID": FieldMapping(attribute="first_row_id", absent=None),
         "_WRITE_COLS": FieldMapping(attribute="write_cols", absent=None, repeats=True),
+        # Of Paimon 2.1: the sequence number of each column, in tables with data evolution, which nothing here reads.
+        "_WRITE_COLS_SEQUENCES": PAST_ALIKE,
     },
+    unknown="is_of_newer_release",
 )
 
 _ENTRY: Final = RecordMapping(

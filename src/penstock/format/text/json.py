@@ -10,7 +10,7 @@ import json
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
-from penstock.errors import FormatError
+from penstock.errors import FormatError, UnsupportedFeatureError
 from penstock.format.file_name import check_file_name
 
 if TYPE_CHECKING:
@@ -111,6 +111,25 @@ class JsonObject:
         if value is None:
             raise self.error(f"lacks the key '{key}'")
         return value
+
+    def version(self, *, absent: int, newest: int) -> int:
+        """Return the version of the file's format.
+
+        Args:
+            absent: the version of a file that has no number.
+            newest: the newest version that this release reads.
+
+        Raises:
+            FormatError: the value is not a 64-bit integer.
+            UnsupportedFeatureError: a newer version, whose keys may mean something else.
+        """
+        version = self.optional_integer("version")
+        if version is not None and version > newest:
+            raise UnsupportedFeatureError(
+                f"{self._name} has version {version} of the format, and this release of Penstock reads versions up to "
+                f"{newest}: update Penstock, or use the engine that wrote the file"
+            )
+        return absent if version is None else version
 
     def optional_text(self, key: str) -> str | None:
         """Return a string; None if it is absent or null.

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from penstock.options.group import Family, Key, option_fields
+from penstock.options.status.features import feature_of
 from penstock.options.status.foreign import DOCUMENTED, HONOURED, HONOURED_PREFIXES
 from penstock.options.status.known import GROUPS, is_known
 from penstock.options.status.refused import DEFAULT_VALUE, DEFAULT_VALUE_REFUSAL, REFUSED, Refusal
@@ -36,7 +37,10 @@ def refusal_of(key: str) -> Refusal | None:
     start, end = DEFAULT_VALUE
     if key.startswith(start) and key.endswith(end):
         return DEFAULT_VALUE_REFUSAL
-    return REFUSED.get(key)
+    refusal, feature = REFUSED.get(key), feature_of(key)
+    if refusal is None and feature is not None and key not in _HONOURED:
+        return Refusal(cure=feature.reason, inert=feature.inert, is_own=True)
+    return refusal
 
 
 def asks_for_nothing(key: str, value: str) -> bool:

@@ -14,7 +14,7 @@ from penstock.options.metadata import MetadataOptions
 from penstock.options.object_store import ObjectStoreOptions
 from penstock.options.retain import PartitionExpireOptions, RetentionOptions, TagOptions
 from penstock.options.scan import ReadOptions
-from penstock.options.status.foreign import DOCUMENTED, OTHERS, PREFIXES
+from penstock.options.status.foreign import DOCUMENTED, FIELD_SUFFIXES, OTHERS, PREFIXES
 from penstock.options.stream import ConsumerOptions, StreamOptions, WatermarkOptions
 from penstock.options.write import CommitOptions, ManifestOptions, WriteOptions
 
@@ -45,7 +45,8 @@ GROUPS: Final[dict[str, type[OptionGroup]]] = {
 
 def is_known(key: str) -> bool:
     """Whether Penstock or another engine knows the key or the family that it belongs to."""
-    return key in KNOWN_KEYS or key.startswith(PREFIXES)
+    is_of_field = key.startswith("fields.") and key.endswith(FIELD_SUFFIXES)
+    return key in KNOWN_KEYS or key.startswith(PREFIXES) or is_of_field
 
 
 def nearest_key(key: str) -> str | None:

@@ -58,14 +58,9 @@ REFUSED: Final[dict[str, Refusal]] = {
     "commit.strict-mode.last-safe-snapshot": Refusal(cure="Penstock has no such check; leave it out", inert=_NEVER),
     "commit.discard-duplicate-files": Refusal(cure="Penstock does not look for them; leave it out"),
     "write.merge-schema": Refusal(cure=_MERGE_SCHEMA),
-    "rowkind.field": Refusal(cure="rows have no kinds in an append table: every row is an insertion", inert=_NEVER),
     "changelog-producer": Refusal(cure=_NO_KEYS, inert=frozenset({"none"}), is_own=True),
     "primary-key": Refusal(cure=_NO_KEYS, inert=frozenset({""}), is_own=True),
     "streaming-read-overwrite": Refusal(cure="set 'streaming-read-append-overwrite'", is_own=True),
-    "row-tracking.enabled": Refusal(cure="row tracking is not supported", is_own=True),
-    "data-evolution.enabled": Refusal(cure="data evolution is not supported", is_own=True),
-    "deletion-vectors.enabled": Refusal(cure="deletion vectors are not supported", is_own=True),
-    "manifest.format": Refusal(cure="only avro is supported", inert=frozenset({"avro"}), is_own=True),
 }
 """Paimon's refused options, by key."""
 

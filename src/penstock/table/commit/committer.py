@@ -105,6 +105,10 @@ class Refused:
     cause: TableStoreError
 
 
+# Releases before 1.3 wrote it, always empty where there is no log system.
+_OLD_KEYS: Final = frozenset({"logOffsets"})
+
+
 class _OutdatedBaseError(Exception):
     """The table has changed since an attempt loaded its base, which must be loaded again."""
 
@@ -345,6 +349,7 @@ class TableCommitter:
         merges: tuple[Merge, ...],
         writer: ManifestWriter,
     ) -> Prepared:
+        _check_keys_known(self.ref, base)
         schema_id = self._next_schema_id(request)
         check_schema_of_rewrites(self.ref, self.store, request.rewritten_files, schema_id)
         known = self.index.total_buckets if self.index.snapshot == base else {}
@@ -586,3 +591,13 @@ def _later_watermark(ours: int | None, base: int | None) -> int | None:
     if ours is None or base is None:
         return base if ours is None else ours
     return max(ours, base)
+
+
+def _check_keys_known(ref: TableRef, base: Snapshot | None) -> None:
+    """Refuse a base with keys that the next snapshot may need as well. Raises ``UnsupportedFeatureError``."""
+    unknown = [key for key, text in base.extra if key not in _OLD_KEYS and text != "null"] if base else []
+    if base and unknown:
+        raise UnsupportedFeatureError(
+            f"table {ref.name}: snapshot {base.id} has keys of a newer release ({', '.join(unknown)}), and it is not "
+            "known whether the next snapshot needs them: update Penstock, or write with the engine that wrote it"
+        )

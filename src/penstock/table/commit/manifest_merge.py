@@ -15,7 +15,7 @@ from penstock.format.manifest.entry import FileKind
 from penstock.table.commit.manifest_write import least_split_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from penstock.format.manifest.entry import FileIdentity, ManifestEntry, ManifestFileMeta
     from penstock.options import ManifestOptions
@@ -51,6 +51,8 @@ def merge_manifests(
 ) -> tuple[Merge, ...]:
     """Choose the manifests that are worth merging (mostly none) and rewrite them. Live entries keep their order.
 
+    Manifests with fields of a newer release of Paimon are not merged.
+
     Args:
         manifests: base list, then delta list, of the snapshot to build on.
 
@@ -63,6 +65,8 @@ def merge_manifests(
     merges = []
     for run in _minor_runs(manifests, options):
         merged = merge_entries(entry for meta in run for entry in load(meta))
+        if _has_newer(merged.values()):
+            continue
         # DELETE entries for files of older manifests are kept, as this run does not contain those manifests.
         merges.append(Merge(parts=(Replacement(inputs=_names(run), outputs=write(tuple(merged.values()))),)))
     return tuple(merges)
@@ -104,6 +108,8 @@ def _full_merge(
             for position, entry in enumerate(load(meta))
             if position not in gone.get(meta.file_name, ())
         )
+        if _has_newer(live):
+            return None
         parts.append(Replacement(inputs=_names(run), outputs=write(live)))
     return Merge(parts=tuple(parts))
 
@@ -194,6 +200,11 @@ def _worth_merging(run: Sequence[ManifestFileMeta]) -> Sequence[ManifestFileMeta
         start -= 1
         weight += _entry_count(run[start])
     return run[start:] if start < len(run) - 1 else run
+
+
+def _has_newer(entries: Iterable[ManifestEntry]) -> bool:
+    """Whether manifests have fields of a newer release of Paimon, which a merge would drop."""
+    return any(entry.file.is_of_newer_release for entry in entries)
 
 
 def _entry_count(meta: ManifestFileMeta) -> int:

@@ -14,7 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.errors import InvalidFilterError, UnsupportedFeatureError
-from penstock.options import CompactOptions, PartitionExpireOptions, SortOptions
+from penstock.options import CompactOptions, PartitionExpireOptions
+from penstock.options.status.features import Operation, refusals_of
 from penstock.options.values import MAX_INT
 from penstock.predicate.bind import bind
 from penstock.predicate.parse import parse_filter
@@ -265,11 +266,7 @@ def _all_in_bins(files: list[DataFileMeta], sizes: CompactSizes) -> list[tuple[D
 
 def check_compactable(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> None:
     """Check that a merge keeps the meaning of the table's files. Raises ``UnsupportedFeatureError``."""
-    if ref.parsed(SortOptions).incremental_clustering:
-        raise UnsupportedFeatureError(
-            f"table {ref.name}: 'clustering.incremental' keeps files in levels, which a merge would destroy: compact "
-            "it "
-            "with Paimon on Flink or Spark"
-        )
+    for reason in refusals_of(ref.options, Operation.REWRITE):
+        raise UnsupportedFeatureError(f"table {ref.name}: {reason}")
     if snapshot is not None:
         check_deletion_vectors(store, snapshot)

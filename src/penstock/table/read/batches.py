@@ -19,7 +19,7 @@ from penstock.datafile.evolve import plan_evolution
 from penstock.datafile.filter import filter_batch, to_scalar
 from penstock.datafile.formats import FORMATS
 from penstock.datafile.types import ArrowAny, to_arrow_schema
-from penstock.errors import FormatError, InvalidSchemaError, NotFoundError
+from penstock.errors import FormatError, InvalidSchemaError, NotFoundError, UnsupportedFeatureError
 from penstock.format.file_format import format_of
 from penstock.predicate.tree import FALSE
 from penstock.table.external_paths import ExternalPaths
@@ -133,9 +133,9 @@ class TableReader:
     def _load(self, split: DataSplit, file: DataFileMeta, evolution: Evolution) -> Iterator[pa.RecordBatch]:
         path = split.path_of(file, self._external)
         where = f"table {self._ref.name}" + (f", snapshot {split.snapshot_id}" if split.snapshot_id else "")
-        data_format = FORMATS[format_of(file.file_name)]
         rows = 0
         try:
+            data_format = FORMATS[format_of(file.file_name)]
             for batch in data_format.read(self._ref.file_io, path, evolution.file_fields, batch_rows=self._batch_rows):
                 rows += batch.num_rows
                 if rows > file.row_count:
@@ -147,6 +147,8 @@ class TableReader:
                 "has expired read a newer one, else look with 'penstock fsck', restore the file, or roll back to a "
                 "snapshot without it"
             ) from error
+        except UnsupportedFeatureError as error:
+            raise UnsupportedFeatureError(f"{where}: {error}") from error
         except FormatError as error:
             raise FormatError(
                 f"{where}: data file {error}; restore it from a copy, or roll back to a snapshot without it"

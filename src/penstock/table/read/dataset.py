@@ -9,10 +9,11 @@ import pyarrow.dataset as ds
 from pyarrow import fs
 from pyarrow import types as arrow
 
-from penstock.datafile.types import to_arrow_schema, to_arrow_type
+from penstock.datafile.conform import conform_array
+from penstock.datafile.types import has_leaf, to_arrow_schema, to_arrow_type
 from penstock.errors import UnsupportedFeatureError
 from penstock.format.file_format import FileFormat, format_of
-from penstock.format.types.data_types import with_nullability
+from penstock.format.types.data_types import TypeRoot, with_nullability
 from penstock.table.external_paths import ExternalPaths
 from penstock.table.read.split import plan_splits
 
@@ -44,6 +45,9 @@ def to_dataset(query: Query, store: MetadataStore) -> ds.Dataset:
     checked: set[int] = set()
     fragments = []
     external, place = ExternalPaths.of(ref), fs.LocalFileSystem()
+    variants = [
+        field for field in ref.schema.fields if has_leaf(field.type, lambda leaf: leaf.root is TypeRoot.VARIANT)
+    ]
     for split in plan_splits(ref, query.plan):
         guarantee = _guarantee(ref.schema.partition_fields, split)
         for file in split.files:
@@ -54,7 +58,9 @@ def to_dataset(query: Query, store: MetadataStore) -> ds.Dataset:
                 _check_columns(name, store.load_schema(file.schema_id).fields, ref.schema.fields)
                 checked.add(file.schema_id)
             path = split.path_of(file, external)
-            fragments.append(file_format().make_fragment(path, place, partition_expression=guarantee))
+            fragment = file_format().make_fragment(path, place, partition_expression=guarantee)
+            _check_variants(name, fragment, variants)
+            fragments.append(fragment)
     schema = to_arrow_schema(ref.schema.fields)
     return ds.FileSystemDataset(fragments, schema, ds.ParquetFileFormat(), place)
 
@@ -91,6 +97,17 @@ def _check_columns(table: str, stored: Sequence[DataField], wanted: Sequence[Dat
             or with_nullability(old.type, nullable=True) != with_nullability(field.type, nullable=True)
         ):
             raise _refusal(table, f"column '{field.name}' had another name or type when older files were written")
+
+
+def _check_variants(table: str, fragment: ds.Fragment, variants: Sequence[DataField]) -> None:
+    """Refuse a file with parts of a VARIANT that Arrow would drop to get the type of the column."""
+    stored = fragment.physical_schema if variants else pa.schema([])
+    for field in variants:
+        if field.name in stored.names:
+            try:
+                conform_array(pa.array([], stored.field(field.name).type), field.type)
+            except UnsupportedFeatureError as error:
+                raise UnsupportedFeatureError(f"table {table}: column '{field.name}': {error}") from error
 
 
 def _refusal(table: str, reason: str) -> UnsupportedFeatureError:

@@ -12,6 +12,7 @@ from penstock import Catalog, Table
 from penstock.errors import InvalidOptionError, OptionWarning, UnsupportedFeatureError
 from penstock.options import KNOWN_KEYS, Status, check_keys, check_reads, describe_options, status_of
 from penstock.options.status.foreign import PREFIXES
+from penstock.options.status.keys import refusal_of
 from penstock.options.status.refused import FOREIGN, REFUSED
 from penstock.table.store import MetadataStore
 from penstock.table.stream.scanner import StreamScanner
@@ -19,10 +20,8 @@ from penstock.table.stream.scanner import StreamScanner
 NUMBERS = itertools.count()
 KEYS = sorted(KNOWN_KEYS | {f"{prefix}x" for prefix in PREFIXES} | {"fields.a.default-value", "fields.a.stats-mode"})
 IGNORED = [key for key in KEYS if status_of(key) is Status.IGNORED]
-REFUSED_HERE = [
-    key for key in KEYS if status_of(key) is Status.REFUSED and not (key in REFUSED and REFUSED[key].is_own)
-]
-REFUSED_ELSEWHERE = sorted(key for key, refusal in REFUSED.items() if refusal.is_own)
+REFUSALS = {key: refusal for key in KEYS if (refusal := refusal_of(key)) is not None}
+REFUSED_HERE = sorted(key for key, refusal in REFUSALS.items() if not refusal.is_own)
 # No default of any key.
 VALUE = "777"
 
@@ -130,11 +129,22 @@ def test_what_is_refused_cannot_be_stored_either(key: str) -> None:
         ("data-evolution.enabled", "true"),
         ("deletion-vectors.enabled", "true"),
         ("manifest.format", "orc"),
+        ("metadata.iceberg.storage", "table-location"),
+        ("metastore.partitioned-table", "true"),
+        ("commit.callbacks", "org.example.Callback"),
+        ("chain-table.enabled", "true"),
+        ("fields.a.map.storage-layout", "shared-shredding"),
+        ("blob-field", "a"),
+        ("rowkind.field", "a"),
+        ("orc.encrypt", "pii:a"),
+        ("parquet.encryption.footer.key", "k"),
         ("incremental-to-auto-tag", "t"),
     ],
 )
 def test_what_has_a_message_of_its_own_is_refused_where_it_matters(key: str, value: str) -> None:
-    assert key in REFUSED_ELSEWHERE
+    refusal = refusal_of(key)
+    assert refusal is not None
+    assert refusal.is_own
     catalog = Catalog(f"memory://status-{next(NUMBERS)}")
     catalog.create_database("d")
     with pytest.raises((UnsupportedFeatureError, InvalidOptionError)):
