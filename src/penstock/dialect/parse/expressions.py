@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import reprlib
 from decimal import Decimal
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -36,6 +37,7 @@ _OPERATORS: Final[Mapping[type[exp.Expr], Callable[[Any, Any], Any]]] = {
 _UNITS: Final[tuple[tuple[Literal["s", "ms", "us", "ns"], int], ...]] = (
     ("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1),
 )  # fmt: skip
+_MAX_INT_DIGITS: Final = 100
 WORKS: Final = (
     "constants, columns, +, -, *, ||, comparisons, AND, OR, NOT, IS NULL, IN, CASE, COALESCE, CONCAT, UPPER and LOWER"
 )
@@ -81,7 +83,8 @@ def _literal(node: exp.Literal) -> object:
     text = str(node.this)
     if node.is_string:
         return text
-    return int(text) if text.isdecimal() else Decimal(text)
+    # Decimal, because Python reads integers of at most 4,300 digits.
+    return int(text) if text.isdecimal() and len(text) <= _MAX_INT_DIGITS else Decimal(text)
 
 
 def _time(node: exp.Cast) -> tuple[object, bool]:
@@ -130,7 +133,10 @@ def _scalar(value: Any) -> Any:  # noqa: ANN401 - the stubs of pyarrow have no t
         return pa.scalar(value.nanos // step, pa.timestamp(unit, "UTC" if value.has_zone else None))
     # As decimals, numbers fit to columns of all kinds of numbers.
     is_whole = isinstance(value, int) and not isinstance(value, bool)
-    return pa.scalar(Decimal(str(value)) if is_whole else value)
+    try:
+        return pa.scalar(Decimal(value) if is_whole else value)
+    except (pa.ArrowInvalid, UnicodeEncodeError) as error:
+        raise UnknownExpressionError(reprlib.repr(str(value))) from error
 
 
 def _operation(node: exp.Expr, convert: _Convert) -> Any:  # noqa: ANN401 - pyarrow makes its functions at run time

@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from penstock.dialect.outcome import Outcome
-from penstock.dialect.parse.literals import literal_column
 from penstock.dialect.parse.row_changes import MergeColumns, parse_row_change
 from penstock.dialect.parse.statements import MergeRows, Select
 from penstock.dialect.run.rows import select
 from penstock.errors import UnsupportedFeatureError
-from penstock.format.types.text import format_sql_type
 from penstock.table.dml.merge import MergeDelete, MergeInsert, MergeUpdate
 
 if TYPE_CHECKING:
@@ -35,7 +32,7 @@ def delete_rows(state: SqlState, statement: DeleteRows) -> Outcome:
 def update_rows(state: SqlState, statement: UpdateRows) -> Outcome:
     """Set columns of the rows for which the condition is true."""
     table = state.load(statement.name, dict(statement.options))
-    return _changed(table, table.update(_fitted(table, statement.values), statement.where))
+    return _changed(table, table.update(dict(statement.values), statement.where))
 
 
 def merge_rows(state: SqlState, statement: MergeRows) -> Outcome:
@@ -54,12 +51,12 @@ def merge_rows(state: SqlState, statement: MergeRows) -> Outcome:
     result = table.merge(
         rows,
         dict(statement.on),
-        matched=[_on_match(table, each) for each in statement.matched],
+        matched=[_on_match(each) for each in statement.matched],
         not_matched=[
-            MergeInsert(values=_fitted(table, each.values) if each.values else None, where=each.where)
+            MergeInsert(values=dict(each.values) if each.values else None, where=each.where)
             for each in statement.not_matched
         ],
-        not_matched_by_source=[_on_match(table, each) for each in statement.not_matched_by_source],
+        not_matched_by_source=[_on_match(each) for each in statement.not_matched_by_source],
     )
     return _changed(table, result)
 
@@ -69,23 +66,10 @@ def _names_of(rows: Any) -> Iterable[str]:  # noqa: ANN401 - an Arrow table, or 
     return names
 
 
-def _on_match(table: Table, clause: MergeClause) -> MergeUpdate | MergeDelete:
+def _on_match(clause: MergeClause) -> MergeUpdate | MergeDelete:
     if clause.is_delete:
         return MergeDelete(where=clause.where)
-    return MergeUpdate(set=_fitted(table, clause.values) if clause.values else None, where=clause.where)
-
-
-def _fitted(table: Table, values: Iterable[tuple[str, object]]) -> dict[str, object]:
-    """Return the values with constants converted to the columns' types."""
-    types = {field.name: field.type for field in table.schema.fields}
-    fitted: dict[str, object] = {}
-    for name, value in values:
-        if name in types and not isinstance(value, pc.Expression):
-            column = literal_column([value], table.arrow_schema.field(name), format_sql_type(types[name]), table.name)
-            fitted[name] = pc.scalar(column[0])
-        else:
-            fitted[name] = value
-    return fitted
+    return MergeUpdate(set=dict(clause.values) if clause.values else None, where=clause.where)
 
 
 def _changed(table: Table, result: ChangeResult) -> Outcome:

@@ -21,6 +21,7 @@ from penstock.table.dml.by_filter import update_places
 from penstock.table.dml.change import ChangedBatch
 from penstock.table.dml.match import NONE, KeyMatcher
 from penstock.table.dml.values import NewValues, evaluate_all
+from penstock.table.write.coercion import cast_array, find_incompatibility
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -247,13 +248,17 @@ def _key_column(
             f"table {ref.name}: the source has no column '{name}' to match by; it has {', '.join(source.column_names)}"
         )
     wanted = schema.field(target).type
-    try:
-        return source.column(name).cast(wanted)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise SchemaMismatchError(
-            f"table {ref.name}: column '{name}' of the source is {source.schema.field(name).type}, and cannot be "
-            f"compared with '{target}', which is {wanted}: {error}"
-        ) from error
+    column = source.column(name)
+    misfit = find_incompatibility(column.type, wanted, name)
+    if misfit is None:
+        try:
+            return pa.chunked_array([cast_array(chunk, wanted, name) for chunk in column.chunks], wanted)
+        except ValueError as error:
+            misfit = str(error)
+    raise SchemaMismatchError(
+        f"table {ref.name}: column '{name}' of the source is {column.type}, and cannot be compared with '{target}', "
+        f"which is {wanted}: {misfit}"
+    )
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:

@@ -22,6 +22,7 @@ from penstock.datafile.types import to_arrow_schema
 from penstock.errors import InvalidOptionError, NotFoundError, SchemaMismatchError
 from penstock.options import BucketOptions
 from penstock.table.write.check_rows import conform_batch, plan_conform
+from penstock.table.write.python_values import stored_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,10 +63,10 @@ class NewValues:
                 raise NotFoundError(
                     f"table {ref.name}: no column '{name}' to set; its columns are {', '.join(self._schema.names)}"
                 )
+        self._fields = {field.name: field for field in ref.schema.fields}
         self._expressions = {name: self._expression(name, value) for name, value in values.items()}
-        fields = {field.name: field for field in ref.schema.fields}
         self._conform_schema = replace(
-            ref.schema, fields=tuple(fields[name] for name in self.names), partition_keys=(), primary_keys=()
+            ref.schema, fields=tuple(self._fields[name] for name in self.names), partition_keys=(), primary_keys=()
         )
         keys = (*ref.schema.partition_keys, *_bucket_key(ref))
         self.key_names = tuple(name for name in self.names if name in keys)
@@ -78,41 +79,40 @@ class NewValues:
             InvalidOptionError: an expression names an unknown column, or cannot be evaluated.
         """
         values = evaluate_all(rows, self._expressions, self._ref.name)
-        given = pa.RecordBatch.from_arrays([self._as_number(*each) for each in values.items()], names=list(values))
-        conformed = conform_batch(given, plan_conform(self._conform_schema, given.schema, self._ref.name))
+        arrays = [
+            array if str(self._expressions[name]) in rows.schema.names else self._rounded(name, array)
+            for name, array in values.items()
+        ]
+        batch = pa.RecordBatch.from_arrays(arrays, names=list(values))
+        conformed = conform_batch(batch, plan_conform(self._conform_schema, batch.schema, self._ref.name))
         return {name: conformed.column(name) for name in self.names}
 
-    def _as_number(self, name: str, array: ArrowAny) -> ArrowAny:
-        """Return an array of numbers in the column's type: expressions over small integers have wider types."""
+    def _rounded(self, name: str, array: ArrowAny) -> ArrowAny:
+        """Return computed numbers of a FLOAT or DOUBLE column rounded to its values, as each step of the computation.
+
+        Numbers that it does not reach stay, so that they are refused like any value that does not fit.
+        """
         wanted = self._schema.field(name).type
-        if array.type == wanted or not (_is_number(array.type) and _is_number(wanted)):
+        given = array.type
+        if not pa.types.is_floating(wanted) or not (pa.types.is_floating(given) or pa.types.is_decimal(given)):
             return array
-        try:
-            return array.cast(wanted)
-        except pa.ArrowInvalid as error:
-            raise SchemaMismatchError(
-                f"table {self._ref.name}: a new value of column '{name}' does not fit {wanted}: {error}"
-            ) from error
+        rounded = array.cast(wanted)
+        return array if pc.any(pc.is_inf(rounded)).as_py() else rounded
 
     def _expression(self, name: str, value: object) -> pc.Expression:
         if isinstance(value, pc.Expression):
             return value
+        field = self._fields[name]
         try:
-            return pc.scalar(pa.scalar(value, self._schema.field(name).type))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError) as error:
-            raise SchemaMismatchError(
-                f"table {self._ref.name}: column '{name}' cannot be set to {value!r}: {error}"
-            ) from error
+            stored = stored_value(value, field.type, name)
+        except ValueError as error:
+            raise SchemaMismatchError(f"table {self._ref.name}: {error}") from error
+        return pc.scalar(pa.array([stored], self._schema.field(name).type)[0])
 
 
 def _bucket_key(ref: TableRef) -> tuple[str, ...]:
     options = ref.parsed(BucketOptions)
     return tuple(options.bucket_key) if options.bucket > 1 else ()
-
-
-def _is_number(arrow_type: pa.DataType) -> bool:
-    types = pa.types
-    return types.is_integer(arrow_type) or types.is_floating(arrow_type) or types.is_decimal(arrow_type)
 
 
 def evaluate_all(rows: pa.RecordBatch, expressions: Mapping[str, pc.Expression], table: str) -> dict[str, ArrowAny]:

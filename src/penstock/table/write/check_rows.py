@@ -129,13 +129,7 @@ def conform_batch(batch: pa.RecordBatch, plan: ConformPlan, first_row: int = 0) 
 def _conform_column(array: ArrowAny, column: ColumnPlan, table: str, first_row: int) -> ArrowAny:
     name = column.field.name
     if column.is_cast:
-        try:
-            array = cast_array(array, column.field.type)
-        except pa.ArrowInvalid as error:
-            raise SchemaMismatchError(
-                f"table '{table}': column '{name}' in rows from {first_row} on cannot become {column.field.type} "
-                f"without loss: {error}; round or cast it before writing"
-            ) from error
+        array = _cast_column(array, column, table, first_row)
     if array.null_count and not column.field.nullable:
         row = first_row + array.is_null().index(True).as_py()
         raise SchemaMismatchError(
@@ -154,6 +148,32 @@ def _conform_column(array: ArrowAny, column: ColumnPlan, table: str, first_row: 
     if column.limited is not None:
         _check_lengths(array, column.limited, name, table, first_row)
     return array
+
+
+def _cast_column(array: ArrowAny, column: ColumnPlan, table: str, first_row: int) -> ArrowAny:
+    name, wanted = column.field.name, column.field.type
+    try:
+        return cast_array(array, wanted, name)
+    except ValueError as error:
+        row, cause = _first_misfit(array, wanted, name, error)
+        raise SchemaMismatchError(
+            f"table '{table}': column '{name}' in row {first_row + row} (counted from 0) cannot become {wanted} "
+            f"without loss: {cause}; round or cast it before writing"
+        ) from error
+
+
+def _first_misfit(array: ArrowAny, wanted: ArrowAny, name: str, error: ValueError) -> tuple[int, ValueError]:
+    """Return the first row of an array that cannot be cast, and why."""
+    start, count = 0, len(array)
+    while count:
+        half = count // 2 or 1
+        try:
+            cast_array(array.slice(start, half), wanted, name)
+        except ValueError as found:
+            error, count = found, half if half > 1 else 0
+        else:
+            start, count = start + half, count - half
+    return start, error
 
 
 def _check_lengths(array: ArrowAny, data_type: DataType, name: str, table: str, first_row: int) -> None:

@@ -1,7 +1,12 @@
-"""Lossless casts of Arrow arrays to a column's canonical type: which types can be cast, and the cast itself."""
+"""Lossless casts of Arrow arrays to a column's canonical type: which types can be cast, and the cast itself.
+
+Numbers of all types are cast to each other by value, as ``python_values`` converts them; Arrow's own casts are used
+where they are exact or fail, as they are faster.
+"""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -9,22 +14,18 @@ import pyarrow.compute as pc
 from pyarrow import types as arrow
 
 from penstock.datafile.conform import with_children
+from penstock.datafile.types import from_arrow_type
+from penstock.table.write.python_values import MAX_WHOLE_FLOAT, stored_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.datafile.types import ArrowAny
 
-_INT_BITS: Final = {
-    pa.int8(): (8, True),
-    pa.int16(): (16, True),
-    pa.int32(): (32, True),
-    pa.int64(): (64, True),
-    pa.uint8(): (8, False),
-    pa.uint16(): (16, False),
-    pa.uint32(): (32, False),
-    pa.uint64(): (64, False),
-}
+# Holds every integer of Arrow.
+_WHOLE: Final = pa.decimal128(20, 0)
+# The numbers of these extension types count something that only pandas knows, such as months since 1970.
+_UNKNOWN_NUMBERS: Final = "pandas."
 
 
 def is_same_type(given: ArrowAny, wanted: ArrowAny) -> bool:
@@ -52,7 +53,7 @@ def inner_fields(data_type: ArrowAny) -> list[ArrowAny]:
     return []
 
 
-def cast_array(array: ArrowAny, wanted: ArrowAny) -> ArrowAny:
+def cast_array(array: ArrowAny, wanted: ArrowAny, path: str) -> ArrowAny:
     """Cast an array to exactly the wanted type.
 
     Nested arrays are rebuilt from their cast parts, as Arrow's own casts leave some names and nullability of nested
@@ -61,39 +62,90 @@ def cast_array(array: ArrowAny, wanted: ArrowAny) -> ArrowAny:
     Args:
         array: of a type that ``find_incompatibility`` accepts.
         wanted: canonical Arrow type.
+        path: as for ``find_incompatibility``.
 
     Raises:
-        pyarrow.ArrowInvalid: a value that the cast would change.
+        ValueError: a value that the cast would change; ``pyarrow.ArrowInvalid`` is a subclass.
     """
     if is_same_type(array.type, wanted):
         return array
     if isinstance(array.type, pa.BaseExtensionType):
-        return cast_array(array.storage, wanted)
+        return cast_array(array.storage, wanted, path)
     if arrow.is_dictionary(array.type):
-        return cast_array(array.dictionary_decode(), wanted)
-    if arrow.is_null(array.type) or not inner_fields(wanted):
+        return cast_array(array.dictionary_decode(), wanted, path)
+    if arrow.is_null(array.type):
         return array.cast(wanted)
-    return _cast_nested(array, wanted)
+    if inner_fields(wanted):
+        return _cast_nested(array, wanted, path)
+    return _cast_number(array, wanted, path) if _is_number(wanted) else array.cast(wanted)
 
 
-def _cast_nested(array: ArrowAny, wanted: ArrowAny) -> ArrowAny:
+def _cast_nested(array: ArrowAny, wanted: ArrowAny, path: str) -> ArrowAny:
     mask = array.is_null() if array.null_count else None
     if arrow.is_struct(wanted):
-        children = [cast_array(array.field(field.name), field.type) for field in wanted]
+        # Flattened, so that children are null where their parent is null: the values there are arbitrary.
+        found = dict(zip((field.name for field in array.type), array.flatten(), strict=True))
+        children = [cast_array(found[field.name], field.type, f"{path}.{field.name}") for field in wanted]
         return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)
     if arrow.is_map(wanted):
         lists = as_lists(array)
         entries: ArrowAny = pc.list_flatten(lists)
-        keys = cast_array(entries.field(0), wanted.key_type)
-        items = cast_array(entries.field(1), wanted.item_type)
+        keys = cast_array(entries.field(0), wanted.key_type, f"{path}.key")
+        items = cast_array(entries.field(1), wanted.item_type, f"{path}.value")
         # The stubs know only maps without a mask.
         make_map: ArrowAny = pa.MapArray.from_arrays
         return make_map(_list_offsets(lists), keys, items, type=wanted, mask=mask)
     if arrow.is_list(wanted):
-        values = cast_array(pc.list_flatten(array), wanted.value_type)
+        values = cast_array(pc.list_flatten(array), wanted.value_type, f"{path}.element")
         make_list: ArrowAny = pa.ListArray.from_arrays
         return make_list(_list_offsets(array), values, type=wanted, mask=mask)
-    return array.cast(wanted)
+    size = wanted.list_size
+    values = cast_array(
+        array.values.slice(array.offset * size, len(array) * size), wanted.value_type, f"{path}.element"
+    )
+    return pa.FixedSizeListArray.from_arrays(values, type=wanted, mask=mask)
+
+
+def _cast_number(array: ArrowAny, wanted: ArrowAny, path: str) -> ArrowAny:
+    given = array.type
+    if arrow.is_float16(given):
+        array = array.cast(pa.float32())
+    elif arrow.is_decimal32(given) or arrow.is_decimal64(given):
+        array = array.cast(pa.decimal128(given.precision, given.scale))
+    # What fails is converted one by one: fewer values fail then, and the message names the value.
+    with suppress(pa.ArrowInvalid):
+        quickly = _cast_quickly(array, wanted)
+        if quickly is not None:
+            return quickly
+    distinct: ArrowAny = pc.unique(array)
+    data_type = from_arrow_type(wanted, path)
+    values = [stored_value(value, data_type, path) for value in distinct.to_pylist()]
+    return pa.array(values, wanted).take(pc.index_in(array, distinct))
+
+
+def _cast_quickly(array: ArrowAny, wanted: ArrowAny) -> ArrowAny | None:
+    """Cast by Arrow alone; None if it does not show that nothing is lost. Raises ``pyarrow.ArrowInvalid``."""
+    given = array.type
+    if arrow.is_decimal(given):
+        return None if arrow.is_floating(wanted) else array.cast(wanted)
+    if arrow.is_integer(given):
+        return (array.cast(_WHOLE) if arrow.is_decimal(wanted) else array).cast(wanted)
+    if arrow.is_decimal(wanted):
+        return None
+    cast = array.cast(wanted)
+    if arrow.is_integer(wanted):
+        is_unique: ArrowAny = pc.less(pc.abs(array), pa.scalar(MAX_WHOLE_FLOAT, given))
+        return cast if _all(is_unique) else None
+    if given.bit_width <= wanted.bit_width:
+        return cast
+    # Equal, or equal as texts: 0.1 is a value of FLOAT.
+    texts: ArrowAny = pc.equal(cast.cast(pa.string()).cast(given), array)
+    same: ArrowAny = pc.or_(pc.equal(cast.cast(given), array), texts)
+    return cast if _all(pc.or_(same, pc.is_nan(array))) else None
+
+
+def _all(answers: ArrowAny) -> bool:
+    return bool(pc.all(answers).as_py() is not False)
 
 
 def as_lists(maps: ArrowAny) -> ArrowAny:
@@ -113,8 +165,8 @@ def _list_offsets(lists: ArrowAny) -> ArrowAny:
 def find_incompatibility(given: ArrowAny, wanted: ArrowAny, path: str) -> str | None:
     """Return why a column of type ``given`` cannot be written as ``wanted``; None when it can.
 
-    Wider types and other encodings of the same values are accepted. Finer units of time are accepted too: only the
-    values show whether the cast loses something, so the cast itself checks that.
+    Other encodings of the same values are accepted, and so are all types of numbers for each other, and all units of
+    time: only the values show whether the cast loses something, so the cast itself checks that.
 
     Args:
         given: incoming Arrow type; dictionaries and extension types count as the type of their values.
@@ -152,7 +204,7 @@ def _inner_types(given: ArrowAny, wanted: ArrowAny) -> list[tuple[str, ArrowAny,
 
 def _plain_type(given: ArrowAny) -> ArrowAny:
     while True:
-        if isinstance(given, pa.BaseExtensionType):
+        if isinstance(given, pa.BaseExtensionType) and not given.extension_name.startswith(_UNKNOWN_NUMBERS):
             given = given.storage_type
         elif arrow.is_dictionary(given):
             given = given.value_type
@@ -172,16 +224,12 @@ def _atom_fits(given: ArrowAny, wanted: ArrowAny) -> bool:
     return any(is_kind(wanted) and fits(given, wanted) for is_kind, fits in _RULES)
 
 
-def _int_fits(given: ArrowAny, wanted: ArrowAny) -> bool:
-    if given not in _INT_BITS:
-        return False
-    bits, signed = _INT_BITS[given]
-    wanted_bits, _ = _INT_BITS[wanted]
-    return bits <= wanted_bits if signed else bits < wanted_bits
+def _is_number(given: ArrowAny) -> bool:
+    return bool(arrow.is_integer(given) or arrow.is_floating(given) or arrow.is_decimal(given))
 
 
-def _float_fits(given: ArrowAny, wanted: ArrowAny) -> bool:
-    return arrow.is_floating(given) and given.bit_width <= wanted.bit_width
+def _number_fits(given: ArrowAny, _: ArrowAny) -> bool:
+    return _is_number(given)
 
 
 def _string_fits(given: ArrowAny, _: ArrowAny) -> bool:
@@ -191,13 +239,6 @@ def _string_fits(given: ArrowAny, _: ArrowAny) -> bool:
 def _binary_fits(given: ArrowAny, _: ArrowAny) -> bool:
     kinds = (arrow.is_binary, arrow.is_large_binary, arrow.is_binary_view, arrow.is_fixed_size_binary)
     return any(is_kind(given) for is_kind in kinds)
-
-
-def _decimal_fits(given: ArrowAny, wanted: ArrowAny) -> bool:
-    if not arrow.is_decimal(given):
-        return False
-    whole_digits = given.precision - given.scale
-    return bool(given.scale <= wanted.scale and whole_digits <= wanted.precision - wanted.scale)
 
 
 def _timestamp_fits(given: ArrowAny, wanted: ArrowAny) -> bool:
@@ -215,11 +256,9 @@ def _time_fits(given: ArrowAny, _: ArrowAny) -> bool:
 
 _Rule = tuple["Callable[[ArrowAny], bool]", "Callable[[ArrowAny, ArrowAny], bool]"]
 _RULES: Final[tuple[_Rule, ...]] = (
-    (arrow.is_integer, _int_fits),
-    (arrow.is_floating, _float_fits),
+    (_is_number, _number_fits),
     (arrow.is_string, _string_fits),
     (arrow.is_binary, _binary_fits),
-    (arrow.is_decimal, _decimal_fits),
     (arrow.is_timestamp, _timestamp_fits),
     (arrow.is_date, _date_fits),
     (arrow.is_time, _time_fits),

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 
 from penstock.datafile.types import to_arrow_schema
-from penstock.dialect.parse.literals import literal_column
 from penstock.errors import SchemaMismatchError
 from penstock.format.types.text import format_sql_type
 from penstock.table.write.hive_import import constant_array
+from penstock.table.write.python_values import python_array
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,16 +70,15 @@ def target_columns(target: InsertTarget, statement: Insert) -> tuple[str, ...]:
 
 def literal_rows(target: InsertTarget, statement: Insert, columns: tuple[str, ...]) -> pa.Table:
     """Return the rows of ``VALUES``. Raises ``SchemaMismatchError``."""
-    schema = target.arrow_schema
     for number, row in enumerate(statement.rows or (), start=1):
         if len(row) != len(columns):
             raise SchemaMismatchError(
                 f"table {target.name}: row {number} has {len(row)} values, and {len(columns)} are to be written:"
                 f" {', '.join(columns)}"
             )
-    kinds = {field.name: format_sql_type(field.type) for field in target.fields}
+    fields = {field.name: field for field in target.fields}
     given = {
-        name: literal_column([row[place] for row in statement.rows or ()], schema.field(name), kinds[name], target.name)
+        name: python_array([row[place] for row in statement.rows or ()], fields[name], target.name)
         for place, name in enumerate(columns)
     }
     return _completed(target, statement, given, len(statement.rows or ()))

@@ -1,0 +1,249 @@
+"""Conversion of Python values to what columns store: exactly, or not at all.
+
+``TAKES`` says which kinds of values a column takes; docs/types.md has the same table. Numbers are taken by value: the
+column must have that very number. A floating-point number stands for the decimal number that it prints as, as in
+filters, so that 0.1 is a value of FLOAT, of DOUBLE and of DECIMAL(1, 1).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import reprlib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.datafile.types import map_parts, to_arrow_type
+from penstock.errors import SchemaMismatchError
+from penstock.format.types.data_types import (
+    BYTES,
+    ArrayType,
+    AtomicType,
+    MapType,
+    MultisetType,
+    RowType,
+    TypeRoot,
+    VectorType,
+    with_nullability,
+)
+from penstock.format.types.text import format_sql_type
+from penstock.predicate.literals import BetweenFloats, Ticks, convert_literal
+from penstock.predicate.tree import TimestampLiteral
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.datafile.types import ArrowAny
+    from penstock.format.types.data_types import DataField, DataType
+
+# A value is of the first kind that it is an instance of: a bool is an int, and a datetime a date, but neither is meant.
+_KINDS: Final = (
+    bool, int, float, Decimal, str, bytes, bytearray, memoryview, dt.datetime, dt.date, dt.time, TimestampLiteral,
+)  # fmt: skip
+_NUMBER: Final = ((int, float, Decimal), "a number")
+_TEXT: Final = ((str,), "a text")
+_BYTES: Final = ((bytes, bytearray, memoryview), "bytes")
+_MOMENT: Final = (dt.datetime, TimestampLiteral)
+
+TAKES: Final[Mapping[TypeRoot, tuple[tuple[type, ...], str]]] = {
+    TypeRoot.BOOLEAN: ((bool,), "True or False"),
+    TypeRoot.TINYINT: _NUMBER,
+    TypeRoot.SMALLINT: _NUMBER,
+    TypeRoot.INT: _NUMBER,
+    TypeRoot.BIGINT: _NUMBER,
+    TypeRoot.FLOAT: _NUMBER,
+    TypeRoot.DOUBLE: _NUMBER,
+    TypeRoot.DECIMAL: _NUMBER,
+    TypeRoot.CHAR: _TEXT,
+    TypeRoot.VARCHAR: _TEXT,
+    TypeRoot.BINARY: _BYTES,
+    TypeRoot.VARBINARY: _BYTES,
+    TypeRoot.DATE: ((dt.date,), "a date, in SQL DATE '2026-01-31'"),
+    TypeRoot.TIME: ((dt.time,), "a time of day without a zone, in SQL TIME '10:00:00'"),
+    TypeRoot.TIMESTAMP: (_MOMENT, "a datetime without a zone, in SQL TIMESTAMP '2026-01-31 10:00:00'"),
+    TypeRoot.TIMESTAMP_LTZ: (_MOMENT, "a datetime with a zone, in SQL TIMESTAMP '2026-01-31 10:00:00Z'"),
+}
+"""Kinds of Python values that a column of a type takes, and how messages name them."""
+
+# From here on one floating-point number stands for several whole numbers.
+MAX_WHOLE_FLOAT: Final = 2**53
+# No column has so many digits; arithmetic with all digits of 1e999999 takes minutes.
+_MAX_EXPONENT: Final = 400
+_FLOATS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
+# Arrow takes these as they are, or fails.
+_AS_THEY_ARE: Final[Mapping[TypeRoot, type]] = {
+    TypeRoot.BOOLEAN: bool,
+    TypeRoot.TINYINT: int,
+    TypeRoot.SMALLINT: int,
+    TypeRoot.INT: int,
+    TypeRoot.BIGINT: int,
+    TypeRoot.DOUBLE: float,
+    TypeRoot.DECIMAL: Decimal,
+    TypeRoot.CHAR: str,
+    TypeRoot.VARCHAR: str,
+    TypeRoot.BINARY: bytes,
+    TypeRoot.VARBINARY: bytes,
+    TypeRoot.DATE: dt.date,
+}
+_ARROW_ERRORS: Final = (pa.ArrowException, ValueError, TypeError, OverflowError)
+
+
+def python_array(values: Sequence[object], field: DataField, table: str) -> ArrowAny:
+    """Return Python values as a column, in its canonical Arrow type; None, and NA and NaT of pandas, are NULL.
+
+    Raises:
+        SchemaMismatchError: the column does not have a value; names the table, the column, the row and the value.
+    """
+    arrow_type = to_arrow_type(field.type)
+    if isinstance(field.type, AtomicType):
+        kinds = set(map(type, values)) - {type(None)}
+        if kinds <= {_AS_THEY_ARE.get(field.type.root)}:
+            # What fails is converted one by one, which finds the row.
+            with suppress(*_ARROW_ERRORS):
+                return pa.array(values, arrow_type)
+    stored = []
+    for row, value in enumerate(values):
+        try:
+            stored.append(stored_value(value, field.type, field.name))
+        except ValueError as error:
+            raise SchemaMismatchError(f"table {table}: row {row} (counted from 0): {error}") from error
+    return pa.array(stored, arrow_type)
+
+
+def stored_value(value: object, data_type: DataType, path: str) -> Any:  # noqa: ANN401 - as Arrow takes it
+    """Return the value that a column stores, such that Arrow takes it without a conversion.
+
+    Args:
+        path: name of the column, followed by those of nested fields.
+
+    Raises:
+        ValueError: the type does not have the value; the message names the path and the value.
+    """
+    if is_missing(value):
+        return None
+    match data_type:
+        case AtomicType(root=TypeRoot.VARIANT):
+            return _record(value, {"value": BYTES, "metadata": BYTES}, path)
+        case AtomicType():
+            return _atom(value, data_type, path)
+        case ArrayType() | VectorType():
+            return _elements(value, data_type, path)
+        case MapType() | MultisetType():
+            return _entries(value, *map_parts(data_type), path)
+        case RowType():
+            return _record(value, {field.name: field.type for field in data_type.fields}, path)
+
+
+def is_missing(value: object) -> bool:
+    """Whether a value stands for NULL: None, and NA and NaT of pandas."""
+    return value is None or (type(value).__name__ in {"NAType", "NaTType"} and "pandas" in type(value).__module__)
+
+
+def _elements(value: object, data_type: ArrayType | VectorType, path: str) -> list[object]:
+    # Arrays of numpy are lists, too; a text or a dict is none, although it has elements.
+    if isinstance(value, np.ndarray | pa.Array):
+        value = value.tolist()
+    if not isinstance(value, list | tuple):
+        raise _misfit(path, "a list", value)
+    if isinstance(data_type, VectorType) and len(value) != data_type.length:
+        raise _misfit(path, f"{data_type.length} elements", value)
+    inner = f"{path}.element"
+    return [stored_value(each, data_type.element, inner) for each in value]
+
+
+def _entries(value: object, key: DataType, item: DataType, path: str) -> list[tuple[object, object]]:
+    pairs: Iterable[Any] = value.items() if isinstance(value, Mapping) else _pairs(value, path)
+    keys, items = f"{path}.key", f"{path}.value"
+    entries = [(stored_value(one, key, keys), stored_value(other, item, items)) for one, other in pairs]
+    if any(one is None for one, _ in entries):
+        raise _misfit(path, "keys that are not NULL", value)
+    return entries
+
+
+def _pairs(value: object, path: str) -> Sequence[Any]:
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if not isinstance(value, list | tuple) or any(not isinstance(each, tuple) or len(each) != 2 for each in value):
+        raise _misfit(path, "a dict, or a list of pairs", value)
+    return value
+
+
+def _record(value: object, fields: Mapping[str, DataType], path: str) -> dict[str, object]:
+    if not isinstance(value, Mapping):
+        raise _misfit(path, f"a dict with the keys {', '.join(fields)}", value)
+    unknown = [key for key in value if key not in fields]
+    if unknown:
+        raise ValueError(f"column '{path}' has the fields {', '.join(fields)}, and no {unknown[0]!r}")
+    return {name: stored_value(value.get(name), kind, f"{path}.{name}") for name, kind in fields.items()}
+
+
+def _atom(value: object, data_type: AtomicType, path: str) -> object:
+    plain: Any = value.item() if isinstance(value, np.generic) else value
+    kinds, expected = TAKES[data_type.root]
+    kind = next((each for each in _KINDS if isinstance(plain, each)), None)
+    if kind not in kinds:
+        raise _misfit(path, expected, value)
+    if kind is str:
+        _check_unicode(plain, path)
+        return plain
+    is_number = kind in _NUMBER[0]
+    if is_number and data_type.root not in _FLOATS:
+        _check_exact_number(plain, data_type, path)
+    if kind in _MOMENT and _has_zone(plain) is not (data_type.root is TypeRoot.TIMESTAMP_LTZ):
+        raise _misfit(path, expected, value)
+    stored = convert_literal(plain, data_type)
+    if isinstance(stored, Ticks):
+        if stored.value.denominator != 1 or not stored.low <= stored.value <= stored.high:
+            raise _no_value(path, data_type, value)
+        whole = int(stored.value)
+        return stored.to_internal(whole) if data_type.root is TypeRoot.DECIMAL else whole
+    if isinstance(stored, BetweenFloats) or (kind is int and stored != plain):
+        raise _no_value(path, data_type, value)
+    return stored
+
+
+def _check_unicode(text: str, path: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"column '{path}' takes Unicode: {error}") from error
+
+
+def _check_exact_number(value: float | Decimal, data_type: AtomicType, path: str) -> None:
+    """Refuse numbers that a column of whole or decimal numbers cannot have, before their digits are computed."""
+    if isinstance(value, float) and abs(value) >= MAX_WHOLE_FLOAT:
+        raise ValueError(
+            f"column '{path}' is {_type_text(data_type)}, and from 2^53 on a floating-point number such as {value!r} "
+            "stands for several whole numbers: give an int or a Decimal"
+        )
+    if isinstance(value, Decimal) and value and value.is_finite() and abs(value.adjusted()) > _MAX_EXPONENT:
+        raise _no_value(path, data_type, value)
+
+
+def _has_zone(value: dt.datetime | TimestampLiteral) -> bool:
+    return value.has_zone if isinstance(value, TimestampLiteral) else value.tzinfo is not None
+
+
+def _misfit(path: str, expected: str, value: object) -> ValueError:
+    return ValueError(f"column '{path}' takes {expected}, not {_shown(value)}")
+
+
+def _no_value(path: str, data_type: AtomicType, value: object) -> ValueError:
+    return ValueError(
+        f"column '{path}' is {_type_text(data_type)}, which has no value {_shown(value)}: round it, or change the type"
+    )
+
+
+def _type_text(data_type: AtomicType) -> str:
+    return format_sql_type(with_nullability(data_type, nullable=True))
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, TimestampLiteral):
+        moment = dt.datetime.fromtimestamp(0, dt.UTC) + dt.timedelta(microseconds=value.nanos // 1000)
+        return f"TIMESTAMP '{moment:%Y-%m-%d %H:%M:%S.%f}{value.nanos % 1000:03}{'Z' if value.has_zone else ''}'"
+    return reprlib.repr(value)
