@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from penstock.datafile.python_values import is_missing, python_array
 from penstock.errors import SchemaMismatchError
 from penstock.table.write.check_rows import conform_batch, plan_conform
 from penstock.table.write.hive_import import constant_array
-from penstock.table.write.python_values import is_missing, python_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -52,9 +52,16 @@ def arrow_rows(rows: object, ref: TableRef) -> ArrowRows:
     kind = type(rows)
     if kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "DataFrame":
         # The C interface would turn the index into a column.
-        return pa.Table.from_pandas(rows, preserve_index=False)
+        return _from_pandas(rows, ref)
     if hasattr(rows, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(rows)
+        if kind.__module__.startswith("polars.") and "Object" in map(str, getattr(rows, "dtypes", ())):
+            raise SchemaMismatchError(
+                f"table {ref.name}: a column of Python objects in polars exports only their addresses"
+            )
+        try:
+            return pa.RecordBatchReader.from_stream(rows)
+        except _ARROW_ERRORS as error:
+            raise SchemaMismatchError(f"table {ref.name}: a {kind.__name__} does not become Arrow: {error}") from error
     if isinstance(rows, list | tuple) and all(isinstance(row, Mapping) for row in rows):
         return _from_dicts(rows, ref)
     raise SchemaMismatchError(
@@ -68,6 +75,25 @@ def as_table(rows: ArrowRows) -> pa.Table:
     if isinstance(rows, pa.RecordBatchReader):
         return rows.read_all()
     return pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+
+
+def _from_pandas(frame: Any, ref: TableRef) -> pa.Table:  # noqa: ANN401 - pandas is imported by its users
+    names = [str(name) for name in frame.columns]
+    fields = {field.name: field for field in ref.schema.fields}
+    columns = []
+    for place, name in enumerate(names):
+        series = frame.iloc[:, place]
+        if series.dtype == object and name in fields:
+            # Columns of Python values: Arrow would guess their type, and convert values to it.
+            columns.append(python_array(series.where(series.notna(), None).tolist(), fields[name], ref.name))
+            continue
+        try:
+            columns.append(pa.Table.from_pandas(series.to_frame(name), preserve_index=False).column(0))
+        except _ARROW_ERRORS as error:
+            raise SchemaMismatchError(
+                f"table {ref.name}: column '{name}' of the DataFrame ({series.dtype}) does not become Arrow: {error}"
+            ) from error
+    return pa.table(columns, names=names)
 
 
 def _from_dicts(rows: Sequence[Mapping[str, Any]], ref: TableRef) -> pa.Table:
@@ -90,7 +116,7 @@ def _column(values: Sequence[object], name: str, field: DataField | None, table:
         except _ARROW_ERRORS as error:
             problem = str(error)
     raise SchemaMismatchError(
-        f"table {table}: column '{name}', which the table does not have, is no column of one Arrow type: {problem}"
+        f"table {table}: column '{name}', which the table does not have, does not become one Arrow type: {problem}"
     )
 
 

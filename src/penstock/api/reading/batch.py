@@ -8,6 +8,7 @@ from penstock.api.deferred import spark_entry, to_dataset
 from penstock.api.exports import library
 from penstock.api.given import Names, Options, check_spark, limit_of, names_of, with_checks
 from penstock.api.read_at import ReadAt, position_options
+from penstock.api.reading.frames import pandas_frame
 from penstock.table.inspect.explain import explain_plan, plan_values
 from penstock.table.read.batches import open_batches, read_arrow
 
@@ -86,10 +87,14 @@ class TableReading:
         options: Options | None = None,
         **at: Unpack[ReadAt],
     ) -> pd.DataFrame:
-        """Read into a pandas DataFrame; arguments as for ``to_arrow``."""
+        """Read into a pandas DataFrame; arguments as for ``to_arrow``.
+
+        Integer columns with NULLs have the nullable types of pandas, such as ``Int64``, so that no number changes;
+        other columns are converted as pyarrow does it.
+        """
         library("pandas", self._table.name)
-        frame: pd.DataFrame = self.to_arrow(columns, filter, limit=limit, options=options, **at).to_pandas()
-        return frame
+        rows = self.to_arrow(columns, filter, limit=limit, options=options, **at)
+        return pandas_frame(rows, self._table.name)
 
     def to_polars(
         self,

@@ -11,7 +11,9 @@ import pyarrow.csv as pc
 from pyarrow import types as arrow
 
 from penstock.cli.input.json_values import decode_hex, parse_cells
+from penstock.datafile.python_values import parse_floats
 from penstock.errors import SchemaMismatchError
+from penstock.format.types.data_types import DOUBLE, FLOAT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,8 +42,11 @@ def read_csv(stream: ArrowAny, wanted: pa.Schema, options: InputOptions, name: s
         header = _peek_header(stream, options.delimiter)
     try:
         reader = _open(stream, wanted, options)
+        # As Arrow counts them: from 1, with the header.
+        first_row = 1 + options.header
         for batch in reader:
-            yield _typed(batch, wanted, name)
+            yield _typed(batch, wanted, name, first_row)
+            first_row += batch.num_rows
     except pa.ArrowInvalid as error:
         raise SchemaMismatchError(_explain(error, header, name)) from error
 
@@ -78,28 +83,42 @@ def _open(stream: ArrowAny, wanted: pa.Schema | None, options: InputOptions) -> 
 
 
 def _reading_type(wanted: ArrowAny) -> ArrowAny:
-    return pa.string() if arrow.is_nested(wanted) or arrow.is_binary(wanted) else wanted
+    is_text = arrow.is_nested(wanted) or arrow.is_binary(wanted) or arrow.is_floating(wanted)
+    return pa.string() if is_text else wanted
 
 
-def _typed(batch: pa.RecordBatch, wanted: pa.Schema, name: str) -> pa.RecordBatch:
+def _typed(batch: pa.RecordBatch, wanted: pa.Schema, name: str, first_row: int) -> pa.RecordBatch:
     types = {field.name: field.type for field in wanted}
-    columns = [
-        _typed_column(batch.column(place), types.get(column), f"{name}, column '{column}'")
-        for place, column in enumerate(batch.schema.names)
-    ]
+    columns = []
+    for column, array in zip(batch.schema.names, batch.columns, strict=True):
+        kind = types.get(column)
+        if kind is None or _reading_type(kind) == kind:
+            columns.append(array)
+            continue
+        try:
+            columns.append(_parsed(array, kind))
+        except ValueError as error:
+            row, cause = _first_wrong(array, kind, error)
+            raise SchemaMismatchError(f"{name}, row {first_row + row}, column '{column}': {cause}") from error
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def _typed_column(array: ArrowAny, wanted: ArrowAny, where: str) -> ArrowAny:
-    try:
-        if wanted is not None and arrow.is_binary(wanted):
-            return decode_hex(array)
-        if wanted is not None and arrow.is_nested(wanted):
-            return parse_cells(array, wanted)
-    except ValueError as error:
-        kind = "hexadecimal digits" if arrow.is_binary(wanted) else f"the JSON text of a {wanted}"
-        raise SchemaMismatchError(f"{where}: expected {kind}: {error}") from error
-    return array
+def _parsed(texts: ArrowAny, wanted: ArrowAny) -> ArrowAny:
+    if arrow.is_floating(wanted):
+        return parse_floats(texts, FLOAT if arrow.is_float32(wanted) else DOUBLE, "value")
+    return decode_hex(texts) if arrow.is_binary(wanted) else parse_cells(texts, wanted)
+
+
+def _first_wrong(texts: ArrowAny, wanted: ArrowAny, error: ValueError) -> tuple[int, str]:
+    """Return the first row that is not a text of the type, and why."""
+    kind = "hexadecimal digits" if arrow.is_binary(wanted) else f"the JSON text of a {wanted}"
+    expected = "" if arrow.is_floating(wanted) else f"expected {kind}: "
+    for row in range(len(texts)):
+        try:
+            _parsed(texts.slice(row, 1), wanted)
+        except ValueError as found:
+            return row, f"{expected}{found}; correct it, or give the text for NULL with --null-value"
+    return 0, f"{expected}{error}"
 
 
 def _peek_header(stream: ArrowAny, delimiter: str) -> tuple[str, ...]:

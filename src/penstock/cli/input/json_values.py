@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import io
 import json
 import re
@@ -12,6 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 from pyarrow import types as arrow
+
+from penstock.datafile.python_values import stored_value
+from penstock.datafile.types import from_arrow_type
+from penstock.predicate.literals import parse_time_text
 
 if TYPE_CHECKING:
     from penstock.datafile.types import ArrowAny
@@ -25,9 +28,14 @@ _CELL: Final = "value"
 
 
 def reading_type(wanted: ArrowAny) -> pa.DataType:
-    """Return the type to read a column as: text for dates, times and bytes, lists for MAP and VECTOR."""
-    if arrow.is_date(wanted) or arrow.is_time(wanted) or arrow.is_binary(wanted):
+    """Return the type to read a column as: text for dates, times and bytes, lists for MAP and VECTOR.
+
+    Arrow's JSON parser would drop zones of times, and round to FLOAT.
+    """
+    if arrow.is_temporal(wanted) or arrow.is_binary(wanted):
         return pa.string()
+    if arrow.is_float32(wanted):
+        return pa.float64()
     if arrow.is_map(wanted):
         parts = (wanted.key_type, wanted.item_type)
         return pa.list_(pa.struct([(name, reading_type(part)) for name, part in zip(_ENTRY, parts, strict=True)]))
@@ -47,8 +55,8 @@ def from_json(array: ArrowAny, wanted: ArrowAny) -> ArrowAny:
     """
     if arrow.is_binary(wanted):
         return decode_hex(array)
-    if arrow.is_time(wanted):
-        return pa.array([None if text is None else _time(text) for text in array.to_pylist()], wanted)
+    if arrow.is_time(wanted) or arrow.is_float32(wanted):
+        return _exactly(array, wanted)
     mask = array.is_null() if array.null_count else None
     if arrow.is_struct(wanted):
         children = [from_json(array.field(field.name), field.type) for field in wanted]
@@ -66,6 +74,19 @@ def from_json(array: ArrowAny, wanted: ArrowAny) -> ArrowAny:
         lists = make_list(_offsets(array), values, type=pa.list_(wanted.value_field), mask=mask)
         return lists.cast(wanted) if arrow.is_fixed_size_list(wanted) else lists
     return array.cast(wanted)
+
+
+def _exactly(array: ArrowAny, wanted: ArrowAny) -> ArrowAny:
+    """Convert texts of times, and numbers of FLOAT; only fractions are rounded, as by every parser of numbers."""
+    values = array.to_pylist()
+    if arrow.is_time(wanted):
+        values = [None if text is None else parse_time_text(text) for text in values]
+    data_type = from_arrow_type(wanted, _CELL)
+
+    def stored(value: object) -> object:
+        return value if isinstance(value, float) and value % 1 else stored_value(value, data_type, _CELL)
+
+    return pa.array(list(map(stored, values)), wanted)
 
 
 def decode_hex(array: ArrowAny) -> ArrowAny:
@@ -116,10 +137,6 @@ def read_lines(data: bytes, schema: pa.Schema | None) -> pa.Table:
             explicit_schema=schema, unexpected_field_behavior="infer" if schema is None else "error"
         ),
     )
-
-
-def _time(text: str) -> dt.time:
-    return dt.time.fromisoformat(text)
 
 
 def _offsets(lists: ArrowAny) -> ArrowAny:

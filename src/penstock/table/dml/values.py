@@ -18,11 +18,11 @@ from pyarrow._acero import (  # type: ignore[import-untyped]
 )
 
 from penstock.datafile.conform import make_batch
+from penstock.datafile.python_values import stored_value
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import InvalidOptionError, NotFoundError, SchemaMismatchError
 from penstock.options import BucketOptions
 from penstock.table.write.check_rows import conform_batch, plan_conform
-from penstock.table.write.python_values import stored_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,12 +80,15 @@ class NewValues:
         """
         values = evaluate_all(rows, self._expressions, self._ref.name)
         arrays = [
-            array if str(self._expressions[name]) in rows.schema.names else self._rounded(name, array)
-            for name, array in values.items()
+            array if self._is_column(name, rows) else self._rounded(name, array) for name, array in values.items()
         ]
         batch = pa.RecordBatch.from_arrays(arrays, names=list(values))
         conformed = conform_batch(batch, plan_conform(self._conform_schema, batch.schema, self._ref.name))
         return {name: conformed.column(name) for name in self.names}
+
+    def _is_column(self, name: str, rows: pa.RecordBatch) -> bool:
+        expression: Any = self._expressions[name]
+        return any(expression.equals(pc.field(each)) for each in rows.schema.names)
 
     def _rounded(self, name: str, array: ArrowAny) -> ArrowAny:
         """Return computed numbers of a FLOAT or DOUBLE column rounded to its values, as each step of the computation.

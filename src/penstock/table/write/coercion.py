@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from pyarrow import types as arrow
 
 from penstock.datafile.conform import with_children
+from penstock.datafile.python_values import MAX_WHOLE_FLOAT, stored_value
 from penstock.datafile.types import from_arrow_type
-from penstock.table.write.python_values import MAX_WHOLE_FLOAT, stored_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,9 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as arrow
 
+from penstock.datafile.python_values import parse_floats
 from penstock.datafile.types import ArrowAny, to_arrow_type
 from penstock.errors import NotFoundError, SchemaMismatchError
 from penstock.format.text.partitions import DEFAULT_PARTITION_NAME
+from penstock.format.types.data_types import AtomicType
 from penstock.format.types.text import format_sql_type
 
 if TYPE_CHECKING:
@@ -82,8 +84,10 @@ def constant_array(field: DataField, text: str | None, rows: int) -> ArrowAny:
     try:
         if arrow.is_boolean(wanted):
             one = pc.utf8_lower(one)
+        if isinstance(field.type, AtomicType) and arrow.is_floating(wanted):
+            one = parse_floats(one, field.type, field.name)
         value: ArrowAny = one.cast(wanted)[0]
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+    except (ValueError, pa.ArrowNotImplementedError) as error:
         raise SchemaMismatchError(
             f"directory {field.name}={text}: '{text}' is not a value of the column's type {format_sql_type(field.type)}"
         ) from error

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.datafile.types import map_parts, to_arrow_type
 from penstock.errors import SchemaMismatchError
@@ -73,8 +74,10 @@ TAKES: Final[Mapping[TypeRoot, tuple[tuple[type, ...], str]]] = {
 MAX_WHOLE_FLOAT: Final = 2**53
 # No column has so many digits; arithmetic with all digits of 1e999999 takes minutes.
 _MAX_EXPONENT: Final = 400
+# Shorter ones are exact in FLOAT.
+_LONG_WHOLE: Final = r"^\s*[+-]?\d{8,}\s*$"
 _FLOATS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
-# Arrow takes these as they are, or fails.
+# Arrow takes these as they are, or fails. Not Decimal: with 1e-999999999 Arrow ends the process.
 _AS_THEY_ARE: Final[Mapping[TypeRoot, type]] = {
     TypeRoot.BOOLEAN: bool,
     TypeRoot.TINYINT: int,
@@ -82,7 +85,6 @@ _AS_THEY_ARE: Final[Mapping[TypeRoot, type]] = {
     TypeRoot.INT: int,
     TypeRoot.BIGINT: int,
     TypeRoot.DOUBLE: float,
-    TypeRoot.DECIMAL: Decimal,
     TypeRoot.CHAR: str,
     TypeRoot.VARCHAR: str,
     TypeRoot.BINARY: bytes,
@@ -138,16 +140,32 @@ def stored_value(value: object, data_type: DataType, path: str) -> Any:  # noqa:
             return _record(value, {field.name: field.type for field in data_type.fields}, path)
 
 
+def parse_floats(texts: ArrowAny, data_type: AtomicType, path: str) -> ArrowAny:
+    """Parse texts to the nearest numbers of FLOAT or DOUBLE; whole numbers must be among them.
+
+    Args:
+        path: as for ``stored_value``.
+
+    Raises:
+        ValueError: a text is not a number; it is a whole number that the type does not have, or beyond its largest number.
+    """
+    numbers: ArrowAny = texts.cast(to_arrow_type(data_type))
+    whole: ArrowAny = pc.match_substring_regex(texts, _LONG_WHOLE)
+    for text in pc.unique(texts.filter(whole)).to_pylist():
+        stored_value(int(text), data_type, path)
+    for text in pc.unique(texts.filter(pc.is_inf(numbers))).to_pylist():
+        stored_value(Decimal(text), data_type, path)
+    return numbers
+
+
 def is_missing(value: object) -> bool:
     """Whether a value stands for NULL: None, and NA and NaT of pandas."""
     return value is None or (type(value).__name__ in {"NAType", "NaTType"} and "pandas" in type(value).__module__)
 
 
 def _elements(value: object, data_type: ArrayType | VectorType, path: str) -> list[object]:
-    # Arrays of numpy are lists, too; a text or a dict is none, although it has elements.
-    if isinstance(value, np.ndarray | pa.Array):
-        value = value.tolist()
-    if not isinstance(value, list | tuple):
+    # A text and a dict have elements, but are no lists.
+    if not isinstance(value, list | tuple) and not (isinstance(value, np.ndarray) and value.ndim):
         raise _misfit(path, "a list", value)
     if isinstance(data_type, VectorType) and len(value) != data_type.length:
         raise _misfit(path, f"{data_type.length} elements", value)
@@ -182,7 +200,9 @@ def _record(value: object, fields: Mapping[str, DataType], path: str) -> dict[st
 
 
 def _atom(value: object, data_type: AtomicType, path: str) -> object:
-    plain: Any = value.item() if isinstance(value, np.generic) else value
+    plain = _plain(value)
+    if plain is None:
+        return None
     kinds, expected = TAKES[data_type.root]
     kind = next((each for each in _KINDS if isinstance(plain, each)), None)
     if kind not in kinds:
@@ -190,20 +210,36 @@ def _atom(value: object, data_type: AtomicType, path: str) -> object:
     if kind is str:
         _check_unicode(plain, path)
         return plain
-    is_number = kind in _NUMBER[0]
-    if is_number and data_type.root not in _FLOATS:
+    if kind in _NUMBER[0] and data_type.root not in _FLOATS:
         _check_exact_number(plain, data_type, path)
     if kind in _MOMENT and _has_zone(plain) is not (data_type.root is TypeRoot.TIMESTAMP_LTZ):
         raise _misfit(path, expected, value)
-    stored = convert_literal(plain, data_type)
+    try:
+        stored = convert_literal(plain, data_type)
+    except ValueError:
+        raise _misfit(path, expected, value) from None
     if isinstance(stored, Ticks):
-        if stored.value.denominator != 1 or not stored.low <= stored.value <= stored.high:
-            raise _no_value(path, data_type, value)
-        whole = int(stored.value)
-        return stored.to_internal(whole) if data_type.root is TypeRoot.DECIMAL else whole
+        return _whole(stored, data_type, path, value)
     if isinstance(stored, BetweenFloats) or (kind is int and stored != plain):
         raise _no_value(path, data_type, value)
     return stored
+
+
+def _plain(value: object) -> Any:  # noqa: ANN401 - any Python value
+    """Unwrap scalars of numpy."""
+    if not isinstance(value, np.generic):
+        return value
+    plain = value.item()
+    # Nanoseconds, which a datetime does not have, come as an int; NaT is None.
+    is_nanos = isinstance(value, np.datetime64) and isinstance(plain, int)
+    return TimestampLiteral(nanos=plain, has_zone=False) if is_nanos else plain
+
+
+def _whole(ticks: Ticks, data_type: AtomicType, path: str, value: object) -> object:
+    if ticks.value.denominator != 1 or not ticks.low <= ticks.value <= ticks.high:
+        raise _no_value(path, data_type, value)
+    number = int(ticks.value)
+    return ticks.to_internal(number) if data_type.root is TypeRoot.DECIMAL else number
 
 
 def _check_unicode(text: str, path: str) -> None:
