@@ -36,7 +36,7 @@ from penstock.predicate.literals import BetweenFloats, Ticks, convert_literal
 from penstock.predicate.tree import TimestampLiteral
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from penstock.datafile.types import ArrowAny
     from penstock.format.types.data_types import DataField, DataType
@@ -77,19 +77,28 @@ _MAX_EXPONENT: Final = 400
 # Shorter ones are exact in FLOAT.
 _LONG_WHOLE: Final = r"^\s*[+-]?\d{8,}\s*$"
 _FLOATS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
-# Arrow takes these as they are, or fails. Not Decimal: with 1e-999999999 Arrow ends the process.
-_AS_THEY_ARE: Final[Mapping[TypeRoot, type]] = {
+_INT_LIMITS: Final = {
+    TypeRoot.TINYINT: 1 << 7, TypeRoot.SMALLINT: 1 << 15, TypeRoot.INT: 1 << 31, TypeRoot.BIGINT: 1 << 63,
+}  # fmt: skip
+# Values of exactly these types are stored as they are.
+_UNCHANGED: Final[Mapping[TypeRoot, type]] = {
     TypeRoot.BOOLEAN: bool,
-    TypeRoot.TINYINT: int,
-    TypeRoot.SMALLINT: int,
-    TypeRoot.INT: int,
-    TypeRoot.BIGINT: int,
     TypeRoot.DOUBLE: float,
-    TypeRoot.CHAR: str,
-    TypeRoot.VARCHAR: str,
     TypeRoot.BINARY: bytes,
     TypeRoot.VARBINARY: bytes,
     TypeRoot.DATE: dt.date,
+}
+# Columns of exactly these types are converted by Arrow, which takes all that pass the test as they are, or fails.
+_BY_ARROW: Final[Mapping[TypeRoot, tuple[type, Callable[[Any], bool]]]] = {
+    **{root: (kind, lambda _: True) for root, kind in _UNCHANGED.items()},
+    **{root: (int, lambda _: True) for root in _INT_LIMITS},
+    TypeRoot.CHAR: (str, lambda _: True),
+    TypeRoot.VARCHAR: (str, lambda _: True),
+    # Arrow ends the process with 1e-999999999.
+    TypeRoot.DECIMAL: (Decimal, lambda value: abs(value.adjusted()) <= _MAX_EXPONENT),
+    TypeRoot.TIME: (dt.time, lambda value: value.tzinfo is None),
+    TypeRoot.TIMESTAMP: (dt.datetime, lambda value: value.tzinfo is None),
+    TypeRoot.TIMESTAMP_LTZ: (dt.datetime, lambda value: value.tzinfo is not None),
 }
 _ARROW_ERRORS: Final = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
@@ -101,12 +110,11 @@ def python_array(values: Sequence[object], field: DataField, table: str) -> Arro
         SchemaMismatchError: the column does not have a value; names the table, the column, the row and the value.
     """
     arrow_type = to_arrow_type(field.type)
-    if isinstance(field.type, AtomicType):
-        kinds = set(map(type, values)) - {type(None)}
-        if kinds <= {_AS_THEY_ARE.get(field.type.root)}:
-            # What fails is converted one by one, which finds the row.
-            with suppress(*_ARROW_ERRORS):
-                return pa.array(values, arrow_type)
+    # What fails is converted one by one, which finds the row.
+    with suppress(*_ARROW_ERRORS):
+        quickly = _by_arrow(values, field.type, arrow_type)
+        if quickly is not None:
+            return quickly
     stored = []
     for row, value in enumerate(values):
         try:
@@ -114,6 +122,23 @@ def python_array(values: Sequence[object], field: DataField, table: str) -> Arro
         except ValueError as error:
             raise SchemaMismatchError(f"table {table}: row {row} (counted from 0): {error}") from error
     return pa.array(stored, arrow_type)
+
+
+def _by_arrow(values: Sequence[Any], data_type: DataType, arrow_type: ArrowAny) -> ArrowAny | None:
+    """Convert by Arrow alone; None where it might change a value. Raises what Arrow raises."""
+    found = _BY_ARROW.get(data_type.root) if isinstance(data_type, AtomicType) else None
+    if found is None:
+        return None
+    kind, test = found
+    if not set(map(type, values)) <= {kind, type(None)} or not all(
+        test(value) for value in values if value is not None
+    ):
+        return None
+    if kind is dt.datetime:
+        return pa.array(values, pa.timestamp("us", arrow_type.tz)).cast(arrow_type)
+    if kind is dt.time:
+        return pa.array(values, pa.time64("us")).cast(arrow_type)
+    return pa.array(values, arrow_type)
 
 
 def stored_value(value: object, data_type: DataType, path: str) -> Any:  # noqa: ANN401 - as Arrow takes it
@@ -147,7 +172,7 @@ def parse_floats(texts: ArrowAny, data_type: AtomicType, path: str) -> ArrowAny:
         path: as for ``stored_value``.
 
     Raises:
-        ValueError: a text is not a number; it is a whole number that the type does not have, or beyond its largest number.
+        ValueError: a text is not a number, or is a whole number or a power that the type does not have.
     """
     numbers: ArrowAny = texts.cast(to_arrow_type(data_type))
     whole: ArrowAny = pc.match_substring_regex(texts, _LONG_WHOLE)
@@ -199,7 +224,14 @@ def _record(value: object, fields: Mapping[str, DataType], path: str) -> dict[st
     return {name: stored_value(value.get(name), kind, f"{path}.{name}") for name, kind in fields.items()}
 
 
-def _atom(value: object, data_type: AtomicType, path: str) -> object:
+def _atom(value: Any, data_type: AtomicType, path: str) -> object:  # noqa: ANN401 - any Python value
+    kind, limit = type(value), _INT_LIMITS.get(data_type.root)
+    if kind is _UNCHANGED.get(data_type.root) or (kind is int and limit is not None and -limit <= value < limit):
+        return value
+    return _checked(value, data_type, path)
+
+
+def _checked(value: object, data_type: AtomicType, path: str) -> object:
     plain = _plain(value)
     if plain is None:
         return None

@@ -127,7 +127,7 @@ def _cast_quickly(array: ArrowAny, wanted: ArrowAny) -> ArrowAny | None:
     """Cast by Arrow alone; None if it does not show that nothing is lost. Raises ``pyarrow.ArrowInvalid``."""
     given = array.type
     if arrow.is_decimal(given):
-        return None if arrow.is_floating(wanted) else array.cast(wanted)
+        return _cast_decimals(array, wanted)
     if arrow.is_integer(given):
         return (array.cast(_WHOLE) if arrow.is_decimal(wanted) else array).cast(wanted)
     if arrow.is_decimal(wanted):
@@ -142,6 +142,15 @@ def _cast_quickly(array: ArrowAny, wanted: ArrowAny) -> ArrowAny | None:
     texts: ArrowAny = pc.equal(cast.cast(pa.string()).cast(given), array)
     same: ArrowAny = pc.or_(pc.equal(cast.cast(given), array), texts)
     return cast if _all(pc.or_(same, pc.is_nan(array))) else None
+
+
+def _cast_decimals(array: ArrowAny, wanted: ArrowAny) -> ArrowAny | None:
+    if not arrow.is_floating(wanted):
+        return array.cast(wanted)
+    # Not by Arrow's cast, which is not correctly rounded.
+    numbers = array.cast(pa.string()).cast(wanted)
+    printed: ArrowAny = pc.equal(numbers.cast(pa.string()).cast(array.type), array)
+    return numbers if _all(printed) else None
 
 
 def _all(answers: ArrowAny) -> bool:
