@@ -75,7 +75,7 @@ MAX_WHOLE_FLOAT: Final = 2**53
 # No column has so many digits; arithmetic with all digits of 1e999999 takes minutes.
 _MAX_EXPONENT: Final = 400
 # Shorter ones are exact in FLOAT.
-_LONG_WHOLE: Final = r"^\s*[+-]?\d{8,}\s*$"
+_LONG_WHOLE: Final = r"^[+-]?\d{8,}$"
 _FLOATS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 _INT_LIMITS: Final = {
     TypeRoot.TINYINT: 1 << 7, TypeRoot.SMALLINT: 1 << 15, TypeRoot.INT: 1 << 31, TypeRoot.BIGINT: 1 << 63,
@@ -174,6 +174,7 @@ def parse_floats(texts: ArrowAny, data_type: AtomicType, path: str) -> ArrowAny:
     Raises:
         ValueError: a text is not a number, or is a whole number or a power that the type does not have.
     """
+    texts = pc.utf8_trim_whitespace(texts)
     numbers: ArrowAny = texts.cast(to_arrow_type(data_type))
     whole: ArrowAny = pc.match_substring_regex(texts, _LONG_WHOLE)
     for text in pc.unique(texts.filter(whole)).to_pylist():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -187,3 +189,32 @@ def test_what_does_not_fit_is_told(table: penstock.Table) -> None:
         table.merge([{"k": 1}], "k")
     with pytest.raises(InvalidOptionError, match="not true or false"):
         table.merge([{"k": 1}], "k", matched=MergeDelete(where=pc.field("source.k")))
+
+
+def test_dicts_may_have_columns_that_the_table_does_not_have(table: penstock.Table) -> None:
+    source = [{"id": 7, "text": "seven", "n": None}, {"id": 70, "text": "new", "n": 1}]
+    table.merge(
+        source,
+        {"k": "id"},
+        matched=MergeUpdate(set={"name": pc.field("source.text")}, where=pc.field("source.n").is_null()),
+        not_matched=MergeInsert(values={"k": pc.field("source.id"), "name": pc.field("source.text")}),
+    )
+    assert state(table) == {**{k: f"n{k}" for k in range(10)}, 7: "seven", 70: "new"}
+    with pytest.raises(SchemaMismatchError, match=r"column 'id', which the table does not have, .*values of int, str"):
+        table.merge([{"id": 1}, {"id": "2"}], {"k": "id"}, matched=MergeDelete())
+
+
+def test_keys_match_by_value_and_not_by_what_a_cast_makes_of_them() -> None:
+    catalog = penstock.Catalog(f"memory://merge-{next(NUMBERS)}")
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", "k DECIMAL(5, 2), t TIMESTAMP(3), f FLOAT")
+    moment = dt.datetime.fromisoformat("2026-01-01T00:00:00.001")
+    table.append([{"k": Decimal("1.00"), "t": moment, "f": 0.1}])
+    for on, value in (
+        ("k", Decimal("1.001")), ("t", moment.replace(microsecond=1500)), ("t", moment.replace(tzinfo=dt.UTC)),
+        ("f", 0.10000000001),
+    ):  # fmt: skip
+        for source in ([{on: value}], pa.table({on: [value]})):
+            with pytest.raises(SchemaMismatchError, match=f"'{on}'"):
+                table.merge(source, on, matched=MergeDelete())
+    assert table.merge(pa.table({"k": [1], "f": [0.1]}), ["k", "f"], matched=MergeDelete()).rows_deleted == 1

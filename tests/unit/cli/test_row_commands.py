@@ -273,3 +273,41 @@ def test_drop_partition_removes_just_these(orders: Command) -> None:
     )
     orders("drop-partition", "shop.orders", "product=tea", "--yes", code=2)
     orders("drop-partition", "shop.orders", "dt", "--yes", code=2)
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "name"),
+    [
+        ("FLOAT", "1e300", "w.jsonl"),
+        ("FLOAT", "16777217", "w.jsonl"),
+        ("FLOAT", "1e300", "w.csv"),
+        ("FLOAT", "16777217", "w.csv"),
+        ("DOUBLE", "1e400", "w.csv"),
+        ("DOUBLE", "9007199254740993", "w.csv"),
+        ("TIME(3)", '"10:00:00.0001"', "w.jsonl"),
+        ("TIMESTAMP(3)", '"2026-01-01 00:00:00+02:00"', "w.jsonl"),
+        ("TIMESTAMP_LTZ(3)", '"2026-01-01 00:00:00"', "w.jsonl"),
+        ("ARRAY<FLOAT>", "[1e300]", "w.jsonl"),
+    ],
+)
+def test_texts_of_values_that_a_column_does_not_have_are_refused(
+    orders: Command, tmp_path: Path, column: str, text: str, name: str
+) -> None:
+    is_json = name.endswith("jsonl")
+    table = orders.catalog.create_table("shop.w", f"id INT, c {column}")
+    path = tmp_path / name
+    path.write_text(f'{{"id": 1}}\n{{"id": 2, "c": {text}}}\n' if is_json else f"id,c\n1,\n2,{text}\n")
+    error = orders("append", "shop.w", str(path), code=9).stderr
+    assert ("line 2" if is_json else "row 3, column 'c'") in error
+    assert table.latest_snapshot() is None
+
+
+def test_fractions_and_infinities_in_text_become_the_nearest_numbers(orders: Command, tmp_path: Path) -> None:
+    table = orders.catalog.create_table("shop.w", "f FLOAT, x DOUBLE")
+    path = tmp_path / "w.csv"
+    path.write_text("f,x\n0.123456789,3.14159265358979323846\ninf,-inf\n 1e2 ,nan\n")
+    orders("append", "shop.w", str(path))
+    rows = table.to_arrow().to_pylist()
+    assert str(rows) == (
+        "[{'f': 0.12345679104328156, 'x': 3.141592653589793}, {'f': inf, 'x': -inf}, {'f': 100.0, 'x': nan}]"
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 
 import penstock
@@ -281,3 +282,50 @@ def test_a_decimal_that_does_not_fit_says_how_many_digits_do(catalog: penstock.C
     with pytest.raises(SchemaMismatchError, match=says):
         run(catalog, f"UPDATE t SET {value} WHERE id = 1")  # noqa: S608 - of this file
     run(catalog, "UPDATE t SET price = 123456.7000 WHERE id = 1; UPDATE t SET price = -0.00 WHERE id = 2")
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("f FLOAT", "16777217"),
+        ("f FLOAT", "1" + "0" * 60),
+        ("x DOUBLE", "9007199254740993"),
+        ("d DATE", "5"),
+        ("t TIME(3)", "99999999"),
+        ("t TIMESTAMP(3)", "0"),
+        ("t TIMESTAMP(6)", "TIMESTAMP '2026-01-01 00:00:00Z'"),
+        ("t TIMESTAMP_LTZ(6)", "TIMESTAMP '2026-01-01 00:00:00'"),
+        ("t TIMESTAMP(3)", "TIMESTAMP '2026-01-01 00:00:00.0001'"),
+        ("i INT", "5.5"),
+        ("i BIGINT", "1" * 400),
+        ("s STRING", "5"),
+    ],
+)
+def test_literals_that_a_column_does_not_have_are_refused(catalog: penstock.Catalog, column: str, value: str) -> None:
+    name = column.split(maxsplit=1)[0]
+    run(catalog, f"CREATE TABLE w (id INT, {column}); INSERT INTO w VALUES (1, NULL)")  # noqa: S608
+    for text in (f"INSERT INTO w VALUES (2, {value})", f"UPDATE w SET {name} = {value} WHERE id = 1"):  # noqa: S608
+        with pytest.raises(SchemaMismatchError, match=rf"table \S*w: .*column '{name}'"):
+            run(catalog, text)
+    assert run(catalog, "SELECT * FROM w").to_pylist() == [{"id": 1, name: None}]
+
+
+def test_numbers_beyond_all_types_are_refused_in_expressions(catalog: penstock.Catalog) -> None:
+    for text in (
+        "UPDATE t SET id = id * 1e1000000 WHERE id = 1",
+        "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED AND s.id = 1e99999999 THEN DELETE",
+    ):
+        with pytest.raises(UnsupportedFeatureError, match="cannot be evaluated here"):
+            run(catalog, text)
+
+
+def test_computed_floats_are_rounded_and_never_infinite(catalog: penstock.Catalog) -> None:
+    run(catalog, "CREATE TABLE w (id INT, f FLOAT, x DOUBLE); INSERT INTO w VALUES (1, 0.1, 0.1)")
+    run(catalog, "UPDATE w SET f = f * 1.1, x = f * 1.1 WHERE id = 1")
+    (row,) = run(catalog, "SELECT f, x FROM w").to_pylist()
+    assert row["f"] == pytest.approx(0.11, rel=1e-6)
+    table = catalog.load_table("default.w")
+    with pytest.raises(SchemaMismatchError, match="column 'f'"):
+        table.update({"f": pc.field("x") * 1e300}, "id = 1")
+    with pytest.raises(SchemaMismatchError, match="column 'f'"):
+        table.update({"f": pc.field("x")}, "id = 1")

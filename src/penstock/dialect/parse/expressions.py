@@ -37,7 +37,6 @@ _OPERATORS: Final[Mapping[type[exp.Expr], Callable[[Any, Any], Any]]] = {
 _UNITS: Final[tuple[tuple[Literal["s", "ms", "us", "ns"], int], ...]] = (
     ("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1),
 )  # fmt: skip
-_MAX_INT_DIGITS: Final = 100
 WORKS: Final = (
     "constants, columns, +, -, *, ||, comparisons, AND, OR, NOT, IS NULL, IN, CASE, COALESCE, CONCAT, UPPER and LOWER"
 )
@@ -83,8 +82,7 @@ def _literal(node: exp.Literal) -> object:
     text = str(node.this)
     if node.is_string:
         return text
-    # Decimal, because Python reads integers of at most 4,300 digits.
-    return int(text) if text.isdecimal() and len(text) <= _MAX_INT_DIGITS else Decimal(text)
+    return int(text) if text.isdecimal() else Decimal(text)
 
 
 def _time(node: exp.Cast) -> tuple[object, bool]:

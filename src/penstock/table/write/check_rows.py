@@ -156,9 +156,10 @@ def _cast_column(array: ArrowAny, column: ColumnPlan, table: str, first_row: int
         return cast_array(array, wanted, name)
     except ValueError as error:
         row, cause = _first_misfit(array, wanted, name, error)
+        cure = "; round or cast it before writing" if isinstance(cause, pa.ArrowException) else ""
         raise SchemaMismatchError(
             f"table '{table}': column '{name}' in row {first_row + row} (counted from 0) cannot become {wanted} "
-            f"without loss: {cause}; round or cast it before writing"
+            f"without loss: {cause}{cure}"
         ) from error
 
 
