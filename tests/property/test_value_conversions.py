@@ -311,9 +311,9 @@ def differences(seed: int, count: int) -> tuple[list[str], int]:
 
 
 def test_values_of_all_kinds_get_into_all_types_exactly_or_not_at_all() -> None:
-    found, fitted = differences(seed=3303, count=400)
+    found, fitted = differences(seed=3303, count=300)
     assert found == []
-    assert fitted > 100
+    assert fitted > 80
 
 
 @pytest.mark.slow
