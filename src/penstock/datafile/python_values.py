@@ -46,7 +46,7 @@ _KINDS: Final = (
     bool, int, float, Decimal, str, bytes, bytearray, memoryview, dt.datetime, dt.date, dt.time, TimestampLiteral,
 )  # fmt: skip
 _NUMBER: Final = ((int, float, Decimal), "a number")
-_TEXT: Final = ((str,), "a text")
+_TEXT: Final = ((str,), "a text of Unicode characters")
 _BYTES: Final = ((bytes, bytearray, memoryview), "bytes")
 _MOMENT: Final = (dt.datetime, TimestampLiteral)
 
@@ -240,11 +240,11 @@ def _checked(value: object, data_type: AtomicType, path: str) -> object:
     kind = next((each for each in _KINDS if isinstance(plain, each)), None)
     if kind not in kinds:
         raise _misfit(path, expected, value)
-    if kind is str:
-        _check_unicode(plain, path)
-        return plain
-    if kind in _NUMBER[0] and data_type.root not in _FLOATS:
-        _check_exact_number(plain, data_type, path)
+    if kind is float and data_type.root not in _FLOATS and abs(plain) >= MAX_WHOLE_FLOAT:
+        raise ValueError(
+            f"column '{path}' is {_type_text(data_type)}, and from 2^53 on a floating-point number such as {plain!r} "
+            "stands for several whole numbers: give an int or a Decimal"
+        )
     if kind in _MOMENT and _has_zone(plain) is not (data_type.root is TypeRoot.TIMESTAMP_LTZ):
         raise _misfit(path, expected, value)
     try:
@@ -273,24 +273,6 @@ def _whole(ticks: Ticks, data_type: AtomicType, path: str, value: object) -> obj
         raise _no_value(path, data_type, value)
     number = int(ticks.value)
     return ticks.to_internal(number) if data_type.root is TypeRoot.DECIMAL else number
-
-
-def _check_unicode(text: str, path: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"column '{path}' takes Unicode: {error}") from error
-
-
-def _check_exact_number(value: float | Decimal, data_type: AtomicType, path: str) -> None:
-    """Refuse numbers that a column of whole or decimal numbers cannot have, before their digits are computed."""
-    if isinstance(value, float) and abs(value) >= MAX_WHOLE_FLOAT:
-        raise ValueError(
-            f"column '{path}' is {_type_text(data_type)}, and from 2^53 on a floating-point number such as {value!r} "
-            "stands for several whole numbers: give an int or a Decimal"
-        )
-    if isinstance(value, Decimal) and value and value.is_finite() and abs(value.adjusted()) > _MAX_EXPONENT:
-        raise _no_value(path, data_type, value)
 
 
 def _has_zone(value: dt.datetime | TimestampLiteral) -> bool:

@@ -15,7 +15,7 @@ import struct
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.predicate.tree import TimestampLiteral
@@ -29,6 +29,8 @@ _INT_BITS: Final = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INT: 32
 _TEXT_ROOTS: Final = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
 _BINARY_ROOTS: Final = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
 _FLOAT_ROOTS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
+# No column has so many digits; arithmetic with all digits of 1e999999 takes minutes.
+_MAX_EXPONENT: Final = 400
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _EPOCH_DAY: Final = dt.date(1970, 1, 1).toordinal()
 _DAY_NANOS: Final = 86_400 * 10**9
@@ -79,7 +81,7 @@ def convert_literal(value: object, data_type: DataType) -> object | Ticks | Betw
     value = _plain(value)
     root = data_type.root
     if root in _TEXT_ROOTS:
-        return _exactly(str, "a text in quotes", value)
+        return _unicode(_exactly(str, "a text in quotes", value))
     if root is TypeRoot.BOOLEAN:
         return _exactly(bool, "TRUE or FALSE", value)
     if root in _BINARY_ROOTS:
@@ -145,6 +147,14 @@ def _exactly(kind: type, expected: str, value: object) -> object:
     return value
 
 
+def _unicode(text: Any) -> str:  # noqa: ANN401 - a str
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _expected("a text of Unicode characters", text) from None
+    return str(text)
+
+
 def _expected(expected: str, value: object) -> ValueError:
     return ValueError(f"expected {expected}, found {value!r}")
 
@@ -192,8 +202,11 @@ def _next_below(number: float, *, single: bool) -> float:
 def _number_ticks(value: object) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise _expected("a number", value)
-    if isinstance(value, float | Decimal) and not math.isfinite(value):
+    if not (value.is_finite() if isinstance(value, Decimal) else isinstance(value, int) or math.isfinite(value)):
         raise _expected("a finite number", value)
+    if isinstance(value, Decimal) and value and abs(value.adjusted()) > _MAX_EXPONENT:
+        # Larger than all values of columns, or between zero and their smallest step, as before.
+        value = Decimal((value.is_signed(), (1,), _MAX_EXPONENT if value.adjusted() > 0 else -_MAX_EXPONENT))
     # A float is taken as the decimal that it prints as: col("price") == 9.99 means 9.99.
     return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
 

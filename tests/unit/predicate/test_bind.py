@@ -147,6 +147,10 @@ def test_decimal_literals_keep_every_digit() -> None:
         (parse_filter("d IN (5, 1e400)"), [math.inf, 5.0], [False, True]),
         (parse_filter("f < -1e400"), [-math.inf, -3e38], [True, False]),
         (col("d") <= Decimal("-1e-999999"), [0.0, -5e-324], [False, True]),
+        (col("tiny") > Decimal("1e-99999999"), [0, 1], [False, True]),
+        (col("tiny") <= Decimal("-1e-99999999"), [0, -1], [False, True]),
+        (col("tiny") < Decimal("1e99999999"), [127, None], [True, None]),
+        (col("tiny") <= Decimal("-1e99999999"), [-128, None], [False, None]),
     ],
 )
 def test_literals_outside_of_the_type_still_mean_what_they_say(
@@ -200,6 +204,7 @@ def test_only_used_columns_are_listed_in_schema_order() -> None:
         (col("num") == True, ["a number"]),  # noqa: E712
         (col("num") == NAN, ["finite"]),
         (col("name") == 5, ["text in quotes", "5"]),
+        (col("name").isin(["a", "\ud800"]), ["Unicode", "ud800"]),
         (col("ok") == 1, ["TRUE or FALSE"]),
         (col("raw") == "x", ["X'00ff'"]),
         (col("day") == 5, ["DATE '"]),

@@ -80,8 +80,8 @@ def constant_array(field: DataField, text: str | None, rows: int) -> ArrowAny:
     wanted: ArrowAny = to_arrow_type(field.type)
     if text is None:
         return pa.nulls(rows, wanted)
-    one: ArrowAny = pa.array([text])
     try:
+        one: ArrowAny = pa.array([text])
         if arrow.is_boolean(wanted):
             one = pc.utf8_lower(one)
         if isinstance(field.type, AtomicType) and arrow.is_floating(wanted):
