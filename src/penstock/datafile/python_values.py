@@ -259,7 +259,9 @@ def _checked(value: object, data_type: AtomicType, path: str) -> object:
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - any Python value
-    """Unwrap scalars of numpy."""
+    """Unwrap scalars of numpy and Arrow."""
+    if isinstance(value, pa.Scalar):
+        return value.as_py()
     if not isinstance(value, np.generic):
         return value
     plain = value.item()

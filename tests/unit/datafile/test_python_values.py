@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from penstock.datafile.python_values import TAKES, python_array
@@ -30,6 +31,7 @@ def stored(kind: str, *values: object) -> list[object]:
 TAKEN = [
     ("BIGINT", np.int8(5), 5),
     ("INT", 5.0, 5),
+    ("INT", pa.scalar(5), 5),
     ("INT", pd.NA, None),
     ("TIMESTAMP(6)", pd.NaT, None),
     ("TIMESTAMP(6)", np.datetime64("NaT", "us"), None),

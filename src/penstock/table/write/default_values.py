@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyarrow import types as arrow
 
+from penstock.datafile.python_values import parse_floats, stored_value
 from penstock.errors import InvalidSchemaError
+from penstock.format.types.data_types import AtomicType, time_type
 
 if TYPE_CHECKING:
     from penstock.datafile.types import ArrowAny
@@ -29,6 +31,8 @@ def decode_default(column: DataField, arrow_type: ArrowAny, table: str) -> Arrow
     """
     text = column.default_value or ""
     try:
+        if isinstance(column.type, AtomicType) and arrow.is_floating(arrow_type):
+            return parse_floats(pa.array([text]), column.type, column.name)[0]
         return _cast_text(text, arrow_type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
         raise InvalidSchemaError(
@@ -42,7 +46,7 @@ def _cast_text(text: str, arrow_type: ArrowAny) -> ArrowAny:
         return pa.scalar(text).cast(arrow_type)
     text = text.strip()
     if arrow.is_time(arrow_type):
-        return pa.scalar(dt.time.fromisoformat(text), arrow_type)
+        return pa.scalar(stored_value(dt.time.fromisoformat(text), time_type(3), "value"), arrow_type)
     if arrow.is_timestamp(arrow_type) and arrow_type.tz is not None:
         moment = dt.datetime.fromisoformat(text)
         if moment.tzinfo is None:

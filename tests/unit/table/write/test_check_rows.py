@@ -290,6 +290,15 @@ def test_value_longer_than_its_type_is_refused_with_its_row(text: str, array: pa
         one_column(text, array)
 
 
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [("FLOAT", "1e300"), ("FLOAT", "16777217"), ("DOUBLE", "9007199254740993"), ("TIME(3)", "10:00:00.0001")],
+)
+def test_default_that_the_column_does_not_have_is_refused(kind: str, text: str) -> None:
+    with pytest.raises(InvalidSchemaError, match=r"default value .* of column 'f' .*no value"):
+        conform(schema_of({"f": text}, f=kind), pa.record_batch({"f": pa.nulls(1)}))
+
+
 def test_default_longer_than_its_type_is_refused() -> None:
     with pytest.raises(SchemaMismatchError, match=r"VARCHAR\(2\), but row 0 .* length 3"):
         conform(schema_of({"c": "abc"}, c="VARCHAR(2)"), pa.record_batch({"c": pa.array([None], pa.string())}))
