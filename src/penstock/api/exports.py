@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import TableStoreError, UnsupportedFeatureError
 from penstock.format.types.text import format_sql_type
-from penstock.printable import mask_locations
+from penstock.printable import mask_locations, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -51,14 +51,14 @@ def table_html(name: str, location: str, schema: TableSchema, load_latest: Calla
     except TableStoreError as error:
         state = f"its latest snapshot cannot be read: {error}"
     return (
-        f"<strong>{escape(name)}</strong> <code>{escape(mask_locations(location))}</code><br>"
-        f"{escape(state)}{_html_table(('column', 'type', 'key', 'comment'), columns)}"
+        f"<strong>{_html_text(name)}</strong> <code>{_html_text(mask_locations(location))}</code><br>"
+        f"{_html_text(state)}{_html_table(('column', 'type', 'key', 'comment'), columns)}"
     )
 
 
 def names_html(title: str, header: str, names: Iterable[str]) -> str:
     """Return the HTML for a catalog in a notebook: the names in it."""
-    return f"<strong>{escape(title)}</strong>{_html_table((header,), [(name,) for name in names])}"
+    return f"<strong>{_html_text(title)}</strong>{_html_table((header,), [(name,) for name in names])}"
 
 
 def _html_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -67,4 +67,8 @@ def _html_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _html_row(tag: str, cells: Sequence[str]) -> str:
-    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+    return "<tr>" + "".join(f"<{tag}>{_html_text(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+
+def _html_text(text: str) -> str:
+    return escape(visible(text))

@@ -8,6 +8,7 @@ import typer
 
 from penstock.cli.exit_codes import ExitCode
 from penstock.cli.output.render import note
+from penstock.printable import visible
 
 if TYPE_CHECKING:
     from penstock.cli.session import Session
@@ -23,7 +24,7 @@ def confirm(session: Session, question: str, *, yes: bool) -> None:
     if yes:
         return
     try:
-        agreed = typer.confirm(question, err=True)
+        agreed = typer.confirm(visible(question), err=True)
     except typer.Abort:
         agreed = False  # no terminal for an answer
     if not agreed:

@@ -11,11 +11,31 @@ Source:
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import InvalidOptionError
+
+if TYPE_CHECKING:
+    from penstock.errors import TableStoreError
 
 # No separator of any system, no NUL, no control character (C0, DEL, C1).
 _FILE_NAME: Final = re.compile(r"[^/\\\x00-\x1f\x7f-\x9f]+")
 _MAX_BYTES: Final = 255
+_MAX_NAME_BYTES: Final = 200
+
+
+def check_length(name: str, what: str, error: type[TableStoreError] = InvalidOptionError) -> None:
+    """Check that a name is short enough to become a part of the name of a file.
+
+    File systems allow 255 bytes, and storages first write a file under a longer name.
+
+    Args:
+        what: first words of the error message.
+        error: the class of the error to raise.
+    """
+    size = len(name.encode("utf-8", "surrogatepass"))
+    if size > _MAX_NAME_BYTES:
+        raise error(f"{what} with a name of {size} bytes: it has at most {_MAX_NAME_BYTES} bytes; choose a shorter one")
 
 
 def check_file_name(name: str) -> str:

@@ -11,8 +11,8 @@ from penstock.errors import NotFoundError, OutOfMemoryError, StorageError
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-ABSENT: Final = frozenset({errno.ENOENT, errno.ENOTDIR})
-"""Error numbers for a missing file; ENOTDIR: a component of the path is a file, not a directory."""
+ABSENT: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
+"""Error numbers for a missing file; ENOTDIR: a component of the path is a file; ENAMETOOLONG: none has such a name."""
 
 # Retryable: busy, out of handles, or a network file system that lost its server. A full disk or a missing permission
 # needs an operator.
@@ -44,6 +44,7 @@ _CURES: Final = {
     errno.EMFILE: "raise the limit of this process ('ulimit -n'), or use fewer threads, then retry",
     errno.ENFILE: "raise the limit of the machine ('fs.file-max'), then retry",
     errno.EFBIG: "raise the limit of file sizes ('ulimit -f'), or write smaller files ('target-file-size')",
+    errno.ENAMETOOLONG: "each name in a path, such as dt=<value> of a partition, has at most 255 bytes on this storage",
     errno.EACCES: "give this user the permission, then retry",
     errno.EPERM: "give this user the permission, then retry",
 }

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import unicodedata
+import uuid
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from tests.unit.cli.conftest import Command
 
+from penstock import Catalog, Table
 from penstock.cli.output.render import cells_of, csv_lines, json_objects
-from penstock.errors import FormatError
+from penstock.errors import FormatError, NotFoundError, OptionWarning, TableStoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
-
-    from tests.unit.cli.conftest import Command
 
 NINES = "9" * 5_000
 DEEP = b"[" * 100_000
@@ -131,3 +134,122 @@ def test_text_that_is_no_utf_8_is_an_error_that_names_the_column(output: str, ne
     with pytest.raises(FormatError, match="column 'bad' cannot be printed"):
         print_values.get(output, csv_lines)(batch)
     print_values.get(output, csv_lines)(batch.select(["good"]))
+
+
+HOSTILE = "a\x1b[31m\u202e\u2066\nb\u2028\r<b>"
+
+
+def acting(text: str) -> set[str]:
+    return {letter for letter in text if unicodedata.category(letter) in {"Cc", "Cf", "Cs", "Zl", "Zp"}} - {"\n"}
+
+
+@pytest.fixture(scope="module")
+def hostile() -> Command:
+    """A table whose every name is hostile: tag, branch, consumer, column, comment, partition value and commit user."""
+    command = Command(warehouse=f"memory://{uuid.uuid4()}/warehouse")
+    command.catalog.create_database("shop")
+    columns = pa.schema({"id": pa.int64(), HOSTILE: pa.string()})
+    options = {"commit.user-prefix": HOSTILE}
+    table = command.catalog.create_table("shop.t", columns, partition_by=[HOSTILE], options=options, comment=HOSTILE)
+    table.append([{"id": 1, HOSTILE: HOSTILE}, {"id": 2, HOSTILE: None}])
+    table.create_tag(HOSTILE)
+    table.create_branch(HOSTILE)
+    list(table.with_options({"consumer-id": HOSTILE}).follow(once=True))
+    return command
+
+
+PLACES = [
+    ("show",), ("options",), ("read",), ("snapshots",), ("schemas",), ("files",), ("partitions",), ("buckets",),
+    ("manifests",), ("debt",), ("tags",), ("consumers",), ("explain",), ("fsck",), ("lag",), ("branch", "list"),
+]  # fmt: skip
+STATEMENTS = [
+    "SELECT * FROM shop.t", "SHOW CREATE TABLE shop.t", "DESCRIBE shop.t", "SHOW PARTITIONS shop.t",
+    "SELECT * FROM shop.t$branches", "SELECT * FROM shop.t$options",
+]  # fmt: skip
+ABSENT = HOSTILE + "x"
+REFUSALS = [
+    (3, "read", "shop.t", "--tag", ABSENT),
+    (2, "read", "shop.t", "--where", f"`{ABSENT}` = 1"),
+    (3, "branch", "delete", "shop.t", ABSENT, "--yes"),
+    (4, "tag", "create", "shop.t", HOSTILE),
+    (1, "tag", "delete", "shop.t", HOSTILE),
+    (1, "branch", "delete", "shop.t", HOSTILE),
+    (1, "consumer", "delete", "shop.t", HOSTILE),
+    (3, "consumer", "reset", "shop.t", HOSTILE, "--to", "99"),
+    (2, "read", f"shop.{HOSTILE}"),
+]
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+@pytest.mark.parametrize("place", PLACES, ids=" ".join)
+def test_hostile_names_are_escaped_by_each_command(hostile: Command, place: tuple[str, ...], output: str) -> None:
+    result = hostile(*place, "shop.t", "--format", output)
+    assert acting(result.output) == set()
+
+
+@pytest.mark.parametrize("text", STATEMENTS)
+def test_hostile_names_are_escaped_in_results_of_sql(hostile: Command, text: str) -> None:
+    assert acting(hostile("sql", "-e", text).output) == set()
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda each: " ".join(each[1:3]) + f" {len(each)}")
+def test_hostile_names_are_escaped_in_errors_and_questions(hostile: Command, refusal: tuple[int | str, ...]) -> None:
+    code, *args = refusal
+    result = hostile(*map(str, args), code=int(code))
+    assert acting(result.output) == set()
+    assert r"\u202e" in result.output
+
+
+def test_hostile_names_are_escaped_in_pages_reprs_and_warnings(
+    hostile: Command, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = hostile.catalog.load_table("shop.t")
+    page = hostile("report", "shop.t", "-o", "-").output
+    shown = [
+        page, table._repr_html_(), hostile.catalog._repr_html_(), repr(table), repr(table.schema),
+        repr(table.latest_snapshot()), str(table.explain()),
+    ]  # fmt: skip
+    assert [acting(text) for text in shown] == [set()] * len(shown)
+    assert "<b>" not in table._repr_html_()
+    with pytest.warns(OptionWarning) as caught:
+        table.with_options({ABSENT: HOSTILE})
+    assert [acting(str(each.message)) for each in caught] == [set()]
+    assert [acting(record.getMessage()) for record in caplog.records] == [set()] * len(caplog.records)
+
+
+LONG = "\u00fc" * 150
+TOO_LONG: dict[str, Callable[[Table], object]] = {
+    "tag": lambda table: table.create_tag(LONG),
+    "renamed tag": lambda table: (table.create_tag("short"), table.rename_tag("short", LONG)),
+    "branch": lambda table: table.create_branch(LONG),
+    "read branch": lambda table: table.with_options({"branch": LONG}),
+    "consumer": lambda table: table.reset_consumer(LONG, 1),
+    "followed": lambda table: list(table.with_options({"consumer-id": LONG}).follow(once=True)),
+    "table": lambda table: penstock_catalog(table).create_table(f"shop.{LONG}", "id BIGINT"),
+    "database": lambda table: penstock_catalog(table).create_database(LONG),
+    "view": lambda table: penstock_catalog(table).create_view(f"shop.{LONG}", "SELECT 1 AS x", "x INT"),
+    "partition": lambda table: table.append([{"id": 1, "dt": LONG}]),
+}
+
+
+def penstock_catalog(table: Table) -> Catalog:
+    return Catalog(table.location.rpartition("/shop.db/")[0])
+
+
+@pytest.mark.parametrize("what", TOO_LONG)
+def test_a_name_of_300_bytes_is_an_error_about_the_limit(tmp_path: Path, what: str) -> None:
+    catalog = Catalog(tmp_path)
+    catalog.create_database("shop")
+    table = catalog.create_table("shop.t", "id BIGINT, dt STRING", partition_by=["dt"])
+    table.append([{"id": 1, "dt": "a"}])
+    with pytest.raises(TableStoreError, match=r"at most (\d+) bytes"):
+        TOO_LONG[what](table)
+
+
+def test_a_name_of_300_bytes_is_not_found(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path)
+    catalog.create_database("shop")
+    table = catalog.create_table("shop.t", "id BIGINT")
+    for search in (lambda: table.with_options({"scan.tag-name": LONG}).to_arrow(), lambda: table.delete_tag(LONG)):
+        with pytest.raises(NotFoundError):
+            search()

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidOptionError, NotFoundError
+from penstock.format.file_name import check_length
 from penstock.format.layout import MAIN_BRANCH, branch_name_of, branch_path, branches_directory, schema_path
 from penstock.io.branch import BranchFileIO
 from penstock.table.identity import load_identity
@@ -98,6 +99,7 @@ def check_branch_name(table: str, branch: str) -> None:
             f"table {table}: a branch cannot be called '{branch}': not main, no number, and without '/', '$' or a dot "
             "at the beginning"
         )
+    check_length(branch, f"table {table}: a branch")
 
 
 def main_storage(file_io: FileIO) -> FileIO:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from penstock.clocks import utc_millis
 from penstock.errors import FormatError, InvalidOptionError, LeaseHeldError, NotFoundError
 from penstock.format.consumer import encode_consumer
+from penstock.format.file_name import check_length
 from penstock.format.layout import consumer_directory, consumer_id_of, consumer_path
 from penstock.table.lease.holder import acquire, discard_lease, find_holder
 
@@ -39,6 +40,7 @@ def check_consumer_id(consumer_id: str, table: str) -> None:
         raise InvalidOptionError(
             f"table {table}: '{consumer_id}' is not a valid name for a consumer: it is blank or a path"
         )
+    check_length(consumer_id, f"table {table}: a consumer")
 
 
 def record_progress(store: MetadataStore, consumer_id: str, next_snapshot: int) -> int:

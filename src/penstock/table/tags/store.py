@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.clocks import EPOCH, local_now, utc_millis
 from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError, StorageError, TableStoreError
+from penstock.format.file_name import check_length
 from penstock.format.layout import tag_path, tag_success_path
 from penstock.format.tag import Tag, encode_tag
 from penstock.options import TagOptions, parse_duration_ms
@@ -185,3 +186,4 @@ def check_tag_name(name: str, table: str) -> None:
     if name.isdecimal():
         # Paimon refuses these too: a time travel to such a name could mean the snapshot id.
         raise InvalidOptionError(f"table {table}: tag '{name}' looks like a snapshot id; put a letter into it")
+    check_length(name, f"table {table}: a tag")
