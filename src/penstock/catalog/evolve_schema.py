@@ -31,6 +31,7 @@ from penstock.catalog.checks.key_options import normalised_keys
 from penstock.catalog.checks.option_changes import check_option_changes
 from penstock.catalog.checks.options import check_given_options
 from penstock.catalog.checks.schema import check_schema, is_legacy_queue
+from penstock.catalog.checks.types import check_new_files
 from penstock.catalog.column_changes import (
     add_column,
     drop_column,
@@ -103,6 +104,7 @@ def apply_changes(
     version = schema.version if is_legacy_queue(evolved) else CURRENT_VERSION
     evolved = replace(evolved, id=schema.id + 1, version=version, time_millis=time_millis)
     check_schema(evolved, table)
+    check_new_files(evolved.fields, evolved.option_map, table)
     check_defaults(tuple(field for field in evolved.fields if field not in schema.fields), table)
     check_given_options({key: value for key, value in evolved.options if key in explicit}, table)
     _check_new_refusals(schema, evolved, table)

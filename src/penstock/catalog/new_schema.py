@@ -12,6 +12,7 @@ from penstock.catalog.checks.features import check_kind, create_refusals, raise_
 from penstock.catalog.checks.key_options import normalised_keys
 from penstock.catalog.checks.options import check_given_options
 from penstock.catalog.checks.schema import UNAWARE_BUCKET, check_column_names, check_schema
+from penstock.catalog.checks.types import check_new_files
 from penstock.catalog.evolve_schema import CURRENT_VERSION
 from penstock.errors import InvalidOptionError
 from penstock.format.schema import TableSchema
@@ -101,6 +102,7 @@ def build_schema(
     )
     raise_refusals(table, "create", create_refusals(schema, options))
     check_schema(schema, table)
+    check_new_files(schema.fields, schema.option_map, table)
     check_defaults(fields, table)
     return schema
 

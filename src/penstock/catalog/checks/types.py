@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.catalog.checks.nested import types_within
-from penstock.errors import InvalidSchemaError
+from penstock.datafile.avro.schema import to_avro_schema
+from penstock.errors import InvalidSchemaError, UnsupportedFeatureError
 from penstock.format.file_format import FileFormat
 from penstock.format.types.data_types import AtomicType, DataField, DataType, TypeRoot, VectorType
 from penstock.format.types.text import format_sql_type
@@ -39,6 +40,21 @@ def check_types(fields: Sequence[DataField], options: Mapping[str, str], table: 
             _check_vector(inner, f"table {table}: column '{field.name}'")
             for file_format in formats:
                 _check_format(inner, file_format, f"table {table}: column '{field.name}'")
+
+
+def check_new_files(fields: Sequence[DataField], options: Mapping[str, str], table: str) -> None:
+    """Check that new files of each format can hold columns of these names.
+
+    Only for a schema that is made now: a table with older files of other formats remains readable.
+
+    Raises:
+        InvalidSchemaError: Avro files cannot.
+    """
+    if FileFormat.AVRO in _formats(options):
+        try:
+            to_avro_schema(fields)
+        except UnsupportedFeatureError as error:
+            raise InvalidSchemaError(f"table {table}: {error}") from error
 
 
 def _formats(options: Mapping[str, str]) -> Iterator[str]:
