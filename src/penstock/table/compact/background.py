@@ -126,6 +126,10 @@ class BackgroundCompactor:
                 except (TableStoreError, MemoryError) as error:
                     self._aside.failures += 1
                     self._note_error(error)
+                except RuntimeError:
+                    if threading.main_thread().is_alive():
+                        raise
+                    return  # the program exits, and Python starts no more threads for merges and commits
                 if self._is_finishing:
                     break
                 self._wait(self._aside.pause_seconds)

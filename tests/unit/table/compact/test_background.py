@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import logging
+import subprocess
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -26,6 +28,7 @@ from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from penstock.api.table import Table
     from penstock.table.compact.task import CompactTask
@@ -366,3 +369,36 @@ def test_merges_make_files_of_the_size_that_is_wanted_by_then(options: dict[str,
     beside.finish()
     assert beside.state.committed_merges == 1
     assert setup.table.files().num_rows == 1
+
+
+EXITS_DURING_A_MERGE = """
+import atexit, sys, threading, time
+from penstock import Catalog
+from penstock.table.compact.background import BackgroundCompactor
+from penstock.table.compact.job import merge_one
+
+def merge(task, ref):
+    started.set()
+    time.sleep(0.5)
+    return merge_one(task, ref)
+
+started = threading.Event()
+catalog = Catalog(sys.argv[1])
+catalog.create_database("db")
+table = catalog.create_table("db.t", "id INT, p INT", partition_by=["p"], options={"compaction.min.file-num": "2"})
+for number in range(8):
+    table.with_options({"write-only": "true"}).append([{"id": number, "p": number % 4}])
+beside = BackgroundCompactor(table._ref, merge, commit_user="query", max_tasks=1)
+atexit.register(beside.stop)
+beside.start()
+started.wait()
+"""
+
+
+def test_a_program_that_exits_during_a_merge_prints_no_traceback(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", EXITS_DURING_A_MERGE, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    table = Catalog(tmp_path).load_table("db.t")
+    assert sorted(table.to_arrow().column("id").to_pylist()) == list(range(8))
