@@ -28,7 +28,7 @@ from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.selection import select_tables
 from penstock.catalog.stored_view import View, new_view
 from penstock.catalog.system_tables import load_catalog_table
-from penstock.catalog.warehouse import open_warehouse
+from penstock.catalog.warehouse import open_warehouse, without_views
 from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError
 from penstock.printable import mask_locations, mask_options
 
@@ -66,8 +66,8 @@ class Catalog:
         warehouse: path or URI of the directory; ``<warehouse>/<database>.db/<table>`` are the tables. With the option
             ``metastore`` = ``rest``, the name of the catalog on the server at ``uri``.
         options: catalog options; ``table-default.<key>`` applies to new tables, ``penstock.external-paths.*`` and
-            ``penstock.durable`` to all tables. Without store options, those of a Spark session in this process
-            (``spark.hadoop.fs.s3a.*`` or ``fs.azure.*``) are used.
+            ``penstock.durable`` to all tables; ``penstock.views`` = ``false`` refuses views. Without store options,
+            those of a Spark session in this process (``spark.hadoop.fs.s3a.*`` or ``fs.azure.*``) are used.
 
     Raises:
         InvalidOptionError: the location is invalid.
@@ -99,18 +99,19 @@ class Catalog:
         """Location of the warehouse."""
         return self._warehouse.location
 
-    def attach(self, spark: SparkSession, name: str = "penstock") -> None:
+    def attach(self, spark: SparkSession, name: str = "penstock", *, views: bool = True) -> None:
         """Add the warehouse to a Spark session as a catalog: ``SELECT ... FROM penstock.db.table``.
 
         Args:
             name: of the catalog in statements; ``CALL`` works only in catalogs added by ``penstock.attach``.
+            views: whether its views can be read; see ``penstock.attach``.
 
         Raises:
             UnsupportedFeatureError: a Spark Connect session, or an unsupported version of Spark.
             InvalidOptionError: not a session, or an empty name.
         """
         check_spark(spark, self.warehouse)
-        spark_entry().attach(spark, self._warehouse, name)
+        spark_entry().attach(spark, self._warehouse if views else without_views(self._warehouse), name)
 
     def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
         """Create a database.
@@ -317,6 +318,7 @@ class Catalog:
         Raises:
             NotFoundError: there is none.
             FormatError: its file is damaged.
+            UnsupportedFeatureError: the catalog was opened without views.
         """
         return views.load_view(self._warehouse, name)
 

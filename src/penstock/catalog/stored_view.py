@@ -10,18 +10,28 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.errors import FormatError, InvalidOptionError, InvalidSchemaError
+from penstock.errors import InvalidOptionError, InvalidSchemaError
+from penstock.format.text.json import JsonObject, decode_json, load_json
 from penstock.format.types.field_ids import assign_field_ids
 from penstock.format.types.text import decode_field, encode_field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from penstock.format.types.data_types import DataField
     from penstock.format.types.ddl import ColumnSpec
 
 SPARK: Final = "spark"
 """The dialect of texts for Spark."""
+
+OWN: Final = "spark.view."
+"""Begins the options that Spark's catalog stores."""
+
+NAMESPACE: Final = f"{OWN}namespace"
+COLUMNS: Final = f"{OWN}query-columns"
+
+_WHAT: Final = "view"
+_CURE: Final = "create the view again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,29 +85,16 @@ def view_body(view: View) -> dict[str, Any]:
     }
 
 
-def parse_view(body: object, what: str) -> View:
+def parse_view(body: object, name: str) -> View:
     """Return the view that a JSON object describes.
 
     Args:
-        what: first words of the error message.
+        name: of the view, for messages.
 
     Raises:
         FormatError: it is not a view.
     """
-    if not isinstance(body, dict) or not isinstance(body.get("query"), str):
-        raise FormatError(f"{what}: its definition has no query; create the view again")
-    comment = body.get("comment")
-    try:
-        fields = tuple(decode_field(each) for each in body.get("fields") or ())
-    except InvalidSchemaError as error:
-        raise FormatError(f"{what}: its definition is damaged ({error}); create the view again") from error
-    return View(
-        fields=fields,
-        query=body["query"],
-        dialects=_pairs(body.get("dialects")),
-        comment=None if comment is None else str(comment),
-        options=_pairs(body.get("options")),
-    )
+    return _view_of(JsonObject(body if isinstance(body, dict) else {}, _WHAT, name, _CURE))
 
 
 def encode_view(view: View) -> bytes:
@@ -105,14 +102,32 @@ def encode_view(view: View) -> bytes:
     return json.dumps(view_body(view), indent=2, ensure_ascii=False).encode()
 
 
-def decode_view(data: bytes, what: str) -> View:
+def decode_view(data: bytes, name: str) -> View:
     """Return the view of a file. Raises ``FormatError``."""
+    return _view_of(decode_json(data, _WHAT, name, _CURE))
+
+
+def _view_of(body: JsonObject) -> View:
     try:
-        body = json.loads(data)
-    except ValueError as error:
-        raise FormatError(f"{what}: its file is not JSON ({error}); create the view again") from error
-    return parse_view(body, what)
+        fields = tuple(decode_field(each) for each in (body.items("fields") if body.values.get("fields") else ()))
+    except InvalidSchemaError as error:
+        raise body.error(f"has damaged columns ({error})") from error
+    options = body.text_pairs("options")
+    for key in (NAMESPACE, COLUMNS):
+        if not _is_list_of_names(dict(options).get(key, "[]")):
+            raise body.error(f"has an option '{key}' that is no JSON list of names")
+    return View(
+        fields=fields,
+        query=body.text("query"),
+        dialects=body.text_pairs("dialects"),
+        comment=body.optional_text("comment"),
+        options=options,
+    )
 
 
-def _pairs(found: Mapping[str, object] | None) -> tuple[tuple[str, str], ...]:
-    return tuple((str(key), str(value)) for key, value in (found or {}).items())
+def _is_list_of_names(text: str) -> bool:
+    try:
+        names = load_json(text.encode())
+    except ValueError:
+        return False
+    return isinstance(names, list) and all(isinstance(name, str) for name in names)

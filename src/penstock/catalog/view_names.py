@@ -6,16 +6,13 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from penstock.catalog.stored_view import COLUMNS, NAMESPACE, OWN
+
 if TYPE_CHECKING:
     from penstock.catalog.stored_view import View
 
-OWN: Final = "spark.view."
-"""Begins the options that Spark's catalog stores."""
-
 CATALOG: Final = f"{OWN}catalog"
 STORED_IN: Final = f"{OWN}stored-in"
-NAMESPACE: Final = f"{OWN}namespace"
-COLUMNS: Final = f"{OWN}query-columns"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from penstock.catalog import tables, view_files
 from penstock.catalog.names import TableName, parse_data_table_name
 from penstock.catalog.rest import views as rest
-from penstock.errors import AlreadyExistsError, NotFoundError
+from penstock.errors import AlreadyExistsError, NotFoundError, UnsupportedFeatureError
+from penstock.options.external import VIEWS_KEY, ViewOptions
 
 if TYPE_CHECKING:
     from penstock.catalog.stored_view import View
@@ -34,11 +35,20 @@ def view_exists(warehouse: Warehouse, name: str) -> bool:
 
 
 def load_view(warehouse: Warehouse, name: str) -> View:
-    """Return a view. Raises ``NotFoundError`` or ``FormatError``."""
+    """Return a view.
+
+    Raises:
+        NotFoundError: there is none.
+        FormatError: its definition is damaged.
+        UnsupportedFeatureError: the user of the catalog does not allow views.
+    """
     parsed = parse_data_table_name(name)
     if warehouse.server is not None:
-        return rest.load_view(warehouse.server, parsed)
-    return view_files.load_view(warehouse, parsed)
+        found = rest.load_view(warehouse.server, parsed)
+    else:
+        found = view_files.load_view(warehouse, parsed)
+    _check_allowed(warehouse, parsed)
+    return found
 
 
 def create_view(warehouse: Warehouse, name: str, view: View) -> None:
@@ -48,8 +58,10 @@ def create_view(warehouse: Warehouse, name: str, view: View) -> None:
         AlreadyExistsError: there is a view or a table of that name.
         NotFoundError: the database does not exist.
         InvalidSchemaError: the name is not valid.
+        UnsupportedFeatureError: the user of the catalog does not allow views.
     """
     parsed = _vacant(warehouse, name)
+    _check_allowed(warehouse, parsed)
     if warehouse.server is not None:
         rest.create_view(warehouse.server, parsed, view)
     else:
@@ -57,8 +69,9 @@ def create_view(warehouse: Warehouse, name: str, view: View) -> None:
 
 
 def replace_view(warehouse: Warehouse, name: str, view: View) -> None:
-    """Replace the definition of a view. Raises ``NotFoundError``."""
+    """Replace the definition of a view. Raises ``NotFoundError``, or ``UnsupportedFeatureError`` as ``load_view``."""
     parsed = parse_data_table_name(name)
+    _check_allowed(warehouse, parsed)
     if warehouse.server is not None:
         rest.replace_view(warehouse.server, parsed, view)
     else:
@@ -102,3 +115,12 @@ def _vacant(warehouse: Warehouse, name: str) -> TableName:
     if parsed.table in tables.list_tables(warehouse, parsed.database):
         raise AlreadyExistsError(f"view {name} cannot be created: there is a table of that name; choose another one")
     return parsed
+
+
+def _check_allowed(warehouse: Warehouse, name: TableName) -> None:
+    """Raise unless views may be read: the text of a view runs in the session of its reader."""
+    if not ViewOptions.parse(dict(warehouse.options)).allowed:
+        raise UnsupportedFeatureError(
+            f"view {name} is not read: the catalog {warehouse.location} was opened without views ('{VIEWS_KEY}' ="
+            " 'false'), because a view runs SQL that others wrote; if you trust them, open it with views"
+        )

@@ -12,7 +12,7 @@ from penstock.format.layout import database_path, table_path
 from penstock.io.memory import MemoryFileIO
 from penstock.io.resolve import resolve
 from penstock.io.rest.connect import FILESYSTEM, METASTORE, REST, connect
-from penstock.options.external import PREFIX
+from penstock.options.external import PREFIX, VIEWS_KEY
 from penstock.options.write import DURABLE_KEY, CommitOptions
 
 if TYPE_CHECKING:
@@ -155,3 +155,8 @@ def trash_path(trash: str, name: str) -> str:
 def use_options(warehouse: Warehouse) -> tuple[tuple[str, str], ...]:
     """Return the catalog options that apply to all handles of its tables."""
     return tuple((key, value) for key, value in warehouse.options if key == DURABLE_KEY or key.startswith(PREFIX))
+
+
+def without_views(warehouse: Warehouse) -> Warehouse:
+    """Return the warehouse with the option that refuses its views."""
+    return replace(warehouse, options=tuple({**dict(warehouse.options), VIEWS_KEY: "false"}.items()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +12,7 @@ from penstock.api.catalog import Catalog
 from penstock.api.deferred import spark_entry
 from penstock.api.given import check_spark, checked
 from penstock.catalog.names import is_location, split_name
+from penstock.catalog.warehouse import without_views
 from penstock.dialect.parse.statements import Argument, Call
 from penstock.dialect.run.procedures.elsewhere import ELSEWHERE
 from penstock.dialect.run.procedures.registry import PROCEDURES, call
@@ -29,7 +31,9 @@ _PARTS_WITH_CATALOG: Final = 3
 
 
 @checked
-def attach(spark: SparkSession, warehouse: str | os.PathLike[str] | Catalog, name: str = "penstock") -> Catalog:
+def attach(
+    spark: SparkSession, warehouse: str | os.PathLike[str] | Catalog, name: str = "penstock", *, views: bool = True
+) -> Catalog:
     """Add a warehouse to a Spark session as a catalog: ``spark.sql("SELECT * FROM penstock.db.table")``.
 
     A session from ``spark.newSession()`` has its own catalogs: attach to it too.
@@ -37,6 +41,9 @@ def attach(spark: SparkSession, warehouse: str | os.PathLike[str] | Catalog, nam
     Args:
         warehouse: path or URI of the directory; or a catalog, with its options.
         name: of the catalog in statements.
+        views: whether its views can be read; a view runs SQL of whoever wrote it in this session. False for a
+            warehouse or a server that others than you and people whom you trust can write to; the same as the option
+            ``penstock.views`` = ``false`` of the catalog.
 
     Returns:
         The catalog.
@@ -46,6 +53,9 @@ def attach(spark: SparkSession, warehouse: str | os.PathLike[str] | Catalog, nam
         InvalidOptionError: not a session, an invalid location, or an empty name.
     """
     catalog = warehouse if isinstance(warehouse, Catalog) else Catalog(warehouse)
+    if not views:
+        catalog = copy(catalog)
+        catalog._warehouse = without_views(catalog._warehouse)  # noqa: SLF001 - see below
     parameters = {each: (*procedure.parameters, *procedure.aliases) for each, procedure in PROCEDURES.items()}
     check_spark(spark, catalog.warehouse)
     place = catalog._warehouse  # noqa: SLF001 - the handle has no public way to get its warehouse

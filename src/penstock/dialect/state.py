@@ -209,7 +209,7 @@ class SqlState:
         try:  # there are more tables than views, and ``load`` takes the table that is found here
             self._tables[path] = catalog.load_table(full_name)
         except NotFoundError:
-            with suppress(NotFoundError, UnsupportedFeatureError):  # not every server supports views
+            with suppress(NotFoundError):
                 return catalog.load_view(full_name)
         except TableStoreError:
             pass  # of a table, which ``load`` raises too
@@ -302,7 +302,7 @@ class SqlState:
         """Return the sorted names of the views of a database, of the session and of its catalog."""
         catalog, name = self.full_database(database)
         stored: tuple[str, ...] = ()
-        with suppress(NotFoundError, UnsupportedFeatureError):  # no such database yet; a server without views
+        with suppress(NotFoundError):  # no such database yet
             stored = self.catalog(catalog).list_views(name)
         own = (path[2] for path in self.views if path[:2] == (catalog, name))
         return tuple(sorted({*stored, *own}))

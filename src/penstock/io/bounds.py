@@ -59,8 +59,8 @@ class Bounds:
         link = _first_link(base, parts if is_followed else parts[:-1])
         if link is not None:
             raise StorageError(
-                f"cannot {action} {path}: {link} is a symbolic link, and inside of a table's directory none is "
-                "followed; put the files themselves there, or mount their directory"
+                f"cannot {action} {path}: {link} is a symbolic link, and below {base} none is followed; put the files "
+                "themselves there, or mount their directory"
             )
         return base, parts
 

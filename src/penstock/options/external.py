@@ -1,4 +1,4 @@
-"""Options that allow files outside of a table's directory; they are set by the user, never by the table itself."""
+"""Options that say what a catalog is trusted with; they are set by the user, never by a table or a server."""
 
 from __future__ import annotations
 
@@ -6,10 +6,22 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 from penstock.options.group import Key, OptionGroup
-from penstock.options.values import ValueKind
+from penstock.options.values import ValueKind, parse_bool
 
 PREFIX: Final = "penstock.external-paths."
 """Prefix of the keys that have an effect only as options of a catalog or of one use."""
+
+VIEWS_KEY: Final = "penstock.views"
+_OWN: Final = "penstock."
+
+
+def is_of_user(key: str) -> bool:
+    """Whether only the user of a catalog sets an option, and no answer of its server.
+
+    All keys of Penstock's own, also those of later versions: they permit access to files, raise limits, or turn off
+    flushing to disk, and servers of other projects have no use for them.
+    """
+    return key.startswith(_OWN)
 
 
 def _decode_places(text: str) -> tuple[str, ...]:
@@ -48,3 +60,19 @@ class ExternalPathOptions(OptionGroup):
             honoured=True,
         ),
     ] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewOptions(OptionGroup):
+    """Whether views of a catalog are read."""
+
+    allowed: Annotated[
+        bool,
+        Key(
+            VIEWS_KEY,
+            parse_bool,
+            "whether the views of a catalog can be read; a view runs SQL of whoever wrote it in the reader's session. "
+            "Counts only when given to a catalog",
+            honoured=True,
+        ),
+    ] = True

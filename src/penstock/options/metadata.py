@@ -1,21 +1,29 @@
-"""Limits on how much of a metadata file is loaded into memory."""
+"""Limits on how much of a metadata file, or of a server's answer, is loaded into memory."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 from penstock.format.avro.limits import BLOCK_KEY, DEFAULT_LIMITS, FILE_KEY, RECORDS_KEY, AvroLimits
 from penstock.options.group import Key, OptionGroup
-from penstock.options.values import at_least, parse_bytes, parse_long
+from penstock.options.values import at_least, parse_bytes, parse_int, parse_long
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+ANSWER_KEY: Final = "penstock.metadata.max-answer-size"
+PAGES_KEY: Final = "penstock.metadata.max-pages"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataOptions(OptionGroup):
-    """Limits of one manifest, manifest list or index manifest."""
+    """Limits of one manifest, manifest list or index manifest, and of the answers of a REST catalog.
+
+    Attributes:
+        max_answer_bytes: uncompressed bytes of an answer, like the limit of other JSON metadata.
+        max_pages: of a list; a page has at most 100 names.
+    """
 
     max_block_bytes: Annotated[
         int,
@@ -44,6 +52,24 @@ class MetadataOptions(OptionGroup):
             honoured=True,
         ),
     ] = DEFAULT_LIMITS.records
+    max_answer_bytes: Annotated[
+        int,
+        Key(
+            ANSWER_KEY,
+            at_least(1, parse_bytes),
+            "most uncompressed bytes of an answer of a REST catalog; only as an option of the catalog",
+            honoured=True,
+        ),
+    ] = 32 << 20
+    max_pages: Annotated[
+        int,
+        Key(
+            PAGES_KEY,
+            at_least(1, parse_int),
+            "most pages, of 100 names each, of a list of a REST catalog; only as an option of the catalog",
+            honoured=True,
+        ),
+    ] = 1_000
 
 
 def metadata_limits(stored: Mapping[str, str], dynamic: Mapping[str, str], *, table: str | None = None) -> AvroLimits:

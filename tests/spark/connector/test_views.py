@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, UnsupportedOperationException
 
 import penstock
+from penstock.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -161,3 +162,32 @@ def test_a_database_with_a_view_is_not_empty(spark: SparkSession, catalog: Catal
         spark.sql("CREATE VIEW penstock.nowhere.v AS SELECT 1 AS one")
     spark.sql("DROP DATABASE penstock.e CASCADE")
     assert "e" not in catalog.list_databases()
+
+
+@pytest.mark.parametrize("names", [("me",), ("a", "b")])
+def test_views_that_read_themselves_are_one_error(
+    spark: SparkSession, catalog: Catalog, names: tuple[str, ...]
+) -> None:
+    for name, other in zip(names, (*names[1:], names[0]), strict=True):
+        catalog.create_view(f"d.{name}", f"SELECT id FROM {other}", schema="id BIGINT")
+    with pytest.raises(AnalysisException, match="VIEW_EXCEED_MAX_NESTED_DEPTH"):
+        spark.table(f"penstock.d.{names[0]}")
+    for name in names:
+        catalog.drop_view(f"d.{name}")
+
+
+def test_views_of_a_catalog_that_is_not_trusted_are_refused(spark: SparkSession, catalog: Catalog) -> None:
+    catalog.create_view("d.foreign", "SELECT 1L AS id", schema="id BIGINT")
+    refused = "opened without views .'penstock.views' = 'false'."
+    penstock.attach(spark, catalog, "untrusted", views=False)
+    for text in ("SELECT * FROM untrusted.d.foreign", "CREATE OR REPLACE VIEW untrusted.d.foreign AS SELECT 2 AS x"):
+        with pytest.raises(UnsupportedOperationException, match=refused):
+            spark.sql(text)
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        spark.table("untrusted.d.nothing")
+    untrusted = penstock.Catalog(catalog.warehouse, {"penstock.views": "false"})
+    with pytest.raises(UnsupportedFeatureError, match=refused):
+        penstock.sql(spark, untrusted, "SELECT * FROM d.foreign")
+    assert spark.table("penstock.d.foreign").count() == 1
+    assert untrusted.list_views("d") == catalog.list_views("d")
+    untrusted.drop_view("d.foreign")

@@ -8,8 +8,16 @@ import pytest
 from penstock.catalog import tables, views
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.stored_view import View, view_fields
-from penstock.catalog.warehouse import Warehouse, open_warehouse
-from penstock.errors import AlreadyExistsError, FormatError, InvalidOptionError, InvalidSchemaError, NotFoundError
+from penstock.catalog.warehouse import Warehouse, open_warehouse, without_views
+from penstock.errors import (
+    AlreadyExistsError,
+    FormatError,
+    InvalidOptionError,
+    InvalidSchemaError,
+    NotFoundError,
+    StorageError,
+    UnsupportedFeatureError,
+)
 from penstock.format.types.ddl import parse_columns
 
 VIEW = View(
@@ -45,7 +53,7 @@ def test_the_file_is_paimons_view_schema(tmp_path: Path) -> None:
         "options": {"owner-team": "x"},
     }
     path.write_text("{", "utf-8")
-    with pytest.raises(FormatError, match=r"view shop\.people"):
+    with pytest.raises(FormatError, match=r"view 'shop\.people'"):
         views.load_view(warehouse, "shop.people")
 
 
@@ -93,3 +101,61 @@ def test_a_database_with_views_is_not_empty(place: Warehouse) -> None:
     tables.drop_database(place, "shop", cascade=True)
     tables.create_database(place, "shop")
     assert views.list_views(place, "shop") == ()
+
+
+DEEP = "[" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        (None, "nests values more than 300 levels"),
+        ({"fields": {"a": 1}}, "no list"), ({"fields": [1]}, "damaged columns"), ({"query": 1}, "'query'"),
+        ({"query": None}, "'query'"), ({"dialects": []}, "'dialects'"), ({"dialects": {"spark": []}}, "'dialects'"),
+        ({"options": 1}, "'options'"), ({"comment": {}}, "'comment'"),
+        ({"options": {"spark.view.namespace": "{"}}, "namespace"),
+        ({"options": {"spark.view.namespace": "7"}}, "list"),
+        ({"options": {"spark.view.namespace": DEEP}}, "names"),
+        ({"options": {"spark.view.query-columns": "[1]"}}, "names"),
+    ],
+)  # fmt: skip
+def test_a_damaged_view_file_is_one_error_that_names_the_view(
+    tmp_path: Path, changed: dict[str, object] | None, text: str
+) -> None:
+    warehouse = open_warehouse(str(tmp_path))
+    tables.create_database(warehouse, "shop")
+    views.create_view(warehouse, "shop.v", VIEW)
+    path = tmp_path / "shop.db" / ".views" / "v.json"
+    path.write_text(DEEP if changed is None else json.dumps(json.loads(path.read_text("utf-8")) | changed), "utf-8")
+    with pytest.raises(FormatError, match=f"view 'shop.v' .*{text}.*create the view again"):
+        views.load_view(warehouse, "shop.v")
+
+
+@pytest.mark.parametrize("linked", ["file", "directory"])
+def test_view_files_that_are_links_are_not_followed(tmp_path: Path, linked: str) -> None:
+    warehouse = open_warehouse(str(tmp_path / "w"))
+    tables.create_database(warehouse, "shop")
+    other = open_warehouse(str(tmp_path / "other"))
+    tables.create_database(other, "shop")
+    views.create_view(other, "shop.v", VIEW)
+    inside, outside = (tmp_path / place / "shop.db" / ".views" for place in ("w", "other"))
+    if linked == "file":
+        inside.mkdir()
+        (inside / "v.json").symlink_to(outside / "v.json")
+    else:
+        inside.symlink_to(outside)
+    with pytest.raises(StorageError, match=rf"{inside}.* is a symbolic link"):
+        views.load_view(warehouse, "shop.v")
+
+
+def test_views_are_refused_where_the_user_does_not_trust_them(tmp_path: Path) -> None:
+    warehouse = open_warehouse(str(tmp_path))
+    tables.create_database(warehouse, "shop")
+    views.create_view(warehouse, "shop.v", VIEW)
+    untrusted = without_views(warehouse)
+    for refused in (views.load_view, lambda place, name: views.create_or_replace_view(place, name, VIEW)):
+        with pytest.raises(UnsupportedFeatureError, match=r"'penstock\.views' = 'false'"):
+            refused(untrusted, "shop.v")
+    with pytest.raises(NotFoundError):
+        views.load_view(untrusted, "shop.w")
+    assert views.list_views(untrusted, "shop") == ("v",)

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import pickle
 import time
 import uuid
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.loopback_server import Handler, LoopbackServer
 
 import penstock
+from penstock.catalog.warehouse import use_options
 from penstock.errors import (
     AlreadyExistsError,
     InvalidOptionError,
     NotFoundError,
+    OptionWarning,
     StorageError,
+    TableStoreError,
     UnsupportedFeatureError,
 )
 from penstock.io.memory import MemoryFileIO
 from penstock.io.rest.server import RestServer, _session
 from penstock.io.rest.table import RestTableFileIO
+from penstock.options.external import is_of_user
+from penstock.options.status.known import KNOWN_KEYS
 from penstock.testing.requests import memory_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 class Scripted(Handler):
@@ -42,7 +50,8 @@ class Scripted(Handler):
             self.end()
             return
         status, body, headers = step
-        payload = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+        text = body if isinstance(body, str | bytes) else json.dumps(body)
+        payload = text.encode() if isinstance(text, str) else text
         self.send_response(status)
         for key, value in {"Content-Length": str(len(payload)), **headers}.items():
             self.send_header(key, value)
@@ -151,6 +160,139 @@ def test_only_requests_that_change_nothing_are_sent_again_after_a_lost_answer(ht
         rest(http).post("x", about="it", body={})
     assert caught.value.retryable
     assert len(http.requests) == 3
+
+
+HOSTILE_VALUES: tuple[Any, ...] = (
+    None, True, 0, -1, 2**70, 1.5, "", "x", "\u202e\n", [], [1], [None], [[]], {}, {"a": None}, {"id": "x"},
+    {"snapshot": []},
+)  # fmt: skip
+CALLS: dict[str, tuple[tuple[str, ...], Callable[[penstock.Catalog], object]]] = {
+    "list_databases": (("databases",), lambda catalog: catalog.list_databases()),
+    "list_tables": (("tables",), lambda catalog: catalog.list_tables("d")),
+    "list_views": (("views",), lambda catalog: catalog.list_views("d")),
+    "load_view": (("schema",), lambda catalog: catalog.load_view("d.v")),
+    "view_query": (("schema", "query"), lambda catalog: catalog.load_view("d.v")),
+    "view_fields": (("schema", "fields"), lambda catalog: catalog.load_view("d.v")),
+    "view_dialects": (("schema", "dialects"), lambda catalog: catalog.load_view("d.v")),
+    "view_options": (("schema", "options"), lambda catalog: catalog.load_view("d.v")),
+    "view_comment": (("schema", "comment"), lambda catalog: catalog.load_view("d.v")),
+    "table_path": (("path",), lambda catalog: catalog.load_table("d.t")),
+    "table_schema": (("schemaId",), lambda catalog: catalog.load_table("d.t")),
+}
+GOOD: dict[str, Any] = {"path": "/nowhere/t", "schemaId": 0, "schema": {"query": "SELECT 1", "fields": []}}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_an_answer_with_any_value_of_the_wrong_type_is_one_of_our_errors(http: ScriptedServer, call: str) -> None:
+    (*parents, key), run = CALLS[call]
+    http.will((200, {}))
+    catalog = penstock.Catalog("w", {"metastore": "rest", "uri": http.url})
+    for value in HOSTILE_VALUES:
+        answer = json.loads(json.dumps(GOOD))
+        place = answer
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[key] = value
+        http.will((200, answer))
+        with suppress(TableStoreError):  # others fail the test
+            run(catalog)
+        assert not http.answers
+
+
+@pytest.mark.parametrize("value", HOSTILE_VALUES, ids=repr)
+def test_a_commit_takes_no_answer_of_the_wrong_type(http: ScriptedServer, value: object) -> None:
+    storage = table(http)
+    http.will((200, {"snapshot": value}), (200, {"success": value}))
+    with pytest.raises(StorageError, match="named no snapshot"):
+        storage.latest_snapshot_id()
+    if not isinstance(value, bool):
+        with pytest.raises(StorageError, match="did not say"):
+            storage.commit(b"{}", None, [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("[" * 200_000, "not an answer of a Paimon REST catalog"),
+        ('{"a":' * 200_000, "not an answer of a Paimon REST catalog"),
+        ('{"databases": ' + "[" * 301 + "]" * 301 + "}", "not an answer of a Paimon REST catalog"),
+        ('{"databases": ["' + "x" * 5_000 + '"]}', "more than 4096 bytes.*'penstock.metadata.max-answer-size'"),
+        ({"message": "x" * 4_000}, "something other than names|databases"),
+        ('{"a": NaN}', "not an answer"),
+        ('{"a": ' + "9" * 4_000 + "}", ""),
+        (b"\xff{}".decode("latin1"), "not an answer"),
+    ],
+    ids=["list", "object", "301", "size", "message", "nan", "digits", "bytes"],
+)
+def test_an_answer_without_bounds_is_one_error(http: ScriptedServer, answer: object, text: str) -> None:
+    http.will((200, {}), (200, answer))
+    options = {"metastore": "rest", "uri": http.url, "penstock.metadata.max-answer-size": "4 kb"}
+    if len(str(answer)) > 100_000:
+        del options["penstock.metadata.max-answer-size"]
+    catalog = penstock.Catalog("w", options)
+    if "digits" in text or text in {"", "something other than names|databases"}:
+        assert catalog.list_databases() == ()
+        return
+    with pytest.raises(StorageError, match=text) as caught:
+        catalog.list_databases()
+    assert len(str(caught.value)) < 1_000
+
+
+def test_a_compressed_answer_is_bounded_too(http: ScriptedServer) -> None:
+    http.answers += [
+        (200, {}, {}),
+        (200, gzip.compress(b'{"databases": ["' + b"x" * (64 << 20)), {"Content-Encoding": "gzip"}),
+    ]
+    catalog = penstock.Catalog("w", {"metastore": "rest", "uri": http.url})
+    with pytest.raises(StorageError, match="more than 33554432 bytes"):
+        catalog.list_databases()
+
+
+def test_pages_without_end_are_an_error(http: ScriptedServer) -> None:
+    http.will((200, {}), *[(200, {"databases": ["d"], "nextPageToken": f"t{number}"}) for number in range(4)])
+    options = {"metastore": "rest", "uri": http.url, "penstock.metadata.max-pages": "3"}
+    catalog = penstock.Catalog("w", options)
+    with pytest.raises(StorageError, match=r"more than 3 pages of names.*'penstock.metadata.max-pages'"):
+        catalog.list_databases()
+    assert len(http.answers) == 1
+
+
+@pytest.mark.parametrize("key", [key for key in KNOWN_KEYS if is_of_user(key)])
+@pytest.mark.parametrize("kind", ["defaults", "overrides"])
+def test_a_server_sets_no_option_that_is_the_users(http: ScriptedServer, key: str, kind: str) -> None:
+    http.will((200, {kind: {key: "/", "table-default.bucket": "2"}}))
+    with pytest.warns(OptionWarning, match=f"{http.url} sets .*{key}.* only the user"):
+        catalog = penstock.Catalog("w", {"metastore": "rest", "uri": http.url})
+    warehouse = catalog._warehouse
+    assert key not in dict(warehouse.options)
+    assert dict(warehouse.options)["table-default.bucket"] == "2"
+    assert use_options(warehouse) == ()
+
+
+def test_the_users_options_stay_what_they_are_whatever_the_server_says(http: ScriptedServer) -> None:
+    own = {"penstock.external-paths.read": "/mine", "penstock.durable": "true", "penstock.views": "false"}
+    http.will((200, {"overrides": dict.fromkeys(own, "/")}))
+    with pytest.warns(OptionWarning):
+        catalog = penstock.Catalog("w", {"metastore": "rest", "uri": http.url, **own})
+    assert own.items() <= dict(catalog._warehouse.options).items()
+
+
+def test_keys_to_files_are_the_only_options_that_a_table_of_a_server_brings(http: ScriptedServer) -> None:
+    http.will((200, {"defaults": {"data-token.enabled": "true"}}))
+    catalog = penstock.Catalog("w", {"metastore": "rest", "uri": http.url})
+    http.will((200, {}))
+    answers: list[tuple[int, Any, dict[str, str]] | None] = [
+        (200, {"path": "s3://b/t", "schemaId": 0, "schema": {"options": {"penstock.external-paths.read": "/"}}}, {}),
+        (200, {"token": {"s3.endpoint": "http://127.0.0.1:1", "penstock.object-store.timeout": "1 d"}}, {}),
+    ]
+    http.answers[:] = answers
+    options = {"penstock.object-store.max-retries": "0", "penstock.object-store.retry-timeout": "10 ms"}
+    catalog._warehouse = replace(
+        catalog._warehouse,
+        options=(*catalog._warehouse.options, *options.items(), ("s3.access-key", "a"), ("s3.secret-key", "b")),
+    )
+    with pytest.warns(OptionWarning, match="object-store.timeout"), pytest.raises(StorageError):
+        catalog.load_table("d.t")
 
 
 def test_what_is_no_rest_catalog_is_said_to_be_none(http: ScriptedServer) -> None:

@@ -120,7 +120,7 @@ def load_table(warehouse: Warehouse, server: RestServer, name: str) -> TableRef:
     table = _parsed(server, name)
     found = server.get(*_path(table), about=f"table {table}")
     location, schema_id = found.get("path"), found.get("schemaId")
-    if not isinstance(location, str) or not isinstance(schema_id, int):
+    if not isinstance(location, str) or type(schema_id) is not int:
         raise FormatError(f"table {table}: the REST catalog at {server.uri} names no path or no schema of it")
     file_io, place = resolve(location, _storage_options(warehouse, server, table))
     try:
@@ -184,8 +184,8 @@ def alter_table(warehouse: Warehouse, server: RestServer, name: str, changes: Se
 
 
 def _views(server: RestServer, database: str) -> tuple[str, ...]:
-    """Return the views of a database; none if the server does not support views."""
-    with suppress(UnsupportedFeatureError, NotFoundError):
+    """Return the views of a database; none if there is no such database."""
+    with suppress(NotFoundError):
         return list_views(server, database)
     return ()
 
@@ -226,7 +226,7 @@ def _storage_options(warehouse: Warehouse, server: RestServer, table: TableName)
     token = found.get("token")
     if not isinstance(token, dict):
         raise StorageError(f"table {table}: the REST catalog at {server.uri} gave no keys for its files")
-    return {**options, **{str(key): str(value) for key, value in token.items()}}
+    return {**options, **server.options(token)}
 
 
 def _ref(warehouse: Warehouse, table: TableName, place: str, file_io: FileIO, schema: TableSchema) -> TableRef:

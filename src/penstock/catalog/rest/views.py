@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.catalog.stored_view import View, parse_view, view_body
-from penstock.errors import AlreadyExistsError, NotFoundError, TableStoreError
+from penstock.errors import AlreadyExistsError, NotFoundError, TableStoreError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
     from penstock.catalog.names import TableName
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 
 
 def list_views(server: RestServer, database: str) -> tuple[str, ...]:
-    """Return the sorted names of the views of a database."""
-    return tuple(sorted(server.names("databases", database, "views", key="views", about=f"database {database}")))
+    """Return the sorted names of the views of a database; none if the server does not support views."""
+    try:
+        return tuple(sorted(server.names("databases", database, "views", key="views", about=f"database {database}")))
+    except UnsupportedFeatureError:
+        return ()
 
 
 def view_exists(server: RestServer, name: TableName) -> bool:
@@ -31,8 +34,12 @@ def view_exists(server: RestServer, name: TableName) -> bool:
 
 
 def load_view(server: RestServer, name: TableName) -> View:
-    """Return a view. Raises ``NotFoundError`` or ``FormatError``."""
-    return parse_view(server.get(*_path(name), about=f"view {name}").get("schema"), f"view {name}")
+    """Return a view. Raises ``FormatError``, or ``NotFoundError``, also if the server does not support views."""
+    try:
+        found = server.get(*_path(name), about=f"view {name}")
+    except UnsupportedFeatureError as error:
+        raise NotFoundError(str(error)) from error
+    return parse_view(found.get("schema"), str(name))
 
 
 def create_view(server: RestServer, name: TableName, view: View) -> None:

@@ -24,6 +24,7 @@ _MOST_BYTES: Final = 32 << 20
 # A schema nests about three levels for each ROW in a ROW. Code that traverses a value takes a few frames per level.
 _MOST_LEVELS: Final = 300
 _MOST_UNKNOWN_LEVELS: Final = 100
+_CURE: Final = "restore the file from a copy, or roll back to a state without it"
 _LONG_MIN: Final = -(2**63)
 _LONG_MAX: Final = 2**63 - 1
 
@@ -35,6 +36,22 @@ def parse_json(text: str) -> Json:
         ValueError: not JSON.
     """
     return json.loads(text, parse_float=Decimal, parse_constant=_refuse_constant)
+
+
+def load_json(data: bytes) -> Json:
+    """Parse the JSON value of a file or of a server's answer.
+
+    Raises:
+        ValueError: not JSON in UTF-8, or nested more than 300 levels deep.
+    """
+    try:
+        value = parse_json(data.decode())
+    except RecursionError:
+        pass
+    else:
+        if not _is_deeper(value, _MOST_LEVELS):
+            return value
+    raise ValueError(f"it nests values more than {_MOST_LEVELS} levels deep")
 
 
 def _refuse_constant(text: str) -> NoReturn:
@@ -78,15 +95,17 @@ class JsonObject:
     Args:
         what: the kind of file for messages, such as "schema file".
         path: only for messages.
+        cure: for messages, what to do about a damaged one.
     """
 
-    def __init__(self, values: Mapping[str, Json], what: str, path: str) -> None:
+    def __init__(self, values: Mapping[str, Json], what: str, path: str, cure: str = _CURE) -> None:
         self.values = values
         self._name = f"{what} '{path}'"
+        self._cure = cure
 
     def error(self, problem: str) -> FormatError:
         """Return an error that names this file."""
-        return FormatError(f"{self._name} {problem}; restore the file from a copy, or roll back to a state without it")
+        return FormatError(f"{self._name} {problem}; {self._cure}")
 
     def optional_integer(self, key: str) -> int | None:
         """Return a 64-bit integer; None if it is absent or null.
@@ -228,25 +247,24 @@ class JsonObject:
         return tuple((key, format_json(value)) for key, value in self.values.items() if key not in known)
 
 
-def decode_json(data: bytes, what: str, path: str) -> JsonObject:
-    """Decode the bytes of a metadata file.
+def decode_json(data: bytes, what: str, path: str, cure: str = _CURE) -> JsonObject:
+    """Decode the bytes of a metadata file; the arguments are those of ``JsonObject``.
 
     Raises:
         FormatError: empty, truncated, too large, or not a JSON object.
     """
+    unknown = JsonObject({}, what, path, cure)
     if len(data) > _MOST_BYTES:
-        raise JsonObject({}, what, path).error(f"has {len(data)} bytes, which is more than any")
+        raise unknown.error(f"has {len(data)} bytes, which is more than any")
     if not data.strip():
-        raise JsonObject({}, what, path).error(f"is empty ({len(data)} bytes): its write did not finish")
+        raise unknown.error(f"is empty ({len(data)} bytes): its write did not finish")
     try:
-        value = parse_json(data.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise JsonObject({}, what, path).error(f"is not JSON, or was cut off ({len(data)} bytes: {error})") from error
+        value = load_json(data)
+    except ValueError as error:
+        raise unknown.error(f"is not JSON, or was cut off ({len(data)} bytes: {error})") from error
     if not isinstance(value, dict):
-        raise JsonObject({}, what, path).error("holds JSON, but no object")
-    if _is_deeper(value, _MOST_LEVELS):
-        raise JsonObject({}, what, path).error(f"nests values more than {_MOST_LEVELS} levels deep")
-    return JsonObject(value, what, path)
+        raise unknown.error("holds JSON, but no object")
+    return JsonObject(value, what, path, cure)
 
 
 def _is_deeper(value: Json, levels: int) -> bool:

@@ -6,11 +6,13 @@ Source:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.io.rest.server import RestServer
+from penstock.options.metadata import MetadataOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,18 +35,20 @@ def connect(warehouse: str, options: Mapping[str, str]) -> tuple[RestServer, dic
         options: of the catalog, as Paimon names them.
 
     Returns:
-        The server, and the options merged with the server's overrides and defaults.
+        The server, and the options merged with the server's overrides and defaults, except those that only the user
+        sets (``RestServer.options``).
 
     Raises:
         InvalidOptionError: an option is missing or wrong, or the server does not know the warehouse.
         UnsupportedFeatureError: another kind of token, or the library for requests is not installed.
         StorageError: the server does not answer, or rejects the token.
     """
-    first = RestServer(uri=_uri(options), headers=_headers(options))
+    first = RestServer(uri=_uri(options), headers=_headers(options), limits=MetadataOptions.parse(options))
     params = {"warehouse": warehouse} if warehouse else {}
     found = first.get("config", about=f"warehouse '{warehouse}'", params=params)
-    merged = {**_texts(found.get("defaults")), **options, **_texts(found.get("overrides"))}
-    return RestServer(uri=first.uri, prefix=merged.get("prefix", ""), headers=_headers(merged)), merged
+    defaults, overrides = (first.options(found.get(key)) for key in ("defaults", "overrides"))
+    merged = {**defaults, **options, **overrides}
+    return replace(first, prefix=merged.get("prefix", ""), headers=_headers(merged)), merged
 
 
 def _uri(options: Mapping[str, str]) -> str:
@@ -86,9 +90,3 @@ def _headers(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 def _is_in_header(text: str) -> bool:
     return text.isascii() and text.isprintable()
-
-
-def _texts(values: object) -> dict[str, str]:
-    return (
-        {str(key): str(value) for key, value in values.items() if value is not None} if isinstance(values, dict) else {}
-    )

@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import json
 import os
+import warnings
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -19,15 +20,19 @@ from penstock.errors import (
     AlreadyExistsError,
     InvalidOptionError,
     NotFoundError,
+    OptionWarning,
     StorageError,
     TableStoreError,
     UnsupportedFeatureError,
 )
+from penstock.format.text.json import load_json
+from penstock.options.external import is_of_user
+from penstock.options.metadata import ANSWER_KEY, PAGES_KEY, MetadataOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from requests import Session
+    from requests import Response, Session
 
 Body: TypeAlias = dict[str, Any]
 
@@ -52,6 +57,7 @@ _ERRORS: Final[dict[int, tuple[type[TableStoreError], str]]] = {
 _NO_CATALOG: Final = (StorageError, "that is not an answer of a Paimon REST catalog; check option 'uri'")
 _ELEMENTS_A_PAGE: Final = 100
 _LONGEST_TEXT: Final = 300
+_CHUNK_BYTES: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +81,12 @@ class Answer:
     @property
     def resource_type(self) -> str:
         """Kind of object that the error refers to, such as ``TABLE`` or ``SNAPSHOT``."""
-        return str(self.body.get("resourceType") or "")
+        return str(self.body.get("resourceType") or "")[:_LONGEST_TEXT]
 
     @property
     def message(self) -> str:
         """Return the server's error message."""
-        return str(self.body.get("message") or self.text or "no message")
+        return str(self.body.get("message") or self.text or "no message")[:_LONGEST_TEXT]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +97,13 @@ class RestServer:
         uri: without a slash at the end.
         prefix: of this catalog in the paths of requests, from the server's configuration.
         headers: of each request; they may contain a token.
+        limits: of its responses.
     """
 
     uri: str
     prefix: str = ""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    limits: MetadataOptions = field(default=MetadataOptions(), repr=False)
 
     def get(self, *path: str, about: str, params: Mapping[str, str] | None = None) -> Body:
         """Send a GET request. Raises as ``check``."""
@@ -110,15 +118,45 @@ class RestServer:
         self.check(self.send("DELETE", *path, about=about), about)
 
     def names(self, *path: str, key: str, about: str) -> Iterator[str]:
-        """Yield the names listed under a key, from all pages. Raises as ``check``."""
+        """Yield the names listed under a key, from all pages.
+
+        Raises:
+            StorageError: the list is no list of names, or has too many pages; or as ``check``.
+        """
         params = {"maxResults": str(_ELEMENTS_A_PAGE)}
-        while True:
+        for _ in range(self.limits.max_pages):
             page = self.get(*path, about=about, params=params)
-            yield from (str(name) for name in page.get(key) or ())
+            names = page.get(key) or []
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                raise StorageError(
+                    f"{about}: the REST catalog at {self.uri} answered with something other than names under '{key}'; "
+                    "check option 'uri', and the version of the server"
+                )
+            yield from names
             token = page.get("nextPageToken")
             if not token or token == params.get("pageToken"):
                 return
             params["pageToken"] = str(token)
+        raise StorageError(
+            f"{about}: the REST catalog at {self.uri} has more than {self.limits.max_pages} pages of names, or lists "
+            f"them without end; if there are so many, raise the option '{PAGES_KEY}' of the catalog"
+        )
+
+    def options(self, found: object) -> dict[str, str]:
+        """Return the options that an answer of the server contains, without those that only the user sets.
+
+        Warns with ``OptionWarning`` of those that have no effect.
+        """
+        pairs = found.items() if isinstance(found, dict) else ()
+        options = {str(key): str(value) for key, value in pairs if value is not None}
+        ignored = [key for key in options if is_of_user(key)]
+        if ignored:
+            text = (
+                f"the REST catalog at {self.uri} sets {ignored}, which has no effect: only the user of the catalog "
+                "sets this; if you want it, give it as an option of the catalog"
+            )
+            warnings.warn(text, OptionWarning, stacklevel=2)
+        return {key: value for key, value in options.items() if key not in ignored}
 
     def send(
         self,
@@ -145,7 +183,7 @@ class RestServer:
             data = json.dumps(body)
             headers["Content-Type"] = "application/json"
         try:
-            found = session.request(
+            with session.request(
                 method,
                 f"{self.uri}/{'/'.join(parts)}",
                 params=dict(params or {}),
@@ -153,14 +191,21 @@ class RestServer:
                 headers=headers,
                 timeout=_TIMEOUT_SECONDS,
                 allow_redirects=False,
-            )
+                stream=True,
+            ) as found:
+                received = _received(found, self.limits.max_answer_bytes)
         except (OSError, ValueError) as error:  # all errors of the library are an OSError or a ValueError
             raise StorageError(
                 f"{about}: the REST catalog at {self.uri} did not answer ({_cause(error)}); check option 'uri', and "
                 "that the server runs and can be reached from here",
                 True,  # noqa: FBT003 - positional, so that pickling works
             ) from error
-        return _answer(found.status_code, found.text)
+        if received is None:
+            raise StorageError(
+                f"{about}: the REST catalog at {self.uri} answered with more than {self.limits.max_answer_bytes} "
+                f"bytes; check option 'uri', or raise the option '{ANSWER_KEY}' of the catalog"
+            )
+        return _answer(found.status_code, received)
 
     def check(self, answer: Answer, about: str) -> Body:
         """Return the body of a successful response.
@@ -192,16 +237,26 @@ def _is_safe(method: str) -> bool:
     return method == "GET"
 
 
-def _answer(status: int, text: str) -> Answer:
-    if not text.strip():
+def _received(response: Response, max_bytes: int) -> bytes | None:
+    """Return the body of a response, uncompressed; None if it is larger than ``max_bytes``."""
+    received = bytearray()
+    for chunk in response.iter_content(_CHUNK_BYTES):
+        received += chunk
+        if len(received) > max_bytes:
+            return None
+    return bytes(received)
+
+
+def _answer(status: int, data: bytes) -> Answer:
+    if not data.strip():
         return Answer(status=status, body={})
     try:
-        body = json.loads(text)
+        body = load_json(data)
     except ValueError:
         body = None
     if isinstance(body, dict):
         return Answer(status=status, body=body)
-    return Answer(status=status, body={}, text=text[:_LONGEST_TEXT])
+    return Answer(status=status, body={}, text=data[:_LONGEST_TEXT].decode(errors="replace"))
 
 
 def _cause(error: Exception) -> str:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.io.rest.server import Body, RestServer
 
 _NO_SNAPSHOT: Final = "SNAPSHOT"
+_MAX_ID: Final = 2**63
 _REFUSALS: Final = (AlreadyExistsError, InvalidOptionError, NotFoundError, UnsupportedFeatureError)
 
 
@@ -90,9 +91,10 @@ class RestTableFileIO(WrappingFileIO):
         if answer.status == 404 and answer.resource_type == _NO_SNAPSHOT:
             return None
         found = self.server.check(answer, about)
-        snapshot = found.get("snapshot") or {}
-        number = (snapshot.get("snapshot") or snapshot).get("id")
-        if not isinstance(number, int):
+        snapshot = found.get("snapshot")
+        inner = snapshot.get("snapshot") or snapshot if isinstance(snapshot, dict) else None
+        number = inner.get("id") if isinstance(inner, dict) else None
+        if type(number) is not int or not 0 < number < _MAX_ID:
             raise StorageError(f"{about}: the REST catalog at {self.server.uri} named no snapshot")
         return number
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from penstock.options.compact import CompactOptions, SortOptions
 from penstock.options.done import MarkDoneOptions
-from penstock.options.external import ExternalPathOptions
+from penstock.options.external import ExternalPathOptions, ViewOptions
 from penstock.options.group import Key, OptionGroup, option_fields
 from penstock.options.layout import BucketOptions, FormatOptions, LayoutOptions, StatsOptions
 from penstock.options.metadata import MetadataOptions
@@ -21,6 +21,7 @@ from penstock.options.write import CommitOptions, ManifestOptions, WriteOptions
 GROUPS: Final[dict[str, type[OptionGroup]]] = {
     "layout": LayoutOptions,
     "external paths": ExternalPathOptions,
+    "views (as an option of a catalog)": ViewOptions,
     "object stores (as options of a catalog; those of a table do nothing)": ObjectStoreOptions,
     "buckets": BucketOptions,
     "format": FormatOptions,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.spark.connector.catalog import WarehouseCatalog
@@ -27,6 +27,14 @@ if TYPE_CHECKING:
     from penstock.spark.connector.gateway import JavaObject
     from penstock.spark.connector.procedures import ProcedureSource
 
+# Settings of the session; values that the user has set are kept.
+_SETTINGS: Final = {
+    # Off by default, in which case a where on format("penstock") opens every file.
+    FILTER_PUSHDOWN: "true",
+    # The default of 100 is beyond the stack of a thread, so that views that read each other end in an overflow of it.
+    "spark.sql.view.maxNestedViewDepth": "50",
+}
+
 
 def attach(spark: SparkSession, warehouse: Warehouse, name: str, procedures: ProcedureSource | None = None) -> None:
     """Add a warehouse to a session as the catalog ``name``; see ``penstock.attach``."""
@@ -42,9 +50,9 @@ def attach(spark: SparkSession, warehouse: Warehouse, name: str, procedures: Pro
     with suppress(UnsupportedFeatureError):  # a session that only uses Spark's own readers needs no Python in tasks
         ensure_python_worker(spark)
     spark.dataSource.register(PenstockDataSource)
-    # Off by default, in which case a where on format("penstock") opens every file; a value set by the user is kept.
-    if not spark._jsparkSession.sessionState().conf().contains(FILTER_PUSHDOWN):
-        spark.conf.set(FILTER_PUSHDOWN, "true")
+    for key, value in _SETTINGS.items():
+        if not spark._jsparkSession.sessionState().conf().contains(key):
+            spark.conf.set(key, value)
     # The micro-batches of a query run in a clone of the session, and clones have no catalogs.
     listen(spark).at_start(name, partial(_attach_clone, spark, name, made))
     explain_to_new_sessions(spark, name, f"penstock.attach(session, '{warehouse.location}', name='{name}')")

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from penstock.catalog.stored_view import SPARK, View, view_fields
-from penstock.catalog.view_names import CATALOG, COLUMNS, NAMESPACE, OWN, STORED_IN, view_names
+from penstock.catalog.stored_view import COLUMNS, NAMESPACE, OWN, SPARK, View, view_fields
+from penstock.catalog.view_names import CATALOG, STORED_IN, view_names
 from penstock.format.text.names import quoted
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.types import from_spark_schema, to_spark_schema

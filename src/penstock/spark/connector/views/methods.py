@@ -116,7 +116,7 @@ class ViewMethods(Proxy):
             return None
         try:
             found = views.load_view(self._warehouse, name)
-        except (NotFoundError, UnsupportedFeatureError):  # not every server supports views
+        except NotFoundError:
             return None
         return spark_view(self._bridge, found, self._name, str(ident.namespace()[0]))
 
@@ -140,10 +140,7 @@ class ViewMethods(Proxy):
         return tables.list_tables(self._warehouse, self._database(namespace))
 
     def _views(self, namespace: JavaObject) -> tuple[str, ...]:
-        try:
-            return views.list_views(self._warehouse, self._database(namespace))
-        except UnsupportedFeatureError:
-            return ()
+        return views.list_views(self._warehouse, self._database(namespace))
 
     def _database(self, namespace: JavaObject) -> str:
         parts = [str(part) for part in namespace]
