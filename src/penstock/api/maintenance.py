@@ -41,7 +41,6 @@ from penstock.table.compact.sort import parse_order, sort_table
 from penstock.table.expire.orphans import OrphanReport, remove_orphan_files
 from penstock.table.expire.partitions import ExpiredPartition, drop_expired_partitions, find_expired_partitions
 from penstock.table.expire.snapshots import Expiration, SnapshotExpirer
-from penstock.table.locate import FileLocator
 from penstock.table.mark_done.partitions import mark_due_partitions, mark_named_partitions
 from penstock.table.partition_scope import partition_of_spec
 from penstock.table.stale_schema import at_latest_schema
@@ -430,9 +429,9 @@ class TableMaintenance:
             altered = alter_place(place, [SetOption(key="bucket", value=str(buckets))])
             ref = replace(ref, schema=altered.schema)
         committer = open_committer(ref, self._table.store, adds_rows=False)
-        spec = "" if partition is None else FileLocator.of(ref).partition_label(partition_of_spec(ref, partition))
+        one = None if partition is None else partition_of_spec(ref, partition)
         found = rescale_partitions(
-            committer, buckets=buckets, wanted=lambda directory: not spec or directory == spec, dry_run=dry_run
+            committer, buckets=buckets, wanted=lambda data: one is None or data == one, dry_run=dry_run
         )
         return tuple(found)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.errors import InvalidFilterError, InvalidOptionError
 from penstock.format.row.row import encode_row, row_decoder
+from penstock.format.text.partitions import PathText
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.options import LayoutOptions
 from penstock.predicate.bind import bind, columns_of
@@ -54,8 +55,8 @@ def scope_of_specs(ref: TableRef, specs: Sequence[Mapping[str, object]]) -> Over
 
     Args:
         specs: partition column to value; a partial spec covers all partitions that match it, an empty spec the whole
-            table. None, and the text of ``partition.default-name``, match only NULL. For columns that are not of a
-            text type, a text is parsed.
+            table. None, and a ``PathText`` that is ``partition.default-name``, match only NULL. For columns that
+            are not of a text type, a text is parsed.
 
     Raises:
         InvalidOptionError: a column is not a partition column, or a value does not fit its column.
@@ -165,7 +166,7 @@ def partition_test(scope: OverwriteScope, *, touched: frozenset[bytes], ref: Tab
 
 
 def _leaf(field: DataField, value: object, default_name: str) -> Predicate:
-    if value is None or value == default_name:
+    if value is None or (isinstance(value, PathText) and value == default_name):
         return IsNull(column=field.name)
     literal = _parse_text(field, value) if isinstance(value, str) else value
     return Compare(column=field.name, operator=Operator.EQ, value=literal)

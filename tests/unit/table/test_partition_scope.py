@@ -59,7 +59,8 @@ HOURS = [("mon", 1), ("mon", 2), ("tue", 1), (None, 1), ("", 1), ("mon", None)]
         ([{"h": 1}], [("mon", 1), ("tue", 1), (None, 1), ("", 1)]),
         ([{"h": "1", "dt": "tue"}], [("tue", 1)]),
         ([{"dt": None}], [(None, 1)]),
-        ([{"dt": "__DEFAULT_PARTITION__"}], [(None, 1)]),
+        ([{"dt": "__DEFAULT_PARTITION__"}], []),
+        ([parse_partition("dt=__DEFAULT_PARTITION__")], [(None, 1)]),
         ([{"dt": ""}], [("", 1)]),
         ([{"dt": "mon", "h": None}], [("mon", None)]),
         ([{"dt": "tue"}, {"dt": "mon", "h": 2}], [("mon", 2), ("tue", 1)]),
@@ -75,11 +76,13 @@ def test_specs_cover_the_partitions_that_agree_with_one_of_them(
     assert covered(ref, scope_of_specs(ref, specs), *HOURS) == expected
 
 
-def test_the_name_of_the_null_partition_is_the_tables_own() -> None:
+@pytest.mark.parametrize("name", ["__DEFAULT_PARTITION__", "nil"])
+def test_the_name_of_the_null_partition_means_null_only_in_a_path(name: str) -> None:
     ref = table(DT_HOUR, "dt", "h", **{"partition.default-name": "nil"})
-    assert covered(ref, scope_of_specs(ref, [{"dt": "nil"}]), (None, 1), ("nil", 1)) == [(None, 1)]
-    scope = scope_of_specs(ref, [{"dt": "__DEFAULT_PARTITION__"}])
-    assert covered(ref, scope, (None, 1), ("__DEFAULT_PARTITION__", 1)) == [("__DEFAULT_PARTITION__", 1)]
+    partitions = [(None, 1), ("nil", 1), ("__DEFAULT_PARTITION__", 1)]
+    assert covered(ref, scope_of_specs(ref, [{"dt": name}]), *partitions) == [(name, 1)]
+    in_path = None if name == "nil" else name
+    assert covered(ref, scope_of_specs(ref, [parse_partition(f"dt={name}")]), *partitions) == [(in_path, 1)]
 
 
 @pytest.mark.parametrize(

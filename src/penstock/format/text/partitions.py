@@ -22,6 +22,16 @@ if TYPE_CHECKING:
 
     from penstock.format.types.data_types import DataField
 
+
+class PathText(str):
+    """Text of a value in a partition's path or label, where ``partition.default-name`` stands for NULL.
+
+    In any other text that name is a value like each other, which has the same directory as NULL.
+    """
+
+    __slots__ = ()
+
+
 Internal: TypeAlias = Any
 """An internal value; its Python type depends on the column's type."""
 
@@ -177,18 +187,18 @@ _FORMATTERS: Final[dict[TypeRoot, tuple[_Formatter | None, _Formatter]]] = {
 """Type to (formatter with ``partition.legacy-name`` true, formatter with it false)."""
 
 
-def parse_partition(text: str) -> dict[str, str]:
+def parse_partition(text: str) -> dict[str, PathText]:
     """Parse the text of a partition, ``dt=2026-01-01/hour=3`` or with a comma, into columns and values.
 
     Raises:
         InvalidOptionError: a part without an equals sign, or a column twice.
     """
-    spec: dict[str, str] = {}
+    spec: dict[str, PathText] = {}
     for part in _SEPARATOR.split(text.rstrip("/")):
         name, equals, value = part.partition("=")
         if not name or not equals or name in spec:
             raise InvalidOptionError(
                 f"partition '{text}': expected column=value for each column once, such as dt=2026-01-01/hour=3"
             )
-        spec[name] = value
+        spec[name] = PathText(value)
     return spec

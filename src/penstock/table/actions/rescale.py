@@ -51,13 +51,13 @@ class RescaledPartition:
 
 
 def rescale_partitions(
-    committer: TableCommitter, *, buckets: int, wanted: Callable[[str], bool], dry_run: bool = False
+    committer: TableCommitter, *, buckets: int, wanted: Callable[[bytes], bool], dry_run: bool = False
 ) -> Iterator[RescaledPartition]:
     """Rewrite the partitions whose files have another number of buckets, each in a separate commit.
 
     Args:
         committer: of the table with its current schema, whose option ``bucket`` is ``buckets``.
-        wanted: whether to rewrite a partition, given its directory.
+        wanted: whether to rewrite a partition, given its serialized values.
 
     Raises:
         CommitConflictError: others committed to the table at every attempt to rewrite a partition.
@@ -66,9 +66,9 @@ def rescale_partitions(
     """
     ref, locator = committer.ref, FileLocator.of(committer.ref)
     for each in _to_rewrite(committer, buckets):
-        directory = locator.partition_label(each.data)
-        if not wanted(directory):
+        if not wanted(each.data):
             continue
+        directory = locator.partition_label(each.data)
         before = each.entries[0].total_buckets
         snapshot = None if dry_run else _rewrite(committer, each.data, buckets)
         rows = sum(entry.file.row_count for entry in each.entries)

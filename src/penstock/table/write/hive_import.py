@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.io.file_io import FileIO, FileStatus
     from penstock.table.ref import TableRef
 
-_NULL_NAMES: Final = frozenset({"__HIVE_DEFAULT_PARTITION__", DEFAULT_PARTITION_NAME})
+_NULL_NAME: Final = "__HIVE_DEFAULT_PARTITION__"
 # Engines leave markers (_SUCCESS) and temporary files (.part-0.parquet.crc, _temporary) next to the data files.
 _HIDDEN: Final = ("_", ".")
 
@@ -100,7 +100,7 @@ def files_below(
     """Yield the files below a directory, except hidden ones; partition columns are in directory order.
 
     Raises:
-        SchemaMismatchError: a directory is not named ``column=value``.
+        SchemaMismatchError: a directory is not named ``column=value``, or it may be NULL or a text.
     """
     for status in file_io.list(directory):
         if status.name.startswith(_HIDDEN):
@@ -118,7 +118,12 @@ def _partition_of(status: FileStatus) -> tuple[str, str | None]:
             f"directory {status.path} is not named column=value; name the directory right above the partitions"
         )
     text = unquote(text)
-    return unquote(name), None if text in _NULL_NAMES else text
+    if text == DEFAULT_PARTITION_NAME:
+        raise SchemaMismatchError(
+            f"directory {status.path}: {text} is NULL to Flink, but a text to Spark and Hive; if the rows have NULL, "
+            f"rename the directory to {name}={_NULL_NAME}"
+        )
+    return unquote(name), None if text == _NULL_NAME else text
 
 
 def _in_order(

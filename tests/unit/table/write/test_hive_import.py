@@ -70,6 +70,10 @@ def test_files_come_with_typed_partitions_in_the_tables_order(ref: TableRef) -> 
         ("2026/01/a.parquet", "not named column=value"),
         ("day=2026-01-02/hour=seven/a.parquet", "'seven' is not a value of the column's type INT"),
         ("day=2026-13-02/hour=7/a.parquet", "'2026-13-02'"),
+        (
+            "day=2026-01-02/hour=__DEFAULT_PARTITION__/a.parquet",
+            "rename the directory to hour=__HIVE",
+        ),
     ],
 )
 def test_directories_that_do_not_fit_the_table_are_refused(ref: TableRef, path: str, cause: str) -> None:

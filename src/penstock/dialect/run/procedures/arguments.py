@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidOptionError
+from penstock.format.text.partitions import PathText
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -111,10 +112,13 @@ class Arguments:
         text = self.text(name)
         return None if text is None else self._pairs(name, text, separator)
 
-    def partitions(self, name: str) -> list[dict[str, str]] | None:
+    def partitions(self, name: str) -> list[dict[str, PathText]] | None:
         """Return ``k=v,k2=v2;k=v3`` as partition specs. Raises ``InvalidOptionError``."""
         text = self.text(name)
-        return None if text is None else [self._pairs(name, part, ",") for part in text.removesuffix(";").split(";")]
+        if text is None:
+            return None
+        parts = (self._pairs(name, part, ",") for part in text.removesuffix(";").split(";"))
+        return [{key: PathText(value) for key, value in each.items()} for each in parts]
 
     def names(self, name: str) -> list[str] | None:
         """Return a list of names from text separated by commas."""
