@@ -208,3 +208,35 @@ def test_we_append_to_a_table_that_an_engine_created(engine: Engine, location: P
     engine.append(location, rows[:2])
     ours.append(location, rows[2:])
     assert ours.read(location) == engine.read(location) == sort_rows(rows)
+
+
+@pytest.mark.jvm
+def test_nested_columns_that_became_text_are_read_as_java_reads_them(java: JavaPaimon, location: Path) -> None:
+    columns = "id INT, a ARRAY<DOUBLE>, m MAP<STRING, DATE>, r ROW<x INT, y ARRAY<STRING>>, n ARRAY<TIMESTAMP(3)>"
+    ours.create(location, columns)
+    rows: list[Row] = [
+        {
+            "id": 1,
+            "a": [1.5, None, 1e10],
+            "m": [["k", "2024-01-01"], ["null", None]],
+            "r": {"x": None, "y": ["a, b", ""]},
+            "n": ["2024-01-01T00:00:00.100000000"],
+        },
+        {"id": 2, "a": [], "m": [], "r": {"x": 1, "y": None}, "n": [None]},
+        {"id": 3, "a": None, "m": None, "r": None, "n": None},
+    ]
+    java.append(location, rows)
+    java.ask("alter", location, changes=[["type", name, "STRING"] for name in "amrn"])
+    assert ours.read(location) == java.read(location)
+    assert ours.read(location, filter="a = '[1.5, null, 1.0E10]'") == java.read(location)[:1]
+
+
+@pytest.mark.jvm
+def test_null_and_the_default_name_of_partitions_share_a_directory(java: JavaPaimon, location: Path) -> None:
+    ours.create(location, "id INT, p STRING", partition_by=["p"])
+    rows: list[Row] = [{"id": 1, "p": None}, {"id": 2, "p": "__DEFAULT_PARTITION__"}, {"id": 3, "p": ""}]
+    ours.append(location, rows[:2])
+    java.append(location, rows[1:])
+    both = sort_rows([*rows[:2], *rows[1:]])
+    assert ours.read(location) == java.read(location) == both
+    assert len([path for path in location.iterdir() if path.name.startswith("p=")]) == 1

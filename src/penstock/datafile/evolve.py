@@ -19,6 +19,8 @@ from penstock.datafile.conform import Array, make_batch, map_with_children, null
 from penstock.datafile.types import ArrowAny, map_parts, to_arrow_schema, to_arrow_type
 from penstock.errors import SchemaMismatchError, UnsupportedFeatureError
 from penstock.format.types.data_types import (
+    MAX_LENGTH,
+    STRING,
     ArrayType,
     AtomicType,
     DataField,
@@ -124,17 +126,57 @@ def convert_array(array: Array, source: DataType, target: DataType) -> Array:
             return _convert_atomic(array, source, target, arrow_type)
         case RowType(), RowType():
             return _convert_row(array, source, target, arrow_type)
-        case ArrayType(), ArrayType():
-            return with_children(array, arrow_type, [convert_array(array.values, source.element, target.element)])
-        case VectorType(), VectorType() if source.length == target.length:
+        case ArrayType() | VectorType(), ArrayType() | VectorType() if _length(source) == _length(target):
             return with_children(array, arrow_type, [convert_array(array.values, source.element, target.element)])
         case MapType() | MultisetType(), MapType() | MultisetType() if type(source) is type(target):
             return _convert_map(array, map_parts(source), map_parts(target), arrow_type)
+        case ArrayType() | MapType() | RowType(), AtomicType(root=TypeRoot.VARCHAR) if target.length == MAX_LENGTH:
+            return pa.array(_texts(array, source), arrow_type)
         case _:
             raise UnsupportedFeatureError(
                 f"values cannot be cast from {format_sql_type(source)} to {format_sql_type(target)}: "
                 "add a column of the new type"
             )
+
+
+def _length(data_type: ArrayType | VectorType) -> int | None:
+    return data_type.length if isinstance(data_type, VectorType) else None
+
+
+def _texts(array: Array, source: DataType) -> list[str | None]:
+    """Return values as Java Paimon prints them: ``[1, null]``, ``{k -> v}``, and ``{1, a}`` for a ROW.
+
+    Source:
+        Paimon ``common:casting/ArrayToStringCastRule.java``, and those of MAP and ROW.
+    """
+    match source:
+        case ArrayType():
+            parts = _shown(array.values, source.element)
+            return _joined(array, "[{}]", parts)
+        case MapType():
+            pairs = zip(_shown(array.keys, source.key), _shown(array.items, source.value), strict=True)
+            parts = [f"{key} -> {value}" for key, value in pairs]
+            return _joined(array, "{{{}}}", parts)
+        case RowType():
+            fields = [_shown(array.field(place), field.type) for place, field in enumerate(source.fields)]
+            rows = zip(*fields, strict=True) if fields else [()] * len(array)
+            valid = array.is_valid().to_pylist()
+            return [f"{{{', '.join(row)}}}" if is_valid else None for row, is_valid in zip(rows, valid, strict=True)]
+        case _:
+            texts: list[str | None] = convert_array(array, source, STRING).to_pylist()
+            return texts
+
+
+def _shown(array: Array, source: DataType) -> list[str]:
+    return ["null" if text is None else text for text in _texts(array, source)]
+
+
+def _joined(array: Array, form: str, parts: list[str]) -> list[str | None]:
+    offsets = array.offsets.to_pylist()
+    return [
+        form.format(", ".join(parts[start:end])) if is_valid else None
+        for start, end, is_valid in zip(offsets, offsets[1:], array.is_valid().to_pylist(), strict=False)
+    ]
 
 
 def _convert_map(

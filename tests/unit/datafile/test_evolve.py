@@ -141,7 +141,7 @@ def test_a_value_that_cannot_be_cast_names_its_column() -> None:
     ("old", "new"),
     [
         (BYTES, INT),
-        (ArrayType(element=INT), STRING),
+        (ArrayType(element=INT), BYTES),
         (ArrayType(element=INT), MultisetType(element=INT)),
         (VectorType(element=INT, length=2), VectorType(element=INT, length=3)),
         (MapType(key=INT, value=INT), MultisetType(element=INT)),
@@ -234,3 +234,27 @@ def test_text_is_parsed_as_java_parses_it(parse: Any, text: str, value: Any) -> 
     else:
         with pytest.raises(ValueError, match=r"is no|does not fit|out of range|must be"):
             parse(text)
+
+
+NESTED = RowType(fields=(column("a", ArrayType(element=DOUBLE), 8), column("m", MapType(key=STRING, value=BYTES), 9)))
+
+
+@pytest.mark.parametrize(
+    ("written", "value", "text"),
+    [
+        (ArrayType(element=INT), [1, None, 3], "[1, null, 3]"),
+        (ArrayType(element=INT), [], "[]"),
+        (ArrayType(element=parse_sql_type("DATE")), [19723], "[2024-01-01]"),
+        (ArrayType(element=ArrayType(element=STRING)), [["a", "null"], None], "[[a, null], null]"),
+        (MapType(key=STRING, value=BIGINT), [("b", 1), ("a", None)], "{b -> 1, a -> null}"),
+        (RowType(fields=(column("x", INT, 8), column("y", STRING, 9))), (7, None), "{7, null}"),
+        (NESTED, ([1.0, 1e10], [("k", b"v")]), "{[1.0, 1.0E10], {k -> v}}"),
+    ],
+)
+def test_nested_values_become_the_text_that_java_prints(written: DataType, value: Any, text: str) -> None:
+    old, new = (column("c", written, 1),), (column("c", STRING, 1),)
+    assert evolve(old, new, (value,), (None,), (value,)) == [(text,), (None,), (text,)]
+    whole = batch_of([(None,), (value,), (None,), (value,)], old)
+    assert plan_evolution(old, new).apply(whole.slice(1, 2)).column(0).to_pylist() == [text, None]
+    with pytest.raises(UnsupportedFeatureError, match="column 'c': values cannot be cast"):
+        evolve(old, (column("c", parse_sql_type("VARCHAR(9)"), 1),), (value,))
