@@ -125,7 +125,7 @@ def load_place(place: TablePlace) -> TableRef:
     schema = load_latest_schema(place.file_io, place.location, place.name)
     ref = ref_of(place, schema)
     check_readable(ref)
-    check_schema(schema, place.name)
+    check_schema(schema, place.name, is_stored=True)
     return ref
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.errors import NotFoundError
+from penstock.errors import FormatError, NotFoundError
 from penstock.format.layout import schema_directory, schema_id_of, schema_path, snapshot_directory, snapshot_id_of
 from penstock.format.schema_json import decode_schema
 
@@ -42,9 +42,14 @@ def load_latest_schema(file_io: FileIO, location: str, table: str) -> TableSchem
 
     Raises:
         NotFoundError: the table does not exist.
-        FormatError: the file is not a valid schema.
+        FormatError: the file is not a valid schema, or it is lost.
     """
     ids = list_schema_ids(file_io, location)
+    if not ids and has_snapshots(file_io, location):
+        raise FormatError(
+            f"table {table} has snapshots, but no schema file in {schema_directory(location)}: restore the files "
+            "schema-N of that directory from a copy; do not create the table again"
+        )
     if not ids:
         raise NotFoundError(
             f"table {table} does not exist: there is no schema file in {schema_directory(location)}; create it, or"

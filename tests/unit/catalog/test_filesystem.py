@@ -221,8 +221,7 @@ def test_a_damaged_schema_names_its_file(shop: Warehouse) -> None:
     [
         ({"primary_keys": ("a",)}, UnsupportedFeatureError),
         ({"options": (("type", "format-table"),)}, UnsupportedFeatureError),
-        ({"options": (("bucket", "3"),)}, InvalidOptionError),
-        ({"options": (("bucket", "1"),)}, InvalidOptionError),
+        ({"options": (("bucket", "-2"),)}, InvalidOptionError),
         ({"partition_keys": ("z",)}, InvalidSchemaError),
     ],
 )
@@ -476,3 +475,11 @@ def test_a_change_whose_flush_fails_is_flushed_again_or_said_to_count(
         with pytest.raises(StorageError, match="schema-1 was written and counts, so do not repeat the change"):
             alter_table(warehouse, "shop.orders", [change])
     assert [field.name for field in load_table(warehouse, "shop.orders").schema.fields] == ["id", "note"]
+
+
+def test_a_lost_schema_is_no_missing_table(shop: Warehouse) -> None:
+    location = load_table(shop, "shop.orders").location
+    shop.file_io.write(snapshot_path(location, 1), b"{}")
+    shop.file_io.delete(schema_path(location, 0))
+    with pytest.raises(FormatError, match=r"shop\.orders has snapshots.*restore.*do not create the table again"):
+        load_table(shop, "shop.orders")

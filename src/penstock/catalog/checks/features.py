@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.catalog.checks.nested import types_within
+from penstock.catalog.checks.schema import is_without_key
 from penstock.errors import UnsupportedFeatureError
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.format.types.text import format_sql_type
@@ -40,13 +41,18 @@ def read_refusals(schema: TableSchema, options: Mapping[str, str]) -> tuple[str,
 
 def write_refusals(schema: TableSchema, options: Mapping[str, str]) -> tuple[str, ...]:
     """Return why such a table cannot be written, including the reasons against reading."""
-    reasons = (*_unreadable(schema, options), *refusals_of(options, Operation.APPEND), *_unknown(schema))
+    reasons = (
+        *_unreadable(schema, options),
+        *refusals_of(options, Operation.APPEND),
+        *_unknown(schema),
+        *_without_key(schema, options),
+    )
     return tuple(dict.fromkeys(reasons))
 
 
 def create_refusals(schema: TableSchema, options: Mapping[str, str]) -> tuple[str, ...]:
     """Return why Penstock does not create such a table, including the reasons against writing."""
-    return (*write_refusals(schema, options), *_uncreatable(schema, options))
+    return (*_unreadable(schema, options), *_unwritable(options), *_uncreatable(schema, options))
 
 
 def check_readable(ref: TableRef) -> None:
@@ -115,6 +121,14 @@ def _unknown(schema: TableSchema) -> Iterator[str]:
                 f"option '{key}' = '{mask_value(key, value)}' is not known and may change what is stored: {cure}write "
                 "with the engine that set it, or remove the option"
             )
+
+
+def _without_key(schema: TableSchema, options: Mapping[str, str]) -> Iterator[str]:
+    if is_without_key(schema):
+        yield (
+            f"'bucket' = '{options['bucket']}' without 'bucket-key' is read only here, as Java does not open it: "
+            "create a table with a bucket key, or without buckets, and insert the rows of this one"
+        )
 
 
 def _uncreatable(schema: TableSchema, options: Mapping[str, str]) -> Iterator[str]:

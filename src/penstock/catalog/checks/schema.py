@@ -33,8 +33,11 @@ _NOT_A_KEY: Final = frozenset({TypeRoot.VARIANT, TypeRoot.BLOB, TypeRoot.GEOMETR
 _MOD_KEY_ROOTS: Final = frozenset({TypeRoot.INT, TypeRoot.BIGINT})
 
 
-def check_schema(schema: TableSchema, table: str) -> None:
+def check_schema(schema: TableSchema, table: str, *, is_stored: bool = False) -> None:
     """Check columns, keys and options of a schema, and their combination.
+
+    Args:
+        is_stored: the table exists, and may be one of another engine that can be read only.
 
     Raises:
         InvalidSchemaError: columns, partition keys or the watermark are invalid.
@@ -45,7 +48,7 @@ def check_schema(schema: TableSchema, table: str) -> None:
     _check_texts(schema, table)
     check_column_names(schema.fields, table)
     _check_partition_keys(schema, table)
-    _check_bucket(schema, options, table)
+    _check_bucket(schema, options, table, is_stored=is_stored)
     check_options(options, table)
     _check_named_columns(schema, options, table)
     check_types(schema.fields, options, table)
@@ -80,6 +83,15 @@ def is_legacy_queue(schema: TableSchema) -> bool:
     options = schema.option_map
     is_keyless = not split_names(options.get("bucket-key"))
     return schema.version <= LEGACY_VERSION and options.get("bucket") == "1" and is_keyless
+
+
+def is_without_key(schema: TableSchema) -> bool:
+    """Whether the table has buckets but no bucket key, so that nothing decides which bucket gets a row.
+
+    pypaimon creates such tables; Java refuses to load them.
+    """
+    options = BucketOptions.parse(schema.option_map)
+    return options.bucket > 0 and not options.bucket_key and not is_legacy_queue(schema)
 
 
 def _check_texts(schema: TableSchema, table: str) -> None:
@@ -127,7 +139,7 @@ def _check_partition_keys(schema: TableSchema, table: str) -> None:
         )
 
 
-def _check_bucket(schema: TableSchema, options: Mapping[str, str], table: str) -> None:
+def _check_bucket(schema: TableSchema, options: Mapping[str, str], table: str, *, is_stored: bool) -> None:
     bucket = bucket_count(options, table)
     # Blanks are not removed: every engine treats a blank after the comma as part of the name.
     keys = BucketOptions.parse(options, table=table).bucket_key
@@ -139,13 +151,13 @@ def _check_bucket(schema: TableSchema, options: Mapping[str, str], table: str) -
             f"table {table}: option 'bucket' = '{bucket}': use -1 (no buckets, no order), or 1 and more with"
             " 'bucket-key'"
         )
-    if not keys and not is_legacy_queue(schema):
+    if is_without_key(schema) and not is_stored:
         raise InvalidOptionError(
             f"table {table}: 'bucket' = '{bucket}' needs 'bucket-key': name the columns whose rows are to stay in"
             " order, or leave 'bucket' out"
         )
     _check_bucket_keys(schema, keys, table)
-    if options.get("bucket-function.type", "default").lower() == "mod":
+    if keys and options.get("bucket-function.type", "default").lower() == "mod":
         _check_mod_key(schema, keys, table)
 
 

@@ -141,7 +141,7 @@ def load_table(warehouse: Warehouse, server: RestServer, name: str) -> TableRef:
         )
     ref = _ref(warehouse, table, place, file_io, schema)
     check_readable(ref)
-    check_schema(schema, ref.name)
+    check_schema(schema, ref.name, is_stored=True)
     return ref
 
 

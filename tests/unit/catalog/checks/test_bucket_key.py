@@ -1,13 +1,17 @@
 """One bucket without a bucket key: stored with a key that nobody asked for, until there are more buckets."""
 
+import uuid
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from penstock import AddColumn, Catalog, InvalidOptionError, UnsupportedFeatureError
 from penstock.catalog.changes import DropColumn, RemoveOption, RenameColumn, SetOption, UpdateColumnType
 from penstock.catalog.checks.bucket_key import CHOSEN
-from penstock.errors import InvalidOptionError
+from penstock.format.layout import schema_path
 from penstock.format.schema import TableSchema
+from penstock.format.schema_json import encode_schema
 
 Build = Callable[..., TableSchema]
 
@@ -71,3 +75,32 @@ def test_before_the_first_snapshot_one_bucket_can_become_none_and_back(new_schem
     assert unaware.option_map == {"bucket": "-1"}
     again = evolve(unaware, SetOption(key="bucket", value="1"), has_snapshots=False)
     assert again.option_map == {"bucket": "1", "bucket-key": "a", CHOSEN: "true"}
+
+
+@pytest.mark.parametrize("options", [{"bucket": "3"}, {"bucket": "1"}, {"bucket": "2", "bucket-function.type": "mod"}])
+def test_a_table_with_buckets_but_no_key_is_read_only(options: dict[str, str]) -> None:
+    catalog = Catalog(f"memory://{uuid.uuid4()}/warehouse")
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "id INT, v STRING", options={**options, "bucket-key": "id"})
+    table.append([{"id": number, "v": str(number)} for number in range(20)])
+    ref = table._ref
+    stored = replace(ref.schema, options=tuple(options.items()))
+    ref.file_io.write(schema_path(ref.location, 0), encode_schema(stored))
+
+    table = catalog.load_table("d.t")
+    assert table.to_arrow().num_rows == 20
+    assert table.to_arrow(filter="id = 7 AND v = '7'").to_pylist() == [{"id": 7, "v": "7"}]
+    for write in (
+        lambda: table.append([{"id": 1, "v": "1"}]),
+        lambda: table.delete("id = 1"),
+        table.maintenance.compact,
+        table.maintenance.rescale,
+    ):
+        with pytest.raises(UnsupportedFeatureError, match=r"without 'bucket-key' is read only here.*insert the rows"):
+            write()
+    if options["bucket"] == "1":  # it gets a key, as each table of one bucket
+        catalog.alter_table("d.t", AddColumn(column=("w",), type="INT"))
+        catalog.load_table("d.t").append([{"id": 1, "v": "1", "w": 1}])
+        return
+    with pytest.raises(InvalidOptionError, match="needs 'bucket-key'"):
+        catalog.alter_table("d.t", AddColumn(column=("w",), type="INT"))
