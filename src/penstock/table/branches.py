@@ -41,6 +41,7 @@ from penstock.format.snapshot_json import encode_snapshot
 from penstock.format.tag import decode_tag
 from penstock.format.text.json import decode_json, encode_json
 from penstock.table.commit.announced import is_announced
+from penstock.table.commit.observe import note_change
 from penstock.table.commit.put import is_there
 from penstock.table.lease.process import decode_process, encode_process, is_surely_dead, this_process
 from penstock.table.other_engines import check_other_engines
@@ -174,6 +175,7 @@ def fast_forward(ref: TableRef, branch: str) -> int:
             ref.file_io.put_if_absent(tag_path(ref.location, tag), theirs.file_io.read(tag_path(ref.location, tag)))
         if new_ids:
             ref.file_io.write(latest_hint_path(ref.location), encode_hint(new_ids[-1]))
+    note_change(ref.location)
     return len(new_ids)
 
 

@@ -19,12 +19,13 @@ from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.read.source_filters import FILTER_PUSHDOWN
 from penstock.spark.source import PenstockDataSource
 from penstock.spark.stream.progress import listen
+from penstock.table.commit.observe import on_change
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from penstock.catalog.warehouse import Warehouse
-    from penstock.spark.connector.gateway import JavaObject
+    from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.spark.connector.procedures import ProcedureSource
 
 # Settings of the session; values that the user has set are kept.
@@ -55,7 +56,14 @@ def attach(spark: SparkSession, warehouse: Warehouse, name: str, procedures: Pro
             spark.conf.set(key, value)
     # The micro-batches of a query run in a clone of the session, and clones have no catalogs.
     listen(spark).at_start(name, partial(_attach_clone, spark, name, made))
+    on_change("cache of Spark", partial(_recache, bridge, spark))
     explain_to_new_sessions(spark, name, f"penstock.attach(session, '{warehouse.location}', name='{name}')")
+
+
+def _recache(bridge: Bridge, spark: SparkSession, location: str) -> None:
+    """Make the session's cached queries read a table again that this process has changed."""
+    if spark.sparkContext._jsc is not None:  # None after a stop
+        bridge.driver.recache(spark._jsparkSession, location)
 
 
 def _attach_clone(spark: SparkSession, name: str, catalog: JavaObject, query_id: str) -> None:

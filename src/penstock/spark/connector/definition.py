@@ -48,6 +48,10 @@ _UNSUPPORTED: Final = {
 }
 DefaultText: TypeAlias = "Callable[[str, str], str | None]"
 """Returns the text of a default from the name of a column and SQL."""
+_NO_LAYOUT: Final = {
+    "cluster_by": "CLUSTER BY: leave it out; CALL sys.compact(..., order_strategy => 'zorder', order_by => ...) sorts",
+    "sorted_bucket": "SORTED BY: leave it out; the rows of a bucket stay in the order in which they are inserted",
+}
 
 
 def definition_of(
@@ -75,9 +79,8 @@ def definition_of(
         elif transform.name() == "identity":
             partition_by.append(str(transform.references()[0].fieldNames()[0]))
         else:
-            raise UnsupportedFeatureError(
-                f"table {table}: PARTITIONED BY {transform.toString()}: partitions are columns: add a computed one"
-            )
+            clause = f"PARTITIONED BY {transform.toString()}: partitions are columns: add a computed one"
+            raise UnsupportedFeatureError(f"table {table}: {_NO_LAYOUT.get(str(transform.name()), clause)}")
     return TableDefinition(
         columns=tuple(replace(each, default_value=defaults.get(each.name)) for each in from_spark_schema(schema)),
         partition_by=tuple(partition_by),

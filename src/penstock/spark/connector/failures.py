@@ -59,6 +59,14 @@ def runtime_failure(bridge: Bridge, message: str) -> SparkFailureError:
     )
 
 
+def unchecked(bridge: Bridge, thrown: JavaObject) -> SparkFailureError:
+    """Return an exception of the JVM or, in place of one that Java calls checked, another one with its message."""
+    runtime = bridge.java_class("java.lang.RuntimeException"), bridge.java_class("java.lang.Error")
+    if any(kind.isInstance(thrown) for kind in runtime):
+        return SparkFailureError(thrown)
+    return runtime_failure(bridge, str(thrown.getMessage() or thrown.toString()))
+
+
 def no_such_table(bridge: Bridge, ident: JavaObject) -> SparkFailureError:
     """Return the exception for a missing table; Spark reports it as TABLE_OR_VIEW_NOT_FOUND."""
     return _analysis(bridge, "NoSuchTableException", ident)

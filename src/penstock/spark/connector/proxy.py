@@ -6,10 +6,11 @@ import zlib
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, ClassVar, NoReturn, ParamSpec, TypeVar
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
 from penstock.errors import TableStoreError
-from penstock.spark.connector.failures import SparkFailureError, to_java
+from penstock.spark.connector.failures import SparkFailureError, to_java, unchecked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +38,9 @@ class Proxy:
     interfaces: ClassVar[tuple[str, ...]] = ()
     names_errors: ClassVar[bool] = False
     """Whether messages of errors begin with the names of their classes, as those of Python processes do."""
+
+    rethrows: ClassVar[bool] = False
+    """Whether checked exceptions of Java reach the caller; the proxies of the JVM wrap them otherwise."""
 
     keeps: ClassVar[frozenset[str]] = frozenset()
     """Methods without parameters whose answers stay the same until a method with parameters is called."""
@@ -99,9 +103,14 @@ def from_spark(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
             proxy = args[0]
             assert isinstance(proxy, Proxy)  # noqa: S101 - the decorator is for its methods
             failure = to_java(proxy._bridge, error, is_named=proxy.names_errors)
-        except CapturedException as error:
-            # From a Spark job that the method has run: raise it unchanged.
-            failure = SparkFailureError(error._origin)
+        except SparkFailureError:
+            raise
+        except (CapturedException, Py4JJavaError) as error:
+            # From a Spark job that the method has run.
+            proxy = args[0]
+            assert isinstance(proxy, Proxy)  # noqa: S101 - as above
+            thrown = error._origin if isinstance(error, CapturedException) else error.java_exception
+            failure = SparkFailureError(thrown) if proxy.rethrows else unchecked(proxy._bridge, thrown)
         raise failure
 
     return called

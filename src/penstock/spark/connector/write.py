@@ -200,7 +200,7 @@ class TableWrite(Proxy):
     @from_spark
     def toInsertableRelation(self) -> JavaObject:
         """Return the relation that takes the rows."""
-        return self._for_batch()
+        return self._bridge.driver.insertable(self._for_batch())
 
     def description(self) -> str:
         """Return the name of the table."""
@@ -228,6 +228,7 @@ class RowTarget(Proxy):
     """Receives the rows of a write and commits them, or hands their files over."""
 
     interfaces: ClassVar = ("org.apache.spark.sql.sources.InsertableRelation",)
+    rethrows: ClassVar = True
 
     def __init__(
         self, bridge: Bridge, ref: TableRef, scope: OverwriteScope | None, keep: KeepFiles | None = None

@@ -45,7 +45,7 @@ from penstock.table.commit.freed_ids import last_kept_id
 from penstock.table.commit.lookup import search_commits
 from penstock.table.commit.manifest_merge import Merge, apply_merges, merge_manifests
 from penstock.table.commit.manifest_write import ManifestWriter
-from penstock.table.commit.observe import note_committed, note_lost_race, observed
+from penstock.table.commit.observe import note_change, note_committed, note_lost_race, observed
 from penstock.table.commit.put import is_in_time, is_put, put_schema, put_snapshot
 from penstock.table.commit.sequence import BucketIndex
 from penstock.table.commit.turns import Race
@@ -331,6 +331,7 @@ class TableCommitter:
 
     def _finish(self, base: Snapshot | None, prepared: Prepared, writer: ManifestWriter) -> None:
         """Clean up and run the hooks after the snapshot was created. Nothing here may fail the commit."""
+        note_change(self.ref.location)
         writer.forget(prepared.file_names)
         try:
             self.index.note_committed(base, prepared.snapshot, prepared.delta)

@@ -1,4 +1,4 @@
-"""Logs and metrics of commits."""
+"""Logs, metrics and listeners of changes to tables."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from penstock.metrics import (
 from penstock.printable import mask_locations, open_log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
     from penstock.format.manifest.entry import ManifestEntry
     from penstock.format.snapshot import Snapshot
     from penstock.table.commit.turns import Race
 
 _LOG: Final = open_log("penstock.commit")
+_LISTENERS: Final[dict[Hashable, Callable[[str], None]]] = {}
 
 
 def note_committed(table: str, snapshot: Snapshot, delta: Sequence[ManifestEntry], race: Race) -> None:
@@ -71,3 +72,17 @@ def observed(table: str) -> Iterator[None]:
         _LOG.warning("%s", error)
         record(COMMITS_UNKNOWN, 1, mask_locations(table))
         raise
+
+
+def on_change(key: Hashable, listener: Callable[[str], None]) -> None:
+    """Call a function with the location of each table that changes from now on; a later one of the key replaces it."""
+    _LISTENERS[key] = listener
+
+
+def note_change(location: str) -> None:
+    """Call the listeners after this process has changed rows or columns; their errors are only logged."""
+    for listener in tuple(_LISTENERS.values()):
+        try:
+            listener(location)
+        except Exception:  # noqa: BLE001 - nothing that a listener does may fail a commit
+            _LOG.warning("%s was changed, but a listener failed", location, exc_info=True)

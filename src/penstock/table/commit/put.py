@@ -18,6 +18,7 @@ from penstock.format.schema_json import encode_schema
 from penstock.format.snapshot_json import decode_snapshot
 from penstock.table.commit.announced import is_announced
 from penstock.table.commit.freed_ids import is_built_on_previous
+from penstock.table.commit.observe import note_change
 from penstock.table.locate import FileLocator
 from penstock.table.read.scan import live_entries
 
@@ -40,7 +41,7 @@ def put_schema(file_io: FileIO, location: str, schema: TableSchema) -> bool:
     """
     storage, path, data = file_io.confined(location), schema_path(location, schema.id), encode_schema(schema)
     try:
-        return storage.put_if_absent(path, data)
+        is_new = storage.put_if_absent(path, data)
     except StorageError as error:
         if not _holds(storage, path, data):
             raise
@@ -51,7 +52,10 @@ def put_schema(file_io: FileIO, location: str, schema: TableSchema) -> bool:
                 f"{path} was written and counts, so do not repeat the change; but the storage did not flush it to disk "
                 f"({error}), and a power cut may undo it: look at the storage",
             ) from error
-        return True
+        is_new = True
+    if is_new:
+        note_change(location)
+    return is_new
 
 
 def _holds(storage: FileIO, path: str, data: bytes) -> bool:

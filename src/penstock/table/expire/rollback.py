@@ -17,6 +17,7 @@ from penstock.format.snapshot_json import encode_snapshot
 from penstock.printable import open_log
 from penstock.table.commit.announced import forget_expiration
 from penstock.table.commit.fence import clear_below, put_fence, remove_fences
+from penstock.table.commit.observe import note_change
 from penstock.table.commit.rolling_back import rolling_back
 from penstock.table.read.travel import (
     find_at_or_after,
@@ -120,10 +121,13 @@ def apply_rollback(
         StorageError: the storage failed; call this again.
     """
     server = store.file_io.commit_server
-    if server is not None:
-        return _apply_on_server(store, server, plan)
-    with rolling_back(store, plan.target, is_recreated=plan.is_recreated):
-        return _apply(store, plan, check)
+    try:
+        if server is not None:
+            return _apply_on_server(store, server, plan)
+        with rolling_back(store, plan.target, is_recreated=plan.is_recreated):
+            return _apply(store, plan, check)
+    finally:
+        note_change(store.location)
 
 
 def _apply_on_server(store: MetadataStore, server: CommitServer, plan: RollbackPlan) -> Snapshot:

@@ -3,6 +3,7 @@ package penstock;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
+import java.lang.reflect.UndeclaredThrowableException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -20,7 +21,10 @@ import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.catalog.BucketSpec;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Literal;
@@ -33,14 +37,19 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.WriteSummary;
+import org.apache.spark.sql.execution.CacheManager;
+import org.apache.spark.sql.execution.CachedData;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.V1WritesUtils;
 import org.apache.spark.sql.execution.datasources.WriteJobDescription;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.FileWriterFactory;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.connector.PredicateUtils;
 import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.sources.InsertableRelation;
+import org.apache.spark.unsafe.Platform;
 
 /**
  * What would take a call between Python and the JVM for each item, done in the JVM. Stays on the driver: executors do
@@ -124,6 +133,82 @@ public class Driver {
             }
             return found == NULL ? null : found;
         }
+    }
+
+    /** Return a relation that throws what its job has thrown: a proxy wraps exceptions that Java calls checked. */
+    public InsertableRelation insertable(InsertableRelation python) {
+        return new Insertable(python);
+    }
+
+    private static class Insertable implements InsertableRelation {
+        private final InsertableRelation python;
+
+        Insertable(InsertableRelation python) {
+            this.python = python;
+        }
+
+        public void insert(Dataset rows, boolean overwrite) {
+            try {
+                python.insert(rows, overwrite);
+            } catch (UndeclaredThrowableException error) {
+                Platform.throwException(error.getCause());
+            }
+        }
+    }
+
+    // Sessions
+
+    /** Return the settings of the active session whose keys have a prefix, by the rest of the key. */
+    public String settings(String prefix) throws Exception {
+        Map all = scala.jdk.javaapi.CollectionConverters.asJava(
+            (scala.collection.Map) SparkSession.active().sessionState().conf().getAllConfs());
+        Map made = new HashMap();
+        for (Iterator keys = all.keySet().iterator(); keys.hasNext();) {
+            String key = (String) keys.next();
+            if (key.startsWith(prefix)) {
+                made.put(key.substring(prefix.length()), all.get(key));
+            }
+        }
+        return json.writeValueAsString(made);
+    }
+
+    /** Make cached queries read a table again that has changed at a location. */
+    public void recache(SparkSession session, String location) throws Exception {
+        CacheManager manager = session.sharedState().cacheManager();
+        if (manager.isEmpty()) {
+            return;
+        }
+        Method cached = CacheManager.class.getDeclaredMethod("cachedData", new Class[0]);
+        cached.setAccessible(true);
+        Set names = new HashSet();
+        for (Iterator plans = list(cached.invoke(manager, new Object[0])).iterator(); plans.hasNext();) {
+            LogicalPlan plan = ((CachedData) plans.next()).plan();
+            for (Iterator leaves = list(plan.collectLeaves()).iterator(); leaves.hasNext();) {
+                Object leaf = leaves.next();
+                if (leaf instanceof DataSourceV2Relation) {
+                    addName(names, (DataSourceV2Relation) leaf, location);
+                }
+            }
+        }
+        for (Iterator each = names.iterator(); each.hasNext();) {
+            manager.recacheTableOrView(session, seq((List) each.next()), false);
+        }
+    }
+
+    private static void addName(Set names, DataSourceV2Relation found, String location) {
+        if (found.catalog().isDefined() && found.identifier().isDefined()
+                && location.equals(found.table().properties().get("location"))) {
+            Identifier name = (Identifier) found.identifier().get();
+            List parts = new ArrayList();
+            parts.add(((CatalogPlugin) found.catalog().get()).name());
+            parts.addAll(Arrays.asList(name.namespace()));
+            parts.add(name.name());
+            names.add(parts);
+        }
+    }
+
+    private static List list(Object given) {
+        return scala.jdk.javaapi.CollectionConverters.asJava((scala.collection.Seq) given);
     }
 
     /** Return estimates of a scan; a negative number is not known. */
@@ -312,8 +397,7 @@ public class Driver {
         }
         // Spark fills one partition after the other, and takes the largest files first.
         files.sort(new LargestFirst());
-        List made = scala.jdk.javaapi.CollectionConverters.asJava(
-            (scala.collection.Seq) FilePartition.getFilePartitions(session, seq(files), most));
+        List made = list(FilePartition.getFilePartitions(session, seq(files), most));
         return (InputPartition[]) made.toArray(new InputPartition[0]);
     }
 
