@@ -49,14 +49,17 @@ def list_databases(warehouse: Warehouse) -> tuple[str, ...]:
     return tuple(sorted(name for name in found if name is not None and is_database_name(name)))
 
 
-def list_tables(warehouse: Warehouse, database: str) -> tuple[str, ...]:
+def list_tables(warehouse: Warehouse, database: str, *, like: str | None = None) -> tuple[str, ...]:
     """Return the sorted names of the tables of a database; directories whose names are not valid are skipped.
+
+    Args:
+        like: only names that differ from it in nothing but case, for which fewer directories are listed.
 
     Raises:
         NotFoundError: the database does not exist.
     """
     check_database_exists(warehouse, database)
-    return tuple(sorted(name for name in _tables_in(warehouse, database) if is_table_name(name)))
+    return tuple(sorted(name for name in _tables_in(warehouse, database, like) if is_table_name(name)))
 
 
 def drop_database(warehouse: Warehouse, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
@@ -90,9 +93,10 @@ def check_database_exists(warehouse: Warehouse, name: str) -> None:
         raise _missing(warehouse, name)
 
 
-def _tables_in(warehouse: Warehouse, database: str) -> Iterator[str]:
+def _tables_in(warehouse: Warehouse, database: str, like: str | None = None) -> Iterator[str]:
     for status in warehouse.file_io.list(location_of_database(warehouse, database)):
-        if status.is_dir and list_schema_ids(warehouse.file_io, status.path):
+        is_like = like is None or status.name.lower() == like.lower()
+        if is_like and status.is_dir and list_schema_ids(warehouse.file_io, status.path):
             yield status.name
 
 

@@ -158,6 +158,31 @@ def is_database_name(name: str) -> bool:
     return is_table_name(name) and name != SYSTEM_DATABASE
 
 
+def is_path_part(name: str) -> bool:
+    """Whether a database, a table, a branch or a system table can have that name; a path, for example, cannot."""
+    return is_table_name(name.replace(SYSTEM_TABLE_MARK, "_"))
+
+
+def in_stored_case(name: str, stored: Iterable[str], what: str) -> str | None:
+    """Return the stored name that is equal or, if none is, the one that differs only in case; None if none does.
+
+    Args:
+        what: first words of the error message.
+
+    Raises:
+        InvalidSchemaError: several names differ only in case.
+    """
+    found = sorted({each for each in stored if each.lower() == name.lower()})
+    if name in found:
+        return name
+    if len(found) > 1:
+        raise InvalidSchemaError(
+            f"{what} '{name}': {' and '.join(found)} differ from it only in case; write one of them as it is stored, "
+            "or set spark.sql.caseSensitive to true"
+        )
+    return found[0] if found else None
+
+
 def split_name(text: str) -> tuple[str, ...]:
     """Return the parts of a name, split at its dots, without backquotes; the parts are not checked.
 

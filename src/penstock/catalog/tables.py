@@ -50,11 +50,11 @@ def drop_database(warehouse: Warehouse, name: str, *, if_exists: bool = False, c
         databases.drop_database(warehouse, name, if_exists=if_exists, cascade=cascade)
 
 
-def list_tables(warehouse: Warehouse, database: str) -> tuple[str, ...]:
-    """Return the sorted names of the tables of a database."""
+def list_tables(warehouse: Warehouse, database: str, *, like: str | None = None) -> tuple[str, ...]:
+    """Return the sorted names of the tables of a database; a server may return others than those ``like`` a name."""
     if warehouse.server is not None:
         return rest.list_tables(warehouse.server, database)
-    return databases.list_tables(warehouse, database)
+    return databases.list_tables(warehouse, database, like=like)
 
 
 def create_table(

@@ -3,7 +3,9 @@ import pytest
 from penstock.catalog.names import (
     TableName,
     check_database_name,
+    in_stored_case,
     is_location,
+    is_path_part,
     join_name,
     parse_data_table_name,
     parse_table_name,
@@ -71,3 +73,25 @@ def test_a_text_that_is_no_name_says_why(text: str, cause: str) -> None:
 def test_the_system_database_is_reserved() -> None:
     with pytest.raises(InvalidSchemaError, match="reserved"):
         check_database_name("sys")
+
+
+@pytest.mark.parametrize(
+    ("name", "stored", "found"),
+    [
+        ("emp", ["EMP", "emp"], "emp"),
+        ("Emp", ["EMP", "x"], "EMP"),
+        ("emp", ["x"], None),
+        ("emp", ["EMP", "EMP"], "EMP"),
+    ],
+)
+def test_the_equal_name_comes_before_one_in_another_case(name: str, stored: list[str], found: str | None) -> None:
+    assert in_stored_case(name, stored, "table") == found
+
+
+def test_several_names_in_another_case_are_ambiguous() -> None:
+    with pytest.raises(InvalidSchemaError, match="table 'Emp': EMP and emp differ from it only in case"):
+        in_stored_case("Emp", ["emp", "EMP"], "table")
+
+
+def test_paths_are_no_part_of_a_name() -> None:
+    assert [is_path_part(name) for name in ("t", "t$branch_b", "a/b", "", "..", "a\nb")] == [True, True, *[False] * 4]

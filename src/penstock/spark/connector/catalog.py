@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from penstock.catalog import tables
-from penstock.catalog.names import join_name, split_table_branch
+from penstock.catalog.names import is_path_part, join_name, split_name, split_table_branch
 from penstock.catalog.system_tables import CATALOG_TABLES, SYSTEM_DATABASE, load_catalog_table
 from penstock.errors import (
     AlreadyExistsError,
@@ -14,6 +15,7 @@ from penstock.errors import (
     NotFoundError,
     UnsupportedFeatureError,
 )
+from penstock.options import check_keys
 from penstock.spark.connector.definition import changes_of
 from penstock.spark.connector.failures import (
     WRONG_USE,
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 
 _CATALOG: Final = "org.apache.spark.sql.connector.catalog."
 _SYSTEM: Final = "sys"
+_SETTINGS: Final = "spark.paimon."
 _MOST_TABLES: Final = 1_000
 _OF_TABLES: Final = frozenset({*SYSTEM_TABLES, *ROW_TABLES})
 # Spark sets these for every database.
@@ -163,9 +166,9 @@ class WarehouseCatalog(StagingMethods):
         Args:
             definition: a ``TableInfo``; or columns, partitioning and properties, from older callers.
         """
-        name = self._needed_name(ident)
-        made = self._definition(name, definition)
         with self._creation(ident):
+            name = self._vacant_name(ident)
+            made = self._definition(name, definition)
             ref = tables.create_table(self._warehouse, name, made)
         return self._table(name, ref)
 
@@ -182,11 +185,11 @@ class WarehouseCatalog(StagingMethods):
             with self._table_is_there(ident):
                 fields = self._loaded(*split_table_branch(name)).schema.fields
                 wanted = changes_of(changes, fields, name, self._defaults_of(to_spark_schema(fields), name))
-                ref = tables.alter_table(self._warehouse, name, wanted)
+                ref = self._in_any_case(name, lambda stored: tables.alter_table(self._warehouse, stored, wanted))
         except WRONG_USE as error:
             # Spark wraps an IllegalArgumentException of this method in one that PySpark shows with its Java trace.
             raise runtime_failure(self._bridge, str(error)) from None
-        return self._table(name, ref)
+        return self._table(ref.name, ref)
 
     @from_spark
     def dropTable(self, ident: JavaObject) -> bool:
@@ -195,7 +198,7 @@ class WarehouseCatalog(StagingMethods):
         try:
             if name is None:
                 return False
-            tables.drop_table(self._warehouse, name)
+            self._in_any_case(name, lambda stored: tables.drop_table(self._warehouse, stored))
         except NotFoundError:
             return False
         return True
@@ -207,10 +210,12 @@ class WarehouseCatalog(StagingMethods):
     @from_spark
     def renameTable(self, old: JavaObject, new: JavaObject) -> None:
         """Rename a table."""
-        target = self._new_name(old, new)
         try:
+            target = self._new_name(old, new)
             with self._table_is_there(old):
-                tables.rename_table(self._warehouse, self._needed_name(old), target)
+                self._in_any_case(
+                    self._needed_name(old), lambda stored: tables.rename_table(self._warehouse, stored, target)
+                )
         except AlreadyExistsError:
             raise table_exists(self._bridge, new) from None
 
@@ -252,7 +257,7 @@ class WarehouseCatalog(StagingMethods):
     def namespaceExists(self, namespace: JavaObject) -> bool:
         """Whether there is a database of that name."""
         parts = list(namespace)
-        return len(parts) == 1 and parts[0] in tables.list_databases(self._warehouse)
+        return len(parts) == 1 and self._stored_database(str(parts[0])) is not None
 
     @from_spark
     def loadNamespaceMetadata(self, namespace: JavaObject) -> JavaObject:
@@ -331,7 +336,26 @@ class WarehouseCatalog(StagingMethods):
 
     def _ref_at(self, path: _TablePath, options: Mapping[str, str]) -> tuple[str, TableRef]:
         ref = self._loaded(path.name, path.branch)
-        return path.name if path.branch is None else ref.name, ref.with_options(options)
+        return ref.name, ref.with_options({**self._session_options(ref.name), **options})
+
+    def _session_options(self, name: str) -> dict[str, str]:
+        """Return the table options among the settings of the session.
+
+        Source:
+            Paimon ``spark:util/OptionUtils.scala``: ``spark.paimon.<key>`` for all tables, overridden by
+            ``spark.paimon.<catalog>.<database>.<table>.<key>``, where ``*`` stands for any name.
+        """
+        given: dict[str, str] = json.loads(self._bridge.driver.settings(_SETTINGS))
+        of_all, of_table = {}, {}
+        for key, value in given.items():
+            parts = key.split(".", 3)
+            if len(parts) < 4 or parts[0] not in (self._name, "*"):
+                of_all[key] = value
+            elif all(part in (own, "*") for part, own in zip(parts[1:3], split_name(name), strict=True)):
+                of_table[parts[3]] = value
+        found = {**of_all, **of_table}
+        check_keys(found, table=name)
+        return found
 
     def _is_table(self, name: str) -> bool:
         try:
@@ -341,7 +365,7 @@ class WarehouseCatalog(StagingMethods):
         return True
 
     def _loaded(self, name: str, branch: str | None) -> TableRef:
-        ref = tables.load_table(self._warehouse, name)
+        ref = self._in_any_case(name, lambda stored: tables.load_table(self._warehouse, stored))
         return ref if branch is None else at_branch(ref, branch)
 
     def _table(self, name: str, ref: TableRef) -> JavaObject:
@@ -412,6 +436,8 @@ def _path_of(namespace: list[str], name: str) -> _TablePath | None:
         if last in _OF_TABLES:
             table, system_table = base, last
     else:
+        return None
+    if not is_path_part(database) or not is_path_part(table):
         return None
     table, branch = split_branch(table)
     return _TablePath(join_name((database, table)), branch, system_table)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from penstock.catalog.checks.features import check_writable
-from penstock.errors import TableStoreError
+from penstock.errors import TableStoreError, UnsupportedFeatureError
 from penstock.options import check_keys
 from penstock.printable import mask_options
 from penstock.spark.connector.actions.defaults import with_defaults
@@ -205,6 +205,7 @@ class CatalogTable(PartitionManagement):
     def newRowLevelOperationBuilder(self, info: JavaObject) -> JavaObject:
         """Return the builder of an UPDATE, a MERGE, or a DELETE that ``canDeleteWhere`` does not take."""
         command = str(info.command().toString())
+        self._check_latest(command)
         if command != "DELETE":
             check_row_level(self._ref, command)
         operation = RowChangeOperation(self._bridge, self._ref, self._group_scan_builder, command)
@@ -213,6 +214,7 @@ class CatalogTable(PartitionManagement):
     @from_spark
     def canDeleteWhere(self, predicates: JavaObject) -> bool:
         """Whether a DELETE needs no Spark job: it covers whole partitions, or Penstock evaluates its condition."""
+        self._check_latest("DELETE")
         if partition_scope(self._bridge, self._ref, predicates) is not None or self._condition(predicates) is not None:
             return True
         check_row_level(self._ref, "DELETE")
@@ -245,6 +247,14 @@ class CatalogTable(PartitionManagement):
     def reportDriverMetrics(self) -> JavaObject:
         """Return none."""
         return self._bridge.no_items("metric.CustomTaskMetric")
+
+    def _check_latest(self, command: str) -> None:
+        """Refuse to change rows of a past state, which settings of the session may name."""
+        if self._read.point is None or not self._read.point.is_latest:
+            raise UnsupportedFeatureError(
+                f"table {self._ref.name}: {command} changes the latest rows, but settings spark.paimon.scan.* of the "
+                "session name a past state: unset them"
+            )
 
     def _read_with(self, own: Mapping[str, str]) -> PinnedRead:
         """Return the read of uses with these options, always the same."""

@@ -41,9 +41,9 @@ class StagingMethods(ViewMethods):
     @from_spark
     def stageCreate(self, ident: JavaObject, *definition: JavaObject) -> JavaObject:
         """Stage a new table."""
-        name = self._needed_name(ident)
-        made = self._definition(name, definition)
         with self._creation(ident):
+            name = self._vacant_name(ident)
+            made = self._definition(name, definition)
             return self._staged(name, stage_table(self._warehouse, name, made))
 
     @from_spark
@@ -52,7 +52,7 @@ class StagingMethods(ViewMethods):
         name = self._needed_name(ident)
         made = self._definition(name, definition)
         try:
-            return self._staged(name, stage_replacement(self._warehouse, name, made))
+            return self._staged_replacement(name, made)
         except NotFoundError:
             raise no_such_table(self._bridge, ident) from None
 
@@ -62,14 +62,18 @@ class StagingMethods(ViewMethods):
         name = self._needed_name(ident)
         made = self._definition(name, definition)
         try:
-            return self._staged(name, stage_replacement(self._warehouse, name, made))
+            return self._staged_replacement(name, made)
         except NotFoundError:
-            with self._creation(ident):
-                return self._staged(name, stage_table(self._warehouse, name, made))
+            return self.stageCreate(ident, *definition)
 
     def supportedCustomMetrics(self) -> JavaObject:
         """Return none."""
         return self._bridge.no_items("metric.CustomMetric")
+
+    def _staged_replacement(self, name: str, made: TableDefinition) -> StagedCatalogTable:
+        return self._in_any_case(
+            name, lambda stored: self._staged(stored, stage_replacement(self._warehouse, stored, made))
+        )
 
     def _staged(self, name: str, staged: StagedTable) -> StagedCatalogTable:
         return StagedCatalogTable(self._bridge, self._spark, f"{self._name}.{name}", staged)

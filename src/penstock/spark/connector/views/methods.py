@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from penstock.catalog import tables, views
-from penstock.catalog.names import join_name
+from penstock.catalog.names import SYSTEM_TABLE_MARK, in_stored_case, is_path_part, join_name, split_name
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError, UnsupportedFeatureError
 from penstock.spark.connector.failures import no_such_namespace, no_such_view, view_exists
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.views.definition import spark_view, stored_view
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from penstock.catalog.warehouse import Warehouse
     from penstock.spark.connector.gateway import Bridge, JavaObject
+
+_Result = TypeVar("_Result")
 
 
 class ViewMethods(Proxy):
@@ -59,18 +61,20 @@ class ViewMethods(Proxy):
     @from_spark
     def createView(self, ident: JavaObject, view: JavaObject) -> JavaObject:
         """Create a view."""
-        name = self._needed_name(ident)
         with self._vacant(ident):
-            views.create_view(self._warehouse, name, stored_view(view, self._name))
+            views.create_view(self._warehouse, self._vacant_name(ident), stored_view(view, self._name))
         return self.loadView(ident)
 
     @from_spark
     def replaceView(self, ident: JavaObject, view: JavaObject) -> JavaObject:
         """Replace the definition of a view."""
-        name = self._needed_name(ident)
-        try:
+
+        def replace(name: str) -> None:
             before = views.load_view(self._warehouse, name)
             views.replace_view(self._warehouse, name, stored_view(view, self._name, before))
+
+        try:
+            self._in_any_case(self._needed_name(ident), replace)
         except NotFoundError:
             raise no_such_view(self._bridge, ident) from None
         return self.loadView(ident)
@@ -78,13 +82,10 @@ class ViewMethods(Proxy):
     @from_spark
     def createOrReplaceView(self, ident: JavaObject, view: JavaObject) -> JavaObject:
         """Create a view, or replace an existing one."""
-        name = self._needed_name(ident)
-        try:
-            before = views.load_view(self._warehouse, name)
-        except NotFoundError:
-            before = None
+        if self._view(ident) is not None:
+            return self.replaceView(ident, view)
         with self._vacant(ident):
-            views.create_or_replace_view(self._warehouse, name, stored_view(view, self._name, before))
+            views.create_or_replace_view(self._warehouse, self._vacant_name(ident), stored_view(view, self._name))
         return self.loadView(ident)
 
     @from_spark
@@ -94,7 +95,7 @@ class ViewMethods(Proxy):
         try:
             if name is None:
                 return False
-            views.drop_view(self._warehouse, name)
+            self._in_any_case(name, lambda stored: views.drop_view(self._warehouse, stored))
         except NotFoundError:
             return False
         return True
@@ -102,11 +103,11 @@ class ViewMethods(Proxy):
     @from_spark
     def renameView(self, old: JavaObject, new: JavaObject) -> None:
         """Rename a view."""
-        target = self._new_name(old, new)
         if not self.viewExists(old):
             raise no_such_view(self._bridge, old)
         with self._vacant(new):
-            views.rename_view(self._warehouse, self._needed_name(old), target)
+            target = self._new_name(old, new)
+            self._in_any_case(self._needed_name(old), lambda stored: views.rename_view(self._warehouse, stored, target))
 
     # Names
 
@@ -115,10 +116,10 @@ class ViewMethods(Proxy):
         if name is None or "$" in name:
             return None
         try:
-            found = views.load_view(self._warehouse, name)
+            found = self._in_any_case(name, lambda stored: views.load_view(self._warehouse, stored))
         except NotFoundError:
             return None
-        return spark_view(self._bridge, found, self._name, str(ident.namespace()[0]))
+        return spark_view(self._bridge, found, self._name, self._database(ident.namespace()))
 
     @contextmanager
     def _vacant(self, ident: JavaObject) -> Iterator[None]:
@@ -144,19 +145,75 @@ class ViewMethods(Proxy):
 
     def _database(self, namespace: JavaObject) -> str:
         parts = [str(part) for part in namespace]
-        try:
-            if len(parts) == 1:
+        if len(parts) == 1 and is_path_part(parts[0]):
+            try:
                 tables.check_database_exists(self._warehouse, parts[0])
                 return parts[0]
-        except (NotFoundError, InvalidSchemaError):
-            pass
+            except (NotFoundError, InvalidSchemaError):
+                stored = self._stored_database(parts[0])
+            if stored is not None:
+                return stored
         raise no_such_namespace(self._bridge, parts)
 
+    def _ignores_case(self) -> bool:
+        return not self._bridge.session().sessionState().conf().caseSensitiveAnalysis()
+
+    def _stored_database(self, name: str) -> str | None:
+        """Return the name of a database as it is stored; None if there is none."""
+        names = tables.list_databases(self._warehouse)
+        if not self._ignores_case():
+            return name if name in names else None
+        return in_stored_case(name, names, "database")
+
+    def _other_case(self, name: str) -> str | None:
+        """Return the name of the table or view that differs only in case; None if there is none, or one of the name."""
+        if not self._ignores_case():
+            return None
+        database, last = split_name(name)
+        stored = self._stored_database(database)
+        if stored is None:
+            return None
+        table, mark, rest = last.partition(SYSTEM_TABLE_MARK)
+        names = (*tables.list_tables(self._warehouse, stored, like=table), *self._views([stored]))
+        found = in_stored_case(table, names, f"table {stored}.")
+        if found is None or (stored, found) == (database, table):
+            return None
+        return join_name((stored, f"{found}{mark}{rest}"))
+
+    def _in_any_case(self, name: str, action: Callable[[str], _Result]) -> _Result:
+        """Call a function with a name and, if there is nothing of that name, with the one that differs only in case."""
+        try:
+            return action(name)
+        except NotFoundError:
+            other = self._other_case(name)
+            if other is None:
+                raise
+        return action(other)
+
+    def _vacant_name(self, ident: JavaObject) -> str:
+        """Return the name of a new table or view. Raises as ``_checked_new``."""
+        return self._checked_new(self._needed_name(ident))
+
+    def _checked_new(self, name: str, old: str = "") -> str:
+        """Return a new name, in its database as that is stored.
+
+        Args:
+            old: the name of the table or view that gets the new one.
+
+        Raises:
+            AlreadyExistsError: where Spark ignores case, there is another one whose name differs only in case.
+        """
+        other = self._other_case(name)
+        if other is not None and other.lower() != old.lower():
+            raise AlreadyExistsError(f"{name} differs from {other} only in case")
+        database, last = split_name(name)
+        return join_name((self._stored_database(database) or database, last))
+
     def _needed_name(self, ident: JavaObject) -> str:
-        name = self._name_of(ident)
-        if name is None:
-            raise no_such_namespace(self._bridge, [str(part) for part in ident.namespace()])
-        return name
+        parts = self._bridge.parts(ident)
+        if len(parts) != 2:
+            raise no_such_namespace(self._bridge, parts[:-1])
+        return join_name(parts)
 
     def _new_name(self, old: JavaObject, new: JavaObject) -> str:
         """Return the name that a table or view gets; Spark passes it as it was written, with the catalog if it has one.
@@ -165,13 +222,14 @@ class ViewMethods(Proxy):
             UnsupportedFeatureError: it is a name in another catalog.
         """
         parts = self._bridge.parts(new)
+        before = self._needed_name(old)
         match parts:
             case [name]:
-                return join_name([str(old.namespace()[0]), name])
+                return self._checked_new(join_name([str(old.namespace()[0]), name]), before)
             case [_, _]:
-                return join_name(parts)
+                return self._checked_new(join_name(parts), before)
             case [self._name, *rest] if len(rest) == 2:
-                return join_name(rest)
+                return self._checked_new(join_name(rest), before)
             case _:
                 raise UnsupportedFeatureError(
                     f"{join_name(self._bridge.parts(old))} of catalog {self._name} cannot become {join_name(parts)}: "
@@ -179,5 +237,6 @@ class ViewMethods(Proxy):
                 )
 
     def _name_of(self, ident: JavaObject) -> str | None:
+        """Return the name of a table or view; None if there cannot be one, as for a path: Spark reads that itself."""
         parts = self._bridge.parts(ident)
-        return join_name(parts) if len(parts) == 2 else None
+        return join_name(parts) if len(parts) == 2 and all(map(is_path_part, parts)) else None
