@@ -124,6 +124,7 @@ def test_a_cached_table_keeps_its_rows_while_others_write(spark: SparkSession, t
         ({"spark.paimon.penstock.d.two.scan.snapshot-id": "1"}, [1]),
         ({"spark.paimon.*.d.*.scan.snapshot-id": "1", "spark.paimon.scan.snapshot-id": "2"}, [1]),
         ({"spark.paimon.penstock.d.other.scan.snapshot-id": "1"}, [1, 2]),
+        ({"spark.paimon.penstock.scan.watermark.alignment.path": "/nowhere"}, [1, 2]),
     ],
 )
 def test_settings_for_paimon_are_options_of_tables(

@@ -15,7 +15,7 @@ from penstock.errors import (
     NotFoundError,
     UnsupportedFeatureError,
 )
-from penstock.options import check_keys
+from penstock.options import KNOWN_KEYS, check_keys
 from penstock.spark.connector.definition import changes_of
 from penstock.spark.connector.failures import (
     WRONG_USE,
@@ -349,7 +349,8 @@ class WarehouseCatalog(StagingMethods):
         of_all, of_table = {}, {}
         for key, value in given.items():
             parts = key.split(".", 3)
-            if len(parts) < 4 or parts[0] not in (self._name, "*"):
+            # Keys of Penstock begin with its name, as those of its catalog do.
+            if key in KNOWN_KEYS or len(parts) < 4 or parts[0] not in (self._name, "*"):
                 of_all[key] = value
             elif all(part in (own, "*") for part, own in zip(parts[1:3], split_name(name), strict=True)):
                 of_table[parts[3]] = value
