@@ -41,18 +41,12 @@ def read_refusals(schema: TableSchema, options: Mapping[str, str]) -> tuple[str,
 
 def write_refusals(schema: TableSchema, options: Mapping[str, str]) -> tuple[str, ...]:
     """Return why such a table cannot be written, including the reasons against reading."""
-    reasons = (
-        *_unreadable(schema, options),
-        *refusals_of(options, Operation.APPEND),
-        *_unknown(schema),
-        *_without_key(schema, options),
-    )
-    return tuple(dict.fromkeys(reasons))
+    return (*_unwritable(schema, options), *_without_key(schema, options))
 
 
 def create_refusals(schema: TableSchema, options: Mapping[str, str]) -> tuple[str, ...]:
     """Return why Penstock does not create such a table, including the reasons against writing."""
-    return (*_unreadable(schema, options), *_unwritable(options), *_uncreatable(schema, options))
+    return (*_unwritable(schema, options), *_uncreatable(schema, options))
 
 
 def check_readable(ref: TableRef) -> None:
@@ -102,6 +96,11 @@ def _unreadable(schema: TableSchema, options: Mapping[str, str]) -> Iterator[str
         for inner in types_within(field.type):
             if isinstance(inner, AtomicType) and inner.root in _UNREADABLE_ROOTS:
                 yield f"column '{field.name}' has type {format_sql_type(inner)}, which is not supported: drop it"
+
+
+def _unwritable(schema: TableSchema, options: Mapping[str, str]) -> tuple[str, ...]:
+    reasons = (*_unreadable(schema, options), *refusals_of(options, Operation.APPEND), *_unknown(schema))
+    return tuple(dict.fromkeys(reasons))
 
 
 def newer_refusals(schema: TableSchema) -> tuple[str, ...]:
