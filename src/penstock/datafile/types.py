@@ -128,6 +128,11 @@ def has_leaf(data_type: DataType, applies: Callable[[AtomicType], bool]) -> bool
             return any(has_leaf(field.type, applies) for field in data_type.fields)
 
 
+def is_char(data_type: DataType) -> bool:
+    """Whether the type is a CHAR(n), whose values are equal if they differ only in blanks at the end."""
+    return isinstance(data_type, AtomicType) and data_type.root is TypeRoot.CHAR
+
+
 def _child(name: str, data_type: DataType) -> pa.Field[Any]:
     return pa.field(name, to_arrow_type(data_type), nullable=data_type.nullable)
 

@@ -21,9 +21,9 @@ from typing import Final
 from pyspark.sql.types import ArrayType, MapType, StringType, StructField, StructType, TimestampType, VariantType
 
 from penstock.errors import InvalidOptionError
+from penstock.spark.types import DECLARED_TYPE
 
 _LOCATION_KEY: Final = "penstock.location"
-_DECLARED_TYPE_KEY: Final = "__CHAR_VARCHAR_TYPE_STRING"
 # Longer than any string in a row of Spark, so Spark's check of the length never fails.
 _LEAST_LENGTH: Final = 1 << 30
 
@@ -35,7 +35,7 @@ def with_location(schema: StructType, location: str) -> StructType:
         return schema
     fields = list(schema.fields)
     field = fields[place]
-    metadata = {**field.metadata, _LOCATION_KEY: location, _DECLARED_TYPE_KEY: _declared_type(field, location)}
+    metadata = {**field.metadata, _LOCATION_KEY: location, DECLARED_TYPE: _declared_type(field, location)}
     fields[place] = StructField(field.name, field.dataType, field.nullable, metadata)
     return StructType(fields)
 
@@ -67,7 +67,7 @@ def find_target(schema: StructType) -> str:
         InvalidOptionError: the columns have no location, or are those of the table that the rows are read from.
     """
     for field in schema.fields:
-        if _LOCATION_KEY in field.metadata and _DECLARED_TYPE_KEY not in field.metadata:
+        if _LOCATION_KEY in field.metadata and DECLARED_TYPE not in field.metadata:
             return str(field.metadata[_LOCATION_KEY])
     raise InvalidOptionError(
         "Spark does not say which penstock table these rows are for: create t without a column list (CREATE TABLE t "

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pyspark.sql import types as spark_types
 
 from penstock.errors import UnsupportedFeatureError
+from penstock.format.text.names import quoted
 from penstock.format.types.data_types import (
     BIGINT,
     BOOLEAN,
@@ -37,14 +38,14 @@ from penstock.format.types.ddl import ColumnSpec
 from penstock.format.types.text import format_sql_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
+DECLARED_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
+"""Key of the type of a CHAR or VARCHAR in the metadata of a column."""
 # Spark's timestamps have microseconds.
 SPARK_PRECISION: Final = 6
 
 _TO_SPARK: Final[dict[TypeRoot, spark_types.DataType]] = {
-    TypeRoot.CHAR: spark_types.StringType(),
-    TypeRoot.VARCHAR: spark_types.StringType(),
     TypeRoot.BOOLEAN: spark_types.BooleanType(),
     TypeRoot.BINARY: spark_types.BinaryType(),
     TypeRoot.VARBINARY: spark_types.BinaryType(),
@@ -79,9 +80,62 @@ _FROM_SPARK: Final[dict[type[spark_types.DataType], AtomicType]] = {
 }
 
 
+TextType: TypeAlias = "Callable[[AtomicType], spark_types.DataType]"
+"""Returns the type of a CHAR or VARCHAR."""
+
+
+def _string(_: AtomicType) -> spark_types.DataType:
+    return spark_types.StringType()
+
+
+def _declared_text(data_type: AtomicType) -> spark_types.DataType:
+    if data_type.root is TypeRoot.CHAR:
+        return spark_types.CharType(data_type.length or 1)
+    length = data_type.length or MAX_LENGTH
+    return spark_types.StringType() if length >= MAX_LENGTH else spark_types.VarcharType(length)
+
+
 def to_spark_schema(fields: Iterable[DataField]) -> spark_types.StructType:
     """Return the Spark schema of columns, with their comments."""
     return spark_types.StructType([_to_spark_field(field) for field in fields])
+
+
+def to_declared_schema(fields: Iterable[DataField]) -> spark_types.StructType:
+    """Return the schema as a statement declares it, with CHAR(n) and VARCHAR(n) instead of STRING."""
+    return spark_types.StructType([_to_spark_field(field, _declared_text) for field in fields])
+
+
+def to_catalog_schema(fields: Iterable[DataField]) -> spark_types.StructType:
+    """Return the schema as Spark's catalogs have it: STRING for CHAR and VARCHAR, whose types are in the metadata.
+
+    Source:
+        Spark ``CharVarcharUtils``, which writes the type without quoting names, and then cannot parse some of them.
+    """
+    columns = tuple(fields)
+    return spark_types.StructType(
+        [
+            plain if plain.dataType == declared.dataType else _with_declared_type(plain, declared.dataType)
+            for plain, declared in zip(to_spark_schema(columns), to_declared_schema(columns), strict=True)
+        ]
+    )
+
+
+def _with_declared_type(field: spark_types.StructField, declared: spark_types.DataType) -> spark_types.StructField:
+    metadata = {**field.metadata, DECLARED_TYPE: _type_text(declared)}
+    return spark_types.StructField(field.name, field.dataType, field.nullable, metadata)
+
+
+def _type_text(data_type: spark_types.DataType) -> str:
+    match data_type:
+        case spark_types.ArrayType():
+            return f"array<{_type_text(data_type.elementType)}>"
+        case spark_types.MapType():
+            return f"map<{_type_text(data_type.keyType)},{_type_text(data_type.valueType)}>"
+        case spark_types.StructType():
+            return f"struct<{','.join(f'{quoted(each.name)}:{_type_text(each.dataType)}' for each in data_type)}>"
+        case _:
+            # The meaning of TIMESTAMP is a setting of the session.
+            return "timestamp_ltz" if isinstance(data_type, spark_types.TimestampType) else data_type.simpleString()
 
 
 def nullable(schema: spark_types.StructType) -> spark_types.StructType:
@@ -106,26 +160,31 @@ def _nullable_inside(kind: spark_types.DataType) -> spark_types.DataType:
             return kind
 
 
-def to_spark_type(data_type: DataType) -> spark_types.DataType:
+def to_spark_type(data_type: DataType, text: TextType = _string) -> spark_types.DataType:
     """Return the Spark type for such values; lengths and precisions that Spark cannot express are lost.
+
+    Args:
+        text: returns the type of a CHAR or VARCHAR.
 
     Raises:
         UnsupportedFeatureError: Spark has no such type.
     """
     match data_type:
         case ArrayType(element=element) | VectorType(element=element):
-            return spark_types.ArrayType(to_spark_type(element), element.nullable)
+            return spark_types.ArrayType(to_spark_type(element, text), element.nullable)
         case MapType(key=key, value=value):
-            return spark_types.MapType(to_spark_type(key), to_spark_type(value), value.nullable)
+            return spark_types.MapType(to_spark_type(key, text), to_spark_type(value, text), value.nullable)
         case MultisetType(element=element):
-            return spark_types.MapType(to_spark_type(element), spark_types.IntegerType(), valueContainsNull=False)
+            return spark_types.MapType(to_spark_type(element, text), spark_types.IntegerType(), valueContainsNull=False)
         case RowType(fields=fields):
-            return to_spark_schema(fields)
+            return spark_types.StructType([_to_spark_field(field, text) for field in fields])
         case AtomicType():
-            return _atomic_to_spark(data_type)
+            return _atomic_to_spark(data_type, text)
 
 
-def _atomic_to_spark(data_type: AtomicType) -> spark_types.DataType:
+def _atomic_to_spark(data_type: AtomicType, text: TextType) -> spark_types.DataType:
+    if data_type.root in {TypeRoot.CHAR, TypeRoot.VARCHAR}:
+        return text(data_type)
     if data_type.root is TypeRoot.DECIMAL:
         return spark_types.DecimalType(data_type.precision or 10, data_type.scale or 0)
     found = _TO_SPARK.get(data_type.root)
@@ -206,6 +265,6 @@ def _atomic_from_spark(spark_type: spark_types.DataType, column: str) -> AtomicT
     return found
 
 
-def _to_spark_field(field: DataField) -> spark_types.StructField:
+def _to_spark_field(field: DataField, text: TextType = _string) -> spark_types.StructField:
     metadata = {"comment": field.description} if field.description else {}
-    return spark_types.StructField(field.name, to_spark_type(field.type), field.type.nullable, metadata)
+    return spark_types.StructField(field.name, to_spark_type(field.type, text), field.type.nullable, metadata)

@@ -191,3 +191,28 @@ def test_views_of_a_catalog_that_is_not_trusted_are_refused(spark: SparkSession,
     assert spark.table("penstock.d.foreign").count() == 1
     assert untrusted.list_views("d") == catalog.list_views("d")
     untrusted.drop_view("d.foreign")
+
+
+def test_views_with_schema_evolution_have_the_columns_that_their_query_has_now(
+    both: Callable[[str], Any], spark: SparkSession, places: tuple[str, ...]
+) -> None:
+    for place, using in zip(places, ("", "USING parquet"), strict=True):
+        spark.sql(f"CREATE TABLE {place}.grown (id INT) {using}")
+    both("INSERT INTO grown VALUES (1)")
+    both("CREATE VIEW evolving WITH SCHEMA EVOLUTION AS SELECT * FROM grown")
+    both("CREATE VIEW above_it WITH SCHEMA EVOLUTION AS SELECT * FROM evolving")
+    both("CREATE VIEW typed WITH SCHEMA TYPE EVOLUTION AS SELECT * FROM grown")
+    both("ALTER TABLE grown ADD COLUMN later STRING COMMENT 'new'")
+    assert both("SELECT * FROM above_it WHERE later IS NULL") == [(1, None)]
+    assert both("DESCRIBE evolving") == [("id", "int", None), ("later", "string", "new")]
+    assert both("SELECT * FROM typed") == [(1,)]
+    # Spark's own tables keep the types of their columns.
+    spark.sql("ALTER TABLE penstock.d.grown ALTER COLUMN id TYPE BIGINT")
+    spark.sql("INSERT INTO penstock.d.grown VALUES (5000000000, 'x')")
+    for view, rows in {"typed": [(1,), (5000000000,)], "above_it": [(1, None), (5000000000, "x")]}.items():
+        assert sorted(map(tuple, spark.table(f"penstock.d.{view}").collect())) == rows
+    assert spark.table("penstock.d.typed").schema["id"].dataType.simpleString() == "bigint"
+    assert both("ALTER VIEW evolving AS SELECT * FROM above_it") in {"RECURSIVE_VIEW", "AnalysisException"}
+    for name in ("above_it", "evolving", "typed"):
+        both(f"DROP VIEW {name}")
+    both("DROP TABLE grown")

@@ -22,7 +22,7 @@ from penstock.datafile.orc.lengths import check_lengths, types_with_lengths
 from penstock.datafile.orc.tail import read_tail
 from penstock.datafile.orc.timestamps import WideTimestamps, is_beyond_nanoseconds
 from penstock.datafile.streams import as_native_file, reading
-from penstock.datafile.types import has_leaf, to_arrow_schema
+from penstock.datafile.types import has_leaf, is_char, to_arrow_schema
 from penstock.format.types.data_types import TypeRoot
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _cut(batch: pa.RecordBatch, batch_rows: int) -> Iterator[pa.RecordBatch]:
 
 def _without_padding(batch: pa.RecordBatch, fields: Sequence[DataField]) -> pa.RecordBatch:
     """Remove the blanks with which ORC pads CHAR."""
-    places = [place for place, field in enumerate(fields) if has_leaf(field.type, _is_char)]
+    places = [place for place, field in enumerate(fields) if has_leaf(field.type, is_char)]
     if not places:
         return batch
     arrays = batch.columns
@@ -86,11 +86,7 @@ def _without_padding(batch: pa.RecordBatch, fields: Sequence[DataField]) -> pa.R
 
 
 def _trim_char(data_type: AtomicType) -> Callable[[Array], Array] | None:
-    return (lambda array: pc.utf8_rtrim(array, " ")) if _is_char(data_type) else None
-
-
-def _is_char(data_type: AtomicType) -> bool:
-    return data_type.root is TypeRoot.CHAR
+    return (lambda array: pc.utf8_rtrim(array, " ")) if is_char(data_type) else None
 
 
 def _is_timestamp(data_type: AtomicType) -> bool:

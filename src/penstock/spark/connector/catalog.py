@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from penstock.catalog import tables
@@ -12,6 +13,7 @@ from penstock.catalog.system_tables import CATALOG_TABLES, SYSTEM_DATABASE, load
 from penstock.errors import (
     AlreadyExistsError,
     InvalidOptionError,
+    InvalidSchemaError,
     NotFoundError,
     UnsupportedFeatureError,
 )
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from penstock.catalog.warehouse import Warehouse
+    from penstock.format.types.data_types import DataField
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.spark.connector.procedures import ProcedureSource
     from penstock.table.ref import TableRef
@@ -135,7 +138,7 @@ class WarehouseCatalog(StagingMethods):
                 4.3's ``TableContext`` with these.
             _options: of the read, which Spark passes to the scan again.
         """
-        found = self._found(ident, _time_travel(point))
+        found = self._found(ident, _time_travel(point), changes_rows=_changes_rows(point))
         if found is None:
             raise no_such_table(self._bridge, ident)
         return found
@@ -174,8 +177,14 @@ class WarehouseCatalog(StagingMethods):
 
     @from_spark
     def createTableLike(self, ident: JavaObject, info: JavaObject, source: JavaObject) -> JavaObject:
-        """Create a table with the columns of another one."""
-        return self.createTable(ident, info)
+        """Create a table with the columns of another one, also with those types that Spark does not have."""
+        name = self._needed_name(ident)
+        types = {field.name: field.type for field in self._fields_of(str(source.name()))}
+        made = self._definition(name, (info,))
+        columns = tuple(replace(each, type=types.get(each.name, each.type)) for each in made.columns)
+        with self._creation(ident):
+            ref = tables.create_table(self._warehouse, name, replace(made, columns=columns))
+        return self._table(name, ref)
 
     @from_spark
     def alterTable(self, ident: JavaObject, changes: JavaObject) -> JavaObject:
@@ -314,7 +323,7 @@ class WarehouseCatalog(StagingMethods):
 
     # Helpers
 
-    def _found(self, ident: JavaObject, options: Mapping[str, str]) -> JavaObject | None:
+    def _found(self, ident: JavaObject, options: Mapping[str, str], *, changes_rows: bool = False) -> JavaObject | None:
         *namespace, last = self._bridge.parts(ident)
         if namespace == [SYSTEM_DATABASE] and last in CATALOG_TABLES:
             return self._catalog_table(last, options)
@@ -332,6 +341,7 @@ class WarehouseCatalog(StagingMethods):
         table = self._new_table(name, ref)
         if table.is_behind:
             table = self._new_table(*self._ref_at(path, options))
+        table.changes_rows = changes_rows
         return self._exposed(table)
 
     def _ref_at(self, path: _TablePath, options: Mapping[str, str]) -> tuple[str, TableRef]:
@@ -364,6 +374,15 @@ class WarehouseCatalog(StagingMethods):
         except NotFoundError:
             return False
         return True
+
+    def _fields_of(self, title: str) -> tuple[DataField, ...]:
+        """Return the columns of a table of this catalog; none if another catalog has it."""
+        if not title.startswith(f"{self._name}."):
+            return ()
+        try:
+            return self._loaded(*split_table_branch(title.removeprefix(f"{self._name}."))).schema.fields
+        except (NotFoundError, InvalidSchemaError):
+            return ()
 
     def _loaded(self, name: str, branch: str | None) -> TableRef:
         ref = self._in_any_case(name, lambda stored: tables.load_table(self._warehouse, stored))
@@ -455,6 +474,11 @@ def _time_travel(point: JavaObject) -> dict[str, str]:
             return {"scan.timestamp-millis": str(point // 1000)}
         case _:
             return {}
+
+
+def _changes_rows(point: JavaObject) -> bool:
+    """Whether the privileges that a statement needs are those of UPDATE, DELETE or MERGE."""
+    return hasattr(point, "getClass") and any(word in str(point.toString()) for word in ("UPDATE", "DELETE"))
 
 
 def _point_of(time_travel: JavaObject) -> str | int | None:

@@ -25,8 +25,10 @@ from penstock.catalog.changes import (
     after,
     path_of,
 )
+from penstock.catalog.checks.type_change import EXPLICIT_CASTING_DISABLED
+from penstock.catalog.column_changes import update_column_type
 from penstock.catalog.new_schema import TableDefinition
-from penstock.errors import UnsupportedFeatureError
+from penstock.errors import InvalidSchemaError, NotFoundError, UnsupportedFeatureError
 from penstock.spark.connector.actions.defaults import CURRENT_DEFAULT
 from penstock.spark.types import from_spark_schema, from_spark_type, to_spark_type
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from penstock.catalog.changes import SchemaChange
+    from penstock.format.schema import TableSchema
     from penstock.format.types.data_types import DataField, DataType
     from penstock.spark.connector.gateway import JavaObject
 
@@ -129,6 +132,22 @@ def changes_of(
     return _replacement(fields, added) if is_replacement else made
 
 
+def is_evolution(change: JavaObject, schema: TableSchema, table: str) -> bool:
+    """Whether a row of a statement ``WITH SCHEMA EVOLUTION`` may change a column so: to a type that keeps all values.
+
+    New columns are always added, so that an error, and not a missing column, is the answer to a type without a
+    counterpart.
+    """
+    if change.getClass().getSimpleName() != "UpdateColumnType":
+        return True
+    options = {**schema.option_map, EXPLICIT_CASTING_DISABLED: "true"}
+    try:
+        update_column_type(replace(schema, options=tuple(options.items())), _update_type(change), table)
+    except (InvalidSchemaError, NotFoundError, UnsupportedFeatureError):
+        return False
+    return True
+
+
 def _replacement(fields: Sequence[DataField], columns: Sequence[AddColumn]) -> tuple[SchemaChange, ...]:
     """Return the changes of ``REPLACE COLUMNS``, for which Spark drops all columns and adds the new ones.
 
@@ -185,6 +204,11 @@ def _type(data_type: JavaObject, column: str) -> DataType:
     return from_spark_type(spark_type.dataType, column)
 
 
+def _update_type(change: JavaObject) -> UpdateColumnType:
+    path = _path(change)
+    return UpdateColumnType(column=path, type=_type(change.newDataType(), path[-1]))
+
+
 def _position(position: JavaObject) -> Position | None:
     if position is None:
         return None
@@ -237,9 +261,7 @@ _CHANGES: Final[dict[str, Callable[[JavaObject, str], SchemaChange]]] = {
     "AddColumn": _add,
     "RenameColumn": lambda change, _: RenameColumn(column=_path(change), new_name=str(change.newName())),
     "DeleteColumn": lambda change, _: DropColumn(column=_path(change)),
-    "UpdateColumnType": lambda change, _: UpdateColumnType(
-        column=_path(change), type=_type(change.newDataType(), _path(change)[-1])
-    ),
+    "UpdateColumnType": lambda change, _: _update_type(change),
     "UpdateColumnNullability": lambda change, _: UpdateColumnNullability(
         column=_path(change), nullable=bool(change.nullable())
     ),

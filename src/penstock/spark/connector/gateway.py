@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pyspark
 from py4j.java_collections import JavaArray
 from py4j.java_gateway import JavaClass, JavaMember
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
+from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -60,6 +62,7 @@ PRIVATE: Final = {
     "SparkSession": f"{_SQL}classic.SparkSession",
     "SpecificInternalRow": f"{_SQL}catalyst.expressions.SpecificInternalRow",
     "StreamingRelation": f"{_SQL}catalyst.streaming.StreamingRelationV2",
+    "TreePattern": f"{_SQL}catalyst.trees.TreePattern",
     "UserDefinedPythonDataSource": f"{_SQL}execution.datasources.v2.python.UserDefinedPythonDataSource",
     "WriteInfo": f"{_SQL}connector.write.LogicalWriteInfoImpl",
     "V2Columns": f"{_SQL}connector.catalog.CatalogV2Util",
@@ -275,6 +278,23 @@ class Bridge:
         """Return the DataFrame of an analyzed plan."""
         given: JavaObject = session._jsparkSession
         return DataFrame(self.private("Dataset").ofRows(given, plan), session)
+
+    def is_current(self, frame: DataFrame) -> bool:
+        """Whether a query depends on the time, the user or the session, as ``current_date()`` does."""
+        current = self.private("TreePattern").CURRENT_LIKE()
+        return bool(frame._jdf.queryExecution().analyzed().containsPattern(current))
+
+    def query_schema(self, name: Sequence[str]) -> JavaObject | None:
+        """Return the columns that the query of a view has now; None if Spark cannot resolve it.
+
+        Spark's own queries check in addition that the columns are those that the view declares.
+        """
+        state = self.session().sessionState()
+        text = f"TABLE {'.'.join(map(quoted, name))}"
+        try:
+            return state.analyzer().execute(state.sqlParser().parsePlan(text)).schema()
+        except (Py4JJavaError, CapturedException):
+            return None
 
     def batch_frame(self, session: SparkSession, table: JavaObject) -> DataFrame:
         """Return a DataFrame of a table outside of any catalog.

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, cast
 
 from penstock.datafile.parquet.footer import load_field_ids
+from penstock.datafile.types import has_leaf, is_char
 from penstock.format.file_format import FileFormat, format_of
 from penstock.spark.hadoop_options import why_not_by_spark
 from penstock.spark.read.native_columns import NativeColumn, are_gregorian, plan_native_columns
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
 
 
+PADDED: Final = "values of CHAR are padded here, which Spark's own reader does not do"
 _RENAMED: Final = "a column was renamed, and files have its old name, or another column of its name"
 # A footer is read in about a millisecond.
 _MOST_FOOTERS: Final = 1_000
@@ -37,6 +39,11 @@ def list_native(ref: TableRef, splits: Sequence[DataSplit]) -> tuple[tuple[str, 
     return tuple(
         (ref.file_io.to_uri(split.path_of(file, external)), file.file_size) for split in splits for file in split.files
     )
+
+
+def has_chars(fields: Iterable[DataField]) -> bool:
+    """Whether some column has values of CHAR(n)."""
+    return any(has_leaf(field.type, is_char) for field in fields)
 
 
 def common_format(splits: Sequence[DataSplit]) -> FileFormat | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from penstock.datafile.types import timestamp_precision
+from penstock.datafile.types import is_char, timestamp_precision
 from penstock.errors import InvalidFilterError, UnsupportedFeatureError
 from penstock.format.types.data_types import AtomicType, DataType, TypeRoot
 from penstock.predicate.bind import bind, columns_of
@@ -36,7 +36,7 @@ from penstock.spark.read.filters import COMPARED_ALIKE
 from penstock.spark.types import SPARK_PRECISION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.table.ref import TableRef
@@ -108,11 +108,14 @@ def _take(ref: TableRef, place: int, node: _Node) -> Pushed | None:
     roots = {field.name: field.type.root if isinstance(field.type, AtomicType) else None for field in ref.schema.fields}
     literals: list[object] = []
     fine = frozenset(field.name for field in ref.schema.fields if _is_fine(field.type))
+    chars = {field.name: field.type for field in ref.schema.fields if is_char(field.type)}
     try:
         predicate = _translate(node, literals)
         columns = set(columns_of(predicate))
         if not fine.isdisjoint(columns):
             predicate = _of_cut_off(predicate, fine)
+        if not chars.keys().isdisjoint(columns):
+            predicate = _of_padded(predicate, chars)
         if any(roots.get(name) in _UNLIKE for name in columns):
             return None
         bind(predicate, ref.schema.fields, ref.name)
@@ -127,6 +130,7 @@ def _take(ref: TableRef, place: int, node: _Node) -> Pushed | None:
         is_exact_for_rows=all(_compares_alike(field.type) for field in ref.schema.fields if field.name in columns),
         is_for_files=bool(columns)
         and not any(roots[name] is None or roots[name] in _UNSAFE_IN_FILES for name in columns)
+        and chars.keys().isdisjoint(columns)
         and all(map(_is_plain, literals)),
     )
 
@@ -183,6 +187,40 @@ def _same_micro(column: str, value: object) -> Predicate:
         return Compare(column=column, operator=Operator.EQ, value=value)
     least = Compare(column=column, operator=Operator.GE, value=value)
     return And(operands=(least, Compare(column=column, operator=Operator.LT, value=_next_micro(value))))
+
+
+def _of_padded(node: Predicate, chars: Mapping[str, DataType]) -> Predicate:
+    """Return what is true for a stored value where ``node`` is true for the padded value that Spark compares.
+
+    Other engines store values of CHAR(n) with fewer than n characters, which Spark pads when it reads them.
+
+    Args:
+        chars: the columns of CHAR and their types.
+    """
+    match node:
+        case And(operands=operands):
+            return And(operands=tuple(_of_padded(each, chars) for each in operands))
+        case Or(operands=operands):
+            return Or(operands=tuple(_of_padded(each, chars) for each in operands))
+        case In(column=column, values=values, negated=False) if column in chars:
+            texts = [text for value in values if isinstance(value, str) for text in char_texts(value, chars[column])]
+            if not 0 < len(texts) <= _MOST_VALUES:
+                raise _UnknownError
+            return In(column=column, values=tuple(texts))
+        case Compare(column=column, operator=Operator.EQ, value=value) if column in chars:
+            return _of_padded(In(column=column, values=(value,)), chars)
+        case _ if isinstance(node, IsNull) or chars.keys().isdisjoint(columns_of(node)):
+            return node
+        case _:
+            raise _UnknownError
+
+
+def char_texts(text: str, data_type: DataType) -> tuple[str, ...]:
+    """Return the stored texts that are the same value: for CHAR(n), with all numbers of blanks at the end."""
+    if not isinstance(data_type, AtomicType) or not is_char(data_type):
+        return (text,)
+    shortest, longest = text.rstrip(" "), max(data_type.length or 1, len(text))
+    return tuple(shortest.ljust(size) for size in range(len(shortest), longest + 1))
 
 
 def _next_micro(value: TimestampLiteral) -> TimestampLiteral:

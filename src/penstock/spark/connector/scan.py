@@ -15,12 +15,13 @@ from penstock.predicate.bind import columns_of
 from penstock.predicate.tree import And
 from penstock.printable import bytes_text
 from penstock.spark.connector.jvm.driver import listed_files, places_text
-from penstock.spark.connector.native_files import NativeReading, list_native, plan_reading
+from penstock.spark.connector.native_files import PADDED, NativeReading, has_chars, list_native, plan_reading
 from penstock.spark.connector.native_reader import FIELD_ID, is_vectorised, reader_factory
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import Pushed, conjunction_of, take_filters
 from penstock.spark.connector.python_reader import python_factory, python_partitions
 from penstock.spark.connector.stream.micro_batches import TableStream
+from penstock.spark.connector.stream.reader import BatchReader
 from penstock.spark.native_settings import clone_session
 from penstock.spark.read.frame import ReadTask
 from penstock.spark.stream.progress import listen
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 _DELETED: Final = "rows of its files are deleted by deletion vectors"
+_PADDING: Final = "spark.sql.readSideCharPadding"
+_AS_STRING: Final = "spark.sql.legacy.charVarcharAsString"
 _READ: Final = "org.apache.spark.sql.connector.read."
 
 
@@ -145,8 +148,8 @@ class TableScan(Proxy):
         splits = _enough(iter_splits(ref, plan), request.limit)
         fields = select_fields(ref, request.schema.fieldNames()) if len(request.schema) else ()
         may_use_ids = is_vectorised(self._bridge)
-        reading: NativeReading | str = _DELETED
-        if not any(split.vectors for split in splits):
+        reading: NativeReading | str = PADDED if self._pads() and has_chars(fields) else _DELETED
+        if reading is _DELETED and not any(split.vectors for split in splits):
             reading = plan_reading(ref, request.store, splits, fields, may_use_ids=may_use_ids)
         columns = request.schema
         if isinstance(reading, str):
@@ -207,7 +210,9 @@ class TableScan(Proxy):
         """Return the source of a streaming query; its checkpoint has a place for the source, which is not used."""
         request = self._request
         listen(request.spark).follow(reader := uuid.uuid4().hex, request.stream)
-        self._stream = TableStream(self._bridge, request.spark, request.stream, request.schema, reader=reader)
+        pads = is_padded(request.spark)
+        files = BatchReader(self._bridge, request.spark, request.stream, request.schema, pads=pads)
+        self._stream = TableStream(self._bridge, files, reader=reader)
         return self._stream
 
     def toContinuousStream(self, location: str) -> None:
@@ -284,6 +289,10 @@ class TableScan(Proxy):
 
     # Helpers
 
+    def _pads(self) -> bool:
+        """Whether the scan pads values of CHAR: Spark does so itself for a query."""
+        return False
+
     def partitions_of(self, splits: Sequence[DataSplit]) -> tuple[JavaObject, JavaObject]:
         """Return the partitions and their reader factory."""
         request, bridge, files = self._request, self._bridge, self._files
@@ -296,7 +305,7 @@ class TableScan(Proxy):
             settings = _split_settings(request.read.ref)
             packing = clone_session(session, settings) if settings else session
             return bridge.driver.packed(packing, listed_files(native)), factory
-        task = ReadTask(ref=request.read.ref, columns=tuple(files.columns.fieldNames()))
+        task = ReadTask(ref=request.read.ref, columns=tuple(files.columns.fieldNames()), pads=self._pads())
         return (
             python_partitions(bridge, splits),
             python_factory(bridge, request.spark, task, files.columns),
@@ -322,6 +331,12 @@ class TableScan(Proxy):
         session = self._bridge.session()
         self._factory = reader_factory(self._bridge, session, reading.file_format, columns, filters)
         return self._factory
+
+
+def is_padded(spark: SparkSession) -> bool:
+    """Whether Spark pads the values of CHAR that it reads."""
+    conf = spark.conf
+    return conf.get(_PADDING, "true") == "true" and conf.get(_AS_STRING, "false") == "false"
 
 
 def _split_settings(ref: TableRef) -> dict[str, str]:

@@ -14,12 +14,13 @@ from penstock.spark.connector.actions.defaults import with_defaults
 from penstock.spark.connector.actions.partitions import PartitionManagement
 from penstock.spark.connector.changes.group_scan import GroupScanBuilder
 from penstock.spark.connector.changes.operation import RowChangeBuilder, RowChangeOperation, check_row_level
+from penstock.spark.connector.definition import is_evolution
 from penstock.spark.connector.proxy import from_spark
 from penstock.spark.connector.pushdown import conjunction_of, take_filters
 from penstock.spark.connector.scan_builder import TableScanBuilder
 from penstock.spark.connector.stream.table_write import StreamSinks
 from penstock.spark.connector.write import TableWriteBuilder, own_options, partition_scope
-from penstock.spark.types import nullable, to_spark_schema
+from penstock.spark.types import nullable, to_catalog_schema, to_declared_schema, to_spark_schema
 from penstock.table.actions.changes import commit_overwrite, open_committer, truncate
 from penstock.table.dml.by_filter import DeleteRows
 from penstock.table.dml.run import run_change
@@ -53,6 +54,7 @@ _CAPABILITIES: Final = (
     "TRUNCATE",
     "OVERWRITE_BY_FILTER",
     "OVERWRITE_DYNAMIC",
+    "AUTOMATIC_SCHEMA_EVOLUTION",
 )
 
 
@@ -69,6 +71,7 @@ class CatalogTable(PartitionManagement):
         f"{_CATALOG}SupportsDeleteV2",
         f"{_CATALOG}SupportsRowLevelOperations",
         f"{_CATALOG}SupportsAtomicPartitionManagement",
+        f"{_CATALOG}SupportsSchemaEvolution",
     )
 
     shares: ClassVar = frozenset(
@@ -97,9 +100,12 @@ class CatalogTable(PartitionManagement):
         self._spark = spark
         self._sinks = StreamSinks(bridge)
         self._name = name
-        self._schema = nullable(to_spark_schema(self._read.ref.schema.fields))
+        fields = self._read.ref.schema.fields
+        self._schema = nullable(to_spark_schema(fields))
         self.schema_key = f"{name} {self._identity} {self._read.ref.schema.id} {sorted(self._read.ref.dynamic_options)}"
         """Equal for tables that differ in their snapshots only."""
+        self.changes_rows = False
+        """Whether the table is loaded for an UPDATE, a DELETE or a MERGE."""
         super().__init__(bridge, f"{self.schema_key} {self._read.state}")
 
     @property
@@ -134,14 +140,15 @@ class CatalogTable(PartitionManagement):
 
     @from_spark
     def schema(self) -> JavaObject:
-        """Return the columns."""
-        return self._bridge.schema(self._schema)
+        """Return the columns as they were declared; the driver shows these to statements that describe the table."""
+        fields = self._read.ref.schema.fields
+        return self._bridge.schema(with_defaults(to_declared_schema(fields), fields))
 
     @from_spark
     def columns(self) -> JavaObject:
-        """Return the columns."""
-        columns = with_defaults(self._schema, self._read.ref.schema.fields)
-        return self._bridge.columns(self._bridge.schema(columns))
+        """Return the columns, all nullable: files written before a column became NOT NULL may have nulls."""
+        fields = self._read.ref.schema.fields
+        return self._bridge.columns(self._bridge.schema(with_defaults(nullable(to_catalog_schema(fields)), fields)))
 
     @from_spark
     def partitioning(self) -> JavaObject:
@@ -164,6 +171,13 @@ class CatalogTable(PartitionManagement):
     def capabilities(self) -> JavaObject:
         """Return the capabilities."""
         return self._bridge.values_of("catalog.TableCapability", _CAPABILITIES)
+
+    @from_spark
+    def supportsColumnChange(self, change: JavaObject) -> bool:
+        """Whether ``WITH SCHEMA EVOLUTION`` makes a change; Spark casts the values of a type that does not change."""
+        if self.changes_rows:
+            check_row_level(self._ref, "MERGE")
+        return is_evolution(change, self._read.ref.schema, self._ref.name)
 
     def constraints(self) -> JavaObject:
         """Return none."""

@@ -18,7 +18,7 @@ from penstock.format.file_format import FileFormat, format_of
 from penstock.format.text.names import quoted
 from penstock.predicate.tree import TRUE
 from penstock.printable import mask_locations, open_log
-from penstock.spark.batches import to_spark_batches
+from penstock.spark.batches import pad_chars, to_spark_batches
 from penstock.spark.hadoop_options import why_not_by_spark
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.read.filters import to_column, without_float_pushdown
@@ -172,19 +172,26 @@ def _column(column: NativeColumn, file_format: FileFormat) -> Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadTask:
-    """Reads splits, which come pickled in rows; for ``mapInArrow``."""
+    """Reads splits, which come pickled in rows; for ``mapInArrow``.
+
+    Attributes:
+        pads: whether values of CHAR are padded.
+    """
 
     ref: TableRef
     columns: tuple[str, ...]
+    pads: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Read the splits of a task."""
         reader = TableReader(self.ref, MetadataStore(self.ref), self.columns)
-        schema = to_spark_schema(select_fields(self.ref, self.columns))
+        fields = select_fields(self.ref, self.columns)
+        schema = to_spark_schema(fields)
         for batch in batches:
             for data in batch.column(0):
                 split = pickle.loads(data.as_py() or b"")  # noqa: S301 - our own driver wrote it
-                yield from to_spark_batches(reader.read_split(split), schema)
+                rows = reader.read_split(split)
+                yield from to_spark_batches(pad_chars(rows, fields) if self.pads else rows, schema)
 
 
 def _python_frame(

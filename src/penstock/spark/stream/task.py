@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from penstock.spark.batches import to_spark_batches
-from penstock.table.read.batches import TableReader
+from penstock.spark.batches import pad_chars, to_spark_batches
+from penstock.table.read.batches import TableReader, select_fields
 from penstock.table.read.prefetch import read_ahead
 from penstock.table.store import MetadataStore
 
@@ -26,15 +26,18 @@ _THREADS: Final = 2
 _BATCHES_AHEAD: Final = 2
 
 
-def read_task(ref: TableRef, task: StreamTask, schema: StructType) -> Iterator[pa.RecordBatch]:
+def read_task(ref: TableRef, task: StreamTask, schema: StructType, *, pads: bool = False) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a task in the order of delivery.
 
     Args:
         schema: the columns to read, in Spark's types.
+        pads: whether values of CHAR are padded.
     """
-    reader = TableReader(ref, MetadataStore(ref), schema.fieldNames())
+    names = schema.fieldNames()
+    reader = TableReader(ref, MetadataStore(ref), names)
     files = [partial(reader.read_file, split, file) for split in task.splits for file in split.files]
-    yield from to_spark_batches(read_ahead(files, threads=_THREADS, items_ahead=_BATCHES_AHEAD), schema)
+    rows = read_ahead(files, threads=_THREADS, items_ahead=_BATCHES_AHEAD)
+    yield from to_spark_batches(pad_chars(rows, select_fields(ref, names)) if pads else rows, schema)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +46,11 @@ class StreamReadTask:
 
     ref: TableRef
     schema: StructType
+    pads: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Read the rows of each task."""
         for batch in batches:
             for data in batch.column(0):
                 task = pickle.loads(data.as_py() or b"")  # noqa: S301 - our own driver wrote it
-                yield from read_task(self.ref, task, self.schema)
+                yield from read_task(self.ref, task, self.schema, pads=self.pads)

@@ -17,9 +17,8 @@ from penstock.format.types.data_types import AtomicType, TypeRoot
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pyspark.sql import SparkSession
-
     from penstock.format.types.data_types import DataField
+    from penstock.spark.connector.gateway import Bridge
 
 CURRENT_DEFAULT: Final = "CURRENT_DEFAULT"
 """Key of the default in the metadata of a column."""
@@ -45,7 +44,7 @@ _PLAIN: Final = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "do
 _ALSO_PLAIN: Final = ("varchar", "date", "timestamp_ntz")
 
 
-def default_text(spark: SparkSession, sql: str, column: str, data_type: str, table: str) -> str | None:
+def default_text(bridge: Bridge, sql: str, column: str, data_type: str, table: str) -> str | None:
     """Return the text of a default for the format; None if the default is NULL.
 
     Args:
@@ -53,14 +52,22 @@ def default_text(spark: SparkSession, sql: str, column: str, data_type: str, tab
         data_type: Spark's name of the column's type.
 
     Raises:
-        UnsupportedFeatureError: defaults of this type depend on the session, or have no text form.
+        UnsupportedFeatureError: defaults of this type depend on the session, or have no text form; or the expression
+            has another value at another time or for another user.
     """
     if data_type.partition("(")[0] not in {*_PLAIN, *_ALSO_PLAIN}:
         raise UnsupportedFeatureError(
             f"table {table}: DEFAULT of column '{column}' of type {data_type}: only columns of numbers, texts, dates "
             "and TIMESTAMP_NTZ can have one here; set it with ALTER TABLE ... SET DEFAULT of penstock.sql"
         )
-    found = spark.sql(f"SELECT CAST(CAST(({sql}) AS {data_type}) AS STRING)").first()
+    frame = bridge.python_session(bridge.session()).sql(f"SELECT CAST(CAST(({sql}) AS {data_type}) AS STRING)")
+    if bridge.is_current(frame):
+        raise UnsupportedFeatureError(
+            f"table {table}: DEFAULT {sql} of column '{column}': a default is one value, which is stored when it is "
+            "declared, and this is a function of the time, the user or the session; leave DEFAULT out, and call the "
+            "function in each INSERT"
+        )
+    found = frame.first()
     return None if found is None else found[0]
 
 

@@ -6,6 +6,7 @@ Source:
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -17,8 +18,8 @@ from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.spark.batches import to_spark_batches
 from penstock.spark.connector.local_rows import arrow_rows
 from penstock.spark.connector.proxy import Proxy, from_spark
-from penstock.spark.connector.pushdown import to_literal
-from penstock.spark.types import to_spark_schema
+from penstock.spark.connector.pushdown import char_texts, to_literal
+from penstock.spark.types import to_catalog_schema, to_spark_schema
 from penstock.table.actions.changes import drop_partitions, open_committer
 from penstock.table.partition_scope import filter_of_specs
 
@@ -45,8 +46,8 @@ class PartitionManagement(Proxy):
 
     @from_spark
     def partitionSchema(self) -> JavaObject:
-        """Return the partition columns."""
-        return self._bridge.schema(_plain_schema(self._ref))
+        """Return the partition columns; Spark pads the values of CHAR that a statement names."""
+        return self._bridge.schema(to_catalog_schema(self._ref.schema.partition_fields))
 
     @from_spark
     def listPartitionIdentifiers(self, names: JavaObject, values: JavaObject) -> JavaObject:
@@ -58,22 +59,18 @@ class PartitionManagement(Proxy):
         """
         fields = {field.name: field for field in self._ref.schema.partition_fields}
         given = [fields[str(name)] for name in names]
-        found = _find(self._ref, self._read, self._store, self._values(given, values))
+        found = self._partitions(self._specs(given, values))
         return arrow_rows(self._bridge, _to_arrow(self._ref, found), _plain_schema(self._ref))
 
     @from_spark
     def partitionExists(self, ident: JavaObject) -> bool:
         """Whether a partition has rows."""
-        return bool(_find(self._ref, self._read, self._store, self._spec(ident)))
+        return bool(self._partitions(self._specs_of(ident)))
 
     @from_spark
     def loadPartitionMetadata(self, ident: JavaObject) -> JavaObject:
         """Return the number of files, their bytes and their rows."""
-        entries = [
-            entry.file
-            for part in _find(self._ref, self._read, self._store, self._spec(ident))
-            for entry in part.entries
-        ]
+        entries = [entry.file for part in self._partitions(self._specs_of(ident)) for entry in part.entries]
         return self._bridge.java_map(
             {
                 "file_count": str(len(entries)),
@@ -85,7 +82,7 @@ class PartitionManagement(Proxy):
     @from_spark
     def dropPartitions(self, idents: JavaObject) -> bool:
         """Remove partitions with one commit."""
-        specs = [self._spec(ident) for ident in idents]
+        specs = [spec for ident in idents for spec in self._specs_of(ident)]
         check_writable(self._ref)
         drop_partitions(open_committer(self._ref, adds_rows=False), specs)
         return True
@@ -135,20 +132,22 @@ class PartitionManagement(Proxy):
             f"table {self._ref.name}: a partition cannot get other values: insert its rows with them, and drop it"
         )
 
-    def _spec(self, ident: JavaObject) -> dict[str, object]:
-        return self._values(list(self._ref.schema.partition_fields), ident)
+    def _partitions(self, specs: list[dict[str, object]]) -> tuple[ScanPartition, ...]:
+        named = filter_of_specs(self._ref, specs) if all(specs) else None
+        return self._read.plan(self._store, named).partitions
 
-    def _values(self, fields: list[DataField], row: JavaObject) -> dict[str, object]:
-        found: dict[str, object] = {}
+    def _specs_of(self, ident: JavaObject) -> list[dict[str, object]]:
+        return self._specs(list(self._ref.schema.partition_fields), ident)
+
+    def _specs(self, fields: list[DataField], row: JavaObject) -> list[dict[str, object]]:
+        """Return the specs of a partition: several for CHAR, whose values others may store without padding."""
+        choices: list[tuple[object, ...]] = []
         for place, field in enumerate(fields):
             spark_type = self._bridge.schema(to_spark_schema((field,))).apply(0).dataType()
             value = None if row.isNullAt(place) else row.get(place, spark_type)
-            found[field.name] = to_literal(value, spark_type.simpleString())
-        return found
-
-
-def _find(ref: TableRef, read: PinnedRead, store: MetadataStore, spec: dict[str, object]) -> tuple[ScanPartition, ...]:
-    return read.plan(store, filter_of_specs(ref, [spec]) if spec else None).partitions
+            literal = to_literal(value, spark_type.simpleString())
+            choices.append(char_texts(literal, field.type) if isinstance(literal, str) else (literal,))
+        return [dict(zip((field.name for field in fields), values, strict=True)) for values in product(*choices)]
 
 
 def _plain_schema(ref: TableRef) -> StructType:

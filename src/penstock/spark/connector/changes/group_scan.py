@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.predicate.bind import columns_of
 from penstock.predicate.tree import IsNull, Or
+from penstock.spark.connector.native_files import PADDED
 from penstock.spark.connector.proxy import from_spark
 from penstock.spark.connector.pushdown import conjunction_of
-from penstock.spark.connector.scan import ScanRequest, TableScan
+from penstock.spark.connector.scan import ScanRequest, TableScan, is_padded
 from penstock.spark.connector.scan_builder import TableScanBuilder
 from penstock.table.dml.replacement import ReadFiles
 from penstock.table.read.prune import NO_FILTER
@@ -82,6 +83,10 @@ class GroupScan(TableScan):
             splits=self._files.splits if self._scanned is None else self._scanned,
         )
 
+    def _pads(self) -> bool:
+        # In Spark's plan of an UPDATE or a MERGE, constants are padded, but not the values that are read.
+        return is_padded(self._request.spark)
+
     def partition_count(self) -> int:
         """Return the number of partitions whose files the scan reads, before runtime filters."""
         return len({split.partition for split in self._files.splits})
@@ -90,9 +95,10 @@ class GroupScan(TableScan):
     def filterAttributes(self) -> JavaObject:
         """Return the columns by which a query before the scan may find the files with rows to change.
 
-        That query reads the columns of the condition, so it is useful only if it can exclude some of the files.
+        That query reads the columns of the condition, so it is useful only if it can exclude some of the files. Spark
+        fails to plan it for a condition on values that it pads.
         """
-        if len(self._files.splits) < _LEAST_SPLITS:
+        if len(self._files.splits) < _LEAST_SPLITS or self._files.reading == PADDED:
             return self._bridge.references(())
         keys = self._request.read.ref.schema.partition_keys
         without = frozenset(keys if self.partition_count() < _LEAST_PARTITIONS else ())

@@ -25,7 +25,9 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.CatalogV2Util;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -83,6 +85,8 @@ public class Driver {
     }
 
     private static class Answers implements InvocationHandler {
+        private static final String PLANS = "org.apache.spark.sql.execution.datasources.v2.";
+        private static final int NEAR_CALLS = 8;
         private final InvocationHandler python;
         private final Set own;
         private final Map common;
@@ -102,6 +106,9 @@ public class Driver {
         public Object invoke(Object proxy, Method method, Object[] given) throws Throwable {
             String name = method.getName();
             if (given == null || given.length == 0) {
+                if (name.equals("columns") && describes()) {
+                    return CatalogV2Util.structTypeToV2Columns(((Table) proxy).schema(), false);
+                }
                 if (name.equals("hashCode")) {
                     return Integer.valueOf(proxy.toString().hashCode());
                 }
@@ -122,6 +129,20 @@ public class Driver {
                 }
             }
             return python.invoke(proxy, method, given);
+        }
+
+        /** Return whether a statement that shows or copies the definition of a table is the caller. */
+        private static boolean describes() {
+            StackTraceElement[] calls = new Throwable().getStackTrace();
+            for (int place = 0; place < Math.min(calls.length, NEAR_CALLS); place++) {
+                String caller = calls[place].getClassName();
+                if (caller.startsWith(PLANS + "Describe")
+                        || caller.startsWith(PLANS + "ShowCreateTable")
+                        || caller.startsWith(PLANS + "CreateTableLike")) {
+                    return true;
+                }
+            }
+            return false;
         }
 
         private Object answer(Map from, String name, Object proxy, Method method) throws Throwable {

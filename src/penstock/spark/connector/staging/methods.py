@@ -100,5 +100,4 @@ class StagingMethods(ViewMethods):
     def _defaults_of(self, schema: StructType, table: str) -> DefaultText:
         """Return the function that computes the text of a default of one of these columns."""
         types = {field.name: field.dataType.simpleString() for field in schema.fields}
-        session = self._bridge.python_session(self._bridge.session())
-        return lambda column, sql: default_text(session, sql, column, types.get(column, "nested"), table)
+        return lambda column, sql: default_text(self._bridge, sql, column, types.get(column, "nested"), table)

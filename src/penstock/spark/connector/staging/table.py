@@ -13,7 +13,7 @@ from penstock.catalog.staged.tables import NewTable, abort_staged, commit_staged
 from penstock.spark.compact.job import SparkMerger
 from penstock.spark.connector.proxy import PlainTable, from_spark
 from penstock.spark.connector.write import TableWriteBuilder
-from penstock.spark.types import nullable, to_spark_schema
+from penstock.spark.types import nullable, to_catalog_schema
 from penstock.table.commit.discard import delete_new_files
 from penstock.table.compact.local import compact_appended
 
@@ -39,7 +39,7 @@ class StagedCatalogTable(PlainTable):
     interfaces: ClassVar = (f"{_CATALOG}StagedTable", f"{_CATALOG}SupportsWrite")
 
     def __init__(self, bridge: Bridge, spark: SparkSession, name: str, staged: StagedTable) -> None:
-        schema = nullable(to_spark_schema(staged.ref.schema.fields))
+        schema = nullable(to_catalog_schema(staged.ref.schema.fields))
         super().__init__(bridge, f"staged {name} {id(staged)}", name, schema)
         self._spark = spark
         self._staged = staged

@@ -14,6 +14,7 @@ from penstock.printable import open_log
 from penstock.spark.connector.gateway import open_bridge
 from penstock.spark.connector.proxy import PlainTable, Proxy, from_spark
 from penstock.spark.connector.stream.micro_batches import TableStream
+from penstock.spark.connector.stream.reader import BatchReader
 from penstock.spark.read.filters import to_column
 from penstock.spark.types import nullable, to_spark_schema
 from penstock.spark.watermark.wall_clock import as_instant
@@ -105,7 +106,8 @@ class StreamTable(PlainTable):
     @from_spark
     def build(self) -> JavaObject:
         """Return the scan of one query."""
-        stream = TableStream(self._bridge, self._spark, self._ref, self._schema, self._predicate, reader=self._reader)
+        files = BatchReader(self._bridge, self._spark, self._ref, self._schema)
+        stream = TableStream(self._bridge, files, self._predicate, reader=self._reader)
         return StreamScan(self._bridge, stream, self._schema)
 
 

@@ -17,20 +17,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from penstock.options import StreamOptions
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.stream.input_end import InputEnd
-from penstock.spark.connector.stream.reader import BatchReader
 from penstock.spark.stream.session import open_session
 from penstock.table.stream.align.progress import AlignmentRule
 from penstock.table.stream.limits import NO_LIMITS, limits_of
 from penstock.table.stream.offset import UNRESOLVED, decode_offset, encode_offset
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
-
     from penstock.predicate.tree import Predicate
     from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.spark.connector.stream.reader import BatchReader
     from penstock.spark.stream.session import StreamSession
-    from penstock.table.ref import TableRef
 
 _STREAMING: Final = "org.apache.spark.sql.connector.read.streaming."
 # ``latestOffset`` applies all limits of the options; Spark only needs to know that there are some.
@@ -41,8 +37,7 @@ class TableStream(Proxy):
     """Reads a table as a stream; one object for each source of a query.
 
     Args:
-        ref: the table, with the options of the stream.
-        schema: the columns that Spark expects.
+        files: reads the table with the options of the stream, and the columns that Spark expects.
         predicate: filter that skips files. Rows that Spark's reader returns are not filtered by it.
         reader: id by which the driver finds the query's progress.
     """
@@ -53,26 +48,24 @@ class TableStream(Proxy):
     def __init__(
         self,
         bridge: Bridge,
-        spark: SparkSession,
-        ref: TableRef,
-        schema: StructType,
+        files: BatchReader,
         predicate: Predicate | None = None,
         *,
         reader: str,
     ) -> None:
         # Spark keeps offsets by source, and two sources of one table are not the same.
-        super().__init__(bridge, f"{ref.name} {uuid.uuid4().hex}")
-        self._ref = ref
+        super().__init__(bridge, f"{files.ref.name} {uuid.uuid4().hex}")
+        self._ref = files.ref
         self._open_session = partial(
             open_session,
-            ref,
-            schema,
+            files.ref,
+            files.schema,
             predicate,
             reader=reader,
-            parallelism=spark.sparkContext.defaultParallelism,
+            parallelism=files.spark.sparkContext.defaultParallelism,
             is_inferred=False,
         )
-        self._files = BatchReader(bridge, spark, ref, schema)
+        self._files = files
         self._session: StreamSession | None = None
         self._input_end = InputEnd(bridge)
         self._all_available = bridge.connector("read.streaming.ReadLimit").allAvailable()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.format.file_format import FileFormat
 from penstock.spark.connector.jvm.driver import ordered_files
-from penstock.spark.connector.native_files import list_native, why_not_native
+from penstock.spark.connector.native_files import PADDED, has_chars, list_native, why_not_native
 from penstock.spark.connector.native_reader import reader_factory
 from penstock.spark.connector.python_reader import python_factory, python_partitions
 from penstock.spark.stream.task import StreamReadTask
@@ -36,15 +36,19 @@ class BatchReader:
     Args:
         ref: the table, with the columns that the query started with.
         schema: the columns that Spark expects.
+        pads: whether values of CHAR are padded.
     """
 
-    def __init__(self, bridge: Bridge, spark: SparkSession, ref: TableRef, schema: StructType) -> None:
+    def __init__(
+        self, bridge: Bridge, spark: SparkSession, ref: TableRef, schema: StructType, *, pads: bool = False
+    ) -> None:
         self._bridge = bridge
-        self._spark = spark
-        self._ref = ref
-        self._schema = schema
+        self.spark = spark
+        self.ref = ref
+        self.schema = schema
         self._store = MetadataStore(ref)
         self._fields = select_fields(ref, schema.fieldNames())
+        self._pads = pads and has_chars(self._fields)
         self._reason: str | None = None
         self._logged: set[str] = set()
 
@@ -56,14 +60,15 @@ class BatchReader:
     def partitions(self, tasks: Sequence[StreamTask]) -> JavaObject:
         """Return one partition for each task; it reads the task's files in their order."""
         splits = [split for task in tasks for split in task.splits]
-        self._reason = reason = why_not_native(self._ref, self._store, splits, self._fields)
+        reason = PADDED if self._pads else why_not_native(self.ref, self._store, splits, self._fields)
+        self._reason = reason
         if reason is None:
-            files = [list_native(self._ref, task.splits) for task in tasks]
+            files = [list_native(self.ref, task.splits) for task in tasks]
             return self._bridge.driver.ordered(ordered_files(files))
         if reason not in self._logged:
             self._logged.add(reason)
             _LOG.warning(
-                "table %s: its stream is read by Python workers, not by Spark's own reader: %s", self._ref.name, reason
+                "table %s: its stream is read by Python workers, not by Spark's own reader: %s", self.ref.name, reason
             )
         return python_partitions(self._bridge, tasks)
 
@@ -76,9 +81,9 @@ class BatchReader:
     @cached_property
     def _native_factory(self) -> JavaObject:
         no_filters = self._bridge.array(self._bridge.java("org.apache.spark.sql.sources.Filter"), ())
-        return reader_factory(self._bridge, self._bridge.session(), FileFormat.PARQUET, self._schema, no_filters)
+        return reader_factory(self._bridge, self._bridge.session(), FileFormat.PARQUET, self.schema, no_filters)
 
     @cached_property
     def _python_factory(self) -> JavaObject:
-        task = StreamReadTask(ref=self._ref, schema=self._schema)
-        return python_factory(self._bridge, self._spark, task, self._schema)
+        task = StreamReadTask(ref=self.ref, schema=self.schema, pads=self._pads)
+        return python_factory(self._bridge, self.spark, task, self.schema)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _MODE: Final = f"{OWN}schema-mode"
 _CONFIG: Final = f"{OWN}config."
+_EVOLVING: Final = frozenset({"EVOLUTION", "TYPE EVOLUTION"})
 _COMMENT: Final = "comment"
 # Spark's own properties, without meaning for a stored view.
 _IGNORED: Final = frozenset({"owner", "table_type", _COMMENT})
@@ -60,24 +61,30 @@ def stored_view(view: JavaObject, catalog: str, before: View | None = None) -> V
     )
 
 
-def spark_view(bridge: Bridge, view: View, catalog: str, database: str) -> JavaObject:
+def is_evolving(view: View) -> bool:
+    """Whether the columns of a view, or their types, are those that its query has at the time of a read."""
+    return dict(view.options).get(_MODE) in _EVOLVING
+
+
+def spark_view(bridge: Bridge, view: View, catalog: str, database: str, schema: JavaObject | None = None) -> JavaObject:
     """Return the ``View`` for a stored view.
 
     Args:
         catalog: name of the catalog that has it.
         database: where it is stored.
+        schema: its columns, if they are not those that are stored.
     """
     options = dict(view.options)
     text = view.text_for(SPARK)
     meant = view_names(view, database)
     names: Sequence[str] = meant.columns
-    if not names:  # created by another engine, with columns matched by position
+    if COLUMNS not in options:  # created by another engine, with columns matched by position
         names = [field.name for field in view.fields]
         text = f"SELECT * FROM ({text}) AS v({', '.join(map(quoted, names))})"  # noqa: S608 - a view is the text of a query
     shown = {key: value for key, value in options.items() if not key.startswith(OWN)}
     configs = {key.removeprefix(_CONFIG): value for key, value in options.items() if key.startswith(_CONFIG)}
     made = bridge.connector("catalog.View$Builder")()
-    made.withSchema(bridge.schema(to_spark_schema(view.fields)))
+    made.withSchema(bridge.schema(to_spark_schema(view.fields)) if schema is None else schema)
     made.withProperties(bridge.java_map(shown))
     made.withQueryText(text)
     made.withCurrentCatalog(meant.catalog or catalog)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -10,7 +11,7 @@ from penstock.catalog.names import SYSTEM_TABLE_MARK, in_stored_case, is_path_pa
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError, UnsupportedFeatureError
 from penstock.spark.connector.failures import no_such_namespace, no_such_view, view_exists
 from penstock.spark.connector.proxy import Proxy, from_spark
-from penstock.spark.connector.views.definition import spark_view, stored_view
+from penstock.spark.connector.views.definition import is_evolving, spark_view, stored_view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,6 +33,8 @@ class ViewMethods(Proxy):
         super().__init__(bridge, f"{name} {warehouse.location}")
         self._warehouse = warehouse
         self._name = name
+        # A view is resolved on one thread, with the views that it reads.
+        self._resolving = threading.local()
 
     # ViewCatalog
 
@@ -119,7 +122,23 @@ class ViewMethods(Proxy):
             found = self._in_any_case(name, lambda stored: views.load_view(self._warehouse, stored))
         except NotFoundError:
             return None
-        return spark_view(self._bridge, found, self._name, self._database(ident.namespace()))
+        schema = self._query_schema(ident) if is_evolving(found) else None
+        return spark_view(self._bridge, found, self._name, self._database(ident.namespace()), schema)
+
+    def _query_schema(self, ident: JavaObject) -> JavaObject | None:
+        """Return the columns that the query of a view has now; None while they are looked up.
+
+        Spark would store them itself after it has resolved the view, but only in its own catalog.
+        """
+        parts = (self._name, *self._bridge.parts(ident))
+        name, resolving = join_name(parts), self._resolving.__dict__
+        if name in resolving:
+            return None
+        resolving[name] = True
+        try:
+            return self._bridge.query_schema(parts)
+        finally:
+            del resolving[name]
 
     @contextmanager
     def _vacant(self, ident: JavaObject) -> Iterator[None]:
