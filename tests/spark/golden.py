@@ -34,6 +34,22 @@ def states_of(path: Path) -> list[dict[str, Any]]:
     return [{**state, "rows": [as_written(path.stem, row) for row in state["rows"]]} for state in lines(path)]
 
 
+def padded(rows: Iterable[dict[str, Any]], fields: Iterable[DataField]) -> list[dict[str, Any]]:
+    """Return the rows with the blanks that Spark adds to columns of CHAR in a catalog."""
+    chars = {
+        field.name: field.type.length or 1
+        for field in fields
+        if isinstance(field.type, AtomicType) and field.type.root is TypeRoot.CHAR
+    }
+    return [
+        {
+            name: value.ljust(chars[name]) if name in chars and value is not None else value
+            for name, value in row.items()
+        }
+        for row in rows
+    ]
+
+
 def expected_in_spark(rows: Iterable[dict[str, Any]], fields: Iterable[DataField]) -> list[dict[str, Any]]:
     """Return the rows, sorted, with what Spark has no place for taken away: nanoseconds, and a type for TIME."""
     types = {field.name: field.type for field in fields}

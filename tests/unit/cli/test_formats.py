@@ -108,7 +108,7 @@ HOSTILE: Final = "\x1b]0;title\x07\x1b[31m\x9b2J\u202e"
 
 @pytest.mark.parametrize("format", ["table", "json", "csv"])
 def test_names_and_comments_of_others_act_on_no_terminal(penstock: Command, format: str) -> None:
-    penstock("create", "shop.t", "s STRING", "--comment", HOSTILE, "-o", f"metadata.note={HOSTILE}")
+    penstock("create", "shop.t", "s STRING", "--comment", HOSTILE, "-o", f"note={HOSTILE}")
     penstock("create", "shop.u", "s STRING, p STRING", "--partition-by", "p")
     penstock.catalog.load_table("shop.u").append(pa.table({"s": ["x"], "p": [HOSTILE]}))
     for args in (("show", "shop.t"), ("options", "shop.t"), ("schemas", "shop.t"), ("partitions", "shop.u")):

@@ -95,7 +95,7 @@ def test_options_of_one_use_go_to_the_writer_and_misspelt_ones_warn(orders: Comm
     assert orders(*arguments, "-o", "file.format=orc", input=CSV).stderr == ""
     assert {row["file_format"] for row in orders.json("files", "shop.orders")} == {"orc"}
     assert "did you mean 'file.format'" in orders(*arguments, "-o", "file.formt=orc", input=CSV).stderr
-    orders(*arguments, "-o", "file.format=csv", input=CSV, code=2)
+    orders(*arguments, "-o", "file.format=csv", input=CSV, code=10)
 
 
 @pytest.mark.parametrize(

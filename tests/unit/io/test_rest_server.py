@@ -27,6 +27,7 @@ from penstock.errors import (
     UnsupportedFeatureError,
 )
 from penstock.io.memory import MemoryFileIO
+from penstock.io.object_store.file_io import settings_of
 from penstock.io.rest.server import RestServer, _session
 from penstock.io.rest.table import RestTableFileIO
 from penstock.options.external import is_of_user
@@ -378,7 +379,7 @@ def test_files_of_a_table_on_a_store_are_opened_with_its_settings() -> None:
     root = store.settings.address.root
     server = RestServer(uri="http://127.0.0.1:1")
     storage = RestTableFileIO(inner=store, server=server, database="d", table="t", table_id="1", location=f"{root}/t")
-    assert storage.store_settings == store.settings
+    assert settings_of(storage) == store.settings
     assert not storage.is_object_store  # the server decides about commits
     assert storage.parallel_calls == store.parallel_calls > 8
     assert not storage.has_directories

@@ -49,7 +49,7 @@ from penstock.table.commit.observe import note_change, note_committed, note_lost
 from penstock.table.commit.put import is_in_time, is_put, put_schema, put_snapshot
 from penstock.table.commit.sequence import BucketIndex
 from penstock.table.commit.turns import Race
-from penstock.table.identity import check_same_table
+from penstock.table.identity import check_same_table, request_identity
 from penstock.table.other_engines import WRITER_VERSION, check_other_engines
 from penstock.table.stale_schema import check_buckets_of_new_files, check_schema_of_rewrites
 from penstock.table.store import SchemaFiles
@@ -202,7 +202,7 @@ class TableCommitter:
     def request_base(self) -> None:
         """Request what an attempt reads first, if this thread is in a ``prefetch`` block."""
         with self.ref.file_io.prefetch() as ahead:
-            ahead.read(schema_path(self.ref.location, self.ref.schema.id))
+            request_identity(self.ref, ahead)
             ahead.list(schema_directory(self.ref.location))
             self.store.request_latest(ahead)
 
