@@ -243,7 +243,8 @@ class World:
     def _rewrite(self, rewrite: Rewrite) -> None:
         r = self.random
         has_others, seed = r.random() < 0.6 and not rewrite.is_alone, r.randrange(1 << 30)
-        calls = sorted(r.randrange(1, 40) for _ in range(2))
+        # Both at once, at one of the first calls: after the table was loaded, and before its files are planned.
+        calls = [r.randrange(1, 12)] * 2 if r.random() < 0.5 else sorted(r.randrange(1, 40) for _ in range(2))
         first = r.randrange(max(self.next_key, 1))
         keys = (first, first + r.randrange(4))
         table = self.fresh() if r.random() < 0.7 else self.table  # an older handle
@@ -322,20 +323,22 @@ def _interrupted(storage: type, calls: list[int], pending: list[Callable[[], Non
     failures: list[TableStoreError] = []
     acting = threading.Lock()
 
-    def act() -> None:
+    def act(number: int) -> None:
         if not acting.acquire(blocking=False):
-            return
+            return  # of another thread
         try:
-            pending.pop(0)()
-        except InvalidOptionError as error:
-            failures.append(error)
+            while pending and number >= calls[-len(pending)]:
+                try:
+                    pending.pop(0)()
+                except InvalidOptionError as error:
+                    failures.append(error)
         finally:
             acting.release()
 
     def counted(name: str) -> Callable[..., Any]:
         def wrapped(*arguments: Any, **named: Any) -> Any:
-            if pending and not acting.locked() and next(count) >= calls[-len(pending)]:
-                act()
+            if pending and not acting.locked():
+                act(next(count))
             return real[name](*arguments, **named)
 
         return wrapped
@@ -347,8 +350,7 @@ def _interrupted(storage: type, calls: list[int], pending: list[Callable[[], Non
     finally:
         for name in names:
             setattr(storage, name, real[name])
-        while pending:
-            act()
+        act(calls[-1])
 
 
 def sql_type(data_type: DataType) -> str:
