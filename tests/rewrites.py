@@ -288,9 +288,9 @@ class World:
         return False
 
     def _comparable(self, rows: list[Row], inserted: int) -> list[Row]:
-        """Return the rows that existed before; CHAR in ORC without blanks at the end, which ORC does not keep."""
+        """Return the rows that existed before; CHAR without blanks at the end, if ORC drops them or Spark adds them."""
         table = self.fresh()
-        if table.options["file.format"] == "orc":
+        if table.options["file.format"] == "orc" or self.spark is not None:
             for field in table.schema.fields:
                 if sql_type(field.type).startswith("CHAR"):
                     for row in rows:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.datafile.int96 import INT96_CARRIER, decode_int96
-from penstock.datafile.types import ArrowAny, has_leaf, map_parts, to_arrow_field, to_arrow_type
+from penstock.datafile.types import ArrowAny, has_leaf, is_char, map_parts, to_arrow_field, to_arrow_type
 from penstock.errors import FormatError, UnsupportedFeatureError
 from penstock.format.types.data_types import (
     ArrayType,
@@ -28,6 +28,8 @@ from penstock.format.types.data_types import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from penstock.format.types.data_types import DataField
 
 Array: TypeAlias = Any
 LeafConversion: TypeAlias = "Callable[[AtomicType], Callable[[Array], Array] | None]"
@@ -295,3 +297,18 @@ def convert_leaves(array: Array, data_type: DataType, arrow_type: ArrowAny, conv
                 for place, field in enumerate(data_type.fields)
             ]
             return _struct(array, children, list(arrow_type), arrow_type)
+
+
+def without_padding(batch: pa.RecordBatch, fields: Sequence[DataField]) -> pa.RecordBatch:
+    """Return the batch without blanks at the end of CHAR values, where they mean nothing."""
+    places = [place for place, field in enumerate(fields) if has_leaf(field.type, is_char)]
+    if not places:
+        return batch
+    arrays = batch.columns
+    for place in places:
+        arrays[place] = convert_leaves(arrays[place], fields[place].type, arrays[place].type, _trim_char)
+    return make_batch(arrays, batch.schema, batch.num_rows)
+
+
+def _trim_char(data_type: AtomicType) -> Callable[[Array], Array] | None:
+    return (lambda array: pc.utf8_rtrim(array, " ")) if is_char(data_type) else None

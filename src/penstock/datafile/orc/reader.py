@@ -14,21 +14,19 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import orc
 
-from penstock.datafile.conform import conform_batch, convert_leaves, make_batch, select_rows
+from penstock.datafile.conform import conform_batch, make_batch, select_rows, without_padding
 from penstock.datafile.orc.lengths import check_lengths, types_with_lengths
 from penstock.datafile.orc.tail import read_tail
 from penstock.datafile.orc.timestamps import WideTimestamps, is_beyond_nanoseconds
 from penstock.datafile.streams import as_native_file, reading
-from penstock.datafile.types import has_leaf, is_char, to_arrow_schema
+from penstock.datafile.types import has_leaf, to_arrow_schema
 from penstock.format.types.data_types import TypeRoot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from penstock.datafile.conform import Array
     from penstock.format.types.data_types import AtomicType, DataField
     from penstock.io.file_io import FileIO
 
@@ -49,7 +47,7 @@ def read_orc(
         cut = (piece for stripe in stripes for piece in _cut(stripe, batch_rows))
         for batch in select_rows(cut, 0, ranges):
             conformed = conform_batch(batch, data_types, schema)
-            yield _without_padding(conformed, fields)
+            yield without_padding(conformed, fields)
 
 
 def _read_stripes(source: pa.NativeFile, fields: Sequence[DataField]) -> Iterator[pa.RecordBatch]:
@@ -72,21 +70,6 @@ def _read_stripes(source: pa.NativeFile, fields: Sequence[DataField]) -> Iterato
 def _cut(batch: pa.RecordBatch, batch_rows: int) -> Iterator[pa.RecordBatch]:
     for start in range(0, batch.num_rows, batch_rows):
         yield batch.slice(start, batch_rows)
-
-
-def _without_padding(batch: pa.RecordBatch, fields: Sequence[DataField]) -> pa.RecordBatch:
-    """Remove the blanks with which ORC pads CHAR."""
-    places = [place for place, field in enumerate(fields) if has_leaf(field.type, is_char)]
-    if not places:
-        return batch
-    arrays = batch.columns
-    for place in places:
-        arrays[place] = convert_leaves(arrays[place], fields[place].type, arrays[place].type, _trim_char)
-    return make_batch(arrays, batch.schema, batch.num_rows)
-
-
-def _trim_char(data_type: AtomicType) -> Callable[[Array], Array] | None:
-    return (lambda array: pc.utf8_rtrim(array, " ")) if is_char(data_type) else None
 
 
 def _is_timestamp(data_type: AtomicType) -> bool:

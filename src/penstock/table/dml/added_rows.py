@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
+from penstock.datafile.conform import without_padding
 from penstock.datafile.types import to_arrow_type
 from penstock.errors import SchemaMismatchError
 from penstock.format.row.row import decode_row
@@ -117,7 +118,9 @@ class _Rules:
             *np.flatnonzero(is_null),
             *(others[place] for place in self._search(checked.take(pa.array(others, pa.int64())))),
         ]
-        for place, row in zip(places, batch.take(pa.array(places, pa.int64())).to_pylist(), strict=True):
+        # Spark pads CHAR, also in rows that it does not change.
+        rows = without_padding(batch.take(pa.array(places, pa.int64())), self._ref.schema.fields)
+        for place, row in zip(places, rows.to_pylist(), strict=True):
             text = repr(row)
             self._examples.setdefault(text, checked.slice(place, 1))
             yield text
