@@ -62,7 +62,7 @@ TABLES: Final = {
     ),
 }
 ZONE: Final = "America/Los_Angeles"
-ALWAYS: Final = 6
+ALWAYS: Final = 10
 
 QUERIES: Final = [
     line for line in Path(__file__).with_name("peer_queries.sql").read_text("utf-8").splitlines() if line[:2] != "--"
