@@ -422,6 +422,7 @@ class Batch:
 
     def drop(self) -> None:
         """Delete the files of the batch."""
+        self._spark.table(self._reference).unpersist()
         self._spark.catalog.dropTempView(self._reference)
         for each in (self._folder, Path(self._table.location)):
             shutil.rmtree(each, ignore_errors=True)
@@ -477,7 +478,9 @@ class Batch:
         self._folder.mkdir(parents=True)
         pq.write_table(self._rows, self._folder / "rows.parquet")
         frame = self._spark.read.option("datetimeRebaseMode", "CORRECTED").parquet(str(self._folder))
-        frame.createOrReplaceTempView(name := f"reference_{self._name}")
+        # In memory: conditions with subqueries go into a WHERE, and Spark's own Parquet tables lose days before
+        # 1582-10-15 where its reader gets them as filters.
+        frame.cache().createOrReplaceTempView(name := f"reference_{self._name}")
         return name
 
     # Ways to find rows
