@@ -39,7 +39,7 @@ from penstock.spark.stream.options import (
 )
 from penstock.spark.stream.source import PenstockStreamReader
 from penstock.spark.table_names import find_source, find_target, has_location, with_location
-from penstock.spark.types import to_spark_schema
+from penstock.spark.types import nullable, to_spark_schema
 from penstock.spark.write.entry_point import PenstockStreamWriter
 from penstock.spark.write.overwrite import OVERWRITE_OPTIONS, OverwriteRule, check_no_overwrite, session_mode
 from penstock.spark.write.sink import collect_messages
@@ -98,7 +98,7 @@ class PenstockDataSource(DataSource):
         ref = _load(location, self.options, is_read=True)
         if system_table is not None:
             return from_arrow_schema(load_system_table(system_table, ref, MetadataStore(ref)).schema)
-        return with_location(to_spark_schema(columns_at_start(ref).schema.fields), location)
+        return with_location(nullable(to_spark_schema(columns_at_start(ref).schema.fields)), location)
 
     @without_frames
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -205,7 +205,7 @@ class TableSourceReader(DataSourceReader):
         self._columns = tuple(schema.fieldNames())
         self._filter = filter_text
         check_columns(self._ref, schema)
-        self._schema = to_spark_schema(select_fields(self._ref, self._columns))
+        self._schema = nullable(to_spark_schema(select_fields(self._ref, self._columns)))
         self._push_filters = PushFilters(self._ref)
         self.pushFilters = self._push_filters  # type: ignore[method-assign] # see PushFilters
 

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from penstock.catalog.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
+from penstock.catalog.changes import (
+    AddColumn,
+    DropColumn,
+    RenameColumn,
+    UpdateColumnNullability,
+    UpdateColumnType,
+)
 from penstock.spark.connector import native_files
 
 if TYPE_CHECKING:
@@ -318,3 +324,39 @@ def test_digits_that_spark_cuts_off_hide_no_rows(spark: SparkSession, catalog: C
         "WHERE m.at > TIMESTAMP_NTZ '2000-01-01 00:00:00'"
     )
     assert sorted(joined.collect()) == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+@pytest.mark.parametrize("way", ["catalog", "to_spark", "format", "read_stream"])
+def test_nulls_from_before_a_column_became_not_null_are_read_and_found(
+    spark: SparkSession, catalog: Catalog, file_format: str, way: str
+) -> None:
+    name = f"d.tightened_{file_format}_{way}"
+    options = {"file.format": file_format, "alter-column-null-to-not-null.disabled": "false"}
+    table = catalog.create_table(name, "id INT, a INT, st ROW<x INT>, arr ARRAY<INT>", options=options)
+    old = [
+        {"id": 1, "a": None, "st": None, "arr": None},
+        {"id": 2, "a": 5, "st": {"x": 1}, "arr": [1]},
+        {"id": 3, "a": None, "st": {"x": None}, "arr": [None]},
+    ]
+    table.append(pa.Table.from_pylist(old, table.arrow_schema))
+    paths = ("a", "st", ("st", "x"), "arr", ("arr", "element"))
+    table = catalog.alter_table(name, *(UpdateColumnNullability(column=path, nullable=False) for path in paths))
+
+    def frame() -> DataFrame:
+        match way:
+            case "catalog":
+                return spark.table(f"penstock.{name}")
+            case "to_spark":
+                return table.to_spark(spark)
+            case "format":
+                return spark.read.format("penstock").load(table.location)
+            case _:
+                sink = table.read_stream(spark).writeStream.format("memory").queryName(f"tightened_{file_format}")
+                sink.trigger(availableNow=True).start().awaitTermination()
+                return spark.table(f"tightened_{file_format}")
+
+    rows = frame()
+    assert sorted((row.asDict(recursive=True) for row in rows.collect()), key=lambda row: row["id"]) == old
+    found = {text: rows.where(text).count() for text in ("a IS NULL", "a IS NOT NULL", "st IS NULL", "st.x IS NULL")}
+    assert found == {"a IS NULL": 2, "a IS NOT NULL": 1, "st IS NULL": 1, "st.x IS NULL": 2}

@@ -17,7 +17,7 @@ from penstock.spark.hadoop_options import why_not_by_spark
 from penstock.spark.python_worker import begin_to_ensure, ensure_python_worker
 from penstock.spark.stream.options import encode_reader_options
 from penstock.spark.stream.progress import listen
-from penstock.spark.types import to_spark_schema
+from penstock.spark.types import nullable, to_spark_schema
 from penstock.spark.watermark.event_time import with_watermark
 from penstock.spark.watermark.wall_clock import wall_clock_field
 from penstock.table.read.batches import select_fields
@@ -63,7 +63,7 @@ def read_stream(
         InvalidFilterError: the filter does not fit the table.
         UnsupportedFeatureError: a mode of batch reads only; or tasks would run with a Python without Penstock.
     """
-    schema = to_spark_schema(select_fields(ref, columns))
+    schema = nullable(to_spark_schema(select_fields(ref, columns)))
     _check_options(ref)
     watermark = _watermark(ref, schema.names)
     if watermark is not None:
