@@ -45,6 +45,11 @@ def ids(spark: SparkSession, name: str = "penstock.d.two") -> list[int]:
     return sorted(row.id for row in spark.table(name).collect())
 
 
+def insert_into_view(spark: SparkSession, _catalog: Catalog, two: Table) -> None:
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW two_by_path USING penstock OPTIONS (path '{two.location}')")
+    spark.sql("INSERT INTO two_by_path VALUES (3, 'x')")
+
+
 WRITES: dict[str, tuple[list[int], Callable[[SparkSession, Catalog, Table], Any]]] = {
     "rollback": ([1], lambda spark, *_: spark.sql("CALL penstock.sys.rollback(table => 'd.two', version => '1')")),
     "rollback as latest": (
@@ -65,6 +70,19 @@ WRITES: dict[str, tuple[list[int], Callable[[SparkSession, Catalog, Table], Any]
     "overwrite": ([3], lambda _spark, _, two: two.overwrite([{"id": 3, "p": "x"}])),
     "drop of partitions": ([], lambda _spark, _, two: two.drop_partitions({"p": "x"})),
     "truncate": ([], lambda _spark, _, two: two.truncate()),
+    "append by the data source": (
+        [1, 2, 3],
+        lambda spark, _, two: (
+            spark.sql("SELECT 3 AS id, 'x' AS p").write.format("penstock").mode("append").save(f"{two.location}/")
+        ),
+    ),
+    "overwrite by the data source": (
+        [3],
+        lambda spark, _, two: (
+            spark.sql("SELECT 3 AS id, 'x' AS p").write.format("penstock").mode("overwrite").save(two.location)
+        ),
+    ),
+    "INSERT by the data source": ([1, 2, 3], insert_into_view),
     "statement": ([2], lambda spark, *_: spark.sql("DELETE FROM penstock.d.two WHERE id = 1")),
 }
 
@@ -104,12 +122,15 @@ def test_a_cached_table_has_the_rows_of_a_stream(
         catalog.drop_table("d.source")
 
 
-def test_a_cached_table_keeps_its_rows_while_others_write(spark: SparkSession, two: Table) -> None:
+def test_a_cached_table_keeps_its_rows_while_others_write(
+    spark: SparkSession, catalog: Catalog, two: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spark.sql("CACHE TABLE penstock.d.two")
     try:
         assert ids(spark) == [1, 2]
-        frame = spark.sql("SELECT 3 AS id, 'x' AS p")
-        frame.write.format("penstock").mode("append").save(two.location)
+        with monkeypatch.context() as other_process:
+            other_process.setattr("penstock.table.commit.observe._LISTENERS", {})
+            two.append([{"id": 3, "p": "x"}])
         assert ids(spark) == [1, 2]
         spark.sql("REFRESH TABLE penstock.d.two")
         assert ids(spark) == [1, 2, 3]

@@ -48,6 +48,7 @@ def attach(spark: SparkSession, warehouse: Warehouse, name: str, procedures: Pro
     catalog = WarehouseCatalog(bridge, spark, warehouse, name, procedures)
     made = catalog.exposed(bridge.driver.sharedAnswers())
     put_catalog(spark._jsparkSession, name, made)
+    bridge.driver.recacheAfterWrites(spark._jsparkSession)
     with suppress(UnsupportedFeatureError):  # a session that only uses Spark's own readers needs no Python in tasks
         ensure_python_worker(spark)
     spark.dataSource.register(PenstockDataSource)

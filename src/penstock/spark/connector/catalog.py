@@ -82,6 +82,7 @@ class WarehouseCatalog(StagingMethods):
         super().__init__(bridge, spark, warehouse, name)
         self._procedures = procedures or NO_PROCEDURES
         self._answers: dict[str, JavaObject] = {}
+        self._states: dict[str, str] = {}
 
     # CatalogPlugin
 
@@ -342,6 +343,8 @@ class WarehouseCatalog(StagingMethods):
         if table.is_behind:
             table = self._new_table(*self._ref_at(path, options))
         table.changes_rows = changes_rows
+        if self._has_changed(table):
+            self._bridge.driver.awaitWrites(self._spark._jsparkSession)
         return self._exposed(table)
 
     def _ref_at(self, path: _TablePath, options: Mapping[str, str]) -> tuple[str, TableRef]:
@@ -393,6 +396,14 @@ class WarehouseCatalog(StagingMethods):
 
     def _new_table(self, name: str, ref: TableRef) -> CatalogTable:
         return CatalogTable(self._bridge, self._spark, f"{self._name}.{name}", ref)
+
+    def _has_changed(self, table: CatalogTable) -> bool:
+        """Whether the table has another state than when it was last loaded, so that cached rows of it may be old."""
+        if len(self._states) >= _MOST_TABLES:
+            self._states.clear()
+        last = self._states.get(table.schema_key, table.state)
+        self._states[table.schema_key] = table.state
+        return last != table.state
 
     def _exposed(self, table: CatalogTable) -> JavaObject:
         answers = self._answers.get(table.schema_key)

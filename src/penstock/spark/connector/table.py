@@ -104,9 +104,10 @@ class CatalogTable(PartitionManagement):
         self._schema = nullable(to_spark_schema(fields))
         self.schema_key = f"{name} {self._identity} {self._read.ref.schema.id} {sorted(self._read.ref.dynamic_options)}"
         """Equal for tables that differ in their snapshots only."""
+        self.state = self._read.state
         self.changes_rows = False
         """Whether the table is loaded for an UPDATE, a DELETE or a MERGE."""
-        super().__init__(bridge, f"{self.schema_key} {self._read.state}")
+        super().__init__(bridge, f"{self.schema_key} {self.state}")
 
     @property
     def is_behind(self) -> bool:

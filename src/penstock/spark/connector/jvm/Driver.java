@@ -15,6 +15,7 @@ import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeoutException;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.spark.paths.SparkPath;
@@ -22,6 +23,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.catalog.BucketSpec;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
@@ -41,6 +43,7 @@ import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.WriteSummary;
 import org.apache.spark.sql.execution.CacheManager;
 import org.apache.spark.sql.execution.CachedData;
+import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.V1WritesUtils;
@@ -51,6 +54,7 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.connector.PredicateUtils;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.sources.InsertableRelation;
+import org.apache.spark.sql.util.QueryExecutionListener;
 import org.apache.spark.unsafe.Platform;
 
 /**
@@ -60,7 +64,9 @@ import org.apache.spark.unsafe.Platform;
 public class Driver {
     private static final Object NULL = new Object();
     private static final String[] NO_HOSTS = new String[0];
+    private static final long MAX_LISTENER_DELAY_MILLIS = 2000L;
     private final ObjectMapper json = new ObjectMapper();
+    private final Set followed = ConcurrentHashMap.newKeySet();
 
     /**
      * Return an object with the interfaces of a proxy of Python's. It keeps the answers of methods, so that Python is
@@ -195,6 +201,60 @@ public class Driver {
 
     /** Make cached queries read a table again that has changed at a location. */
     public void recache(SparkSession session, String location) throws Exception {
+        recacheMatching(session, location, false);
+    }
+
+    /**
+     * Make cached queries read tables again to which the session appends by format("penstock"): Spark commits these
+     * rows in a process of its own.
+     */
+    public void recacheAfterWrites(SparkSession session) {
+        if (followed.add(session.sessionUUID())) {
+            session.listenerManager().register(new FormatWrites());
+        }
+    }
+
+    /** Wait until the listeners have seen each write that has ended. */
+    public void awaitWrites(SparkSession session) throws Exception {
+        if (session.sharedState().cacheManager().isEmpty() || Thread.currentThread() == FormatWrites.recaching) {
+            return;
+        }
+        try {
+            session.sparkContext().listenerBus().waitUntilEmpty(MAX_LISTENER_DELAY_MILLIS);
+        } catch (TimeoutException error) {
+            return;
+        }
+    }
+
+    /** Follows the writes of a session to tables of the data source in Python. */
+    public static class FormatWrites implements QueryExecutionListener {
+        private static volatile Thread recaching;
+
+        public void onSuccess(String action, QueryExecution query, long nanos) {
+            LogicalPlan plan = query.analyzed();
+            if (!(plan instanceof V2WriteCommand)
+                    || !(((V2WriteCommand) plan).table() instanceof DataSourceV2Relation)) {
+                return;
+            }
+            DataSourceV2Relation target = (DataSourceV2Relation) ((V2WriteCommand) plan).table();
+            if (!target.table().name().equals("penstock")) {
+                return;
+            }
+            recaching = Thread.currentThread();
+            try {
+                recacheMatching((SparkSession) query.sparkSession(), target.options().get("path"), true);
+            } catch (Exception error) {
+                Platform.throwException(error);
+            } finally {
+                recaching = null;
+            }
+        }
+
+        public void onFailure(String action, QueryExecution query, Exception error) {
+        }
+    }
+
+    private static void recacheMatching(SparkSession session, String location, boolean sameName) throws Exception {
         CacheManager manager = session.sharedState().cacheManager();
         if (manager.isEmpty()) {
             return;
@@ -207,7 +267,7 @@ public class Driver {
             for (Iterator leaves = list(plan.collectLeaves()).iterator(); leaves.hasNext();) {
                 Object leaf = leaves.next();
                 if (leaf instanceof DataSourceV2Relation) {
-                    addName(names, (DataSourceV2Relation) leaf, location);
+                    addName(names, (DataSourceV2Relation) leaf, location, sameName);
                 }
             }
         }
@@ -216,9 +276,16 @@ public class Driver {
         }
     }
 
-    private static void addName(Set names, DataSourceV2Relation found, String location) {
-        if (found.catalog().isDefined() && found.identifier().isDefined()
-                && location.equals(found.table().properties().get("location"))) {
+    /** Add the name of a table at a location or, with sameName, at any location that ends alike; null is any. */
+    private static void addName(Set names, DataSourceV2Relation found, String location, boolean sameName) {
+        if (!found.catalog().isDefined() || !found.identifier().isDefined()) {
+            return;
+        }
+        Object own = found.table().properties().get("location");
+        boolean isMeant = sameName
+            ? own != null && (location == null || lastName(location).equals(lastName((String) own)))
+            : location.equals(own);
+        if (isMeant) {
             Identifier name = (Identifier) found.identifier().get();
             List parts = new ArrayList();
             parts.add(((CatalogPlugin) found.catalog().get()).name());
@@ -226,6 +293,11 @@ public class Driver {
             parts.add(name.name());
             names.add(parts);
         }
+    }
+
+    private static String lastName(String path) {
+        String trimmed = path.endsWith("/") ? path.substring(0, path.length() - 1) : path;
+        return trimmed.substring(trimmed.lastIndexOf('/') + 1);
     }
 
     private static List list(Object given) {
