@@ -18,7 +18,6 @@ import pyarrow as pa
 import penstock
 from bench.counted_storage import READS, is_manifest
 from penstock.catalog.filesystem import load_location
-from penstock.format.layout import manifest_directory, snapshot_directory
 from penstock.table.actions.changes import open_committer
 from penstock.table.compact.background import BackgroundCompactor
 from penstock.table.compact.commit import commit_compacted
@@ -294,7 +293,7 @@ def _count_live(store: MetadataStore) -> int:
 
 
 def _metadata_bytes(ref: TableRef) -> int:
-    folders = (snapshot_directory(ref.location), manifest_directory(ref.location))
+    folders = (ref.layout.snapshot_directory, ref.layout.manifest_directory)
     return sum(status.size for folder in folders for status in ref.file_io.list(folder))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import fastavro
 
 from penstock.format.deletion_vector import MAGIC
-from penstock.format.layout import index_path, manifest_path, snapshot_path
+from penstock.format.layout import TableLayout
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.table.read.scan import plan_scan
 
@@ -68,7 +68,7 @@ def delete_by_vectors(table: penstock.Table, rows: Mapping[str, Sequence[int]]) 
         vector = _vector(sorted(positions))
         data = b"\x01" + vector
         index_file = f"index-{uuid.uuid4()}-0"
-        file_io.write(index_path(location, index_file), data)
+        file_io.write(TableLayout(location).index_path(index_file), data)
         records.append(
             {
                 "_VERSION": 1,
@@ -88,8 +88,10 @@ def delete_by_vectors(table: penstock.Table, rows: Mapping[str, Sequence[int]]) 
     manifest = f"index-manifest-{uuid.uuid4()}-0"
     stream = io.BytesIO()
     fastavro.writer(stream, fastavro.parse_schema(_ENTRY), records)
-    file_io.write(manifest_path(location, manifest), stream.getvalue())
-    file_io.write(snapshot_path(location, snapshot.id), encode_snapshot(replace(snapshot, index_manifest=manifest)))
+    file_io.write(TableLayout(location).manifest_path(manifest), stream.getvalue())
+    file_io.write(
+        TableLayout(location).snapshot_path(snapshot.id), encode_snapshot(replace(snapshot, index_manifest=manifest))
+    )
 
 
 def _vector(positions: Sequence[int]) -> bytes:

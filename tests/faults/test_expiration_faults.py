@@ -13,7 +13,7 @@ import pytest
 import penstock
 from penstock.clocks import utc_millis
 from penstock.errors import NotFoundError, TableStoreError
-from penstock.format.layout import consumer_path
+from penstock.format.layout import TableLayout
 from penstock.table.store import MetadataStore
 from penstock.testing.file_io import FailingFileIO, Fault, Operation, ProcessDiedError
 from penstock.testing.garbage import needed_files, stored_files, walk
@@ -57,7 +57,7 @@ def seed(storage: MemoryFileIO) -> None:
         if number == 3:
             table.create_tag("third")
     table.drop_partitions({"p": "c"})
-    storage.write(consumer_path(table.location, "reader"), b'{"nextSnapshot": 7}')
+    storage.write(TableLayout(table.location).consumer_path("reader"), b'{"nextSnapshot": 7}')
 
 
 def expire(table: penstock.Table) -> Any:

@@ -12,7 +12,7 @@ import pytest
 
 from penstock.format.consumer import decode_consumer, encode_consumer
 from penstock.format.hint import decode_hint, encode_hint
-from penstock.format.layout import bucket_dir, format_of, partition_dir, schema_id_of, snapshot_id_of, tag_name_of
+from penstock.format.layout import TableLayout, format_of, partition_dir, schema_id_of, snapshot_id_of, tag_name_of
 from penstock.format.schema import TableSchema
 from penstock.format.schema_json import decode_schema, encode_schema
 from penstock.format.snapshot_json import decode_snapshot, encode_snapshot
@@ -181,7 +181,7 @@ def directory_of(table: Path, schema: TableSchema, row: dict[str, Any]) -> str:
         default_name=options.get("partition.default-name", "__DEFAULT_PARTITION__"),
         legacy_name=options.get("partition.legacy-name", "true") == "true",
     )
-    return bucket_dir(str(table), partition, row["_bucket"], options.get("data-file.path-directory"))
+    return TableLayout(str(table)).bucket_directory(partition, row["_bucket"], options.get("data-file.path-directory"))
 
 
 @pytest.mark.parametrize("table", WITH_ROWS, ids=lambda path: path.name)

@@ -10,7 +10,6 @@ from typing import Any
 from hypothesis import strategies as st
 from tests.unit.table.commit_tables import append, committer, live, new_file, new_table, partition
 
-from penstock.format.layout import schema_path, snapshot_path
 from penstock.format.manifest.entry import DataFileMeta, FileSource
 from penstock.format.schema_json import encode_schema
 from penstock.format.snapshot import CommitKind
@@ -163,7 +162,7 @@ class World:
         old = MetadataStore(self.ref).load_latest_schema()
         column = DataField(id=old.highest_field_id + 1, name=f"c{old.id}", type=INT)
         new = replace(old, id=old.id + 1, fields=(*old.fields, column), highest_field_id=column.id)
-        self.ref.file_io.write(schema_path(self.ref.location, new.id), encode_schema(new))
+        self.ref.file_io.write(self.ref.layout.schema_path(new.id), encode_schema(new))
 
     def expire(self, count: int) -> None:
         """Expire the oldest snapshots that the stream does not need any more."""
@@ -171,7 +170,7 @@ class World:
         for _ in range(count):
             if position is not None and self.expired + 1 < min(position.snapshot_id, len(self.history)):
                 self.expired += 1
-                self.ref.file_io.delete(snapshot_path(self.ref.location, self.expired))
+                self.ref.file_io.delete(self.ref.layout.snapshot_path(self.expired))
 
     def read(self, max_files: int | None, restarts: bool) -> bool:  # noqa: FBT001
         """One micro-batch; whether the stream moved."""

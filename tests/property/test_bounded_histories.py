@@ -10,7 +10,6 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from tests.property.stream_world import OPS, WRITES, ModelCommit, ModelFile, World, expected
 
-from penstock.format.layout import snapshot_path
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.table.read.travel import NO_WATERMARK
 from penstock.table.store import MetadataStore
@@ -93,7 +92,7 @@ class StampedWorld(World):
         time = (self.stamps[-1].time if self.stamps else 0) + passed
         self.stamps.append(Stamp(watermark=watermark, time=time))
         snapshot = replace(self.fresh_store().load_latest_snapshot(), watermark=watermark, time_millis=time)
-        self.ref.file_io.write(snapshot_path(self.ref.location, snapshot.id), encode_snapshot(snapshot))
+        self.ref.file_io.write(self.ref.layout.snapshot_path(snapshot.id), encode_snapshot(snapshot))
 
     def fresh_store(self) -> MetadataStore:
         return MetadataStore(self.ref, sleep=lambda _: None)
@@ -105,7 +104,7 @@ class StampedWorld(World):
             return
         for _ in range(min(count, len(self.history) - 1 - self.expired)):
             self.expired += 1
-            self.ref.file_io.delete(snapshot_path(self.ref.location, self.expired))
+            self.ref.file_io.delete(self.ref.layout.snapshot_path(self.expired))
 
     def read(self, max_files: int | None, restarts: bool) -> bool:  # noqa: FBT001
         had_begun, had_ended = self.offset.start is not None, self.offset.ended

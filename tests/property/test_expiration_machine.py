@@ -14,7 +14,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import penstock
 from penstock.clocks import utc_millis
 from penstock.format.consumer import encode_consumer
-from penstock.format.layout import consumer_path
 from penstock.format.snapshot import CommitKind
 from penstock.io.memory import MemoryFileIO
 from penstock.table.actions.changes import open_committer
@@ -160,12 +159,12 @@ class ExpirationMachine(RuleBasedStateMachine):
     def move_consumer(self, name: str, place: int) -> None:
         ids = [*sorted(self.model.snapshots), self.model.latest_id + 1]
         next_id = ids[place % len(ids)]
-        self.ref.file_io.write(consumer_path(self.ref.location, name), encode_consumer(next_id))
+        self.ref.file_io.write(self.ref.layout.consumer_path(name), encode_consumer(next_id))
         self.model.consumers[name] = next_id
 
     @rule(name=st.sampled_from(["x", "y"]))
     def forget_consumer(self, name: str) -> None:
-        self.ref.file_io.delete(consumer_path(self.ref.location, name))
+        self.ref.file_io.delete(self.ref.layout.consumer_path(name))
         self.model.consumers.pop(name, None)
 
     @precondition(lambda self: self.model.snapshots)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.format.file_format import FileFormat, format_of
-from penstock.format.layout import data_file_name, schema_id_of, schema_path, snapshot_id_of, snapshot_path
+from penstock.format.layout import TableLayout, data_file_name, schema_id_of, snapshot_id_of
 from penstock.format.text.java_floats import format_double, format_float
 from penstock.format.text.java_times import (
     civil_date,
@@ -129,8 +129,8 @@ def test_iso_timestamp_is_the_instant_in_groups_of_three_digits(nanos: int) -> N
 
 @given(st.integers(0, 2**63 - 1))
 def test_names_of_numbered_files_give_the_number_back(number: int) -> None:
-    assert snapshot_id_of(snapshot_path("/t", number).rpartition("/")[2]) == number
-    assert schema_id_of(schema_path("/t", number).rpartition("/")[2]) == number
+    assert snapshot_id_of(TableLayout("/t").snapshot_path(number).rpartition("/")[2]) == number
+    assert schema_id_of(TableLayout("/t").schema_path(number).rpartition("/")[2]) == number
 
 
 @given(st.text(), st.uuids(), st.integers(0, 10**6), st.sampled_from(FileFormat), st.none() | st.just("zst"))

@@ -22,7 +22,7 @@ from penstock.catalog.trash import discard
 from penstock.catalog.view_files import view_exists
 from penstock.catalog.warehouse import TablePlace, Warehouse, place_at, place_of
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError, StorageError
-from penstock.format.layout import schema_directory, schema_path
+from penstock.format.layout import TableLayout
 from penstock.table.commit.put import put_schema
 from penstock.table.identity import new_creation_millis
 from penstock.table.read.branch import at_branch
@@ -212,7 +212,7 @@ def alter_place(place: TablePlace, changes: Sequence[SchemaChange]) -> TableRef:
         time.sleep(_RETRY_WAIT_S * stalled)
     raise StorageError(
         f"table {place.name}: schema-{latest_id + 1} is refused, although no file of that number is listed in"
-        f" {schema_directory(place.location)}; check the storage, then alter again",
+        f" {TableLayout(place.location).schema_directory}; check the storage, then alter again",
         True,  # noqa: FBT003 - positional, so that pickling works
     )
 
@@ -220,14 +220,15 @@ def alter_place(place: TablePlace, changes: Sequence[SchemaChange]) -> TableRef:
 def _check_still_there(place: TablePlace, base: TableSchema) -> None:
     """Delete the new schema if the table was dropped or renamed meanwhile: the file alone would be a table again."""
     file_io = place.file_io.confined(place.location)
-    if not file_io.exists(schema_path(place.location, base.id)):
-        file_io.delete(schema_path(place.location, base.id + 1))
+    layout = TableLayout(place.location)
+    if not file_io.exists(layout.schema_path(base.id)):
+        file_io.delete(layout.schema_path(base.id + 1))
         raise NotFoundError(f"table {place.name} was dropped or renamed while it was altered")
 
 
 def _check_vacant(place: TablePlace) -> None:
     # The schema directory may exist already, because another creator is writing a file into it.
-    own = schema_directory(place.location).rpartition("/")[2]
+    own = TableLayout(place.location).schema_directory.rpartition("/")[2]
     names = [
         status.name
         for status in place.file_io.list(place.location)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.errors import FormatError, NotFoundError
-from penstock.format.layout import schema_directory, schema_id_of, schema_path, snapshot_directory, snapshot_id_of
+from penstock.format.layout import TableLayout, schema_id_of, snapshot_id_of
 from penstock.format.schema_json import decode_schema
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def list_schema_ids(file_io: FileIO, location: str) -> tuple[int, ...]:
     """Return the ids of the table's schemas, ascending; empty if there is no table."""
-    found = (schema_id_of(status.name) for status in file_io.list(schema_directory(location)))
+    found = (schema_id_of(status.name) for status in file_io.list(TableLayout(location).schema_directory))
     return tuple(sorted(schema_id for schema_id in found if schema_id is not None))
 
 
@@ -33,7 +33,7 @@ def load_schema(file_io: FileIO, location: str, schema_id: int) -> TableSchema:
         NotFoundError: the file does not exist.
         FormatError: the file is not a valid schema.
     """
-    path = schema_path(location, schema_id)
+    path = TableLayout(location).schema_path(schema_id)
     return decode_schema(file_io.confined(location).read(path), path)
 
 
@@ -44,20 +44,22 @@ def load_latest_schema(file_io: FileIO, location: str, table: str) -> TableSchem
         NotFoundError: the table does not exist.
         FormatError: the file is not a valid schema, or it is lost.
     """
-    ids = list_schema_ids(file_io, location)
+    ids, directory = list_schema_ids(file_io, location), TableLayout(location).schema_directory
     if not ids and has_snapshots(file_io, location):
         raise FormatError(
-            f"table {table} has snapshots, but no schema file in {schema_directory(location)}: restore the files "
-            "schema-N of that directory from a copy; do not create the table again"
+            f"table {table} has snapshots, but no schema file in {directory}: restore the files schema-N of"
+            " that directory from a copy; do not create the table again"
         )
     if not ids:
         raise NotFoundError(
-            f"table {table} does not exist: there is no schema file in {schema_directory(location)}; create it, or"
-            " check the name and the warehouse"
+            f"table {table} does not exist: there is no schema file in {directory}; create it, or check"
+            " the name and the warehouse"
         )
     return load_schema(file_io, location, ids[-1])
 
 
 def has_snapshots(file_io: FileIO, location: str) -> bool:
     """Whether the table has snapshots."""
-    return any(snapshot_id_of(status.name) is not None for status in file_io.list(snapshot_directory(location)))
+    return any(
+        snapshot_id_of(status.name) is not None for status in file_io.list(TableLayout(location).snapshot_directory)
+    )

@@ -15,7 +15,6 @@ import pyarrow as pa
 from penstock.catalog.names import TableName
 from penstock.catalog.tables import list_databases, list_tables, load_table
 from penstock.errors import NotFoundError
-from penstock.format.layout import partition_success_path
 from penstock.printable import mask_locations, mask_options
 from penstock.table.inspect.system import file_counts
 from penstock.table.locate import FileLocator
@@ -89,7 +88,7 @@ def _partitions(warehouse: Warehouse) -> Iterator[Sequence[object]]:
         plan = plan_scan(store, ref, store.load_latest_snapshot())
         for partition in plan.partitions if ref.schema.partition_keys else ():
             label = locator.partition_label(partition.data)
-            is_done = ref.file_io.has_file(partition_success_path(ref.location, label))
+            is_done = ref.file_io.has_file(ref.layout.partition_success_path(label))
             yield database, table, label, *file_counts(partition.entries), is_done
 
 

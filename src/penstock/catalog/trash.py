@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from penstock.catalog.schema_files import list_schema_ids
 from penstock.catalog.warehouse import trash_path
 from penstock.errors import NotFoundError, StorageError, UnsupportedFeatureError
-from penstock.format.layout import schema_path
+from penstock.format.layout import TableLayout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ def discard(file_io: FileIO, path: str, trash: str, name: str, *, tables: Sequen
 def _delete_in_place(file_io: FileIO, path: str, tables: Sequence[str]) -> None:
     for table in tables:
         for schema_id in list_schema_ids(file_io, table):
-            file_io.delete(schema_path(table, schema_id))
+            file_io.delete(TableLayout(table).schema_path(schema_id))
     if not file_io.delete(path, recursive=True) and not tables:
         raise NotFoundError(f"cannot drop {path}: it does not exist")
     if path not in tables and file_io.exists(path):

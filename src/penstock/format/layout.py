@@ -7,6 +7,7 @@ Source:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +16,7 @@ from penstock.format.text.partitions import escape_path_name, partition_dir
 
 if TYPE_CHECKING:
     from penstock.format.file_format import FileFormat
-    from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
+    from penstock.format.manifest.entry import DataFileMeta
 
 __all__ = [
     "DATABASE_SUFFIX",
@@ -27,54 +28,23 @@ __all__ = [
     "STAGING_PREFIX",
     "SUCCESS_NAME",
     "NameSource",
-    "branch_claim_path",
-    "branch_identity_path",
+    "TableLayout",
     "branch_name_of",
-    "branch_path",
-    "branches_directory",
-    "bucket_dir",
-    "changelog_directory",
     "changelog_id_of",
     "compression_suffix",
-    "consumer_directory",
     "consumer_id_of",
-    "consumer_path",
     "data_file_name",
-    "data_file_path",
     "database_name_of",
     "database_path",
-    "done_ledger_path",
-    "earliest_hint_path",
     "escape_path_name",
-    "expiring_path",
     "extra_file_paths",
     "format_of",
     "freed_ids_of",
-    "freed_ids_path",
-    "index_directory",
-    "index_path",
-    "latest_hint_path",
-    "lease_directory",
-    "manifest_directory",
-    "manifest_path",
-    "own_directory",
     "partition_dir",
-    "partition_success_path",
-    "query_directory",
-    "rolling_back_path",
-    "schema_directory",
     "schema_id_of",
-    "schema_path",
-    "snapshot_directory",
     "snapshot_id_of",
-    "snapshot_path",
-    "statistics_directory",
-    "statistics_path",
     "table_path",
-    "tag_directory",
     "tag_name_of",
-    "tag_path",
-    "tag_success_path",
 ]
 
 DATABASE_SUFFIX: Final = ".db"
@@ -110,174 +80,184 @@ def table_path(warehouse: str, database: str, table: str) -> str:
     return f"{database_path(warehouse, database)}/{table}"
 
 
-def branches_directory(location: str) -> str:
-    """Return the directory of the branches other than main."""
-    return f"{location}/branch"
-
-
-def branch_path(location: str, branch: str) -> str:
-    """Return the root of a branch's schemas, snapshots, tags and consumers; manifests and data stay at ``location``."""
-    return location if branch == MAIN_BRANCH else f"{branches_directory(location)}/{_BRANCH_PREFIX}{branch}"
-
-
-def branch_identity_path(root: str) -> str:
-    """Return the file with the identity of a branch; other engines neither make nor read it.
-
-    Args:
-        root: result of ``branch_path``.
-    """
-    return f"{root}/.penstock-identity"
-
-
-def branch_claim_path(root: str) -> str:
-    """Return the file that names the process that is creating a branch; arguments as ``branch_identity_path``."""
-    return f"{root}/.penstock-creation"
-
-
 def database_name_of(name: str) -> str | None:
     """Return the database name for a directory of the warehouse; None if it is not a database."""
     database = name.removesuffix(DATABASE_SUFFIX)
     return database if database and database != name else None
 
 
-# Metadata of a table
+@dataclass(frozen=True, slots=True)
+class TableLayout:
+    """Paths of the files and directories of one table.
 
-
-def schema_directory(location: str) -> str:
-    """Return the directory of the schema files."""
-    return f"{location}/schema"
-
-
-def schema_path(location: str, schema_id: int) -> str:
-    """Return the schema file of that id."""
-    return f"{location}/schema/{_SCHEMA_PREFIX}{schema_id}"
-
-
-def freed_ids_path(location: str, first: int, last: int) -> str:
-    """Return the file whose name records that a rollback has freed these snapshot ids; ``last`` included.
-
-    It is among the schemas, whose directory every commit lists; other engines ignore it.
+    Attributes:
+        location: the table's directory, without a slash at the end; for a branch see ``branch``.
     """
-    return f"{schema_directory(location)}/{_FREED_IDS_PREFIX}{first}-{last}"
 
+    location: str
 
-def snapshot_directory(location: str) -> str:
-    """Return the directory of the snapshot files and hints."""
-    return f"{location}/snapshot"
+    # Schemas, snapshots, tags and consumers; each branch has its own.
 
+    @property
+    def schema_directory(self) -> str:
+        """Directory of the schema files."""
+        return f"{self.location}/schema"
 
-def snapshot_path(location: str, snapshot_id: int) -> str:
-    """Return the snapshot file of that id."""
-    return f"{location}/snapshot/{_SNAPSHOT_PREFIX}{snapshot_id}"
+    def schema_path(self, schema_id: int) -> str:
+        """Return the schema file of that id."""
+        return f"{self.location}/schema/{_SCHEMA_PREFIX}{schema_id}"
 
+    def freed_ids_path(self, first: int, last: int) -> str:
+        """Return the file whose name records that a rollback has freed these snapshot ids; ``last`` included.
 
-def latest_hint_path(location: str) -> str:
-    """Return the hint file for the latest snapshot; it may lag, be partially written, or be missing."""
-    return f"{location}/snapshot/LATEST"
+        It is among the schemas, whose directory every commit lists; other engines ignore it.
+        """
+        return f"{self.schema_directory}/{_FREED_IDS_PREFIX}{first}-{last}"
 
+    @property
+    def snapshot_directory(self) -> str:
+        """Directory of the snapshot files and hints."""
+        return f"{self.location}/snapshot"
 
-def earliest_hint_path(location: str) -> str:
-    """Return the hint file for the earliest snapshot; it may lag, be partially written, or be missing."""
-    return f"{location}/snapshot/EARLIEST"
+    def snapshot_path(self, snapshot_id: int) -> str:
+        """Return the snapshot file of that id."""
+        return f"{self.location}/snapshot/{_SNAPSHOT_PREFIX}{snapshot_id}"
 
+    @property
+    def latest_hint_path(self) -> str:
+        """Hint file for the latest snapshot; it may lag, be partially written, or be missing."""
+        return f"{self.location}/snapshot/LATEST"
 
-def changelog_directory(location: str) -> str:
-    """Return the directory of changelogs that are kept after their snapshots have expired."""
-    return f"{location}/changelog"
+    @property
+    def earliest_hint_path(self) -> str:
+        """Hint file for the earliest snapshot; it may lag, be partially written, or be missing."""
+        return f"{self.location}/snapshot/EARLIEST"
 
+    @property
+    def changelog_directory(self) -> str:
+        """Directory of changelogs that are kept after their snapshots have expired."""
+        return f"{self.location}/changelog"
 
-def tag_directory(location: str) -> str:
-    """Return the directory of the tag files."""
-    return f"{location}/tag"
+    @property
+    def tag_directory(self) -> str:
+        """Directory of the tag files."""
+        return f"{self.location}/tag"
 
+    def tag_path(self, tag: str) -> str:
+        """Return the tag file of that name, which is not escaped."""
+        return f"{self.location}/tag/{_TAG_PREFIX}{tag}"
 
-def tag_path(location: str, tag: str) -> str:
-    """Return the tag file of that name, which is not escaped."""
-    return f"{location}/tag/{_TAG_PREFIX}{tag}"
+    def tag_success_path(self, tag: str) -> str:
+        """Return the file that marks a tag as complete, written if ``tag.create-success-file`` is set."""
+        return f"{self.location}/tag/tag-success-file/{tag}{SUCCESS_NAME}"
 
+    @property
+    def consumer_directory(self) -> str:
+        """Directory of the consumer files."""
+        return f"{self.location}/consumer"
 
-def tag_success_path(location: str, tag: str) -> str:
-    """Return the file that marks a tag as complete, written if ``tag.create-success-file`` is set."""
-    return f"{location}/tag/tag-success-file/{tag}{SUCCESS_NAME}"
+    def consumer_path(self, consumer: str) -> str:
+        """Return the consumer file of that id."""
+        return f"{self.location}/consumer/{_CONSUMER_PREFIX}{consumer}"
 
+    # Branches
 
-def partition_success_path(location: str, partition: str) -> str:
-    """Return the file that marks a partition as done.
+    @property
+    def branches_directory(self) -> str:
+        """Directory of the branches other than main."""
+        return f"{self.location}/branch"
 
-    Args:
-        partition: result of ``partition_dir``. The option ``data-file.path-directory`` is not used.
-    """
-    return f"{location}/{partition}/{SUCCESS_NAME}"
+    def branch(self, name: str) -> TableLayout:
+        """Return the layout of a branch's schemas, snapshots, tags and consumers; the other files are the table's."""
+        return self if name == MAIN_BRANCH else TableLayout(f"{self.branches_directory}/{_BRANCH_PREFIX}{name}")
 
+    @property
+    def branch_identity_path(self) -> str:
+        """File with the identity of a branch, whose layout this is; other engines neither make nor read it."""
+        return f"{self.location}/.penstock-identity"
 
-def consumer_directory(location: str) -> str:
-    """Return the directory of the consumer files."""
-    return f"{location}/consumer"
+    @property
+    def branch_claim_path(self) -> str:
+        """File that names the process that is creating a branch, whose layout this is."""
+        return f"{self.location}/.penstock-creation"
 
+    # Manifests and data
 
-def consumer_path(location: str, consumer: str) -> str:
-    """Return the consumer file of that id."""
-    return f"{location}/consumer/{_CONSUMER_PREFIX}{consumer}"
+    @property
+    def manifest_directory(self) -> str:
+        """Directory of manifests, manifest lists and index manifests."""
+        return f"{self.location}/manifest"
 
+    def manifest_path(self, name: str) -> str:
+        """Return the file of a manifest, manifest list or index manifest."""
+        return f"{self.location}/manifest/{name}"
 
-def manifest_directory(location: str) -> str:
-    """Return the directory of manifests, manifest lists and index manifests."""
-    return f"{location}/manifest"
+    @property
+    def index_directory(self) -> str:
+        """Directory of the index files."""
+        return f"{self.location}/index"
 
+    def index_path(self, name: str) -> str:
+        """Return an index file named in an index manifest."""
+        return f"{self.location}/index/{name}"
 
-def manifest_path(location: str, name: str) -> str:
-    """Return the file of a manifest, manifest list or index manifest."""
-    return f"{location}/manifest/{name}"
+    @property
+    def statistics_directory(self) -> str:
+        """Directory of the statistics files."""
+        return f"{self.location}/statistics"
 
+    def statistics_path(self, name: str) -> str:
+        """Return a statistics file named in a snapshot."""
+        return f"{self.location}/statistics/{name}"
 
-def index_directory(location: str) -> str:
-    """Return the directory of the index files."""
-    return f"{location}/index"
+    def partition_success_path(self, partition: str) -> str:
+        """Return the file that marks a partition as done.
 
+        Args:
+            partition: result of ``partition_dir``. The option ``data-file.path-directory`` is not used.
+        """
+        return f"{self.location}/{partition}/{SUCCESS_NAME}"
 
-def index_path(location: str, name: str) -> str:
-    """Return an index file named in an index manifest."""
-    return f"{location}/index/{name}"
+    def bucket_directory(self, partition: str, bucket: int, data_directory: str | None = None) -> str:
+        """Return the directory of a bucket's data files.
 
+        Args:
+            partition: result of ``partition_dir``.
+            bucket: 0 in unaware tables.
+            data_directory: option ``data-file.path-directory``.
+        """
+        return "/".join(part for part in (self.location, data_directory, partition, f"bucket-{bucket}") if part)
 
-def statistics_directory(location: str) -> str:
-    """Return the directory of the statistics files."""
-    return f"{location}/statistics"
+    # Penstock's own files, which other engines do not use
 
+    @property
+    def own_directory(self) -> str:
+        """Directory of Penstock's own files: leases, the ledger of done partitions, files of queries."""
+        return f"{self.location}/.penstock"
 
-def statistics_path(location: str, name: str) -> str:
-    """Return a statistics file named in a snapshot."""
-    return f"{location}/statistics/{name}"
+    @property
+    def expiring_path(self) -> str:
+        """File with the id of the first snapshot that the furthest expiration so far keeps."""
+        return f"{self.own_directory}/expiring"
 
+    def rolling_back_path(self, name: str) -> str:
+        """Return the file that marks a running rollback; ``name`` is random."""
+        return f"{self.own_directory}/rolling-back-{name}"
 
-def own_directory(location: str) -> str:
-    """Return the directory of Penstock's own files: leases, the ledger of done partitions, files of queries."""
-    return f"{location}/.penstock"
+    @property
+    def query_directory(self) -> str:
+        """Directory with one file per streaming query that writes to the table."""
+        return f"{self.own_directory}/queries"
 
+    @property
+    def lease_directory(self) -> str:
+        """Directory of the leases."""
+        return f"{self.own_directory}/leases"
 
-def expiring_path(location: str) -> str:
-    """Return the file with the id of the first snapshot that the furthest expiration so far keeps."""
-    return f"{own_directory(location)}/expiring"
-
-
-def rolling_back_path(location: str, name: str) -> str:
-    """Return the file that marks a running rollback; ``name`` is random."""
-    return f"{own_directory(location)}/rolling-back-{name}"
-
-
-def query_directory(location: str) -> str:
-    """Return the directory with one file per streaming query that writes to the table."""
-    return f"{own_directory(location)}/queries"
-
-
-def lease_directory(location: str) -> str:
-    """Return the directory of the leases; other engines do not use it."""
-    return f"{own_directory(location)}/leases"
-
-
-def done_ledger_path(location: str) -> str:
-    """Return the file that lists the partitions marked done; other engines do not use it."""
-    return f"{own_directory(location)}/done-partitions"
+    @property
+    def done_ledger_path(self) -> str:
+        """File that lists the partitions marked done."""
+        return f"{self.own_directory}/done-partitions"
 
 
 # Names in a listing
@@ -333,30 +313,6 @@ def _rest_after(prefix: str, name: str) -> str | None:
 
 
 # Data files
-
-
-def bucket_dir(location: str, partition: str, bucket: int, data_directory: str | None = None) -> str:
-    """Return the directory of a bucket's data files.
-
-    Args:
-        partition: result of ``partition_dir``.
-        bucket: 0 in unaware tables.
-        data_directory: option ``data-file.path-directory``.
-    """
-    return "/".join(part for part in (location, data_directory, partition, f"bucket-{bucket}") if part)
-
-
-def data_file_path(location: str, entry: ManifestEntry, partition: str, data_directory: str | None = None) -> str:
-    """Return the path of an entry's data file: its external path if it has one.
-
-    Args:
-        partition: result of ``partition_dir`` for the entry's partition.
-        data_directory: option ``data-file.path-directory``.
-    """
-    external = entry.file.external_path
-    if external is not None:
-        return external
-    return f"{bucket_dir(location, partition, entry.bucket, data_directory)}/{entry.file.file_name}"
 
 
 def extra_file_paths(data_path: str, file: DataFileMeta) -> tuple[str, ...]:

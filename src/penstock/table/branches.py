@@ -27,16 +27,7 @@ from penstock.errors import (
     UnsupportedFeatureError,
 )
 from penstock.format.hint import encode_hint
-from penstock.format.layout import (
-    MAIN_BRANCH,
-    branch_claim_path,
-    branch_identity_path,
-    branch_path,
-    latest_hint_path,
-    schema_path,
-    snapshot_path,
-    tag_path,
-)
+from penstock.format.layout import MAIN_BRANCH, TableLayout
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.format.tag import decode_tag
 from penstock.format.text.json import decode_json, encode_json
@@ -73,12 +64,12 @@ def create_branch(ref: TableRef, branch: str, *, tag: str | None = None, snapsho
         NotFoundError: there is no such tag or snapshot, or it is about to expire.
         InvalidOptionError: both a tag and a snapshot are given, or the name is invalid.
     """
-    root, file_io = _root_to_change(ref, branch), ref.file_io
+    layout, file_io = _branch_to_change(ref, branch), ref.file_io
     if tag is not None and snapshot_id is not None:
         raise InvalidOptionError(f"table {ref.name}: a branch begins with a tag or with a snapshot, not with both")
     _clear_name(ref, branch)
-    snapshot, files = _load_beginning(ref, root, tag=tag, snapshot_id=snapshot_id)
-    first_schema = files.pop(schema_path(root, 0))
+    snapshot, files = _load_beginning(ref, layout, tag=tag, snapshot_id=snapshot_id)
+    first_schema = files.pop(layout.schema_path(0))
     creation = _Creation(
         ref=ref, branch=branch, claim=encode_json({"id": uuid4().hex, **encode_process(this_process())})
     )
@@ -90,7 +81,7 @@ def create_branch(ref: TableRef, branch: str, *, tag: str | None = None, snapsho
         if snapshot is not None:
             _check_protected(ref, snapshot, tag)
         creation.check()
-        if not file_io.put_if_absent(schema_path(root, 0), first_schema):
+        if not file_io.put_if_absent(layout.schema_path(0), first_schema):
             creation.fail()
         creation.check()
     except BaseException:
@@ -108,7 +99,7 @@ def delete_branch(ref: TableRef, branch: str) -> None:
         InvalidOptionError: reads of the table use it as their fallback branch.
         StorageError: the storage failed; a repetition deletes the rest.
     """
-    root = _root_to_change(ref, branch)
+    root = _branch_to_change(ref, branch).location
     _check_main(ref, branch)
     if has_branch(ref.file_io, ref.location, branch):
         _check_no_fallback(ref, branch, "deleted")
@@ -130,9 +121,9 @@ def rename_branch(ref: TableRef, branch: str, new_name: str) -> None:
     at_branch(ref, branch)
     _check_main(ref, branch)
     _check_no_fallback(ref, branch, "renamed")
-    new_root = _root_to_change(ref, new_name)
+    new_root = _branch_to_change(ref, new_name).location
     _clear_name(ref, new_name)
-    if not ref.file_io.rename_dir(branch_path(ref.location, branch), new_root):
+    if not ref.file_io.rename_dir(ref.layout.branch(branch).location, new_root):
         raise _taken(ref, new_name)
 
 
@@ -163,18 +154,18 @@ def fast_forward(ref: TableRef, branch: str) -> int:
     new_ids = [each for each in ids if latest is None or each > latest.id]
     with _repeatable(ref, branch):
         for schema_id in other.list_schema_ids():
-            _take_over(ref, theirs, schema_path(ref.location, schema_id), branch)
+            _take_over(ref, theirs, ref.layout.schema_path(schema_id), branch)
         for snapshot_id in new_ids:
-            path = snapshot_path(ref.location, snapshot_id)
+            path = ref.layout.snapshot_path(snapshot_id)
             _take_over(ref, theirs, path, branch)
             if snapshot_id == new_ids[0] and latest is not None and not is_there(store, latest):
                 # The id was used by a commit that has expired since, or the main branch was rolled back.
                 ref.file_io.delete(path)
                 raise _diverged(ref, branch, ids[0])
         for tag in other.list_tags():
-            ref.file_io.put_if_absent(tag_path(ref.location, tag), theirs.file_io.read(tag_path(ref.location, tag)))
+            ref.file_io.put_if_absent(ref.layout.tag_path(tag), theirs.file_io.read(ref.layout.tag_path(tag)))
         if new_ids:
-            ref.file_io.write(latest_hint_path(ref.location), encode_hint(new_ids[-1]))
+            ref.file_io.write(ref.layout.latest_hint_path, encode_hint(new_ids[-1]))
     note_change(ref.location)
     return len(new_ids)
 
@@ -203,7 +194,7 @@ class _Creation:
 
     @property
     def path(self) -> str:
-        return branch_claim_path(branch_path(self.ref.location, self.branch))
+        return self.ref.layout.branch(self.branch).branch_claim_path
 
     def begin(self) -> None:
         """Claim the name. Raises ``AlreadyExistsError`` if another process has done so, or has created the branch."""
@@ -242,14 +233,14 @@ class _Creation:
             return None
 
 
-def _root_to_change(ref: TableRef, branch: str) -> str:
-    """Return the directory of a branch to create or delete; raise if the name is invalid or a server has the table."""
+def _branch_to_change(ref: TableRef, branch: str) -> TableLayout:
+    """Return the layout of a branch to create or delete; raise if the name is invalid or a server has the table."""
     check_branch_name(ref.name, branch)
     if main_storage(ref.file_io).commit_server is not None:
         raise UnsupportedFeatureError(
             f"table {ref.name}: only the table's REST catalog changes its branches: create and change them with Paimon"
         )
-    return branch_path(ref.location, branch)
+    return ref.layout.branch(branch)
 
 
 def _clear_name(ref: TableRef, branch: str) -> None:
@@ -258,12 +249,12 @@ def _clear_name(ref: TableRef, branch: str) -> None:
     Raises:
         AlreadyExistsError: there is such a branch, or a process that may be running is creating it.
     """
-    file_io, root = ref.file_io, branch_path(ref.location, branch)
+    file_io, layout = ref.file_io, ref.layout.branch(branch)
+    root, claim = layout.location, layout.branch_claim_path
     _check_free(ref, branch)
     statuses = file_io.list(root)
     if not statuses:
         return
-    claim = branch_claim_path(root)
     for status in statuses:
         if f"{root}/{status.name}" == claim:
             _check_abandoned(ref, branch, claim, status.modified_millis)
@@ -292,31 +283,31 @@ def _check_abandoned(ref: TableRef, branch: str, claim: str, modified_millis: in
 
 def _delete_files(ref: TableRef, branch: str) -> None:
     """Delete the files of a branch; after the first of them it does not exist any more."""
-    root = branch_path(ref.location, branch)
-    ref.file_io.delete(schema_path(root, 0))
-    ref.file_io.delete(root, recursive=True)
+    layout = ref.layout.branch(branch)
+    ref.file_io.delete(layout.schema_path(0))
+    ref.file_io.delete(layout.location, recursive=True)
 
 
 def _load_beginning(
-    ref: TableRef, root: str, *, tag: str | None, snapshot_id: int | None
+    ref: TableRef, layout: TableLayout, *, tag: str | None, snapshot_id: int | None
 ) -> tuple[Snapshot | None, dict[str, bytes]]:
     """Return the snapshot that a branch begins with, and the content of its files by their paths in the branch."""
     file_io, store = ref.file_io, MetadataStore(ref)
-    files = {branch_identity_path(root): uuid4().hex.encode()}
+    files = {layout.branch_identity_path: uuid4().hex.encode()}
     snapshot = None
     if tag is not None:
         store.load_tag(tag)  # its error lists the tags
-        path = tag_path(ref.location, tag)
-        data = files[tag_path(root, tag)] = file_io.read(path)
+        path = ref.layout.tag_path(tag)
+        data = files[layout.tag_path(tag)] = file_io.read(path)
         snapshot = decode_tag(data, path).snapshot
     elif snapshot_id is not None:
         snapshot = store.load_snapshot(snapshot_id)
     if snapshot is not None:
-        files[snapshot_path(root, snapshot.id)] = encode_snapshot(snapshot)
-        files[latest_hint_path(root)] = encode_hint(snapshot.id)
+        files[layout.snapshot_path(snapshot.id)] = encode_snapshot(snapshot)
+        files[layout.latest_hint_path] = encode_hint(snapshot.id)
     last_schema = store.latest_schema_id() if snapshot is None else snapshot.schema_id
     for schema_id in [each for each in store.list_schema_ids() if each <= last_schema]:
-        files[schema_path(root, schema_id)] = file_io.read(schema_path(ref.location, schema_id))
+        files[layout.schema_path(schema_id)] = file_io.read(ref.layout.schema_path(schema_id))
     return snapshot, files
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_millis
 from penstock.errors import NotFoundError
-from penstock.format.layout import branch_identity_path, schema_directory, schema_id_of, schema_path
+from penstock.format.layout import TableLayout, schema_id_of
 from penstock.format.schema_json import decode_schema
 from penstock.io.branch import BranchFileIO
 
@@ -71,14 +71,14 @@ def read_identity(table: HasLocation) -> bytes:
     Raises:
         NotFoundError: there is no table, or no branch.
     """
-    file_io, path = table.file_io, schema_path(table.location, 0)
+    file_io, path = table.file_io, table.layout.schema_path(0)
     data = file_io.read(path)
     if not isinstance(file_io, BranchFileIO):
         return data
     try:
-        return data + file_io.read(branch_identity_path(file_io.root))
+        return data + file_io.read(TableLayout(file_io.root).branch_identity_path)
     except NotFoundError:
-        statuses = file_io.list(schema_directory(table.location))
+        statuses = file_io.list(table.layout.schema_directory)
         millis = next((each.modified_millis for each in statuses if schema_id_of(each.name) == 0), 0)
         return data + f"{file_io.branch} {millis}".encode()
 
@@ -106,19 +106,19 @@ def check_same_table(ref: TableRef) -> None:
 
 def request_identity(ref: TableRef, ahead: Ahead) -> None:
     """Request what ``check_same_table`` reads."""
-    path, first = schema_path(ref.location, ref.schema.id), schema_path(ref.location, 0)
+    path, first = ref.layout.schema_path(ref.schema.id), ref.layout.schema_path(0)
     if isinstance(ref.file_io, BranchFileIO):
         ahead.read(first, uses=2 if path == first else 1)
-        ahead.read(branch_identity_path(ref.file_io.root))
+        ahead.read(TableLayout(ref.file_io.root).branch_identity_path)
     ahead.read(path)
 
 
 def _check_schema(ref: TableRef) -> None:
-    path = schema_path(ref.location, ref.schema.id)
+    path = ref.layout.schema_path(ref.schema.id)
     try:
         found = decode_schema(ref.file_io.read(path), path)
     except NotFoundError as error:
-        if ref.file_io.list(schema_directory(ref.location)):
+        if ref.file_io.list(ref.layout.schema_directory):
             raise _made_anew(ref) from error
         raise NotFoundError(
             f"table {ref.name}: {ref.location} holds no table: it was dropped or renamed since it was loaded; "

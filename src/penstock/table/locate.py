@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from penstock.format.layout import bucket_dir
+from penstock.format.layout import TableLayout
 from penstock.format.row.row import decode_row
 from penstock.format.text.partitions import partition_dir, partition_text
 from penstock.options import LayoutOptions
@@ -53,7 +53,7 @@ class FileLocator:
         directory = self.directories.get(key)
         if directory is None:
             text = self._partition_directory(partition)
-            directory = bucket_dir(self.location, text, bucket, self.layout.data_directory)
+            directory = TableLayout(self.location).bucket_directory(text, bucket, self.layout.data_directory)
             self.directories[key] = directory
         return directory
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.format.avro.limits import DEFAULT_LIMITS
+from penstock.format.layout import TableLayout
 
 if TYPE_CHECKING:
     from penstock.format.avro.limits import AvroLimits
@@ -26,6 +27,11 @@ class HasLocation(Protocol):
         ...
 
     @property
+    def layout(self) -> TableLayout:
+        """Paths of the table's files."""
+        ...
+
+    @property
     def name(self) -> str:
         """``db.table`` for messages."""
         ...
@@ -43,6 +49,11 @@ class TableLocation:
     file_io: FileIO
     location: str
     name: str
+
+    @property
+    def layout(self) -> TableLayout:
+        """Paths of the table's files."""
+        return TableLayout(self.location)
 
     @property
     def limits(self) -> AvroLimits:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from penstock.format.layout import TableLayout
 from penstock.io.resolve import local_paths
 from penstock.options import CommitOptions, metadata_limits
 from penstock.options.external import PREFIX, ExternalPathOptions
@@ -41,6 +42,11 @@ class TableRef:
     file_io: FileIO
     schema: TableSchema
     dynamic_options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @property
+    def layout(self) -> TableLayout:
+        """Paths of the table's files."""
+        return TableLayout(self.location)
 
     @property
     def options(self) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import elapsed_seconds, utc_millis
 from penstock.errors import StorageError
-from penstock.format.layout import own_directory
+from penstock.format.layout import TableLayout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ def load_storage_millis(file_io: FileIO, location: str) -> int | None:
     Raises:
         StorageError: the storage failed, or is read-only.
     """
-    directory = own_directory(location)
+    directory = TableLayout(location).own_directory
     path = f"{directory}/.clock.{uuid.uuid4()}.tmp"
     try:
         file_io.relaxed().write(path, b"")

@@ -11,25 +11,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.errors import FormatError, NotFoundError, StorageError
 from penstock.format.consumer import decode_consumer
 from penstock.format.hint import decode_hint
-from penstock.format.layout import (
-    consumer_directory,
-    consumer_id_of,
-    consumer_path,
-    earliest_hint_path,
-    freed_ids_of,
-    latest_hint_path,
-    manifest_path,
-    schema_directory,
-    schema_id_of,
-    schema_path,
-    snapshot_directory,
-    snapshot_id_of,
-    snapshot_path,
-    statistics_path,
-    tag_directory,
-    tag_name_of,
-    tag_path,
-)
+from penstock.format.layout import consumer_id_of, freed_ids_of, schema_id_of, snapshot_id_of, tag_name_of
 from penstock.format.manifest.files import decode_file_numbers, decode_manifest, decode_manifest_list
 from penstock.format.schema_json import decode_schema
 from penstock.format.snapshot_json import decode_snapshot
@@ -87,6 +69,7 @@ class MetadataStore:
     def __init__(self, table: HasLocation, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self.name = table.name
         self.location = table.location
+        self.layout = table.layout
         self.file_io = table.file_io
         self.limits = table.limits
         self._sleep = sleep
@@ -103,7 +86,7 @@ class MetadataStore:
 
     def list_schema_ids(self) -> tuple[int, ...]:
         """Ids of all schemas, ascending; empty if there is no table."""
-        return self._ids(schema_directory(self.location), schema_id_of)
+        return self._ids(self.layout.schema_directory, schema_id_of)
 
     def latest_schema_id(self) -> int:
         """Return the largest schema id.
@@ -119,7 +102,7 @@ class MetadataStore:
         Raises:
             NotFoundError: there is no schema, so this is not a table.
         """
-        names = [status.name for status in self.file_io.list(schema_directory(self.location)) if not status.is_dir]
+        names = [status.name for status in self.file_io.list(self.layout.schema_directory) if not status.is_dir]
         ids = sorted(number for number in map(schema_id_of, names) if number is not None)
         self._last_of(ids)
         freed = [found for found in map(freed_ids_of, names) if found is not None]
@@ -143,7 +126,7 @@ class MetadataStore:
         """
         schema = self._schemas.get(schema_id)
         if schema is None:
-            path = schema_path(self.location, schema_id)
+            path = self.layout.schema_path(schema_id)
             try:
                 data = self.file_io.read(path)
             except NotFoundError as error:
@@ -158,7 +141,7 @@ class MetadataStore:
 
     def list_snapshot_ids(self) -> tuple[int, ...]:
         """Ids of all snapshots, ascending."""
-        return self._ids(snapshot_directory(self.location), snapshot_id_of)
+        return self._ids(self.layout.snapshot_directory, snapshot_id_of)
 
     def latest_snapshot_id(self) -> int | None:
         """Return the id of the latest snapshot; None when nothing was ever committed.
@@ -171,7 +154,7 @@ class MetadataStore:
         """
         with self.file_io.prefetch() as ahead:
             self.request_latest(ahead)
-            hint = self._read_hint(latest_hint_path(self.location))
+            hint = self._read_hint(self.layout.latest_hint_path)
             if hint is not None and not self.has_snapshot(hint + 1) and self.has_snapshot(hint):
                 self._seen_id = hint
                 return hint
@@ -182,32 +165,32 @@ class MetadataStore:
 
         The latest snapshot that this object has seen is probably that of the hint, so it is requested together with it.
         """
-        hint_path = latest_hint_path(self.location)
+        hint_path = self.layout.latest_hint_path
         if ahead.has(hint_path):
             return
-        ahead.drop(f"{snapshot_directory(self.location)}/")
+        ahead.drop(f"{self.layout.snapshot_directory}/")
 
         self._request_two(ahead, self._seen_id)
         ahead.read(hint_path, then=lambda data: self._request_two(ahead, decode_hint(data)))
 
     def request_earliest(self, ahead: Ahead) -> None:
         """Request the hint of the earliest snapshot, that snapshot and the one after it."""
-        path = earliest_hint_path(self.location)
+        path = self.layout.earliest_hint_path
         ahead.read(path, then=lambda data: self._request_two(ahead, decode_hint(data)))
 
     def _request_two(self, ahead: Ahead, hint: int | None) -> None:
         """Request the snapshot of a hint and the one after it."""
         if hint is not None and hint > 0:
-            ahead.read(snapshot_path(self.location, hint))
-            ahead.read(snapshot_path(self.location, hint + 1))
+            ahead.read(self.layout.snapshot_path(hint))
+            ahead.read(self.layout.snapshot_path(hint + 1))
 
     def has_snapshot(self, snapshot_id: int) -> bool:
         """Whether a snapshot exists; costs one request to storage."""
-        return self.file_io.has_file(snapshot_path(self.location, snapshot_id))
+        return self.file_io.has_file(self.layout.snapshot_path(snapshot_id))
 
     def earliest_snapshot_id(self) -> int | None:
         """Return the id of the earliest snapshot that still exists; None when there is none."""
-        hint = self._read_hint(earliest_hint_path(self.location))
+        hint = self._read_hint(self.layout.earliest_hint_path)
         if hint is not None and self.has_snapshot(hint):
             return hint
         return min(self.list_snapshot_ids(), default=None)
@@ -230,7 +213,7 @@ class MetadataStore:
         Raises:
             FormatError: it is damaged.
         """
-        path = snapshot_path(self.location, snapshot_id)
+        path = self.layout.snapshot_path(snapshot_id)
         try:
             return decode_snapshot(self.file_io.read(path), path)
         except NotFoundError:
@@ -251,7 +234,7 @@ class MetadataStore:
         for number in range(_LISTINGS):
             with self.file_io.prefetch() as ahead:
                 self.request_latest(ahead)
-                hint = self._read_hint(latest_hint_path(self.location))
+                hint = self._read_hint(self.layout.latest_hint_path)
                 if hint is not None and not self.has_snapshot(hint + 1):
                     snapshot = self.find_snapshot(hint)
                     if snapshot is not None:
@@ -320,7 +303,7 @@ class MetadataStore:
         """
         for start in range(0, len(ids), _READ_AT_ONCE):
             part = ids[start : start + _READ_AT_ONCE]
-            paths = [snapshot_path(self.location, snapshot_id) for snapshot_id in part]
+            paths = [self.layout.snapshot_path(snapshot_id) for snapshot_id in part]
             fetched = self.file_io.read_many(paths)
             for snapshot_id, path in zip(part, paths, strict=True):
                 try:
@@ -338,7 +321,7 @@ class MetadataStore:
         """Whether the snapshot names a readable statistics file that was created with this schema."""
         if snapshot.statistics is None:
             return False
-        path = statistics_path(self.location, snapshot.statistics)
+        path = self.layout.statistics_path(snapshot.statistics)
         try:
             return decode_json(self.file_io.read(path), "statistics file", path).integer("schemaId") == schema_id
         except (NotFoundError, FormatError):
@@ -388,7 +371,7 @@ class MetadataStore:
 
     def _fetch(self, names: Sequence[str]) -> None:
         """Read manifests or lists in parallel, where that is faster, and keep their bytes for ``_read_manifest``."""
-        paths = [manifest_path(self.location, name) for name in names]
+        paths = [self.layout.manifest_path(name) for name in names]
         missing = [path for path in paths if shared_metadata(self.file_io, path) is None]
         self._fetched = self.file_io.read_many(missing)
 
@@ -397,12 +380,12 @@ class MetadataStore:
 
         def share(data: bytes, path: str) -> None:
             with suppress(NotFoundError, FormatError, StorageError):
-                changes = manifest_path(self.location, decode_snapshot(data, path).delta_manifest_list)
+                changes = self.layout.manifest_path(decode_snapshot(data, path).delta_manifest_list)
                 for meta in decode_manifest_list(read_shared(self.file_io, changes), changes, self.limits):
-                    read_shared(self.file_io, manifest_path(self.location, meta.file_name))
+                    read_shared(self.file_io, self.layout.manifest_path(meta.file_name))
 
         for snapshot_id in dict.fromkeys(each for each in snapshot_ids if each > 0):
-            path = snapshot_path(self.location, snapshot_id)
+            path = self.layout.snapshot_path(snapshot_id)
             ahead.read(path, then=partial(share, path=path))
 
     def fetch_changes(self, snapshots: Sequence[Snapshot]) -> None:
@@ -413,7 +396,7 @@ class MetadataStore:
         if not self.file_io.is_object_store:
             return
         names = [name for each in snapshots for name in (each.base_manifest_list, each.delta_manifest_list)]
-        self._share([manifest_path(self.location, name) for name in names])
+        self._share([self.layout.manifest_path(name) for name in names])
         metas: list[ManifestFileMeta] = []
         for snapshot in snapshots:
             with suppress(NotFoundError, FormatError):
@@ -430,7 +413,7 @@ class MetadataStore:
             if size > _FETCHED_BYTES:
                 break
             if self._cache.get_manifest(meta.file_name) is None:
-                paths.append(manifest_path(self.location, meta.file_name))
+                paths.append(self.layout.manifest_path(meta.file_name))
         self._share(paths)
 
     def _share(self, paths: Sequence[str]) -> None:
@@ -460,7 +443,7 @@ class MetadataStore:
         entries = self._cache.get_manifest(name)
         if entries is None:
             data = self._read_whole_manifest(name, size, snapshot_id)
-            entries = decode_manifest(data, manifest_path(self.location, name), self.limits)
+            entries = decode_manifest(data, self.layout.manifest_path(name), self.limits)
             self._cache.put_manifest(name, entries)
         return entries
 
@@ -483,7 +466,7 @@ class MetadataStore:
         if entries is not None:
             return entries
         return decode_file_numbers(
-            self._read_whole_manifest(name, size, snapshot_id), manifest_path(self.location, name), self.limits
+            self._read_whole_manifest(name, size, snapshot_id), self.layout.manifest_path(name), self.limits
         )
 
     def read_index_manifest(self, snapshot: Snapshot) -> bytes | None:
@@ -493,7 +476,7 @@ class MetadataStore:
     def _read_whole_manifest(self, name: str, size: int, snapshot_id: int | None) -> bytes:
         data = self._read_manifest(name, snapshot_id)
         if len(data) < size:
-            path = manifest_path(self.location, name)
+            path = self.layout.manifest_path(name)
             raise FormatError(
                 f"table {self.name}{_of(snapshot_id)}: manifest {path} has {len(data)} of {size} bytes, it was cut "
                 "off; restore it from a copy, or roll back to a snapshot from before it"
@@ -504,18 +487,18 @@ class MetadataStore:
         metas = self._cache.get_list(name)
         if metas is None:
             data = self._read_manifest(name, snapshot_id)
-            metas = tuple(decode_manifest_list(data, manifest_path(self.location, name), self.limits))
+            metas = tuple(decode_manifest_list(data, self.layout.manifest_path(name), self.limits))
             if len({meta.file_name for meta in metas}) < len(metas):
                 # Every entry would occur twice, which is an error too, but detecting it may take a minute.
                 raise FormatError(
-                    f"table {self.name}, snapshot {snapshot_id}: manifest list {manifest_path(self.location, name)} "
+                    f"table {self.name}, snapshot {snapshot_id}: manifest list {self.layout.manifest_path(name)} "
                     "names a manifest twice, it is damaged; roll back to a snapshot from before it"
                 )
             self._cache.put_list(name, metas)
         return tuple(metas)
 
     def _read_manifest(self, name: str, snapshot_id: int | None) -> bytes:
-        path = manifest_path(self.location, name)
+        path = self.layout.manifest_path(name)
         data = self._fetched.pop(path, None) or shared_metadata(self.file_io, path)
         try:
             data = self.file_io.read(path) if data is None else data
@@ -534,7 +517,7 @@ class MetadataStore:
 
     def list_tags(self) -> tuple[str, ...]:
         """Names of all tags, sorted."""
-        return self._names(tag_directory(self.location), tag_name_of)
+        return self._names(self.layout.tag_directory, tag_name_of)
 
     def load_tag(self, name: str) -> Tag:
         """Load one tag.
@@ -543,7 +526,7 @@ class MetadataStore:
             NotFoundError: there is no tag of that name; the message lists the tags that exist.
             FormatError: it is damaged.
         """
-        path = tag_path(self.location, name)
+        path = self.layout.tag_path(name)
         try:
             data = self.file_io.read(path)
         except NotFoundError as error:
@@ -554,7 +537,7 @@ class MetadataStore:
 
     def list_consumers(self) -> tuple[str, ...]:
         """Ids of all consumers, sorted."""
-        return self._names(consumer_directory(self.location), consumer_id_of)
+        return self._names(self.layout.consumer_directory, consumer_id_of)
 
     def load_consumer(self, consumer_id: str) -> int | None:
         """Return the first snapshot that a consumer has not read yet; None when there is no such consumer.
@@ -562,7 +545,7 @@ class MetadataStore:
         Raises:
             FormatError: the consumer file stays unreadable for two seconds.
         """
-        path = consumer_path(self.location, consumer_id)
+        path = self.layout.consumer_path(consumer_id)
         for tries_left in range(_CONSUMER_TRIES - 1, -1, -1):
             try:
                 return decode_consumer(self.file_io.read(path), path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.format.layout import extra_file_paths, index_path, manifest_path, statistics_path
+from penstock.format.layout import extra_file_paths
 from penstock.format.manifest.index_manifest import decode_index_files
 from penstock.table.locate import FileLocator
 from penstock.table.read.live import load_live_entries
@@ -29,12 +29,12 @@ def needed_files(ref: TableRef) -> set[str]:
     for snapshot in _readable(store):
         names = {snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.index_manifest}
         names |= {meta.file_name for meta in store.load_manifests(snapshot)}
-        needed |= {manifest_path(ref.location, name) for name in names if name is not None}
+        needed |= {ref.layout.manifest_path(name) for name in names if name is not None}
         index = store.read_index_manifest(snapshot)
         if index is not None:
-            needed |= {index_path(ref.location, name) for name in decode_index_files(index, "")}
+            needed |= {ref.layout.index_path(name) for name in decode_index_files(index, "")}
         if snapshot.statistics is not None:
-            needed.add(statistics_path(ref.location, snapshot.statistics))
+            needed.add(ref.layout.statistics_path(snapshot.statistics))
         for entry in load_live_entries(store, snapshot, lambda _: True).values():
             path = locator.path(entry.partition, entry.bucket, entry.file)
             needed |= {path, *extra_file_paths(path, entry.file)}

@@ -19,15 +19,6 @@ import penstock
 from penstock.clocks import utc_millis
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import CommitUnknownError, TableStoreError
-from penstock.format.layout import (
-    consumer_directory,
-    earliest_hint_path,
-    latest_hint_path,
-    own_directory,
-    schema_directory,
-    snapshot_path,
-    tag_path,
-)
 from penstock.table.actions.changes import commit_append
 from penstock.table.commit.discard import delete_new_files, delete_staging, staging_directory
 from penstock.table.compact.local import run_here
@@ -218,11 +209,11 @@ class World:
 def known_files(table: penstock.Table) -> set[str]:
     """What has a reason to be there."""
     ref, store = table._ref, MetadataStore(table._ref)
-    known = needed_files(ref) | {snapshot_path(ref.location, each) for each in store.list_snapshot_ids()}
-    known |= {tag_path(ref.location, name) for name in store.list_tags()}
-    known |= {earliest_hint_path(ref.location), latest_hint_path(ref.location)}
-    for directory in (schema_directory, consumer_directory, own_directory):
-        for place, _, names in os.walk(directory(ref.location)):
+    known = needed_files(ref) | {ref.layout.snapshot_path(each) for each in store.list_snapshot_ids()}
+    known |= {ref.layout.tag_path(name) for name in store.list_tags()}
+    known |= {ref.layout.earliest_hint_path, ref.layout.latest_hint_path}
+    for directory in (ref.layout.schema_directory, ref.layout.consumer_directory, ref.layout.own_directory):
+        for place, _, names in os.walk(directory):
             known |= {str(Path(place, name)) for name in names if not name.endswith(".tmp")}
     return known
 

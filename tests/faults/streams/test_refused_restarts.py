@@ -14,7 +14,7 @@ from tests.faults.streams.rows import FileFeed, Producer, make_queue
 
 import penstock
 from penstock.format.hint import encode_hint
-from penstock.format.layout import earliest_hint_path, snapshot_path
+from penstock.format.layout import TableLayout
 
 if TYPE_CHECKING:
     from tests.faults.streams.harness import Drivers
@@ -68,8 +68,8 @@ class Stream:
     def expire(self, up_to: int) -> None:
         """Delete snapshots as Paimon's expiration does, whose data files other snapshots still have."""
         for snapshot_id in range(1, up_to + 1):
-            Path(snapshot_path(self.table.location, snapshot_id)).unlink(missing_ok=True)
-        Path(earliest_hint_path(self.table.location)).write_bytes(encode_hint(up_to + 1))
+            Path(TableLayout(self.table.location).snapshot_path(snapshot_id)).unlink(missing_ok=True)
+        Path(TableLayout(self.table.location).earliest_hint_path).write_bytes(encode_hint(up_to + 1))
 
     def check(self) -> None:
         verdict = check_rows(self.feed.rows(), load_placed_rows(self.table))

@@ -20,7 +20,7 @@ from penstock.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from penstock.format.layout import branch_claim_path, branch_identity_path, branch_path, schema_path, snapshot_path
+from penstock.format.layout import TableLayout
 from penstock.format.text.json import encode_json
 from penstock.io.memory import MemoryFileIO
 from penstock.table import branches
@@ -204,10 +204,10 @@ def test_a_branch_made_anew_under_its_name_is_another_one(
     def create() -> penstock.Table:
         table.create_branch("b", tag="two")
         if by_paimon:
-            file_io, root = table._ref.file_io, branch_path(table.location, "b")
-            file_io.delete(branch_identity_path(root))
+            file_io, root = table._ref.file_io, TableLayout(table.location).branch("b").location
+            file_io.delete(TableLayout(root).branch_identity_path)
             time.sleep(0.002)
-            file_io.write(schema_path(root, 0), file_io.read(schema_path(root, 0)))
+            file_io.write(TableLayout(root).schema_path(0), file_io.read(TableLayout(root).schema_path(0)))
         return catalog.load_table("db.t$branch_b")
 
     first = create()
@@ -241,10 +241,10 @@ def test_a_stream_does_not_go_on_in_another_branch(catalog: penstock.Catalog, ta
 
 
 def test_a_creation_that_another_process_may_be_making_is_not_replaced(table: penstock.Table) -> None:
-    root, file_io = branch_path(table.location, "b"), table._ref.file_io
+    root, file_io = TableLayout(table.location).branch("b").location, table._ref.file_io
     alive = encode_json(encode_process(this_process()))
-    file_io.write(branch_claim_path(root), alive)
-    file_io.write(snapshot_path(root, 9), b"half")
+    file_io.write(TableLayout(root).branch_claim_path, alive)
+    file_io.write(TableLayout(root).snapshot_path(9), b"half")
     assert table.branches().num_rows == 0
     with pytest.raises(AlreadyExistsError, match=r"being created by process \d+ on .*; .*delete the branch"):
         table.create_branch("b")
@@ -255,8 +255,8 @@ def test_a_creation_that_another_process_may_be_making_is_not_replaced(table: pe
     assert keys(table.with_options({"branch": "b"})) == [0, 1]
     table.delete_branch("b")
     old = MemoryFileIO(file_io.name, clock=lambda: utc_millis() - 601_000)  # type: ignore[attr-defined]
-    old.write(branch_claim_path(root), alive)
-    old.write(snapshot_path(root, 9), b"half")
+    old.write(TableLayout(root).branch_claim_path, alive)
+    old.write(TableLayout(root).snapshot_path(9), b"half")
     table.create_branch("b", tag="two")
     assert keys(table.with_options({"branch": "b"})) == [0, 1]
 

@@ -17,7 +17,7 @@ from tests.feature_tables import CASES, COLUMNS, OPERATIONS, option_of, outcomes
 
 from penstock import AddColumn, Catalog, Table
 from penstock.errors import UnsupportedFeatureError
-from penstock.format.layout import schema_path, snapshot_path
+from penstock.format.layout import TableLayout
 from penstock.format.schema_json import encode_schema
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.options import KNOWN_KEYS
@@ -39,7 +39,7 @@ def catalog_with(options: dict[str, str]) -> Catalog:
         table.append([{"a": key, "m": [("k", key)]}])
     ref = table._ref
     stored = replace(ref.schema, options=tuple((dict(ref.schema.options) | options).items()))
-    ref.file_io.write(schema_path(ref.location, 0), encode_schema(stored))
+    ref.file_io.write(ref.layout.schema_path(0), encode_schema(stored))
     return catalog
 
 
@@ -154,11 +154,11 @@ def test_a_snapshot_with_keys_of_a_newer_release_is_read_and_not_continued() -> 
     table = catalog_with({}).load_table("d.t")
     snapshot = table.latest_snapshot()
     assert snapshot is not None
-    path = snapshot_path(table.location, snapshot.id)
+    path = TableLayout(table.location).snapshot_path(snapshot.id)
     table._ref.file_io.write(path, encode_snapshot(replace(snapshot, extra=(("logOffsets", "{ }"), ("none", "null")))))
     table.append([{"a": 4, "m": []}])
     newest = replace(snapshot, id=snapshot.id + 1, extra=(("columnMap", '"x"'),))
-    table._ref.file_io.write(snapshot_path(table.location, newest.id), encode_snapshot(newest))
+    table._ref.file_io.write(TableLayout(table.location).snapshot_path(newest.id), encode_snapshot(newest))
     for act in (OPERATIONS[Operation.APPEND], OPERATIONS[Operation.CHANGE], OPERATIONS[Operation.REWRITE]):
         with pytest.raises(
             UnsupportedFeatureError, match=r"table d\.t: snapshot 4 has keys of a newer .*\(columnMap\)"
@@ -170,7 +170,7 @@ def test_a_snapshot_with_keys_of_a_newer_release_is_read_and_not_continued() -> 
 def test_a_schema_with_keys_of_a_newer_release_is_read_and_neither_written_nor_altered() -> None:
     catalog = catalog_with({})
     table = catalog.load_table("d.t")
-    path = schema_path(table.location, 0)
+    path = TableLayout(table.location).schema_path(0)
     values = json.loads(table._ref.file_io.read(path))
     values["fields"][0]["codec"] = "x"
     table._ref.file_io.write(path, json.dumps(values).encode())

@@ -16,7 +16,7 @@ from penstock.errors import (
     SchemaMismatchError,
     UnsupportedFeatureError,
 )
-from penstock.format.layout import schema_path
+from penstock.format.layout import TableLayout
 from penstock.format.snapshot import CommitKind
 from penstock.io.memory import MemoryFileIO
 
@@ -218,7 +218,7 @@ def test_a_handle_keeps_its_schema_and_a_new_one_has_the_latest(
 
 
 def test_a_table_that_can_only_be_read_refuses_every_change(table: penstock.Table) -> None:
-    path = schema_path(table.location, 0)
+    path = TableLayout(table.location).schema_path(0)
     text = table._ref.file_io.read(path).decode()
     table._ref.file_io.write(
         path, text.replace('"options" : {', '"options" : {\n "row-tracking.enabled" : "true"', 1).encode()

@@ -31,7 +31,7 @@ from penstock.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from penstock.format.layout import schema_path, snapshot_path, table_path
+from penstock.format.layout import TableLayout, table_path
 from penstock.format.schema_json import decode_schema, encode_schema
 from penstock.io.file_io import FileIO
 from penstock.testing.file_io import RecordingFileIO
@@ -211,7 +211,7 @@ def test_a_directory_without_a_schema_is_no_table(shop: Warehouse) -> None:
 
 
 def test_a_damaged_schema_names_its_file(shop: Warehouse) -> None:
-    shop.file_io.write(schema_path(f"{shop.location}/shop.db/orders", 1), b"")
+    shop.file_io.write(TableLayout(f"{shop.location}/shop.db/orders").schema_path(1), b"")
     with pytest.raises(FormatError, match=r"orders/schema/schema-1"):
         load_table(shop, "shop.orders")
 
@@ -229,13 +229,13 @@ def test_a_table_that_breaks_a_rule_is_not_loaded(
     change: dict[str, object], error: type[Exception], shop: Warehouse
 ) -> None:
     schema = replace(load_table(shop, "shop.orders").schema, **change)
-    shop.file_io.write(schema_path(table_path(shop.location, "shop", "orders"), 0), encode_schema(schema))
+    shop.file_io.write(TableLayout(table_path(shop.location, "shop", "orders")).schema_path(0), encode_schema(schema))
     with pytest.raises(error, match=r"shop\.orders"):
         load_table(shop, "shop.orders")
 
 
 def test_a_queue_of_the_first_releases_is_loaded(shop: Warehouse) -> None:
-    path = schema_path(table_path(shop.location, "shop", "old"), 0)
+    path = TableLayout(table_path(shop.location, "shop", "old")).schema_path(0)
     old = b'{"id": 0, "fields": [{"id": 0, "name": "a", "type": "INT"}], "highestFieldId": 0,'
     shop.file_io.write(path, old + b' "partitionKeys": [], "primaryKeys": [], "options": {}}')
     ref = load_table(shop, "shop.old")
@@ -266,7 +266,7 @@ def test_what_a_late_writer_leaves_of_a_dropped_table_is_not_taken_for_rows_of_t
 ) -> None:
     location = load_table(shop, "shop.orders").location
     drop_table(shop, "shop.orders")
-    shop.file_io.write(snapshot_path(location, 7), b"{}")
+    shop.file_io.write(TableLayout(location).snapshot_path(7), b"{}")
     assert list_tables(shop, "shop") == ()
     with pytest.raises(AlreadyExistsError, match=r"holds snapshot but no schema.*drop_table removes it"):
         create_table(shop, "shop.orders", definition("b INT"))
@@ -315,7 +315,7 @@ def test_an_alteration_is_one_new_schema_file(shop: Warehouse) -> None:
     ]
     ref = alter_table(shop, "shop.orders", changes)
     assert set(_below(shop)) - set(before) == {"shop.db/orders/schema/schema-1"}
-    path = schema_path(ref.location, 1)
+    path = ref.layout.schema_path(1)
     assert decode_schema(shop.file_io.read(path), path) == ref.schema == load_table(shop, "shop.orders").schema
     assert ref.schema.field_names == ("a", "dt", "c")
     again = alter_table(shop, "shop.orders", [SetOption(key="write-only", value="true")])
@@ -332,7 +332,7 @@ def test_a_refused_alteration_writes_nothing(shop: Warehouse) -> None:
 
 def test_the_layout_is_fixed_by_the_first_snapshot_on_storage(shop: Warehouse) -> None:
     changes = [SetOption(key="bucket", value="2"), SetOption(key="bucket-key", value="a")]
-    shop.file_io.write(snapshot_path(load_table(shop, "shop.orders").location, 1), b"{}")
+    shop.file_io.write(TableLayout(load_table(shop, "shop.orders").location).snapshot_path(1), b"{}")
     with pytest.raises(InvalidOptionError, match="once there are snapshots"):
         alter_table(shop, "shop.orders", changes)
 
@@ -479,7 +479,7 @@ def test_a_change_whose_flush_fails_is_flushed_again_or_said_to_count(
 
 def test_a_lost_schema_is_no_missing_table(shop: Warehouse) -> None:
     location = load_table(shop, "shop.orders").location
-    shop.file_io.write(snapshot_path(location, 1), b"{}")
-    shop.file_io.delete(schema_path(location, 0))
+    shop.file_io.write(TableLayout(location).snapshot_path(1), b"{}")
+    shop.file_io.delete(TableLayout(location).schema_path(0))
     with pytest.raises(FormatError, match=r"shop\.orders has snapshots.*restore.*do not create the table again"):
         load_table(shop, "shop.orders")

@@ -5,15 +5,13 @@ import pytest
 from penstock.errors import InvalidSchemaError, UnsupportedFeatureError
 from penstock.format import layout
 from penstock.format.file_format import FileFormat, format_of
-from penstock.format.manifest.entry import DataFileMeta, FileKind, ManifestEntry
+from penstock.format.layout import TableLayout
+from penstock.format.manifest.entry import DataFileMeta
 from penstock.format.types.data_types import BYTES, INT, STRING, DataField
 from penstock.format.types.text import parse_sql_type
 
 T = "/warehouse/shop.db/orders"
-
-
-def entry(file: DataFileMeta) -> ManifestEntry:
-    return ManifestEntry(kind=FileKind.ADD, partition=b"", bucket=3, total_buckets=8, file=file)
+TABLE = TableLayout(T)
 
 
 def data_file(file_name: str) -> DataFileMeta:
@@ -31,25 +29,25 @@ def data_file(file_name: str) -> DataFileMeta:
 def test_metadata_paths_are_those_of_the_format() -> None:
     assert layout.database_path("/warehouse", "shop") == "/warehouse/shop.db"
     assert layout.table_path("/warehouse", "shop", "orders") == T
-    assert layout.schema_path(T, 0) == f"{T}/schema/schema-0"
-    assert layout.snapshot_path(T, 12) == f"{T}/snapshot/snapshot-12"
-    assert layout.latest_hint_path(T) == f"{T}/snapshot/LATEST"
-    assert layout.earliest_hint_path(T) == f"{T}/snapshot/EARLIEST"
-    assert layout.tag_path(T, "latest tag") == f"{T}/tag/tag-latest tag"
-    assert layout.consumer_path(T, "job") == f"{T}/consumer/consumer-job"
-    assert layout.manifest_path(T, "manifest-list-x-0") == f"{T}/manifest/manifest-list-x-0"
-    assert layout.index_path(T, "index-x-0") == f"{T}/index/index-x-0"
-    assert layout.statistics_path(T, "stat-x-0") == f"{T}/statistics/stat-x-0"
-    assert layout.branch_path(T, "main") == T
-    assert layout.schema_path(layout.branch_path(T, "b"), 1) == f"{T}/branch/branch-b/schema/schema-1"
+    assert TABLE.schema_path(0) == f"{T}/schema/schema-0"
+    assert TABLE.snapshot_path(12) == f"{T}/snapshot/snapshot-12"
+    assert TABLE.latest_hint_path == f"{T}/snapshot/LATEST"
+    assert TABLE.earliest_hint_path == f"{T}/snapshot/EARLIEST"
+    assert TABLE.tag_path("latest tag") == f"{T}/tag/tag-latest tag"
+    assert TABLE.consumer_path("job") == f"{T}/consumer/consumer-job"
+    assert TABLE.manifest_path("manifest-list-x-0") == f"{T}/manifest/manifest-list-x-0"
+    assert TABLE.index_path("index-x-0") == f"{T}/index/index-x-0"
+    assert TABLE.statistics_path("stat-x-0") == f"{T}/statistics/stat-x-0"
+    assert TABLE.branch("main") == TABLE
+    assert TABLE.branch("b").schema_path(1) == f"{T}/branch/branch-b/schema/schema-1"
 
 
 def test_directories_hold_the_files_named_after_them() -> None:
-    assert layout.schema_path(T, 1).startswith(layout.schema_directory(T) + "/")
-    assert layout.snapshot_path(T, 1).startswith(layout.snapshot_directory(T) + "/")
-    assert layout.tag_path(T, "x").startswith(layout.tag_directory(T) + "/")
-    assert layout.consumer_path(T, "x").startswith(layout.consumer_directory(T) + "/")
-    assert layout.manifest_path(T, "x").startswith(layout.manifest_directory(T) + "/")
+    assert TABLE.schema_path(1).startswith(TABLE.schema_directory + "/")
+    assert TABLE.snapshot_path(1).startswith(TABLE.snapshot_directory + "/")
+    assert TABLE.tag_path("x").startswith(TABLE.tag_directory + "/")
+    assert TABLE.consumer_path("x").startswith(TABLE.consumer_directory + "/")
+    assert TABLE.manifest_path("x").startswith(TABLE.manifest_directory + "/")
 
 
 def test_listed_names_give_their_ids_back() -> None:
@@ -91,16 +89,13 @@ def test_other_files_are_no_tags_and_consumers() -> None:
 def test_bucket_directory_is_below_data_directory_and_partition(
     partition: str, data_directory: str | None, expected: str
 ) -> None:
-    assert layout.bucket_dir(T, partition, 3, data_directory) == expected
-    path = layout.data_file_path(T, entry(data_file("data-x-0.orc")), partition, data_directory)
-    assert path == f"{expected}/data-x-0.orc"
+    assert TABLE.bucket_directory(partition, 3, data_directory) == expected
 
 
-def test_external_path_wins_and_extra_files_lie_beside_the_data() -> None:
+def test_extra_files_are_in_the_directory_of_the_data_file() -> None:
     file = dataclasses.replace(data_file("data-x-0.orc"), external_path="s3://cold/dt=a/bucket-3/data-x-0.orc")
-    path = layout.data_file_path(T, entry(file), "dt=a")
-    assert path == "s3://cold/dt=a/bucket-3/data-x-0.orc"
-    assert layout.extra_file_paths(path, file) == ("s3://cold/dt=a/bucket-3/data-x-0.orc.index",)
+    assert file.external_path is not None
+    assert layout.extra_file_paths(file.external_path, file) == ("s3://cold/dt=a/bucket-3/data-x-0.orc.index",)
 
 
 @pytest.mark.parametrize("file_format", FileFormat)

@@ -7,13 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.format.hint import encode_hint
-from penstock.format.layout import (
-    latest_hint_path,
-    manifest_path,
-    schema_path,
-    snapshot_path,
-    tag_path,
-)
+from penstock.format.layout import TableLayout
 from penstock.format.manifest.entry import DataFileMeta, FileKind, ManifestEntry, ManifestFileMeta
 from penstock.format.manifest.files import encode_manifest, encode_manifest_list
 from penstock.format.manifest.stats import DEFAULT_STATS_MODE, ColumnStats, build_stats, partition_stats
@@ -78,7 +72,7 @@ class MemoryTable:
         """Write a schema file and take it as the table's; ids of added columns are given out."""
         highest = max(schema.highest_field_id, highest_field_id(schema.fields))
         schema = self.schema = replace(schema, highest_field_id=highest)
-        self.file_io.write(schema_path(self.location, schema.id), encode_schema(schema))
+        self.file_io.write(TableLayout(self.location).schema_path(schema.id), encode_schema(schema))
 
     def file(self, name: str, stats: Mapping[str, ColumnStats] | None = None, **values: object) -> DataFileMeta:
         """A file of ten rows, statistics of the columns named."""
@@ -136,25 +130,25 @@ class MemoryTable:
         self._base += delta
         self.snapshots.append(snapshot)
         self.put_snapshot(snapshot)
-        self.file_io.write(latest_hint_path(self.location), encode_hint(snapshot.id))
+        self.file_io.write(TableLayout(self.location).latest_hint_path, encode_hint(snapshot.id))
         return snapshot
 
     def put_snapshot(self, snapshot: Snapshot) -> None:
         """Write a snapshot file, and nothing else."""
-        self.file_io.write(snapshot_path(self.location, snapshot.id), encode_snapshot(snapshot))
+        self.file_io.write(TableLayout(self.location).snapshot_path(snapshot.id), encode_snapshot(snapshot))
 
     def put_tag(self, name: str, snapshot: Snapshot) -> None:
         """Write a tag without a retention."""
-        self.file_io.write(tag_path(self.location, name), encode_tag(Tag(snapshot=snapshot)))
+        self.file_io.write(TableLayout(self.location).tag_path(name), encode_tag(Tag(snapshot=snapshot)))
 
     def expire(self, snapshot_id: int) -> None:
         """Delete one snapshot file."""
-        self.file_io.delete(snapshot_path(self.location, snapshot_id))
+        self.file_io.delete(TableLayout(self.location).snapshot_path(snapshot_id))
 
     def _put_manifest(self, entries: Sequence[ManifestEntry]) -> ManifestFileMeta:
         name = f"manifest-{next(self._names)}"
         data = encode_manifest(entries)
-        self.file_io.write(manifest_path(self.location, name), data)
+        self.file_io.write(TableLayout(self.location).manifest_path(name), data)
         buckets = [entry.bucket for entry in entries]
         added = sum(entry.kind is FileKind.ADD for entry in entries)
         types = [each.type for each in self.schema.partition_fields]
@@ -171,5 +165,5 @@ class MemoryTable:
 
     def _put_list(self, metas: Sequence[ManifestFileMeta]) -> str:
         name = f"manifest-list-{next(self._names)}"
-        self.file_io.write(manifest_path(self.location, name), encode_manifest_list(metas))
+        self.file_io.write(TableLayout(self.location).manifest_path(name), encode_manifest_list(metas))
         return name

@@ -8,15 +8,7 @@ import pytest
 from tests.unit.table.metadata_tables import MemoryTable
 
 from penstock.errors import FormatError, NotFoundError, StorageError
-from penstock.format.layout import (
-    consumer_path,
-    earliest_hint_path,
-    latest_hint_path,
-    manifest_path,
-    schema_path,
-    snapshot_path,
-    statistics_path,
-)
+from penstock.format.layout import TableLayout
 from penstock.format.manifest.files import decode_manifest_list, encode_manifest_list
 from penstock.table.location import TableLocation
 from penstock.table.metadata_cache import ManifestCache, entry_bytes
@@ -39,7 +31,7 @@ def table_of(count: int) -> MemoryTable:
 @pytest.mark.parametrize("hint", [b"3", b"1", b"2", b"99", b"", b"garbage", b"-5", b"0", None])
 def test_the_latest_snapshot_is_found_whatever_the_hint_says(hint: bytes | None) -> None:
     table = table_of(3)
-    path = latest_hint_path(table.location)
+    path = TableLayout(table.location).latest_hint_path
     if hint is None:
         table.file_io.delete(path)
     else:
@@ -68,13 +60,13 @@ class ListingOvertakenFileIO(RecordingFileIO):
 
 def test_a_listing_whose_snapshots_have_all_expired_is_made_again() -> None:
     table = table_of(2)
-    table.file_io.delete(latest_hint_path(table.location))
+    table.file_io.delete(TableLayout(table.location).latest_hint_path)
 
     def commit_and_expire() -> None:
         table.commit(table.entry(table.file("f3")))
         for snapshot_id in (1, 2):
-            table.file_io.delete(snapshot_path(table.location, snapshot_id))
-        table.file_io.delete(latest_hint_path(table.location))
+            table.file_io.delete(TableLayout(table.location).snapshot_path(snapshot_id))
+        table.file_io.delete(TableLayout(table.location).latest_hint_path)
 
     overtaken = ListingOvertakenFileIO(table.file_io, commit_and_expire)
     store = MetadataStore(TableLocation(file_io=overtaken, location=table.location, name="db.t"))
@@ -100,7 +92,7 @@ def test_the_earliest_snapshot_is_found_whatever_the_hint_says(hint: bytes | Non
     table = table_of(3)
     table.expire(1)
     if hint is not None:
-        table.file_io.write(earliest_hint_path(table.location), hint)
+        table.file_io.write(TableLayout(table.location).earliest_hint_path, hint)
     assert table.store.earliest_snapshot_id() == 2
     earliest = table.store.load_earliest_snapshot()
     assert earliest is not None
@@ -149,7 +141,7 @@ def test_a_missing_snapshot_names_what_is_there(snapshot_id: int, words: str) ->
 @pytest.mark.parametrize("data", [b"", b'{"id": 3, "version"', b"not json"])
 def test_a_damaged_snapshot_is_a_format_error_that_names_the_file(data: bytes) -> None:
     table = table_of(3)
-    path = snapshot_path(table.location, 3)
+    path = TableLayout(table.location).snapshot_path(3)
     table.file_io.write(path, data)
     with pytest.raises(FormatError) as raised:
         table.store.load_latest_snapshot()
@@ -184,7 +176,7 @@ def test_no_schema_means_no_table() -> None:
         store.load_latest_schema()
     with pytest.raises(NotFoundError, match="schema 7 is missing"):
         table.store.load_schema(7)
-    table.file_io.write(schema_path(table.location, 0), b"")
+    table.file_io.write(TableLayout(table.location).schema_path(0), b"")
     with pytest.raises(FormatError, match="schema-0"):
         table.store.load_latest_schema()
 
@@ -220,7 +212,7 @@ def test_a_missing_manifest_names_snapshot_file_and_cure() -> None:
     table = table_of(1)
     snapshot = table.snapshots[0]
     (meta,) = table.store.load_manifests(snapshot)
-    path = manifest_path(table.location, meta.file_name)
+    path = TableLayout(table.location).manifest_path(meta.file_name)
     table.file_io.delete(path)
     with pytest.raises(NotFoundError) as raised:
         table.store.load_delta(snapshot)
@@ -232,7 +224,7 @@ def test_a_manifest_list_that_expired_under_the_reader_says_so() -> None:
     table = table_of(2)
     snapshot = table.snapshots[0]
     table.expire(1)
-    table.file_io.delete(manifest_path(table.location, snapshot.delta_manifest_list))
+    table.file_io.delete(TableLayout(table.location).manifest_path(snapshot.delta_manifest_list))
     with pytest.raises(NotFoundError, match=r"meanwhile expired.*snapshots 2 to 2 are there"):
         table.store.load_delta(snapshot)
 
@@ -241,11 +233,11 @@ def test_a_truncated_manifest_is_a_format_error() -> None:
     table = table_of(1)
     snapshot = table.snapshots[0]
     (meta,) = table.store.load_manifests(snapshot)
-    path = manifest_path(table.location, meta.file_name)
+    path = TableLayout(table.location).manifest_path(meta.file_name)
     table.file_io.write(path, table.file_io.read(path)[:-20])
     with pytest.raises(FormatError, match="cut off"):
         table.store.load_delta(snapshot)
-    table.file_io.write(manifest_path(table.location, snapshot.delta_manifest_list), b"")
+    table.file_io.write(TableLayout(table.location).manifest_path(snapshot.delta_manifest_list), b"")
     with pytest.raises(FormatError, match="manifest-list"):
         table.store.load_delta(snapshot)
 
@@ -254,7 +246,7 @@ def test_a_list_that_names_a_manifest_twice_is_damaged() -> None:
     table = table_of(1)
     [snapshot] = table.snapshots
     store = MetadataStore(table.ref)
-    path = manifest_path(table.location, snapshot.delta_manifest_list)
+    path = TableLayout(table.location).manifest_path(snapshot.delta_manifest_list)
     [meta] = decode_manifest_list(table.file_io.read(path), path)
     table.file_io.write(path, encode_manifest_list([meta] * 1_000))
     with pytest.raises(FormatError, match="names a manifest twice"):
@@ -273,7 +265,7 @@ def test_tags_are_listed_and_loaded_by_name() -> None:
 
 def test_a_consumer_seen_half_written_is_read_again() -> None:
     table = table_of(1)
-    path = consumer_path(table.location, "etl")
+    path = TableLayout(table.location).consumer_path("etl")
     table.file_io.write(path, b'{"nextSn')
     sleeps: list[float] = []
 
@@ -290,7 +282,7 @@ def test_a_consumer_seen_half_written_is_read_again() -> None:
 
 def test_a_consumer_that_stays_broken_is_an_error() -> None:
     table = table_of(1)
-    table.file_io.write(consumer_path(table.location, "etl"), b"{")
+    table.file_io.write(TableLayout(table.location).consumer_path("etl"), b"{")
     with pytest.raises(FormatError):
         table.store.load_consumer("etl")
 
@@ -299,7 +291,7 @@ def test_statistics_belong_to_one_schema() -> None:
     table = table_of(1)
     snapshot = replace(table.snapshots[0], statistics="stat-1")
     assert not table.store.is_statistics_of(snapshot, 0)
-    table.file_io.write(statistics_path(table.location, "stat-1"), b'{"snapshotId": 1, "schemaId": 0}')
+    table.file_io.write(TableLayout(table.location).statistics_path("stat-1"), b'{"snapshotId": 1, "schemaId": 0}')
     assert table.store.is_statistics_of(snapshot, 0)
     assert not table.store.is_statistics_of(snapshot, 1)
     assert not table.store.is_statistics_of(table.snapshots[0], 0)

@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError, StorageError, UnsupportedFeatureError
 from penstock.format.hint import encode_hint
-from penstock.format.layout import (
-    branches_directory,
-    earliest_hint_path,
-    latest_hint_path,
-    schema_directory,
-    snapshot_directory,
-    snapshot_id_of,
-)
+from penstock.format.layout import TableLayout, snapshot_id_of
 from penstock.io.file_io import Ahead
 from penstock.io.wrapper import WrappingFileIO
 
@@ -54,6 +47,10 @@ class RestTableFileIO(WrappingFileIO):
     table: str
     table_id: str
     location: str
+
+    @property
+    def _layout(self) -> TableLayout:
+        return TableLayout(self.location)
 
     def commit(self, data: bytes, base_uuid: str | None, statistics: Sequence[Body]) -> bool:
         """Create a snapshot on the server; return False if it does not follow the latest one.
@@ -113,7 +110,7 @@ class RestTableFileIO(WrappingFileIO):
 
     def read(self, path: str) -> bytes:
         """Read a file; the hint for the latest snapshot comes from the server."""
-        if path != latest_hint_path(self.location):
+        if path != self._layout.latest_hint_path:
             return self.inner.read(path)
         latest = self.latest_snapshot_id()
         if latest is None:
@@ -122,7 +119,7 @@ class RestTableFileIO(WrappingFileIO):
 
     def write(self, path: str, data: bytes) -> None:
         """Write a file; hints are ignored, because the server provides them."""
-        if path in {latest_hint_path(self.location), earliest_hint_path(self.location)}:
+        if path in {self._layout.latest_hint_path, self._layout.earliest_hint_path}:
             return
         self._check_own(path)
         self.inner.write(path, data)
@@ -135,7 +132,7 @@ class RestTableFileIO(WrappingFileIO):
     def delete(self, path: str, *, recursive: bool = False) -> bool:
         """Delete a file, including expired snapshots, but not the server's latest snapshot or later ones."""
         directory, _, name = path.rpartition("/")
-        number = snapshot_id_of(name) if directory == snapshot_directory(self.location) else None
+        number = snapshot_id_of(name) if directory == self._layout.snapshot_directory else None
         if number is not None and number >= (self.latest_snapshot_id() or 0):
             raise StorageError(
                 f"table {self._name}: snapshot {number} is not deleted: the REST catalog at {self.server.uri} decides "
@@ -181,11 +178,11 @@ class RestTableFileIO(WrappingFileIO):
 
     def _check_own(self, path: str) -> None:
         """Raise for files that only the server writes."""
-        if path.startswith(f"{schema_directory(self.location)}/"):
+        if path.startswith(f"{self._layout.schema_directory}/"):
             self._refuse("its schema", "change it by Catalog.alter_table of that catalog")
-        if path.startswith(f"{branches_directory(self.location)}/"):
+        if path.startswith(f"{self._layout.branches_directory}/"):
             self._refuse("its branches", "create and change them with Paimon")
-        if path.startswith(f"{snapshot_directory(self.location)}/"):
+        if path.startswith(f"{self._layout.snapshot_directory}/"):
             self._refuse("its snapshots", "roll back by Table.rollback, and use no action that rewrites the history")
 
     def _refuse(self, what: str, cure: str) -> NoReturn:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import local_now
 from penstock.errors import NotFoundError
-from penstock.format.layout import tag_directory, tag_name_of, tag_path
+from penstock.format.layout import tag_name_of
 from penstock.format.tag import encode_tag
 from penstock.table.expire.tags import delete_tag, forget_snapshot
 from penstock.table.tags.reader import TagReader
@@ -62,7 +62,7 @@ def make_batch_tag(
         before = None
     tag = new_tag(snapshot, options.default_time_retained_ms, now=now)
     # In one step, so that readers always find it; the reference deletes it first.
-    store.file_io.write(tag_path(store.location, name), encode_tag(tag))
+    store.file_io.write(store.layout.tag_path(name), encode_tag(tag))
     note_tag(store, name, options)
     if before is not None:
         forget_snapshot(ref, store, before)
@@ -75,7 +75,7 @@ def _drop_oldest(ref: TableRef, store: MetadataStore, count: int) -> None:
     tags = TagReader(ref.file_io, ref.location).load()
     changed = {
         name: status.modified_millis
-        for status in ref.file_io.list(tag_directory(ref.location))
+        for status in ref.file_io.list(ref.layout.tag_directory)
         if (name := tag_name_of(status.name)) is not None
     }
     oldest = sorted(tags, key=lambda name: (tags[name].snapshot.id, changed.get(name, 0)))

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import CommitConflictError
-from penstock.format.layout import manifest_path
 from penstock.format.snapshot import CommitKind
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.request import CommitRequest, LostManifests
@@ -87,13 +86,13 @@ def _missing(store: MetadataStore, base: Snapshot) -> tuple[ManifestFileMeta, ..
     file_io, metas = store.file_io, store.load_manifests(base)
     if not metas:
         return ()
-    directory = manifest_path(store.location, metas[0].file_name).rpartition("/")[0]
+    directory = store.layout.manifest_path(metas[0].file_name).rpartition("/")[0]
     listed = {each.name for each in file_io.list(directory)}
     # Also checked by name: the listing may be slightly older than the file.
     return tuple(
         meta
         for meta in metas
-        if meta.file_name not in listed and not file_io.has_file(manifest_path(store.location, meta.file_name))
+        if meta.file_name not in listed and not file_io.has_file(store.layout.manifest_path(meta.file_name))
     )
 
 
@@ -106,7 +105,7 @@ def _count_rows(store: MetadataStore, base: Snapshot, lost: frozenset[str]) -> i
 
 def _described(store: MetadataStore, meta: ManifestFileMeta) -> MissingManifest:
     return MissingManifest(
-        path=manifest_path(store.location, meta.file_name),
+        path=store.layout.manifest_path(meta.file_name),
         added_files=meta.num_added_files,
         deleted_files=meta.num_deleted_files,
     )

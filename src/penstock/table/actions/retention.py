@@ -11,7 +11,6 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from penstock.format.layout import consumer_directory, tag_directory
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER
 from penstock.options import ConsumerOptions, PartitionExpireOptions, TagCreation, TagOptions
 from penstock.table.actions.auto_tags import TagMaker
@@ -75,10 +74,10 @@ class Retention:
 
     def _request(self, ahead: Ahead) -> None:
         """Request what is read at the first commit, and periodically."""
-        location = self._committer.ref.location
+        layout = self._committer.ref.layout
         if self._tag_options.time_expire_enabled:
-            ahead.list(tag_directory(location))
-        ahead.list(consumer_directory(location))
+            ahead.list(layout.tag_directory)
+        ahead.list(layout.consumer_directory)
         self._committer.store.request_earliest(ahead)
 
     def _keep(self, snapshot: Snapshot) -> None:
@@ -98,7 +97,7 @@ class Retention:
         self._expire_tags_and_consumers()
         with self._committer.ref.file_io.prefetch() as ahead:
             # An expiration of snapshots lists the tags after it has announced itself.
-            ahead.drop(tag_directory(self._committer.ref.location))
+            ahead.drop(self._committer.ref.layout.tag_directory)
         latest_id += self._expire_partitions(is_end=is_end)
         rules = self._expirer.rules(max_deletes=self._expirer.options.expire_limit)
         if _may_expire(rules, self._known, latest_id):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import NotFoundError, StorageError
 from penstock.format.hint import decode_hint, encode_hint
-from penstock.format.layout import earliest_hint_path, expiring_path, latest_hint_path
 from penstock.io.failures import is_full
 
 if TYPE_CHECKING:
@@ -30,14 +29,14 @@ def announce_expiration(store: MetadataStore, end: int) -> None:
     """
     if expiring_end(store) >= end:
         return
-    path, data = expiring_path(store.location), encode_hint(end)
+    path, data = store.layout.expiring_path, encode_hint(end)
     try:
         store.file_io.write(path, data)
     except StorageError as error:
         if not is_full(error):
             raise
         # Without hints, readers list the directory until the next commit writes the hints again.
-        for hint in (earliest_hint_path(store.location), latest_hint_path(store.location)):
+        for hint in (store.layout.earliest_hint_path, store.layout.latest_hint_path):
             store.file_io.delete(hint)
         store.file_io.write(path, data)
 
@@ -61,7 +60,7 @@ def forget_expiration(store: MetadataStore) -> None:
 
     Ids are used again after a rollback to the tag of an expired snapshot.
     """
-    store.file_io.delete(expiring_path(store.location))
+    store.file_io.delete(store.layout.expiring_path)
 
 
 def lower_announcement(store: MetadataStore, snapshot_id: int) -> None:
@@ -70,12 +69,12 @@ def lower_announcement(store: MetadataStore, snapshot_id: int) -> None:
     The caller must make sure that no expiration has begun to delete files of that snapshot or a later one.
     """
     if is_announced(store, snapshot_id):
-        store.file_io.write(expiring_path(store.location), encode_hint(snapshot_id))
+        store.file_io.write(store.layout.expiring_path, encode_hint(snapshot_id))
 
 
 def expiring_end(store: MetadataStore) -> int:
     """Return the id below which files of snapshots may be deleted; 0 if there are none. Raises ``StorageError``."""
     try:
-        return decode_hint(store.file_io.read(expiring_path(store.location))) or 0
+        return decode_hint(store.file_io.read(store.layout.expiring_path)) or 0
     except NotFoundError:
         return 0

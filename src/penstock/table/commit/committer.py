@@ -28,13 +28,6 @@ from penstock.errors import (
     UnsupportedFeatureError,
 )
 from penstock.format.hint import encode_hint
-from penstock.format.layout import (
-    earliest_hint_path,
-    latest_hint_path,
-    schema_directory,
-    schema_path,
-    snapshot_path,
-)
 from penstock.format.snapshot import Snapshot
 from penstock.format.snapshot_json import check_snapshot, encode_snapshot
 from penstock.table.commit.announced import is_announced
@@ -203,7 +196,7 @@ class TableCommitter:
         """Request what an attempt reads first, if this thread is in a ``prefetch`` block."""
         with self.ref.file_io.prefetch() as ahead:
             request_identity(self.ref, ahead)
-            ahead.list(schema_directory(self.ref.location))
+            ahead.list(self.ref.layout.schema_directory)
             self.store.request_latest(ahead)
 
     def _attempt(self, request: CommitRequest, base: Snapshot | None, race: Race) -> Snapshot | None:
@@ -416,7 +409,7 @@ class TableCommitter:
             check_same_table(self.ref)
         except NotFoundError:
             # The table was dropped or renamed: the schema file alone would be a table again.
-            self.ref.file_io.delete(schema_path(self.ref.location, request.schema.id))
+            self.ref.file_io.delete(self.ref.layout.schema_path(request.schema.id))
             raise
 
     def _altered(self) -> CommitConflictError:
@@ -466,7 +459,7 @@ class TableCommitter:
     def _put(self, base: Snapshot | None, prepared: Prepared) -> Attempt:
         """Create the snapshot; after errors, retry a limited number of times to find out whether it exists."""
         snapshot = prepared.snapshot
-        path = snapshot_path(self.ref.location, snapshot.id)
+        path = self.ref.layout.snapshot_path(snapshot.id)
         data = encode_snapshot(snapshot)
         for try_number in range(self._put_tries):
             try:
@@ -515,9 +508,9 @@ class TableCommitter:
     def _write_hints(self, snapshot: Snapshot) -> None:
         try:
             storage = self.ref.file_io.relaxed()
-            storage.write(latest_hint_path(self.ref.location), encode_hint(snapshot.id))
+            storage.write(self.ref.layout.latest_hint_path, encode_hint(snapshot.id))
             if snapshot.id == 1:
-                storage.write(earliest_hint_path(self.ref.location), encode_hint(1))
+                storage.write(self.ref.layout.earliest_hint_path, encode_hint(1))
         except TableStoreError:
             # The commit has succeeded. Without a valid hint, readers list the directory.
             return

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from penstock.clocks import utc_millis
 from penstock.errors import CommitConflictError, FormatError, StorageError, TableStoreError
 from penstock.format.hint import encode_hint
-from penstock.format.layout import latest_hint_path, manifest_path, snapshot_path
 from penstock.format.snapshot import CommitKind
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.options import ManifestOptions
@@ -96,7 +95,7 @@ def put_fence(store: MetadataStore, target: Snapshot, check: Callable[[Snapshot]
                 )
             record_freed_ids(store, target.id, latest.id)
         fence = replace(fence, id=latest.id + 1)
-        path = snapshot_path(store.location, fence.id)
+        path = store.layout.snapshot_path(fence.id)
         try:
             is_put = store.file_io.put_if_absent(path, encode_snapshot(fence))
         except StorageError:
@@ -144,10 +143,10 @@ def clear_below(store: MetadataStore, fence: Snapshot, target: Snapshot) -> Snap
     # It has its own manifest lists: if both fences shared lists, the expiration of one would delete those of the other.
     first = replace(_with_own_lists(store, _new_writer(store), fence), id=target.id + 1)
     check_fence(store, fence)
-    store.file_io.write(snapshot_path(store.location, first.id), encode_snapshot(first))
+    store.file_io.write(store.layout.snapshot_path(first.id), encode_snapshot(first))
     for snapshot_id in range(first.id + 1, fence.id):
         check_fence(store, fence)
-        store.file_io.delete(snapshot_path(store.location, snapshot_id))
+        store.file_io.delete(store.layout.snapshot_path(snapshot_id))
     return first
 
 
@@ -181,7 +180,7 @@ def remove_fences(store: MetadataStore, fences: tuple[Snapshot, ...], target: Sn
         # The hint names the fence until the listing shows whether another writer has built on it just before. Readers
         # ignore a hint whose snapshot is missing and list the directory.
         _write_hint(store, fence.id)
-        store.file_io.delete(snapshot_path(store.location, fence.id))
+        store.file_io.delete(store.layout.snapshot_path(fence.id))
         latest_id = max(store.list_snapshot_ids(), default=target.id)
         _write_hint(store, latest_id)
         if latest_id > fence.id:
@@ -209,12 +208,12 @@ def _with_own_lists(store: MetadataStore, writer: ManifestWriter, snapshot: Snap
 
 
 def _write_hint(store: MetadataStore, snapshot_id: int) -> None:
-    store.file_io.write(latest_hint_path(store.location), encode_hint(snapshot_id))
+    store.file_io.write(store.layout.latest_hint_path, encode_hint(snapshot_id))
 
 
 def _delete_lists(store: MetadataStore, fence: Snapshot) -> None:
     for name in (fence.base_manifest_list, fence.delta_manifest_list):
         for _ in range(_DELETE_TRIES):
             with suppress(StorageError):  # a list that cannot be deleted remains as an orphan
-                store.file_io.delete(manifest_path(store.location, name))
+                store.file_io.delete(store.layout.manifest_path(name))
                 break

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import NotFoundError
 from penstock.format.hint import decode_hint, encode_hint
-from penstock.format.layout import freed_ids_path
 from penstock.table.commit.announced import is_announced
 from penstock.table.read.scan import live_entries
 
@@ -39,7 +38,7 @@ def record_freed_ids(store: MetadataStore, target_id: int, latest_id: int) -> No
     # latest one; a writer that was paused while it built on a snapshot put since can use the id after that.
     first, last = target_id + 2, latest_id + 2
     if not any(first in ids and last in ids for ids in store.list_schema_files().freed_ids):
-        store.file_io.write(freed_ids_path(store.location, first, last), encode_hint(target_id))
+        store.file_io.write(store.layout.freed_ids_path(first, last), encode_hint(target_id))
 
 
 def last_kept_id(snapshot_id: int, freed_ids: Iterable[range]) -> int:

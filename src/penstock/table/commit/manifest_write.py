@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.errors import StorageError
-from penstock.format.layout import MANIFEST_LIST_PREFIX, MANIFEST_PREFIX, NameSource, manifest_path
+from penstock.format.layout import MANIFEST_LIST_PREFIX, MANIFEST_PREFIX, NameSource, TableLayout
 from penstock.format.manifest.entry import FileKind, ManifestEntry, ManifestFileMeta
 from penstock.format.manifest.files import encode_manifest, encode_manifest_list
 from penstock.format.manifest.stats import partition_stats
@@ -91,12 +91,12 @@ class ManifestWriter:
 
     def forget(self, names: Collection[str]) -> None:
         """Never delete these files from now on: a snapshot names them."""
-        kept = {manifest_path(self.location, name) for name in names}
+        kept = {TableLayout(self.location).manifest_path(name) for name in names}
         self.written = [path for path in self.written if path not in kept]
 
     def delete_written(self, *, keep: Collection[str] = ()) -> None:
         """Delete the written files, except those in ``keep``; files that cannot be deleted remain as orphans."""
-        kept = {manifest_path(self.location, name) for name in keep}
+        kept = {TableLayout(self.location).manifest_path(name) for name in keep}
         for path in self.written:
             if path not in kept:
                 with suppress(StorageError):
@@ -163,7 +163,7 @@ class ManifestWriter:
         )
 
     def _write(self, name: str, data: bytes) -> None:
-        path = manifest_path(self.location, name)
+        path = TableLayout(self.location).manifest_path(name)
         # The path is recorded before the write: a failed write may have created the file nevertheless.
         self.written.append(path)
         if self._waiting is None:

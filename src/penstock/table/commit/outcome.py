@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.errors import StorageError, TableStoreError
-from penstock.format.layout import manifest_directory, schema_directory, snapshot_directory
 from penstock.table.bulk_files import delete_empty_directories
 from penstock.table.commit.discard import delete_new_files, new_files_of
 from penstock.table.locate import FileLocator
@@ -50,11 +49,11 @@ def _delete_remains(ref: TableRef, messages: Iterable[CommitMessage]) -> None:
     Otherwise they would block the name for a new table.
     """
     with suppress(StorageError):
-        if ref.file_io.list(schema_directory(ref.location)):
+        if ref.file_io.list(ref.layout.schema_directory):
             return
         locator = FileLocator.of(ref)
         directories = {locator.directory(message.partition, message.bucket) for message in messages}
-        directories |= {manifest_directory(ref.location), snapshot_directory(ref.location)}
+        directories |= {ref.layout.manifest_directory, ref.layout.snapshot_directory}
         delete_empty_directories(ref.file_io, directories, root=ref.location.rpartition("/")[0])
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import NotFoundError, StorageError
-from penstock.format.layout import expiring_path, schema_path, snapshot_path
+from penstock.format.layout import TableLayout
 from penstock.format.manifest.entry import FileKind
 from penstock.format.schema_json import encode_schema
 from penstock.format.snapshot_json import decode_snapshot
@@ -39,7 +39,8 @@ def put_schema(file_io: FileIO, location: str, schema: TableSchema) -> bool:
     Raises:
         StorageError: the storage failed; the message says so if the file exists nevertheless.
     """
-    storage, path, data = file_io.confined(location), schema_path(location, schema.id), encode_schema(schema)
+    storage, data = file_io.confined(location), encode_schema(schema)
+    path = TableLayout(location).schema_path(schema.id)
     try:
         is_new = storage.put_if_absent(path, data)
     except StorageError as error:
@@ -83,7 +84,7 @@ def put_snapshot(
     file_io, server = ref.file_io, ref.file_io.commit_server
     if server is not None:
         return server.commit(data, None if base is None else base.uuid, _statistics(ref, delta))
-    return file_io.put_if_absent(snapshot_path(ref.location, snapshot.id), data)
+    return file_io.put_if_absent(ref.layout.snapshot_path(snapshot.id), data)
 
 
 def is_put(ref: TableRef, snapshot: Snapshot) -> bool:
@@ -94,7 +95,7 @@ def is_put(ref: TableRef, snapshot: Snapshot) -> bool:
             whose server also refuses a snapshot because its base has changed.
         FormatError: it is damaged.
     """
-    path = snapshot_path(ref.location, snapshot.id)
+    path = ref.layout.snapshot_path(snapshot.id)
     try:
         found = decode_snapshot(ref.file_io.read(path), path)
     except NotFoundError:
@@ -178,9 +179,9 @@ def is_in_time(store: MetadataStore, base: Snapshot | None, snapshot: Snapshot, 
         return True
     if following is None and store.file_io.delete_batch_size > 1 and is_announced(store, snapshot.id + 1):
         # The next snapshot may have expired before ours, so nobody knows whether it was built on ours.
-        store.file_io.delete(snapshot_path(store.location, snapshot.id))
+        store.file_io.delete(store.layout.snapshot_path(snapshot.id))
         raise StorageError(f"snapshot {snapshot.id} expired, or came late, before its writer looked at it again")
-    is_deleted = store.file_io.delete(snapshot_path(store.location, snapshot.id))
+    is_deleted = store.file_io.delete(store.layout.snapshot_path(snapshot.id))
     if not is_deleted or (following is None and store.has_snapshot(snapshot.id + 1)):
         # Other processes may have used our snapshot: it expired meanwhile, or a writer built on it as the latest one.
         raise StorageError(
@@ -199,8 +200,8 @@ def _is_next_id_unused(store: MetadataStore, base: Snapshot) -> bool:
     if not store.file_io.delete_batch_size > 1:
         return is_there(store, base)
     with store.file_io.prefetch() as ahead:
-        ahead.read(expiring_path(store.location))
-        ahead.read(snapshot_path(store.location, base.id))
+        ahead.read(store.layout.expiring_path)
+        ahead.read(store.layout.snapshot_path(base.id))
         return is_there(store, base) and not is_announced(store, base.id)
 
 

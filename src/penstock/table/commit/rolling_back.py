@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 from penstock.clocks import utc_millis
 from penstock.errors import NotFoundError, StorageError
 from penstock.format.hint import encode_hint
-from penstock.format.layout import own_directory, rolling_back_path
 from penstock.table.commit.announced import is_announced, lower_announcement
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def rolling_back(store: MetadataStore, target: Snapshot, *, is_recreated: bool) 
         NotFoundError: the target is about to expire; nothing was changed.
         StorageError: the storage failed.
     """
-    path = rolling_back_path(store.location, uuid.uuid4().hex)
+    path = store.layout.rolling_back_path(uuid.uuid4().hex)
     store.file_io.write(path, encode_hint(target.id))
     try:
         if not is_recreated:
@@ -65,9 +64,9 @@ def _check_stays(store: MetadataStore, target: Snapshot) -> None:
 
 def is_rolling_back(store: MetadataStore) -> bool:
     """Whether a rollback runs. Raises ``StorageError``."""
-    prefix = rolling_back_path(store.location, "")
+    prefix = store.layout.rolling_back_path("")
     limit = utc_millis() - _LONGEST_MS
     return any(
         status.path.startswith(prefix) and not 0 < status.modified_millis < limit
-        for status in store.file_io.list(own_directory(store.location))
+        for status in store.file_io.list(store.layout.own_directory)
     )

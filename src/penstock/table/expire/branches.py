@@ -10,16 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import FormatError, NotFoundError, StorageError
-from penstock.format.layout import (
-    branch_name_of,
-    branch_path,
-    branches_directory,
-    snapshot_directory,
-    snapshot_id_of,
-    snapshot_path,
-    tag_directory,
-    tag_name_of,
-)
+from penstock.format.layout import TableLayout, branch_name_of, snapshot_id_of, tag_name_of
 from penstock.format.snapshot_json import decode_snapshot
 from penstock.format.tag import decode_tag
 from penstock.table.expire.files import NamedSnapshot
@@ -37,9 +28,9 @@ if TYPE_CHECKING:
 _TRIES: Final = 10
 
 
-def list_branches(directories: Directories, location: str) -> tuple[str, ...]:
+def list_branches(directories: Directories, layout: TableLayout) -> tuple[str, ...]:
     """Return the names of all branches except the main one, sorted; also those that are being created or deleted."""
-    names = (branch_name_of(status.name) for status in directories.list(branches_directory(location)) if status.is_dir)
+    names = (branch_name_of(status.name) for status in directories.list(layout.branches_directory) if status.is_dir)
     return tuple(sorted(name for name in names if name is not None))
 
 
@@ -76,20 +67,20 @@ def load_branch_readers(store: MetadataStore, *, up_to: int) -> BranchReaders:
         FormatError: a snapshot or tag is damaged.
         StorageError: the storage failed, or branches are renamed faster than they can be read.
     """
-    names = list_branches(store.file_io, store.location)
+    names = list_branches(store.file_io, store.layout)
     for _ in range(_TRIES):
         oldest: list[NamedSnapshot] = []
         later: list[NamedSnapshot] = []
         for name in names:
-            root = branch_path(store.location, name)
-            snapshots = [NamedSnapshot(name=name, snapshot=each) for each in _snapshots(store.file_io, root, up_to)]
-            tagged = [NamedSnapshot(name=name, snapshot=each) for each in _tagged(store.file_io, root)]
+            layout = store.layout.branch(name)
+            snapshots = [NamedSnapshot(name=name, snapshot=each) for each in _snapshots(store.file_io, layout, up_to)]
+            tagged = [NamedSnapshot(name=name, snapshot=each) for each in _tagged(store.file_io, layout)]
             if not has_branch(store.file_io, store.location, name):
                 snapshots, tagged = ([each for each in some if _is_whole(store, each)] for some in (snapshots, tagged))
             oldest += [*snapshots[:1], *tagged]
             later += snapshots[1:]
         # Snapshots of a branch that was renamed meanwhile may have been found under neither name.
-        before, names = names, list_branches(store.file_io, store.location)
+        before, names = names, list_branches(store.file_io, store.layout)
         if names == before:
             return BranchReaders(names=names, oldest=tuple(oldest), later=tuple(later))
     raise StorageError(
@@ -107,14 +98,14 @@ def _is_whole(store: MetadataStore, named: NamedSnapshot) -> bool:
     return True
 
 
-def _snapshots(file_io: FileIO, root: str, up_to: int) -> Iterator[Snapshot]:
+def _snapshots(file_io: FileIO, layout: TableLayout, up_to: int) -> Iterator[Snapshot]:
     """Yield the earliest snapshot, whatever its id, and the others with ids up to ``up_to``, ascending."""
     is_first = True
-    ids = (snapshot_id_of(status.name) for status in file_io.list(snapshot_directory(root)))
+    ids = (snapshot_id_of(status.name) for status in file_io.list(layout.snapshot_directory))
     for snapshot_id in sorted(each for each in ids if each is not None):
         if snapshot_id > up_to and not is_first:
             break
-        path = snapshot_path(root, snapshot_id)
+        path = layout.snapshot_path(snapshot_id)
         try:
             yield decode_snapshot(file_io.read(path), path)
         except NotFoundError:  # a concurrent expiration has deleted it
@@ -122,8 +113,8 @@ def _snapshots(file_io: FileIO, root: str, up_to: int) -> Iterator[Snapshot]:
         is_first = False
 
 
-def _tagged(file_io: FileIO, root: str) -> Iterator[Snapshot]:
-    for status in file_io.list(tag_directory(root)):
+def _tagged(file_io: FileIO, layout: TableLayout) -> Iterator[Snapshot]:
+    for status in file_io.list(layout.tag_directory):
         if tag_name_of(status.name) is not None:
             try:
                 yield decode_tag(file_io.read(status.path), status.path).snapshot

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.errors import FormatError, NotFoundError
-from penstock.format.layout import extra_file_paths, index_path, manifest_path, statistics_path
+from penstock.format.layout import extra_file_paths
 from penstock.format.manifest.entry import FileKind
 from penstock.format.manifest.index_manifest import decode_index_files
 from penstock.table.read.live import load_live_of_partitions
@@ -213,16 +213,16 @@ def load_metadata_names(store: MetadataStore, snapshot: Snapshot, *, is_partial:
                 raise
             return ()
 
-    lists = {manifest_path(store.location, name) for name in _list_names(snapshot)}
+    lists = {store.layout.manifest_path(name) for name in _list_names(snapshot)}
     manifests = {
-        manifest_path(store.location, name)
+        store.layout.manifest_path(name)
         for load in (store.load_base_manifests, store.load_delta_manifests)
         for name in attempt(lambda load=load: (meta.file_name for meta in load(snapshot)))  # type: ignore[misc]
     }
     index = attempt(lambda: _index_files(store, snapshot))
-    manifests.update(index_path(store.location, name) for name in index)
+    manifests.update(store.layout.index_path(name) for name in index)
     if snapshot.statistics is not None:
-        manifests.add(statistics_path(store.location, snapshot.statistics))
+        manifests.add(store.layout.statistics_path(snapshot.statistics))
     return MetadataNames(manifests=frozenset(manifests), lists=frozenset(lists))
 
 

@@ -15,21 +15,11 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.format.layout import (
     INDEX_MANIFEST_PREFIX,
+    MAIN_BRANCH,
     MANIFEST_PREFIX,
     STAGING_PREFIX,
-    branch_path,
-    changelog_directory,
-    consumer_directory,
+    TableLayout,
     escape_path_name,
-    index_directory,
-    lease_directory,
-    manifest_directory,
-    own_directory,
-    query_directory,
-    schema_directory,
-    snapshot_directory,
-    statistics_directory,
-    tag_directory,
 )
 from penstock.options import LayoutOptions
 from penstock.table.bulk_files import map_parallel
@@ -110,7 +100,7 @@ def list_candidates(
     Raises:
         StorageError: a directory cannot be listed.
     """
-    found = list(_list_metadata(directories, ref.location))
+    found = list(_list_metadata(directories, ref.layout))
     found += _list_staging(directories, ref.location)
     progress(len(found), None)
     buckets = _list_buckets(ref, directories, threads)
@@ -125,20 +115,30 @@ def list_candidates(
     return Listing(candidates=tuple(found), buckets=tuple(buckets))
 
 
-def _list_metadata(directories: Directories, location: str) -> Iterator[OrphanFile]:
-    for status in _files(directories, manifest_directory(location)):
+def _list_metadata(directories: Directories, layout: TableLayout) -> Iterator[OrphanFile]:
+    for status in _files(directories, layout.manifest_directory):
         if status.name.startswith((MANIFEST_PREFIX, INDEX_MANIFEST_PREFIX)):
             yield _candidate(status, OrphanKind.MANIFEST)
-    for status in _files(directories, index_directory(location)):
+    for status in _files(directories, layout.index_directory):
         yield _candidate(status, OrphanKind.INDEX)
-    for status in _files(directories, statistics_directory(location)):
+    for status in _files(directories, layout.statistics_directory):
         yield _candidate(status, OrphanKind.STATISTICS)
-    for status in _files(directories, lease_directory(location)):
+    for status in _files(directories, layout.lease_directory):
         yield _candidate(status, OrphanKind.LEASE)
-    roots = [location, *(branch_path(location, name) for name in list_branches(directories, location))]
-    of_root = (schema_directory, snapshot_directory, changelog_directory, tag_directory, consumer_directory)
-    shared = (manifest_directory(location), own_directory(location), query_directory(location))
-    for directory in (*shared, *(each(root) for root in roots for each in of_root)):
+    branches = [layout.branch(name) for name in (MAIN_BRANCH, *list_branches(directories, layout))]
+    directories_of_branches = (
+        directory
+        for branch in branches
+        for directory in (
+            branch.schema_directory,
+            branch.snapshot_directory,
+            branch.changelog_directory,
+            branch.tag_directory,
+            branch.consumer_directory,
+        )
+    )
+    shared = (layout.manifest_directory, layout.own_directory, layout.query_directory)
+    for directory in (*shared, *directories_of_branches):
         for status in _files(directories, directory):
             if _TEMPORARY.match(status.name):
                 yield _candidate(status, OrphanKind.TEMPORARY)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from penstock.clocks import utc_text
 from penstock.errors import InvalidOptionError, NotFoundError
 from penstock.format.hint import decode_hint, encode_hint
-from penstock.format.layout import earliest_hint_path, snapshot_path, tag_path, tag_success_path
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.printable import open_log
 from penstock.table.commit.announced import forget_expiration
@@ -139,12 +138,12 @@ def _apply_on_server(store: MetadataStore, server: CommitServer, plan: RollbackP
 
 
 def _apply(store: MetadataStore, plan: RollbackPlan, check: Callable[[Snapshot], None]) -> Snapshot:
-    file_io, location, target = store.file_io, store.location, plan.target
+    file_io, layout, target = store.file_io, store.layout, plan.target
     latest = target
     if plan.is_recreated:
         # The target is created first: if the other snapshots were deleted before, readers and writers would find an
         # empty table.
-        file_io.put_if_absent(snapshot_path(location, target.id), encode_snapshot(target))
+        file_io.put_if_absent(layout.snapshot_path(target.id), encode_snapshot(target))
         forget_expiration(store)
     if plan.snapshot_ids:
         fence = put_fence(store, target, check)
@@ -157,8 +156,8 @@ def _apply(store: MetadataStore, plan: RollbackPlan, check: Callable[[Snapshot],
             move_consumers(store, range(target.id + 1, latest.id + 1), to=latest.id + 1)
     _lower_earliest_hint(store, target)
     for name in plan.tags:
-        file_io.delete(tag_path(location, name))
-        file_io.delete(tag_success_path(location, name))
+        file_io.delete(layout.tag_path(name))
+        file_io.delete(layout.tag_success_path(name))
     return latest
 
 
@@ -212,7 +211,7 @@ def _newest_until(store: MetadataStore, latest: Snapshot, first_id: int, waterma
 
 def _lower_earliest_hint(store: MetadataStore, target: Snapshot) -> None:
     """Correct the hint of the earliest snapshot if it is above the target, which this or an earlier attempt created."""
-    path = earliest_hint_path(store.location)
+    path = store.layout.earliest_hint_path
     try:
         hint = decode_hint(store.file_io.read(path))
     except NotFoundError:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final
 from penstock.clocks import utc_millis
 from penstock.errors import NotFoundError, TableStoreError, UnsupportedFeatureError
 from penstock.format.hint import decode_hint, encode_hint
-from penstock.format.layout import changelog_directory, earliest_hint_path, snapshot_path
 from penstock.metrics import FILES_EXPIRED, SNAPSHOTS_EXPIRED, record
 from penstock.options import ConsumerOptions, RetentionOptions
 from penstock.printable import mask_locations, open_log
@@ -232,10 +231,10 @@ class SnapshotExpirer:
 
     def _find_earliest(self, *, dry_run: bool) -> int | None:
         """Return the id of the earliest snapshot; correct the hint if it is wrong, except in a dry run."""
-        path = earliest_hint_path(self.ref.location)
+        path = self.ref.layout.earliest_hint_path
         with suppress(NotFoundError):
             hint = decode_hint(self.ref.file_io.read(path))
-            if hint and self.ref.file_io.has_file(snapshot_path(self.ref.location, hint)):
+            if hint and self.ref.file_io.has_file(self.ref.layout.snapshot_path(hint)):
                 return hint
         earliest_id = min(self._store.list_snapshot_ids(), default=None)
         if earliest_id is not None and not dry_run:
@@ -261,7 +260,7 @@ class SnapshotExpirer:
         return None if snapshot is None else snapshot.time_millis
 
     def _check_changelogs(self) -> None:
-        if self.ref.file_io.list(changelog_directory(self.ref.location)):
+        if self.ref.file_io.list(self.ref.layout.changelog_directory):
             raise UnsupportedFeatureError(
                 f"table {self.ref.name} keeps changelogs longer than snapshots ('changelog.*' options), whose files "
                 "Penstock does not track; expire its snapshots with the engine that writes them"
@@ -276,7 +275,7 @@ class SnapshotExpirer:
         delete_files(file_io, files.manifests, threads=self._threads, deleted=note_deleted)
         delete_files(file_io, files.lists, threads=self._threads, deleted=note_deleted)
         # In the order of their ids; where one request deletes many files, writers know that the order is open.
-        paths = [snapshot_path(self.ref.location, snapshot_id) for snapshot_id in chunk.snapshot_ids]
+        paths = [self.ref.layout.snapshot_path(snapshot_id) for snapshot_id in chunk.snapshot_ids]
         for part in [paths] if file_io.delete_batch_size > 1 else [[path] for path in paths]:
             delete_files(file_io, part, threads=1, deleted=note_deleted)
         self._write_hint(chunk.end)
@@ -284,7 +283,7 @@ class SnapshotExpirer:
     def _write_hint(self, snapshot_id: int) -> None:
         # Errors are ignored: if the hint is wrong, readers list the directory.
         with suppress(TableStoreError):
-            self.ref.file_io.relaxed().write(earliest_hint_path(self.ref.location), encode_hint(snapshot_id))
+            self.ref.file_io.relaxed().write(self.ref.layout.earliest_hint_path, encode_hint(snapshot_id))
 
 
 def _add(done: Expiration, chunk: Chunk) -> Expiration:

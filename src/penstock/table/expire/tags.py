@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.clocks import EPOCH, local_now, to_wall_clock
 from penstock.errors import NotFoundError, TableStoreError
-from penstock.format.layout import tag_directory, tag_name_of, tag_path, tag_success_path
+from penstock.format.layout import tag_name_of
 from penstock.format.tag import encode_tag
 from penstock.options import RetentionOptions, TagOptions
 from penstock.table.bulk_files import delete_files, thread_count
@@ -54,9 +54,9 @@ def delete_tag(ref: TableRef, store: MetadataStore, name: str) -> Snapshot:
         NotFoundError: there is no such tag.
     """
     snapshot = store.load_tag(name).snapshot
-    store.file_io.delete(tag_path(store.location, name))
+    store.file_io.delete(store.layout.tag_path(name))
     if ref.parsed(TagOptions).create_success_file:
-        store.file_io.delete(tag_success_path(store.location, name))
+        store.file_io.delete(store.layout.tag_success_path(name))
     forget_snapshot(ref, store, snapshot)
     return snapshot
 
@@ -81,7 +81,7 @@ def replace_tag(
     Raises:
         NotFoundError: there is no such tag or snapshot, or the snapshot is about to expire; the tag is not changed.
     """
-    before, options, path = store.load_tag(name), ref.parsed(TagOptions), tag_path(store.location, name)
+    before, options, path = store.load_tag(name), ref.parsed(TagOptions), store.layout.tag_path(name)
     tag = tag_of(store, snapshot_id, time_retained, options, now=now)
     store.file_io.write(path, encode_tag(tag))
     if tag.snapshot.id != before.snapshot.id and not is_kept(store, name, tag.snapshot.id):
@@ -153,7 +153,7 @@ def expire_tags(
 
 def _made_before(ref: TableRef, tags: Mapping[str, Tag], millis: int) -> set[str]:
     """Return the tags created before a time. Tags whose file has no modification time are not included."""
-    files = {tag_name_of(each.name): each.modified_millis for each in ref.file_io.list(tag_directory(ref.location))}
+    files = {tag_name_of(each.name): each.modified_millis for each in ref.file_io.list(ref.layout.tag_directory)}
     wall_clock_nanos = to_wall_clock(millis) * 1_000_000
     found = set()
     for name, tag in tags.items():

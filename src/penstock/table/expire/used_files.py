@@ -6,19 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from penstock.errors import FormatError, NotFoundError, StorageError
-from penstock.format.layout import (
-    branch_path,
-    branches_directory,
-    changelog_directory,
-    changelog_id_of,
-    manifest_path,
-    schema_directory,
-    schema_id_of,
-    snapshot_directory,
-    snapshot_id_of,
-    tag_directory,
-    tag_name_of,
-)
+from penstock.format.layout import MAIN_BRANCH, changelog_id_of, schema_id_of, snapshot_id_of, tag_name_of
 from penstock.format.manifest.files import decode_manifest, decode_manifest_list
 from penstock.format.manifest.index_manifest import decode_index_files
 from penstock.format.snapshot_json import decode_snapshot
@@ -73,7 +61,7 @@ class UsedFiles:
         self._directories = directories
         self.names: set[str] = set()
         self._file_io = table.file_io
-        self._location = table.location
+        self._layout = table.layout
         self._table = table.name
         self._limits = table.limits
         self._threads = threads
@@ -111,26 +99,32 @@ class UsedFiles:
         if self._directories is not None:
             return list(self._roots_in(self._directories))
         with self._file_io.prefetch() as ahead:
-            for directory in (branches_directory, schema_directory, snapshot_directory, tag_directory):
-                ahead.list(directory(self._location))
-            ahead.list(changelog_directory(self._location))
+            layout = self._layout
+            for directory in (
+                layout.branches_directory,
+                layout.schema_directory,
+                layout.snapshot_directory,
+                layout.tag_directory,
+                layout.changelog_directory,
+            ):
+                ahead.list(directory)
             return list(self._roots_in(self._file_io))
 
     def _roots_in(self, directories: Directories) -> Iterator[FileStatus]:
-        branches = (branch_path(self._location, name) for name in list_branches(directories, self._location))
-        for root in (self._location, *branches):
-            schema_ids = {schema_id_of(status.name) for status in directories.list(schema_directory(root))}
-            if 0 not in schema_ids and root != self._location:
-                self._unfinished.add(root)
+        for name in (MAIN_BRANCH, *list_branches(directories, self._layout)):
+            layout = self._layout.branch(name)
+            schema_ids = {schema_id_of(status.name) for status in directories.list(layout.schema_directory)}
+            if 0 not in schema_ids and layout != self._layout:
+                self._unfinished.add(layout.location)
             elif schema_ids <= {None}:
                 raise NotFoundError(
-                    f"table {self._table}: {root} has no schema, so it is unknown which files it needs; nothing was "
-                    "deleted: restore the schema"
+                    f"table {self._table}: {layout.location} has no schema, so it is unknown which files it needs; "
+                    "nothing was deleted: restore the schema"
                 )
             for directory, id_of in (
-                (snapshot_directory(root), snapshot_id_of),
-                (tag_directory(root), tag_name_of),
-                (changelog_directory(root), changelog_id_of),
+                (layout.snapshot_directory, snapshot_id_of),
+                (layout.tag_directory, tag_name_of),
+                (layout.changelog_directory, changelog_id_of),
             ):
                 for status in directories.list(directory):
                     if not status.is_dir and id_of(status.name) is not None:
@@ -184,7 +178,7 @@ class UsedFiles:
         """Load metadata files; skip a missing file if every snapshot that named it is gone too."""
 
         def load(name: str) -> _T | None:
-            path = manifest_path(self._location, name)
+            path = self._layout.manifest_path(name)
             try:
                 return self._try(lambda: decode(self._file_io.read(path), path, self._limits))
             except NotFoundError:
@@ -214,8 +208,8 @@ class UsedFiles:
                 self._sleep(_GONE_WAIT_SECONDS)
             else:
                 raise FormatError(
-                    f"table {self._table}: {manifest_path(self._location, name)} is missing, which {root} needs; so "
-                    "it is unknown which files are used, and nothing was deleted. If an expiration was stopped "
+                    f"table {self._table}: {self._layout.manifest_path(name)} is missing, which {root} needs; so it is "
+                    "unknown which files are used, and nothing was deleted. If an expiration was stopped "
                     "halfway, expire up to that snapshot with 'penstock expire'; else look with 'penstock fsck "
                     "--all-snapshots'"
                 )
@@ -224,9 +218,9 @@ class UsedFiles:
         """Whether an expiration has announced that it deletes the files of this snapshot file."""
         directory, _, name = root.rpartition("/")
         snapshot_id = snapshot_id_of(name)
-        if snapshot_id is None or directory != snapshot_directory(self._location):
+        if snapshot_id is None or directory != self._layout.snapshot_directory:
             return False
-        place = TableLocation(file_io=self._file_io, location=self._location, name=self._table)
+        place = TableLocation(file_io=self._file_io, location=self._layout.location, name=self._table)
         return snapshot_id < expiring_end(MetadataStore(place))
 
     def _roots_of(self, name: str) -> Iterator[str]:

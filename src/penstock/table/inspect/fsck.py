@@ -12,7 +12,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from penstock.errors import FormatError, NotFoundError, UnsupportedFeatureError
-from penstock.format.layout import manifest_path, schema_path, snapshot_path, tag_path
 from penstock.table.commit.announced import is_expiring
 from penstock.table.locate import FileLocator
 from penstock.table.read.scan import live_entries
@@ -125,21 +124,21 @@ class _Check:
             try:
                 snapshot = self._store.load_tag(name).snapshot
             except FormatError as error:
-                self._find(FindingKind.DAMAGED, "tag", tag_path(self._ref.location, name), None, str(error))
+                self._find(FindingKind.DAMAGED, "tag", self._ref.layout.tag_path(name), None, str(error))
                 continue
             if snapshot.id not in ids:
                 yield snapshot
 
     def _find_damaged_snapshot(self, snapshot_id: int, error: FormatError) -> None:
-        path = snapshot_path(self._ref.location, snapshot_id)
+        path = self._ref.layout.snapshot_path(snapshot_id)
         self._find(FindingKind.DAMAGED, "snapshot", path, snapshot_id, str(error))
 
     def check_lists(self, snapshot: Snapshot) -> None:
         """Check that the manifest lists of a snapshot exist, which an expiration has to read."""
         self.unchecked_count += 1
-        location = self._ref.location
+        layout = self._ref.layout
         for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list):
-            path = manifest_path(location, name)
+            path = layout.manifest_path(name)
             if self._size_of(path) is None and not is_expiring(self._store, snapshot.id):
                 error = NotFoundError(f"snapshot {snapshot.id} needs it: restore it from a copy")
                 self._find_unreadable("manifest list", path, snapshot.id, error)
@@ -153,7 +152,7 @@ class _Check:
         try:
             live = live_entries(entries)
         except FormatError as error:
-            path = manifest_path(self._ref.location, snapshot.base_manifest_list)
+            path = self._ref.layout.manifest_path(snapshot.base_manifest_list)
             self._find(FindingKind.DAMAGED, "manifest", path, snapshot.id, str(error))
             return
         for entry in live:
@@ -164,14 +163,14 @@ class _Check:
             self._find(
                 FindingKind.ROWS,
                 "snapshot",
-                snapshot_path(self._ref.location, snapshot.id),
+                self._ref.layout.snapshot_path(snapshot.id),
                 snapshot.id,
                 f"it states {snapshot.total_record_count} rows, its live files have {rows}",
             )
 
     def _load_entries(self, snapshot: Snapshot) -> list[ManifestEntry] | None:
         """Load all entries; None if a manifest cannot be read, because the live files are unknown then."""
-        location = self._ref.location
+        layout = self._ref.layout
         metas: list[ManifestFileMeta] = []
         is_whole = True
         for name, load in (
@@ -181,7 +180,7 @@ class _Check:
             try:
                 metas += load(snapshot)
             except (NotFoundError, FormatError) as error:
-                self._find_unreadable("manifest list", manifest_path(location, name), snapshot.id, error)
+                self._find_unreadable("manifest list", layout.manifest_path(name), snapshot.id, error)
                 is_whole = False
         entries: list[ManifestEntry] = []
         for meta in metas:
@@ -189,12 +188,12 @@ class _Check:
             try:
                 entries += self._store.load_manifest(meta.file_name, meta.file_size, snapshot_id=snapshot.id)
             except (NotFoundError, FormatError) as error:
-                self._find_unreadable("manifest", manifest_path(location, meta.file_name), snapshot.id, error)
+                self._find_unreadable("manifest", layout.manifest_path(meta.file_name), snapshot.id, error)
                 is_whole = False
         try:
             self._store.read_index_manifest(snapshot)
         except NotFoundError as error:
-            path = manifest_path(location, snapshot.index_manifest or "")
+            path = layout.manifest_path(snapshot.index_manifest or "")
             self._find_unreadable("index manifest", path, snapshot.id, error)
         return entries if is_whole else None
 
@@ -205,7 +204,7 @@ class _Check:
         try:
             self._store.load_schema(schema_id)
         except (NotFoundError, FormatError) as error:
-            self._find_unreadable("schema", schema_path(self._ref.location, schema_id), snapshot_id, error)
+            self._find_unreadable("schema", self._ref.layout.schema_path(schema_id), snapshot_id, error)
 
     def _check_file(self, entry: ManifestEntry, snapshot_id: int) -> None:
         path = self._locator.stated_path(entry.partition, entry.bucket, entry.file)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import FormatError, InvalidOptionError, LeaseHeldError, NotFoundError, StorageError
-from penstock.format.layout import lease_directory
+from penstock.format.layout import TableLayout
 from penstock.format.text.json import decode_json, encode_json
 from penstock.table.lease.process import decode_process, encode_process, is_surely_dead
 
@@ -64,7 +64,7 @@ class LeaseFiles:
         self.name = name
         self._file_io = file_io.relaxed()
         self._location = location
-        self._directory = lease_directory(location)
+        self._directory = TableLayout(location).lease_directory
 
     def load_newest(self) -> LeaseRecord | None:
         """Load the file of the highest epoch; None when there is none."""

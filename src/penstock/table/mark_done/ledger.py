@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import FormatError, NotFoundError
-from penstock.format.layout import done_ledger_path
+from penstock.format.layout import TableLayout
 from penstock.format.text.json import decode_json, encode_json
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Ledger:
 
 def load_ledger(file_io: FileIO, location: str) -> Ledger:
     """Load the cache; empty if the file is missing or damaged."""
-    path = done_ledger_path(location)
+    path = TableLayout(location).done_ledger_path
     try:
         json = decode_json(file_io.read(path), "ledger of done partitions", path)
         return Ledger(
@@ -73,7 +73,7 @@ def save_ledger(file_io: FileIO, location: str, ledger: Ledger) -> None:
     """Replace the cache. If two jobs do so at once, the last content wins."""
     partitions = {directory: [each.rows, each.millis] for directory, each in sorted(ledger.partitions.items())}
     values = {_LOOKED: ledger.looked_millis, _NEXT_DUE: ledger.next_due, _PARTITIONS: partitions}
-    file_io.write(done_ledger_path(location), encode_json(values))
+    file_io.write(TableLayout(location).done_ledger_path, encode_json(values))
 
 
 def add_to_ledger(file_io: FileIO, location: str, marked: Mapping[str, Marked]) -> None:

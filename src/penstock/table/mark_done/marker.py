@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_millis
 from penstock.errors import InvalidOptionError, NotFoundError, UnsupportedFeatureError
-from penstock.format.layout import partition_success_path
 from penstock.format.manifest.entry import FileSource
 from penstock.options import MarkDoneAction
 from penstock.table.locate import FileLocator
@@ -175,7 +174,7 @@ def mark_done(
     now = utc_millis() if now_millis is None else now_millis
     done: list[DonePartition] = []
     for partition in partitions:
-        path = partition_success_path(ref.location, partition.directory)
+        path = ref.layout.partition_success_path(partition.directory)
         if dry_run:
             known = find_success(ref.file_io, path)
             created = now if known is None else known.creation_millis

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.clocks import to_wall_clock
-from penstock.format.layout import partition_success_path
 from penstock.options import RetentionOptions
 from penstock.table.bulk_files import map_parallel, thread_count
 from penstock.table.mark_done.ledger import Marked
@@ -32,7 +31,7 @@ def load_marked(ref: TableRef, partitions: Sequence[LivePartition], ledger: Ledg
     If the ledger's entry is missing or outdated, the success file is read, several in parallel.
     """
     unsure = [each for each in partitions if not is_remembered(each, ledger)]
-    paths = [partition_success_path(ref.location, each.directory) for each in unsure]
+    paths = [ref.layout.partition_success_path(each.directory) for each in unsure]
     threads = thread_count(ref.parsed(RetentionOptions).file_operation_threads, ref.file_io)
     found = map_parallel(lambda path: find_success(ref.file_io, path), paths, threads=threads)
     marked = {

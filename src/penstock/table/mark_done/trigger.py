@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import TYPE_CHECKING, Final
 
-from penstock.format.layout import partition_success_path
 from penstock.format.row.row import row_decoder
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from penstock.options import MarkDoneMode
@@ -248,7 +247,7 @@ class DoneWatch:
             self._pending[partition.data] = touch
             return False
         if touch.millis is not None:
-            success = find_success(self._ref.file_io, partition_success_path(self._ref.location, partition.directory))
+            success = find_success(self._ref.file_io, self._ref.layout.partition_success_path(partition.directory))
             if success is not None and success.modification_millis > touch.millis:
                 del self._pending[partition.data]
                 return False

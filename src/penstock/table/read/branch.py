@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidOptionError, NotFoundError
 from penstock.format.file_name import check_length
-from penstock.format.layout import MAIN_BRANCH, branch_name_of, branch_path, branches_directory, schema_path
+from penstock.format.layout import MAIN_BRANCH, TableLayout, branch_name_of
 from penstock.io.branch import BranchFileIO
 from penstock.table.identity import load_identity
 from penstock.table.store import MetadataStore
@@ -53,7 +53,7 @@ def at_branch(ref: TableRef, branch: str) -> TableRef:
         plain = replace(ref, name=name, file_io=main)
         return replace(plain, schema=MetadataStore(plain).load_latest_schema())
     check_branch_name(name, branch)
-    storage = BranchFileIO(inner=main, branch=branch, location=ref.location, root=branch_path(ref.location, branch))
+    storage = BranchFileIO(inner=main, branch=branch, location=ref.location, root=ref.layout.branch(branch).location)
     found = replace(ref, name=f"{name}{MARK}{branch}", file_io=storage)
     try:
         identity = load_identity(found)
@@ -65,7 +65,7 @@ def at_branch(ref: TableRef, branch: str) -> TableRef:
 
 def has_branch(file_io: FileIO, location: str, branch: str) -> bool:
     """Whether there is a branch of that name, other than the main one."""
-    return main_storage(file_io).has_file(schema_path(branch_path(location, branch), 0))
+    return main_storage(file_io).has_file(TableLayout(location).branch(branch).schema_path(0))
 
 
 def no_branch(ref: TableRef, branch: str) -> NotFoundError:
@@ -78,7 +78,7 @@ def load_branches(ref: TableRef) -> tuple[Branch, ...]:
     """Return all branches except the main one, by name; not what an interrupted creation or deletion has left."""
     found = [
         Branch(name=name, created_millis=status.modified_millis)
-        for status in main_storage(ref.file_io).list(branches_directory(ref.location))
+        for status in main_storage(ref.file_io).list(ref.layout.branches_directory)
         if status.is_dir
         and (name := branch_name_of(status.name)) is not None
         and has_branch(ref.file_io, ref.location, name)

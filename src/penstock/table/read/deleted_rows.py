@@ -10,7 +10,6 @@ import pyarrow as pa
 from penstock.datafile.conform import make_batch
 from penstock.errors import FormatError, NotFoundError
 from penstock.format.deletion_vector import decode_deletion_vector
-from penstock.format.layout import index_path
 from penstock.table.locate import FileLocator
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ class DeletedRows:
             return self._locator.external.readable(place.external_path)
         if self._ref.options.get("index-file-in-data-file-dir", "false").strip().lower() == "true":
             return f"{self._locator.directory(place.partition, place.bucket)}/{place.index_file}"
-        return index_path(self._ref.location, place.index_file)
+        return self._ref.layout.index_path(place.index_file)
 
 
 def without_rows(batches: Iterable[pa.RecordBatch], deleted: npt.NDArray[np.int64]) -> Iterator[pa.RecordBatch]:

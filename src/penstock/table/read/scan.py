@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import to_wall_clock
 from penstock.errors import UnsupportedFeatureError
-from penstock.format.layout import manifest_path
 from penstock.format.manifest.entries import merge_entries
 from penstock.format.manifest.entry import FileKind, ManifestEntry
 from penstock.format.manifest.index_manifest import (
@@ -246,7 +245,7 @@ def check_deletion_vectors(store: MetadataStore, snapshot: Snapshot) -> None:
     data = store.read_index_manifest(snapshot)
     if data is None:
         return
-    path = manifest_path(store.location, snapshot.index_manifest or "")
+    path = store.layout.manifest_path(snapshot.index_manifest or "")
     if DELETION_VECTORS in decode_index_types(data, path, store.limits):
         raise UnsupportedFeatureError(
             f"table {store.name}, snapshot {snapshot.id}: rows were deleted through deletion vectors, which Penstock "
@@ -260,7 +259,7 @@ def load_vector_places(store: MetadataStore, snapshot: Snapshot) -> dict[str, Ve
     data = store.read_index_manifest(snapshot)
     if data is None:
         return {}
-    return decode_vector_places(data, manifest_path(store.location, snapshot.index_manifest or ""), store.limits)
+    return decode_vector_places(data, store.layout.manifest_path(snapshot.index_manifest or ""), store.limits)
 
 
 class _Scan:

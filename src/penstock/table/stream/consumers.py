@@ -14,7 +14,7 @@ from penstock.clocks import utc_millis
 from penstock.errors import FormatError, InvalidOptionError, LeaseHeldError, NotFoundError
 from penstock.format.consumer import encode_consumer
 from penstock.format.file_name import check_length
-from penstock.format.layout import consumer_directory, consumer_id_of, consumer_path
+from penstock.format.layout import consumer_id_of
 from penstock.table.lease.holder import acquire, discard_lease, find_holder
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def delete_consumer(store: MetadataStore, consumer_id: str, *, dry_run: bool = F
     if dry_run:
         return
     with _acquire(store, consumer_id):
-        store.file_io.delete(consumer_path(store.location, consumer_id))
+        store.file_io.delete(store.layout.consumer_path(consumer_id))
         discard_lease(store.file_io, store.location, lease_of(consumer_id))
 
 
@@ -215,7 +215,7 @@ def expire_consumers(
     """
     limit = clock() - expiration_time_ms
     expired: list[str] = []
-    for status in store.file_io.list(consumer_directory(store.location)):
+    for status in store.file_io.list(store.layout.consumer_directory):
         consumer_id = None if status.is_dir else consumer_id_of(status.name)
         if consumer_id is None or not 0 < status.modified_millis < limit:
             continue
@@ -241,7 +241,7 @@ def _acquire(store: MetadataStore, consumer_id: str) -> Lease:
 
 
 def _write(store: MetadataStore, consumer_id: str, next_snapshot: int) -> None:
-    store.file_io.write(consumer_path(store.location, consumer_id), encode_consumer(next_snapshot))
+    store.file_io.write(store.layout.consumer_path(consumer_id), encode_consumer(next_snapshot))
 
 
 def _check(store: MetadataStore, consumer_id: str, next_snapshot: int) -> None:

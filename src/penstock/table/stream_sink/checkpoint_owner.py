@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import CheckpointError
-from penstock.format.layout import branches_directory, schema_path
+from penstock.format.layout import TableLayout
 from penstock.io.branch import metadata_root
 from penstock.io.local import is_same_file
 from penstock.table.identity import load_identity
@@ -86,13 +86,13 @@ def _is_same_place(location: str, ref: TableRef) -> bool:
 
 def _table_of(location: str) -> str:
     """Return the directory of the table for that of a table or branch."""
-    return location.partition(branches_directory("") + "/")[0]
+    return location.partition(f"{TableLayout('').branches_directory}/")[0]
 
 
 def _may_be_there(ref: TableRef, location: str) -> bool:
     """Whether a table may exist at a location; True for another storage, which cannot be checked from here."""
     return _storage_of(location) != _storage_of(ref.location) or ref.file_io.unconfined().exists(
-        schema_path(location, 0)
+        TableLayout(location).schema_path(0)
     )
 
 

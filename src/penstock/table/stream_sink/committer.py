@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import CheckpointError, NotFoundError, TableStoreError
 from penstock.format.hint import decode_hint, encode_hint
-from penstock.format.layout import query_directory, schema_directory, schema_path
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit.discard import delete_job_files_near, delete_new_files, delete_staging
@@ -157,8 +156,8 @@ class StreamCommitter:
         """
         ref = self._committer.ref
         with ref.file_io.prefetch() as ahead:
-            ahead.read(schema_path(ref.location, 0))
-            ahead.list(schema_directory(ref.location))
+            ahead.read(ref.layout.schema_path(0))
+            ahead.list(ref.layout.schema_directory)
             self._check_table()
             schema = self._store.load_latest_schema()
         if schema.id != ref.schema.id:
@@ -224,7 +223,7 @@ class StreamCommitter:
         """
         with self._committer.ref.file_io.prefetch() as ahead:
             # The commit reads the same file if the table's schema is the first.
-            ahead.read(schema_path(self._committer.ref.location, 0), uses=1 + (self._committer.ref.schema.id == 0))
+            ahead.read(self._committer.ref.layout.schema_path(0), uses=1 + (self._committer.ref.schema.id == 0))
             self._committer.request_base()
             self._check_table()
             self._committer.check_alone = self.check_alone if self._is_alone else None
@@ -397,7 +396,7 @@ def note_first_batch(store: MetadataStore, query_id: str, latest_id: int) -> int
     Raises:
         StorageError: the storage failed.
     """
-    path = f"{query_directory(store.location)}/{query_id}"
+    path = f"{store.layout.query_directory}/{query_id}"
     if store.file_io.put_if_absent(path, encode_hint(latest_id)):
         return None
     return load_first_batch(store, query_id)
@@ -406,6 +405,6 @@ def note_first_batch(store: MetadataStore, query_id: str, latest_id: int) -> int
 def load_first_batch(store: MetadataStore, query_id: str) -> int | None:
     """Load what ``note_first_batch`` has recorded of a query: a snapshot id, or None for nothing."""
     try:
-        return decode_hint(store.file_io.read(f"{query_directory(store.location)}/{query_id}")) or 0
+        return decode_hint(store.file_io.read(f"{store.layout.query_directory}/{query_id}")) or 0
     except NotFoundError:
         return None

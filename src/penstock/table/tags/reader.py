@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_millis
 from penstock.errors import NotFoundError
-from penstock.format.layout import tag_directory, tag_name_of
+from penstock.format.layout import TableLayout, tag_name_of
 from penstock.format.tag import decode_tag
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class TagReader:
         known, self._known = self._known, {}
         tags: dict[str, Tag] = {}
         sure_before = self._clock_millis() - _SURE_AFTER_MILLIS
-        for status in self._file_io.list(tag_directory(self._location)):
+        for status in self._file_io.list(TableLayout(self._location).tag_directory):
             name = tag_name_of(status.name)
             if name is None or status.is_dir:
                 continue

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from penstock.clocks import EPOCH, local_now, utc_millis
 from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError, StorageError, TableStoreError
 from penstock.format.file_name import check_length
-from penstock.format.layout import tag_path, tag_success_path
 from penstock.format.tag import Tag, encode_tag
 from penstock.options import TagOptions, parse_duration_ms
 from penstock.table.commit.announced import is_expiring
@@ -117,7 +116,7 @@ def put_tag(store: MetadataStore, name: str, tag: Tag, options: TagOptions) -> b
     if not _put(store, name, encode_tag(tag)):
         return False
     if not is_kept(store, name, tag.snapshot.id):
-        store.file_io.delete(tag_path(store.location, name))
+        store.file_io.delete(store.layout.tag_path(name))
         raise NotFoundError(
             f"table {store.name}: snapshot {tag.snapshot.id} is about to expire, its files are being deleted: tag a "
             "later one, and keep snapshots longer ('snapshot.time-retained') where they are to be tagged"
@@ -155,19 +154,19 @@ def rename_tag(store: MetadataStore, name: str, new_name: str, options: TagOptio
             f"table {store.name} has a tag '{new_name}' already; delete it first, or choose another name"
         )
     note_tag(store, new_name, options)
-    store.file_io.delete(tag_path(store.location, name))
+    store.file_io.delete(store.layout.tag_path(name))
     if options.create_success_file:
-        store.file_io.delete(tag_success_path(store.location, name))
+        store.file_io.delete(store.layout.tag_success_path(name))
 
 
 def note_tag(store: MetadataStore, name: str, options: TagOptions) -> None:
     """Write the success file of a tag, if the options require one."""
     if options.create_success_file:
-        write_success(store.file_io, tag_success_path(store.location, name), utc_millis())
+        write_success(store.file_io, store.layout.tag_success_path(name), utc_millis())
 
 
 def _put(store: MetadataStore, name: str, data: bytes) -> bool:
-    path = tag_path(store.location, name)
+    path = store.layout.tag_path(name)
     try:
         return store.file_io.put_if_absent(path, data)
     except StorageError:

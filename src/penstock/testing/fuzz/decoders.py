@@ -18,7 +18,7 @@ from penstock.format.avro.values import encode_long, encode_text
 from penstock.format.consumer import decode_consumer, encode_consumer
 from penstock.format.file_format import FileFormat
 from penstock.format.hint import decode_hint, encode_hint
-from penstock.format.layout import done_ledger_path
+from penstock.format.layout import TableLayout
 from penstock.format.manifest.files import decode_file_numbers, decode_manifest, decode_manifest_list
 from penstock.format.manifest.index_manifest import decode_index_files
 from penstock.format.schema_json import decode_schema
@@ -118,7 +118,7 @@ def _state_decoders() -> Iterable[Decoder]:
     success = encode_success_file(SuccessFile(creation_millis=1, modification_millis=2))
     yield Decoder(name="success", valid=success, decode=partial(decode_success_file, path="_SUCCESS"))
     save_ledger(_STORE, _ROOT, Ledger(looked_millis=5, partitions={"dt=1": Marked(rows=3, millis=4)}))
-    yield Decoder(name="ledger", valid=_STORE.read(done_ledger_path(_ROOT)), decode=_load_ledger)
+    yield Decoder(name="ledger", valid=_STORE.read(TableLayout(_ROOT).done_ledger_path), decode=_load_ledger)
     # With a process: a lease without one counts as damaged, and then is dated by its file.
     process = Process(host="h", machine="m", pid=7, started=5)
     lease = LeaseRecord(epoch=1, token="a", process=process, acquired_millis=1, expires_millis=2, ttl_ms=3)  # noqa: S106 - none
@@ -128,7 +128,7 @@ def _state_decoders() -> Iterable[Decoder]:
 
 
 def _load_ledger(data: bytes) -> object:
-    _STORE.write(done_ledger_path(_ROOT), data)
+    _STORE.write(TableLayout(_ROOT).done_ledger_path, data)
     return load_ledger(_STORE, _ROOT)
 
 

@@ -9,7 +9,6 @@ import pytest
 from penstock import AddColumn, Catalog, InvalidOptionError, UnsupportedFeatureError
 from penstock.catalog.changes import DropColumn, RemoveOption, RenameColumn, SetOption, UpdateColumnType
 from penstock.catalog.checks.bucket_key import CHOSEN
-from penstock.format.layout import schema_path
 from penstock.format.schema import TableSchema
 from penstock.format.schema_json import encode_schema
 
@@ -85,7 +84,7 @@ def test_a_table_with_buckets_but_no_key_is_read_only(options: dict[str, str]) -
     table.append([{"id": number, "v": str(number)} for number in range(20)])
     ref = table._ref
     stored = replace(ref.schema, options=tuple(options.items()))
-    ref.file_io.write(schema_path(ref.location, 0), encode_schema(stored))
+    ref.file_io.write(ref.layout.schema_path(0), encode_schema(stored))
 
     table = catalog.load_table("d.t")
     assert table.to_arrow().num_rows == 20

@@ -16,7 +16,6 @@ from tests.unit.table.commit_tables import append, committer, new_table, on, row
 
 from penstock import Table
 from penstock.errors import InvalidOptionError
-from penstock.format.layout import snapshot_path, tag_path, tag_success_path
 from penstock.format.snapshot import CommitKind
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.options import TagCreation, TagOptions
@@ -177,7 +176,7 @@ def test_after_a_rollback_the_tags_that_went_are_made_again() -> None:
 def test_the_tags_live_as_long_as_the_option_says_and_have_files_that_say_so() -> None:
     ref = new_table({**BY_WATERMARK, "tag.default-time-retained": "7 d", "tag.create-success-file": "true"})
     Job(ref).commit(START)
-    table, path = Table(ref), tag_success_path(ref.location, "2025-12-31")
+    table, path = Table(ref), ref.layout.tag_success_path("2025-12-31")
     table.create_tag("by-hand")
     table.create_tag("short", time_retained="1 h")
     store = MetadataStore(ref)
@@ -191,11 +190,11 @@ def test_the_tags_live_as_long_as_the_option_says_and_have_files_that_say_so() -
     assert said["creationTime"] == said["modificationTime"] > START - 10 * DAY
     table.delete_tag("2025-12-31")
     assert not ref.file_io.exists(path)
-    assert ref.file_io.exists(tag_success_path(ref.location, "by-hand"))
+    assert ref.file_io.exists(ref.layout.tag_success_path("by-hand"))
     # They lie where nobody takes them for tags, or for left-overs.
     assert store.list_tags() == ("by-hand", "short")
     table.remove_orphan_files(older_than=START, allow_recent=True, dry_run=False)
-    assert ref.file_io.exists(tag_success_path(ref.location, "by-hand"))
+    assert ref.file_io.exists(ref.layout.tag_success_path("by-hand"))
 
 
 def test_a_rollback_takes_the_files_of_tags_with_them() -> None:
@@ -205,7 +204,7 @@ def test_a_rollback_takes_the_files_of_tags_with_them() -> None:
     job.commit()
     Table(ref).create_tag("two")
     Table(ref).rollback_to(snapshot_id=1)
-    assert not ref.file_io.exists(tag_success_path(ref.location, "two"))
+    assert not ref.file_io.exists(ref.layout.tag_success_path("two"))
 
 
 def test_names_of_digits_alone_are_right_for_these() -> None:
@@ -237,12 +236,12 @@ def test_options_that_cannot_be_are_refused_before_anything_is_written(options: 
 
 def test_what_goes_wrong_fails_no_commit_and_is_done_by_a_later_one(caplog: pytest.LogCaptureFixture) -> None:
     ref = new_table(BY_WATERMARK)
-    ref.file_io.write(tag_path(ref.location, "2025-12-31"), b"{")
+    ref.file_io.write(ref.layout.tag_path("2025-12-31"), b"{")
     job = Job(ref)
     with caplog.at_level(logging.WARNING):
         job.commit(START)
     assert "tag-2025-12-31" in caplog.text
-    ref.file_io.delete(tag_path(ref.location, "2025-12-31"))
+    ref.file_io.delete(ref.layout.tag_path("2025-12-31"))
     job.commit(START + HOUR)
     assert tags(ref) == {"2025-12-31": 1}
 
@@ -281,7 +280,7 @@ def test_a_job_that_starts_reads_two_of_many_tags_and_none_of_the_snapshots_sinc
     maker = TagMaker(on(ref, recording), store, TagOptions.parse(ref.options))
     assert maker.run(latest) == ()
     assert len(recording.paths(containing="/tag/tag-")) == 2
-    assert recording.paths(containing="/snapshot/") == (snapshot_path(ref.location, 40),)
+    assert recording.paths(containing="/snapshot/") == (ref.layout.snapshot_path(40),)
 
 
 def test_tags_by_hand_that_read_like_later_days_do_not_hide_the_last_one() -> None:
@@ -301,7 +300,7 @@ def test_a_snapshot_without_a_watermark_hides_none_before_it() -> None:
     maker = TagMaker(ref, store, TagOptions.parse(ref.options))
     for number, watermark in enumerate([START, START + DAY, None, START + DAY + HOUR], start=1):
         snapshot = replace(Job(ref).commit(), watermark=watermark)
-        ref.file_io.write(snapshot_path(ref.location, number), encode_snapshot(snapshot))
+        ref.file_io.write(ref.layout.snapshot_path(number), encode_snapshot(snapshot))
         if number != 2:  # another job's
             maker.run(snapshot)
     assert tags(ref) == {"2025-12-31": 1, "2026-01-01": 2}
@@ -376,7 +375,7 @@ def test_who_commits_and_when_jobs_start_make_no_difference(
         if number in restarts:
             maker = TagMaker(ref, store, parsed)
         snapshot = replace(Job(ref, clock).commit(), watermark=watermark)
-        ref.file_io.write(snapshot_path(ref.location, snapshot.id), encode_snapshot(snapshot))
+        ref.file_io.write(ref.layout.snapshot_path(snapshot.id), encode_snapshot(snapshot))
         if makes_tags:
             maker.run(snapshot)
     assert tags(ref) == model([(clock, watermark) for clock, watermark, _ in history], parsed)

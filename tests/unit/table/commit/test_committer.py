@@ -26,7 +26,6 @@ from penstock.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from penstock.format.layout import latest_hint_path, manifest_directory, snapshot_path
 from penstock.format.manifest.entry import FileKind
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from penstock.format.snapshot_json import encode_snapshot
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def manifest_names(ref: TableRef) -> set[str]:
-    return {status.name for status in ref.file_io.list(manifest_directory(ref.location))}
+    return {status.name for status in ref.file_io.list(ref.layout.manifest_directory)}
 
 
 def named_manifests(ref: TableRef) -> set[str]:
@@ -73,7 +72,7 @@ def test_list_sizes_in_the_snapshot_are_exact() -> None:
     for _ in range(3):
         snapshot = committer(ref).commit(append(rows(1)))
     assert snapshot is not None
-    sizes = {status.name: status.size for status in ref.file_io.list(manifest_directory(ref.location))}
+    sizes = {status.name: status.size for status in ref.file_io.list(ref.layout.manifest_directory)}
     assert sizes[snapshot.base_manifest_list] == snapshot.base_manifest_list_size
     assert sizes[snapshot.delta_manifest_list] == snapshot.delta_manifest_list_size
     for meta in MetadataStore(ref).load_manifests(snapshot):
@@ -83,7 +82,7 @@ def test_list_sizes_in_the_snapshot_are_exact() -> None:
 def test_a_commit_without_rows_makes_no_snapshot_and_leaves_no_file() -> None:
     ref = new_table()
     assert commit_append(committer(ref), ()) is None
-    assert not ref.file_io.list(manifest_directory(ref.location))
+    assert not ref.file_io.list(ref.layout.manifest_directory)
     assert MetadataStore(ref).load_latest_snapshot() is None
 
 
@@ -135,8 +134,8 @@ def test_sequence_numbers_go_on_rightly_after_a_rollback_under_a_living_committe
     for count in (2, 3, 4):
         ours.commit(append(rows(count, total_buckets=1)))
     for snapshot_id in (3, 2):
-        ref.file_io.delete(snapshot_path(ref.location, snapshot_id))
-    ref.file_io.write(latest_hint_path(ref.location), b"1")
+        ref.file_io.delete(ref.layout.snapshot_path(snapshot_id))
+    ref.file_io.write(ref.layout.latest_hint_path, b"1")
     ours.commit(append(rows(5, total_buckets=1)))
     assert [(e.file.min_sequence_number, e.file.max_sequence_number) for e in live(ref)] == [(0, 1), (2, 6)]
 
@@ -423,7 +422,7 @@ def test_index_files_refuse_an_overwrite_and_are_carried_forward() -> None:
     ref = new_table()
     first = commit_append(committer(ref), (rows(1),))
     assert first is not None
-    path = snapshot_path(ref.location, 1)
+    path = ref.layout.snapshot_path(1)
     ref.file_io.write(path, encode_snapshot(replace(first, index_manifest="index-manifest-x")))
     second = commit_append(committer(ref), (rows(2),))
     assert second is not None

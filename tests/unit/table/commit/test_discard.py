@@ -9,7 +9,6 @@ import pytest
 from tests.unit.table.commit_tables import append, committer, live, new_table, on, partition, rows
 
 from penstock.errors import CommitConflictError, StorageError
-from penstock.format.layout import manifest_directory
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import commit_append
 from penstock.table.commit.discard import delete_job_files, delete_new_files
@@ -61,7 +60,7 @@ def are_there(ref: TableRef, message: CommitMessage) -> list[bool]:
 
 def unnamed_manifests(ref: TableRef) -> set[str]:
     store = MetadataStore(ref)
-    names = {status.name for status in ref.file_io.list(manifest_directory(ref.location))}
+    names = {status.name for status in ref.file_io.list(ref.layout.manifest_directory)}
     for snapshot in store.snapshots_between():
         names -= {snapshot.base_manifest_list, snapshot.delta_manifest_list}
         names -= {meta.file_name for meta in store.load_manifests(snapshot)}

@@ -8,7 +8,7 @@ from tests.unit.table.commit.interleaved import PausedFileIO, commit_rows, expir
 from tests.unit.table.commit_tables import append, committer, live, new_table, on, row_counts, rows
 
 from penstock.errors import CommitConflictError
-from penstock.format.layout import freed_ids_of, freed_ids_path, snapshot_path
+from penstock.format.layout import TableLayout, freed_ids_of
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.table.commit.freed_ids import is_built_on_previous, last_kept_id
 from penstock.table.expire.rollback import apply_rollback, plan_rollback
@@ -136,7 +136,7 @@ def put_late(ref: TableRef) -> None:
     store = MetadataStore(ref)
     late = store.load_snapshot(4)
     roll_back(ref, 1)
-    ref.file_io.put_if_absent(snapshot_path(ref.location, 4), encode_snapshot(late))
+    ref.file_io.put_if_absent(ref.layout.snapshot_path(4), encode_snapshot(late))
     ref.file_io.write(f"{ref.location}/snapshot/LATEST", b"4")
 
 
@@ -198,7 +198,7 @@ def test_other_names_record_nothing(name: str) -> None:
 
 
 def test_the_name_of_a_record_reads_back() -> None:
-    assert freed_ids_of(freed_ids_path("x", 3, 12).rpartition("/")[2]) == range(3, 13)
+    assert freed_ids_of(TableLayout("x").freed_ids_path(3, 12).rpartition("/")[2]) == range(3, 13)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 import penstock
-from penstock.format.layout import snapshot_path
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.table.commit.put import is_put
 
@@ -22,7 +21,7 @@ def test_a_snapshot_that_a_server_wrote_without_its_uuid_is_known_as_ours(tmp_pa
     assert snapshot is not None
     ref = table._handle.ref
     assert is_put(ref, snapshot)
-    path = snapshot_path(ref.location, snapshot.id)
+    path = ref.layout.snapshot_path(snapshot.id)
     ref.file_io.write(path, encode_snapshot(replace(snapshot, uuid=None)))
     assert is_put(ref, snapshot)
     assert not is_put(ref, replace(snapshot, delta_manifest_list="manifest-list-of-another-0"))

@@ -5,7 +5,6 @@ from tests.unit.table.commit.interleaved import PausedFileIO, commit_rows, expir
 from tests.unit.table.commit_tables import append, committer, new_table, on, row_counts, rows
 
 from penstock.errors import CommitUnknownError, NotFoundError
-from penstock.format.layout import snapshot_path
 from penstock.table.store import MetadataStore
 from penstock.testing.file_io import Operation, RecordingFileIO
 
@@ -110,7 +109,7 @@ def test_a_commit_looks_at_its_base_once_more() -> None:
     commit_rows(ref, 1)
     recording = RecordingFileIO(ref.file_io)
     assert committer(on(ref, recording)).commit(append(rows(2))) is not None
-    assert recording.paths(Operation.READ).count(snapshot_path(ref.location, 1)) == 2
+    assert recording.paths(Operation.READ).count(ref.layout.snapshot_path(1)) == 2
     assert not recording.paths(Operation.LIST, containing="/snapshot")
 
 

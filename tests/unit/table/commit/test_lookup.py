@@ -9,7 +9,6 @@ import pytest
 from tests.unit.table.commit_tables import append, committer, new_table, row_counts, rows
 
 from penstock.format.hint import encode_hint
-from penstock.format.layout import expiring_path, rolling_back_path, snapshot_path
 from penstock.table.commit.lookup import OwnCommits, search_commits
 from penstock.table.store import MetadataStore
 
@@ -30,7 +29,7 @@ def ref() -> TableRef:
 
 def _remove(ref: TableRef, *ids: int) -> None:
     for snapshot_id in ids:
-        assert ref.file_io.delete(snapshot_path(ref.location, snapshot_id))
+        assert ref.file_io.delete(ref.layout.snapshot_path(snapshot_id))
 
 
 def _search(ref: TableRef, after_id: int = 0, latest_id: int = 9) -> OwnCommits:
@@ -72,13 +71,13 @@ def test_expired_snapshots_may_have_been_own_ones(ref: TableRef) -> None:
 
 def test_what_an_expiration_has_announced_may_have_been_own_ones(ref: TableRef) -> None:
     """A storage that deletes many files in one request may delete the newer ones first."""
-    ref.file_io.write(expiring_path(ref.location), encode_hint(5))
+    ref.file_io.write(ref.layout.expiring_path, encode_hint(5))
     _remove(ref, 2, 3)
     assert _search(ref) == OwnCommits(last=None, is_complete=False)
 
 
 def test_a_rollback_that_runs_or_has_run_leaves_it_open(ref: TableRef) -> None:
-    mark = rolling_back_path(ref.location, "x")
+    mark = ref.layout.rolling_back_path("x")
     ref.file_io.write(mark, b"")
     _remove(ref, 4)
     assert _search(ref) == OwnCommits(last=None, is_complete=False)

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from penstock import AddColumn, Catalog, CommitUnknownError
-from penstock.format.layout import snapshot_path
 from penstock.table.commit.announced import announce_expiration
 from penstock.table.commit.freed_ids import record_freed_ids
 from penstock.table.store import MetadataStore
@@ -96,7 +95,7 @@ def test_a_snapshot_whose_successor_expired_before_it_is_unknown(
             others.append(ROWS)
             others.append(ROWS)
             announce_expiration(store, 6)
-            store.file_io.delete(snapshot_path(store.location, 5))
+            store.file_io.delete(store.layout.snapshot_path(5))
         return done
 
     monkeypatch.setattr(type(store.file_io), "put_if_absent", others_expire)

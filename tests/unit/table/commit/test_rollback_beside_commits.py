@@ -7,7 +7,6 @@ from tests.unit.table.commit.interleaved import PausedFileIO, commit_rows
 from tests.unit.table.commit_tables import append, committer, new_table, on, row_counts, rows
 
 from penstock.errors import CommitConflictError
-from penstock.format.layout import latest_hint_path
 from penstock.table.actions.changes import truncate
 from penstock.table.expire.rollback import apply_rollback, plan_rollback
 from penstock.table.store import MetadataStore
@@ -142,4 +141,4 @@ def test_writers_that_win_every_race_stop_a_rollback_that_has_changed_nothing() 
         apply_rollback(MetadataStore(on(ref, busy)), plan)
     assert row_counts(ref) == [1, 2]
     assert not busy.paths(Operation.DELETE, containing="/snapshot-")
-    assert ref.file_io.read(latest_hint_path(ref.location)) == b"2"
+    assert ref.file_io.read(ref.layout.latest_hint_path) == b"2"

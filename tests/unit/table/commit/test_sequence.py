@@ -9,7 +9,6 @@ import pytest
 from tests.unit.table.commit_tables import append, committer, live, new_file, new_queue, on, partition, rows
 
 from penstock.errors import StorageError
-from penstock.format.layout import latest_hint_path, snapshot_path
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import commit_append, truncate
 from penstock.table.commit.request import CommitRequest
@@ -67,8 +66,8 @@ def test_what_was_read_of_a_delta_is_forgotten_when_the_next_could_not_be_read_a
         ours.commit(append(rows(2, total_buckets=1)))
     storage.is_refusing = False
     for snapshot_id in (3, 2):
-        ref.file_io.delete(snapshot_path(ref.location, snapshot_id))
-    ref.file_io.write(latest_hint_path(ref.location), b"1")
+        ref.file_io.delete(ref.layout.snapshot_path(snapshot_id))
+    ref.file_io.write(ref.layout.latest_hint_path, b"1")
     ours.commit(append(rows(2, total_buckets=1)))
     assert ranges(ref) == [(0, 0), (1, 2)]
 

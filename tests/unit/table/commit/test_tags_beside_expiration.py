@@ -5,7 +5,6 @@ from tests.unit.table.commit.interleaved import PausedFileIO, commit_rows, expir
 from tests.unit.table.commit_tables import new_table, on
 
 from penstock.errors import NotFoundError
-from penstock.format.layout import snapshot_path
 from penstock.table.expire.rollback import apply_rollback, plan_rollback
 from penstock.table.expire.snapshots import SnapshotExpirer
 from penstock.table.store import MetadataStore
@@ -66,7 +65,7 @@ def test_a_snapshot_that_came_back_from_its_tag_can_be_tagged_again() -> None:
     store = MetadataStore(ref)
     create_tag(store, "one", snapshot_id=1)
     expire_to(ref, 1)
-    assert not ref.file_io.exists(snapshot_path(ref.location, 1))
+    assert not ref.file_io.exists(ref.layout.snapshot_path(1))
     apply_rollback(store, plan_rollback(store, tag="one"))
     create_tag(store, "again", snapshot_id=1)
     assert store.list_tags() == ("again", "one")

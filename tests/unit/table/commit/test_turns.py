@@ -12,7 +12,6 @@ from tests.unit.table.commit_tables import append, committer, new_table, rows
 
 from penstock import Catalog
 from penstock.errors import StorageError
-from penstock.format.layout import manifest_directory
 from penstock.options import CommitOptions
 from penstock.table.commit import turns as module
 from penstock.table.commit.turns import Race
@@ -121,4 +120,4 @@ def test_a_snapshot_that_the_storage_refuses_is_no_unknown_outcome() -> None:
         writer.commit(append(rows(1)))
     assert slept == []
     assert not writer.may_be_committed
-    assert ref.file_io.list(manifest_directory(ref.location)) == (), "what was written for it is gone"
+    assert ref.file_io.list(ref.layout.manifest_directory) == (), "what was written for it is gone"

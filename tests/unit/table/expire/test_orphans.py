@@ -16,7 +16,7 @@ import pytest
 from penstock import Catalog, Table
 from penstock.clocks import utc_millis
 from penstock.errors import FormatError, InvalidOptionError, StorageError
-from penstock.format.layout import branch_path, manifest_path, snapshot_path, tag_path
+from penstock.format.layout import TableLayout
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.format.tag import Tag, encode_tag
 from penstock.table.expire import orphans
@@ -121,25 +121,29 @@ def test_a_time_in_the_future_is_refused(table: Table) -> None:
 
 
 def test_files_that_only_a_branch_uses_stay(table: Table) -> None:
-    file_io, branch = table._ref.file_io, branch_path(table.location, "b")
+    file_io, branch = table._ref.file_io, TableLayout(table.location).branch("b").location
     file_io.write(f"{branch}/schema/schema-0", file_io.read(f"{table.location}/schema/schema-0"))
-    file_io.write(snapshot_path(branch, 1), encode_snapshot(table._store.load_snapshot(1)))
-    file_io.write(tag_path(branch, "two"), encode_tag(Tag(snapshot=table._store.load_snapshot(2))))
+    file_io.write(TableLayout(branch).snapshot_path(1), encode_snapshot(table._store.load_snapshot(1)))
+    file_io.write(TableLayout(branch).tag_path("two"), encode_tag(Tag(snapshot=table._store.load_snapshot(2))))
     for number in (1, 2):
-        file_io.delete(snapshot_path(table.location, number))
-    file_io.delete(tag_path(table.location, "first"))
+        file_io.delete(TableLayout(table.location).snapshot_path(number))
+    file_io.delete(TableLayout(table.location).tag_path("first"))
     before = stored_files(table._ref)
     assert remove(table).orphans == ()
     assert stored_files(table._ref) == before
 
 
 def test_what_an_interrupted_creation_of_a_branch_has_left_keeps_its_files_and_stops_nothing(table: Table) -> None:
-    file_io, branch, snapshot = table._ref.file_io, branch_path(table.location, "b"), table._store.load_snapshot(1)
-    file_io.write(snapshot_path(branch, 1), encode_snapshot(snapshot))
+    file_io, branch, snapshot = (
+        table._ref.file_io,
+        TableLayout(table.location).branch("b").location,
+        table._store.load_snapshot(1),
+    )
+    file_io.write(TableLayout(branch).snapshot_path(1), encode_snapshot(snapshot))
     lost = replace(snapshot, id=2, base_manifest_list="manifest-list-gone", delta_manifest_list="manifest-list-gone-1")
-    file_io.write(snapshot_path(branch, 2), encode_snapshot(lost))
+    file_io.write(TableLayout(branch).snapshot_path(2), encode_snapshot(lost))
     for number in (1, 2):
-        file_io.delete(snapshot_path(table.location, number))
+        file_io.delete(TableLayout(table.location).snapshot_path(number))
     before = needed_files(table._ref) | {
         path for path in stored_files(table._ref) if snapshot.delta_manifest_list in path
     }
@@ -151,8 +155,8 @@ def test_what_an_interrupted_creation_of_a_branch_has_left_keeps_its_files_and_s
 def test_changelogs_of_other_engines_use_files_too(table: Table) -> None:
     file_io = table._ref.file_io
     file_io.write(f"{table.location}/changelog/changelog-1", encode_snapshot(table._store.load_snapshot(1)))
-    file_io.delete(snapshot_path(table.location, 1))
-    file_io.delete(tag_path(table.location, "first"))
+    file_io.delete(TableLayout(table.location).snapshot_path(1))
+    file_io.delete(TableLayout(table.location).tag_path("first"))
     before = stored_files(table._ref)
     assert remove(table).orphans == ()
     assert stored_files(table._ref) == before
@@ -169,7 +173,7 @@ def test_metadata_that_cannot_be_read_stop_it_before_anything_goes(
     name = snapshot.delta_manifest_list
     if what == "manifest":
         name = table._store.load_delta_manifests(snapshot)[0].file_name
-    path = manifest_path(table.location, name)
+    path = TableLayout(table.location).manifest_path(name)
     if damage is None:
         table._ref.file_io.delete(path)
     else:
@@ -188,10 +192,12 @@ def used(table: Table, sleep: Any = time.sleep) -> frozenset[str]:
 def test_a_snapshot_that_expires_meanwhile_is_left_out(table: Table) -> None:
     table.delete_tag("first")
     kept = used(table)
-    table._ref.file_io.delete(manifest_path(table.location, table._store.load_snapshot(1).delta_manifest_list))
+    table._ref.file_io.delete(
+        TableLayout(table.location).manifest_path(table._store.load_snapshot(1).delta_manifest_list)
+    )
 
     def expire(_seconds: float) -> None:
-        table._ref.file_io.delete(snapshot_path(table.location, 1))
+        table._ref.file_io.delete(TableLayout(table.location).snapshot_path(1))
 
     assert used(table, sleep=expire) <= kept
 

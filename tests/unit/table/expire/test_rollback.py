@@ -14,7 +14,6 @@ from tests.unit.table.commit_tables import append, committer, new_queue, new_tab
 
 from penstock.errors import CommitConflictError, InvalidOptionError, NotFoundError, StorageError
 from penstock.format.hint import encode_hint
-from penstock.format.layout import consumer_path, earliest_hint_path, latest_hint_path, snapshot_path, tag_path
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.table.actions.changes import truncate
 from penstock.table.expire.rollback import apply_rollback, plan_rollback
@@ -45,8 +44,8 @@ def history(ref: TableRef, *, snapshots: int = 5) -> MetadataStore:
 def expire(ref: TableRef, *snapshot_ids: int) -> None:
     """Take the snapshot files away, as an expiration does that spares what tags need."""
     for snapshot_id in snapshot_ids:
-        ref.file_io.delete(snapshot_path(ref.location, snapshot_id))
-        ref.file_io.write(earliest_hint_path(ref.location), encode_hint(snapshot_id + 1))
+        ref.file_io.delete(ref.layout.snapshot_path(snapshot_id))
+        ref.file_io.write(ref.layout.earliest_hint_path, encode_hint(snapshot_id + 1))
 
 
 def test_a_plan_names_what_would_go_and_changes_nothing() -> None:
@@ -66,7 +65,7 @@ def test_a_rollback_makes_the_target_the_latest() -> None:
     assert row_counts(ref) == [1, 2, 3]
     fresh = MetadataStore(ref)
     assert (fresh.list_snapshot_ids(), fresh.list_tags()) == ((1, 2, 3), ("two",))
-    assert ref.file_io.read(latest_hint_path(ref.location)) == b"3"
+    assert ref.file_io.read(ref.layout.latest_hint_path) == b"3"
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"no json"])
@@ -77,7 +76,7 @@ def test_a_rollback_goes_past_damaged_snapshots(damage: bytes, damaged: tuple[in
     store = history(ref)
     time_millis = store.load_snapshot(2).time_millis
     for snapshot_id in damaged:
-        ref.file_io.write(snapshot_path(ref.location, snapshot_id), damage)
+        ref.file_io.write(ref.layout.snapshot_path(snapshot_id), damage)
     arguments = {"snapshot_id": 2, "timestamp_millis": time_millis, "tag": "two"}
     plan = plan_rollback(store, **{target: arguments[target]})  # type: ignore[arg-type]
     assert apply_rollback(store, plan).id == plan.target.id
@@ -103,7 +102,7 @@ def test_consumers_that_have_read_what_goes_continue_after_the_target() -> None:
     store = history(ref)
     for position in (2, 3, 4, 6):
         record_progress(store, f"at-{position}", position)
-    store.file_io.write(consumer_path(ref.location, "damaged"), b"{")
+    store.file_io.write(ref.layout.consumer_path("damaged"), b"{")
     apply_rollback(MetadataStore(ref, sleep=lambda _: None), plan_rollback(store, snapshot_id=2))
     assert [store.load_consumer(f"at-{position}") for position in (2, 3, 4, 6)] == [2, 3, 3, 3]
 
@@ -241,7 +240,7 @@ def with_watermarks(*watermarks: int | None) -> MetadataStore:
         snapshot = committer(ref).commit(append(rows(1), watermark=None))
         assert snapshot is not None
         # Straight into the file: other engines drop a watermark, or store what means none.
-        path = snapshot_path(ref.location, snapshot.id)
+        path = ref.layout.snapshot_path(snapshot.id)
         ref.file_io.write(path, encode_snapshot(replace(snapshot, watermark=watermark)))
     return MetadataStore(ref)
 
@@ -283,7 +282,7 @@ def test_the_search_finds_what_looking_at_each_finds(
     expired = min(expired, len(steps) - 1)
     gone = {*range(1, expired + 1), *(each for each in gap if each < len(steps))}
     for snapshot_id in gone:
-        store.file_io.delete(snapshot_path(store.location, snapshot_id))
+        store.file_io.delete(store.layout.snapshot_path(snapshot_id))
     known, counted = None, {}
     for snapshot_id, watermark in enumerate(watermarks, start=1):
         if snapshot_id in gone:
@@ -327,7 +326,7 @@ def test_a_tag_of_a_snapshot_after_the_latest_is_no_target() -> None:
     committer(ref).commit(append(rows(2)))
     store = MetadataStore(ref)
     crafted = replace(store.load_snapshot(2), id=999)
-    ref.file_io.write(tag_path(ref.location, "late"), encode_snapshot(crafted))
+    ref.file_io.write(ref.layout.tag_path("late"), encode_snapshot(crafted))
     with pytest.raises(NotFoundError, match="names snapshot 999, and the latest snapshot is 2"):
         plan_rollback(store, tag="late")
     assert store.list_snapshot_ids() == (1, 2)

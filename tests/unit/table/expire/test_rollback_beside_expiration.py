@@ -7,7 +7,6 @@ from tests.unit.table.commit.interleaved import PausedFileIO, commit_rows, expir
 from tests.unit.table.commit_tables import new_table, on, row_counts
 
 from penstock.errors import NotFoundError
-from penstock.format.layout import expiring_path, own_directory, rolling_back_path, snapshot_path
 from penstock.table.commit.announced import announce_expiration, expiring_end
 from penstock.table.expire.rollback import apply_rollback, plan_rollback
 from penstock.table.expire.snapshots import SnapshotExpirer
@@ -47,7 +46,7 @@ def check_whole(ref: TableRef, *counts: int) -> None:
 def test_a_rollback_while_an_expiration_has_found_what_goes_leaves_the_target_whole() -> None:
     ref = new_table()
     commit_rows(ref, 1, 2, 3, 4)
-    expire_to(on(ref, WritePausedFileIO(ref, expiring_path(ref.location), lambda: roll_back(ref, 2))), 1)
+    expire_to(on(ref, WritePausedFileIO(ref, ref.layout.expiring_path, lambda: roll_back(ref, 2))), 1)
     check_whole(ref, 1, 2)
 
 
@@ -70,7 +69,7 @@ def test_a_snapshot_that_is_about_to_expire_is_no_target() -> None:
     announce_expiration(MetadataStore(ref), 3)
     with pytest.raises(NotFoundError, match="snapshot 2 is about to expire"):
         roll_back(ref, 2)
-    assert not [status for status in ref.file_io.list(own_directory(ref.location)) if "rolling" in status.name]
+    assert not [status for status in ref.file_io.list(ref.layout.own_directory) if "rolling" in status.name]
     roll_back(ref, 3)
     check_whole(ref, 1, 2, 3)
 
@@ -78,9 +77,9 @@ def test_a_snapshot_that_is_about_to_expire_is_no_target() -> None:
 def test_the_mark_of_a_rollback_that_was_killed_holds_nothing_back_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     ref = new_table()
     commit_rows(ref, 1, 2, 3)
-    ref.file_io.write(rolling_back_path(ref.location, "x"), b"1")
+    ref.file_io.write(ref.layout.rolling_back_path("x"), b"1")
     expire_to(ref, 1)
-    assert ref.file_io.exists(snapshot_path(ref.location, 1))
+    assert ref.file_io.exists(ref.layout.snapshot_path(1))
     monkeypatch.setattr("penstock.table.commit.rolling_back._LONGEST_MS", -60_000)
     expire_to(ref, 1)
-    assert not ref.file_io.exists(snapshot_path(ref.location, 1))
+    assert not ref.file_io.exists(ref.layout.snapshot_path(1))

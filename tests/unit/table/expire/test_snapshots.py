@@ -18,7 +18,7 @@ from penstock import Catalog, Table
 from penstock.clocks import local_wall_millis, utc_millis
 from penstock.errors import FormatError, InvalidOptionError, NotFoundError, UnsupportedFeatureError
 from penstock.format.consumer import encode_consumer
-from penstock.format.layout import branch_path, consumer_path, earliest_hint_path, snapshot_path, tag_path
+from penstock.format.layout import TableLayout
 from penstock.format.snapshot import CommitKind
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.format.tag import Tag, encode_tag
@@ -92,7 +92,7 @@ def test_a_dry_run_says_what_would_go_and_changes_nothing() -> None:
 def test_it_says_who_keeps_what() -> None:
     table = overwritten(6)
     table.create_tag("second", snapshot_id=2)
-    table._ref.file_io.write(consumer_path(table.location, "slow"), encode_consumer(5))
+    table._ref.file_io.write(TableLayout(table.location).consumer_path("slow"), encode_consumer(5))
     found = expire(table)
     assert found.snapshot_ids == (1, 2, 3, 4)
     assert found.data_files == 3
@@ -117,30 +117,32 @@ def test_a_branch_keeps_what_it_added_before_the_main_one_was_forwarded_to_it() 
     for number in range(1, 5):
         table.append(rows(number))
     table.create_tag("t", snapshot_id=3)
-    file_io, branch = table._ref.file_io, branch_path(table.location, "b")
+    file_io, branch = table._ref.file_io, TableLayout(table.location).branch("b").location
     file_io.write(f"{branch}/schema/schema-0", file_io.read(f"{table.location}/schema/schema-0"))
     for number in range(1, 5):
-        file_io.write(snapshot_path(branch, number), file_io.read(snapshot_path(table.location, number)))
+        file_io.write(
+            TableLayout(branch).snapshot_path(number), file_io.read(TableLayout(table.location).snapshot_path(number))
+        )
     forwarded = table._store.load_snapshot(4)
     table.overwrite(rows(9))
     found = expire(table)
     table.delete_tag("t")
     assert found.snapshot_ids == (1, 2, 3, 4)
     assert [(hold.name, hold.files) for hold in found.holds if hold.kind is RetainerKind.BRANCH] == [("b", 1)]
-    file_io.write(tag_path(table.location, "branch"), encode_tag(Tag(snapshot=forwarded)))
+    file_io.write(TableLayout(table.location).tag_path("branch"), encode_tag(Tag(snapshot=forwarded)))
     assert sorted(table.to_arrow(tag="branch").column("k").to_pylist()) == [1, 2, 3, 4]
     assert not table.remove_orphan_files().orphans
 
 
 def test_a_branch_keeps_the_files_that_it_began_with() -> None:
     table = overwritten(4)
-    file_io, branch = table._ref.file_io, branch_path(table.location, "b")
+    file_io, branch = table._ref.file_io, TableLayout(table.location).branch("b").location
     second = table._store.load_snapshot(2)
     file_io.write(f"{branch}/schema/schema-0", file_io.read(f"{table.location}/schema/schema-0"))
-    file_io.write(snapshot_path(branch, 2), encode_snapshot(second))
+    file_io.write(TableLayout(branch).snapshot_path(2), encode_snapshot(second))
     found = expire(table)
     assert Retainer(kind=RetainerKind.BRANCH, name="b", files=1) in found.holds
-    file_io.write(tag_path(table.location, "branch"), encode_tag(Tag(snapshot=second)))
+    file_io.write(TableLayout(table.location).tag_path("branch"), encode_tag(Tag(snapshot=second)))
     assert table.to_arrow(tag="branch").column("k").to_pylist() == [2]
 
 
@@ -167,7 +169,7 @@ def test_a_snapshot_that_brings_old_files_back_keeps_them() -> None:
         writer_version=None,
         total_record_count=(latest.total_record_count or 0) + 1,
     )
-    table._ref.file_io.write(snapshot_path(table.location, 5), encode_snapshot(brought_back))
+    table._ref.file_io.write(TableLayout(table.location).snapshot_path(5), encode_snapshot(brought_back))
     expire(table, retain_min=2)
     assert sorted(Table.at(table.location).to_arrow().column("k").to_pylist()) == [1, 3, 4]
 
@@ -194,7 +196,7 @@ def test_an_early_hint_that_is_missing_is_mended() -> None:
 
 def test_a_tag_that_cannot_be_read_stops_everything() -> None:
     table = overwritten(3)
-    table._ref.file_io.write(tag_path(table.location, "broken"), b"{")
+    table._ref.file_io.write(TableLayout(table.location).tag_path("broken"), b"{")
     before = stored_files(table._ref)
     with pytest.raises(FormatError, match="tag-broken"):
         expire(table)
@@ -285,7 +287,7 @@ def test_a_thread_of_its_own_does_it_when_that_is_wanted() -> None:
 
 def test_what_goes_wrong_is_said_once_and_fails_no_commit(caplog: pytest.LogCaptureFixture) -> None:
     table = overwritten(9)
-    table._ref.file_io.write(tag_path(table.location, "broken"), b"{")
+    table._ref.file_io.write(TableLayout(table.location).tag_path("broken"), b"{")
     writer = table.with_options({**QUICK, "snapshot.num-retained.max": "2"})
     with caplog.at_level(logging.WARNING):
         assert writer.append(rows(1)) is not None
@@ -328,11 +330,11 @@ def test_what_another_job_expires_at_this_moment_is_no_warning_unless_it_stays_s
 
 def test_a_dry_run_writes_nothing_not_even_a_hint() -> None:
     table = overwritten(5)
-    table._ref.file_io.delete(earliest_hint_path(table.location))
+    table._ref.file_io.delete(TableLayout(table.location).earliest_hint_path)
     before = stored_files(table._ref)
     assert expire(table, dry_run=True).snapshot_ids == (1, 2, 3, 4)
     assert stored_files(table._ref) == before
-    assert not table._ref.file_io.exists(earliest_hint_path(table.location))
+    assert not table._ref.file_io.exists(TableLayout(table.location).earliest_hint_path)
 
 
 @pytest.mark.usefixtures("small_heap")
@@ -379,10 +381,10 @@ def test_tags_and_consumers_that_have_expired_go_after_a_commit() -> None:
         create_time=int(old.timestamp()) * 10**9,
         retained_seconds=Decimal(60),
     )
-    table._ref.file_io.write(tag_path(table.location, "stale"), encode_tag(stale))
+    table._ref.file_io.write(TableLayout(table.location).tag_path("stale"), encode_tag(stale))
     table.create_tag("fresh", time_retained="1 d")
     table.create_tag("lasting")
-    table._ref.file_io.write(consumer_path(table.location, "silent"), encode_consumer(1))
+    table._ref.file_io.write(TableLayout(table.location).consumer_path("silent"), encode_consumer(1))
     clock = utc_millis() + 10_000
     writer = table.with_options({"write-only": "false", "consumer.expiration-time": "1 s"})
     writer._handle.committer().clock_millis = lambda: clock

@@ -11,7 +11,6 @@ import pytest
 
 from penstock import Catalog
 from penstock.catalog.filesystem import load_location
-from penstock.format.layout import manifest_path, snapshot_path
 from penstock.format.snapshot_json import decode_snapshot, encode_snapshot
 from penstock.table.inspect.fsck import Finding, FindingKind, FsckReport, check_table
 from penstock.table.store import MetadataStore
@@ -138,7 +137,7 @@ def test_a_table_without_commits_is_whole() -> None:
 
 @pytest.mark.parametrize("snapshot_id", [1, 2])
 def test_a_damaged_file_of_an_older_snapshot_is_found_without_reading_its_data(ref: TableRef, snapshot_id: int) -> None:
-    path = snapshot_path(ref.location, snapshot_id)
+    path = ref.layout.snapshot_path(snapshot_id)
     ref.file_io.write(path, b"")
     report = _check(ref, all_snapshots=False)
     assert (_only(report).kind, _only(report).path) == (FindingKind.DAMAGED, path)
@@ -147,7 +146,7 @@ def test_a_damaged_file_of_an_older_snapshot_is_found_without_reading_its_data(r
 
 def test_a_lost_manifest_list_of_an_older_snapshot_is_found_without_reading_its_data(ref: TableRef) -> None:
     snapshot = MetadataStore(ref).load_snapshot(2)
-    ref.file_io.delete(manifest_path(ref.location, snapshot.delta_manifest_list))
+    ref.file_io.delete(ref.layout.manifest_path(snapshot.delta_manifest_list))
     report = _check(ref, all_snapshots=False)
     assert (_only(report).kind, _only(report).what, _only(report).snapshot_id) == (
         FindingKind.MISSING,
@@ -157,7 +156,7 @@ def test_a_lost_manifest_list_of_an_older_snapshot_is_found_without_reading_its_
 
 
 def test_the_files_of_the_newest_readable_snapshot_are_checked_if_the_latest_is_damaged(ref: TableRef) -> None:
-    ref.file_io.write(snapshot_path(ref.location, 3), b"{")
+    ref.file_io.write(ref.layout.snapshot_path(3), b"{")
     report = _check(ref, all_snapshots=False)
     assert (report.snapshots, report.files, report.unchecked) == (1, 2, 1)
     assert _only(report).snapshot_id == 3

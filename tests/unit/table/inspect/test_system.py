@@ -12,7 +12,7 @@ from tests.unit.table.metadata_tables import MemoryTable
 from penstock import Catalog, Table
 from penstock.errors import NotFoundError, UnsupportedFeatureError
 from penstock.format.consumer import encode_consumer
-from penstock.format.layout import consumer_path, tag_path
+from penstock.format.layout import TableLayout
 from penstock.format.manifest.entry import FileKind
 from penstock.format.manifest.stats import ColumnStats
 from penstock.format.snapshot import CommitKind
@@ -145,7 +145,7 @@ def test_manifests_show_the_range_of_their_partitions(table: MemoryTable) -> Non
 def test_tags_show_their_retention(table: MemoryTable) -> None:
     table.put_tag("forever", table.snapshots[0])
     limited = Tag(snapshot=table.snapshots[0], create_time=3_000_000_000, retained_seconds=Decimal(129_600))
-    table.file_io.write(tag_path(table.location, "limited"), encode_tag(limited))
+    table.file_io.write(TableLayout(table.location).tag_path("limited"), encode_tag(limited))
     first, second = load(table, "tags")
     assert (first["tag_name"], first["create_time"], first["time_retained"]) == ("forever", None, None)
     assert second == {
@@ -160,7 +160,7 @@ def test_tags_show_their_retention(table: MemoryTable) -> None:
 
 
 def test_consumers_show_what_they_read_next(table: MemoryTable) -> None:
-    table.file_io.write(consumer_path(table.location, "etl"), encode_consumer(7))
+    table.file_io.write(TableLayout(table.location).consumer_path("etl"), encode_consumer(7))
     assert load(table, "consumers") == [{"consumer_id": "etl", "next_snapshot_id": 7}]
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from tests.unit.table.commit_tables import append, committer, partition, rows
 
 from penstock.clocks import to_wall_clock
-from penstock.format.layout import partition_success_path
 from penstock.format.manifest.entry import FileSource
 from penstock.format.snapshot import CommitKind
 from penstock.table.commit.request import CommitRequest
@@ -85,7 +84,7 @@ def marks(ref: TableRef, *partitions: str) -> dict[str, tuple[int, int]]:
     """Creation and modification time of the marks that there are, by partition."""
     found = {}
     for p in partitions or (FIRST, SECOND):
-        path = partition_success_path(ref.location, f"p={p}")
+        path = ref.layout.partition_success_path(f"p={p}")
         if ref.file_io.exists(path):
             said = json.loads(ref.file_io.read(path))
             assert set(said) == {"creationTime", "modificationTime"}

@@ -12,7 +12,6 @@ from tests.unit.table.mark_done.marking import FIRST, SECOND, Job, marks
 
 from penstock import Catalog, Table
 from penstock.errors import InvalidOptionError, NotFoundError
-from penstock.format.layout import done_ledger_path
 
 
 def test_partitions_are_marked_by_hand_due_or_not() -> None:
@@ -57,7 +56,7 @@ def test_those_that_are_due_are_marked_by_hand_without_being_named() -> None:
     with pytest.raises(InvalidOptionError, match=r"'partition.time-interval' determines"):
         table.mark_partitions_done()
     table = table.with_options({"partition.idle-time-to-done": "1 s", "partition.time-interval": "1 d"})
-    ledger = done_ledger_path(ref.location)
+    ledger = ref.layout.done_ledger_path
     assert [each.directory for each in table.mark_partitions_done(dry_run=True)] == ["p=2001-01-01"]
     assert (marks(ref, "2001-01-01"), ref.file_io.exists(ledger)) == ({}, False)
     assert [each.directory for each in table.mark_partitions_done()] == ["p=2001-01-01"]

@@ -7,7 +7,6 @@ import time
 from tests.unit.table.commit_tables import new_table, on
 from tests.unit.table.mark_done.marking import DAILY, DAY, FIRST, HOUR, MINUTE, SECOND, START, Job, batch, marks
 
-from penstock.format.layout import done_ledger_path
 from penstock.testing.file_io import Operation, RecordingFileIO
 
 
@@ -41,7 +40,7 @@ def test_a_job_that_starts_asks_for_each_of_many_partitions_once_and_then_for_no
     recording = RecordingFileIO(ref.file_io)
     Job(on(ref, recording)).commit(FIRST)
     assert len(marks(ref, *many)) == len(many)
-    ref.file_io.delete(done_ledger_path(ref.location))
+    ref.file_io.delete(ref.layout.done_ledger_path)
     recording = RecordingFileIO(ref.file_io)
     Job(on(ref, recording), START + HOUR).commit(FIRST)
     assert len(calls(recording, "_SUCCESS")) == len(many)
@@ -49,7 +48,7 @@ def test_a_job_that_starts_asks_for_each_of_many_partitions_once_and_then_for_no
     recording = RecordingFileIO(ref.file_io)
     Job(on(ref, recording), START + 2 * HOUR).commit(FIRST)
     assert calls(recording, "_SUCCESS") == []
-    assert len(calls(recording, done_ledger_path(ref.location))) == 2  # read and written
+    assert len(calls(recording, ref.layout.done_ledger_path)) == 2  # read and written
 
 
 def test_short_jobs_that_follow_each_other_look_once_an_idle_time() -> None:

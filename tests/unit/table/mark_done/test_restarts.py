@@ -23,8 +23,6 @@ from tests.unit.table.mark_done.marking import (
     marks,
 )
 
-from penstock.format.layout import done_ledger_path, partition_success_path, snapshot_path
-
 
 @pytest.mark.parametrize("options", [DAILY, BY_WATERMARK])
 def test_a_job_that_starts_marks_what_the_one_before_it_did_not_live_to_mark(options: dict[str, str]) -> None:
@@ -49,7 +47,7 @@ def test_neither_a_restart_nor_a_merge_marks_it_again(has_ledger: bool) -> None:
     job.now = at + HOUR
     job.merge(FIRST)
     if not has_ledger:
-        ref.file_io.delete(done_ledger_path(ref.location))
+        ref.file_io.delete(ref.layout.done_ledger_path)
     Job(ref, at + 10 * HOUR).commit(SECOND)
     Job(ref, at + 20 * HOUR).commit(SECOND)
     assert marks(ref) == {FIRST: (at, at)}
@@ -77,7 +75,7 @@ def test_a_late_row_is_told_without_the_ledger_too_while_it_was_not_merged() -> 
     at = START + DAY + HOUR
     job.commit(SECOND, at=at)
     job.commit(FIRST, at=at + HOUR)
-    ref.file_io.write(done_ledger_path(ref.location), b"{")
+    ref.file_io.write(ref.layout.done_ledger_path, b"{")
     Job(ref, at + 2 * HOUR).commit(SECOND)
     assert marks(ref) == {FIRST: (at, at + 2 * HOUR)}
 
@@ -102,7 +100,7 @@ def test_by_watermark_it_is_waited_for_as_far_as_snapshots_tell() -> None:
         job.commit(SECOND, at=START + 2000, watermark=UTC_START + DAY + HOUR)
         if is_expired:
             for snapshot_id in (1, late.id):
-                ref.file_io.delete(snapshot_path(ref.location, snapshot_id))
+                ref.file_io.delete(ref.layout.snapshot_path(snapshot_id))
         again = Job(ref, START + 20 * MINUTE)
         again.commit(SECOND, watermark=UTC_START + DAY + HOUR + 10 * MINUTE)
         assert list(marks(ref)) == found
@@ -125,7 +123,7 @@ def test_marks_that_others_have_made_count() -> None:
     ref = new_table(DAILY)
     Job(ref).commit(FIRST)
     theirs = {"creationTime": START + DAY, "modificationTime": START + DAY + HOUR}
-    ref.file_io.write(partition_success_path(ref.location, f"p={FIRST}"), json.dumps(theirs).encode())
+    ref.file_io.write(ref.layout.partition_success_path(f"p={FIRST}"), json.dumps(theirs).encode())
     Job(ref, START + 2 * DAY).commit(FIRST[:-1] + "3")
     assert marks(ref) == {FIRST: (START + DAY, START + DAY + HOUR)}
 
@@ -133,7 +131,7 @@ def test_marks_that_others_have_made_count() -> None:
 def test_an_empty_file_that_a_job_of_hadoop_left_is_no_mark() -> None:
     ref = new_table(DAILY)
     Job(ref).commit(FIRST)
-    ref.file_io.write(partition_success_path(ref.location, f"p={FIRST}"), b"")
+    ref.file_io.write(ref.layout.partition_success_path(f"p={FIRST}"), b"")
     at = START + 2 * DAY
     Job(ref, at).commit(SECOND)
     assert marks(ref)[FIRST] == (at, at)

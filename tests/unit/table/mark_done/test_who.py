@@ -12,7 +12,6 @@ from tests.unit.table.mark_done.marking import DAILY, DAY, FIRST, HOUR, SECOND, 
 
 from penstock import Table
 from penstock.errors import InvalidOptionError, StorageError, UnsupportedFeatureError
-from penstock.format.layout import done_ledger_path
 from penstock.table.actions.changes import open_committer
 from penstock.testing.file_io import RecordingFileIO
 
@@ -125,4 +124,4 @@ def test_neither_orphan_removal_nor_fsck_nor_expiration_minds_the_marks() -> Non
     found = table.remove_orphan_files(older_than=int(time.time() * 1000), allow_recent=True, dry_run=False)
     assert [each.path for each in found.orphans if "_SUCCESS" in each.path or ".penstock" in each.path] == []
     assert set(marks(ref)) == {FIRST, SECOND}
-    assert ref.file_io.exists(done_ledger_path(ref.location))
+    assert ref.file_io.exists(ref.layout.done_ledger_path)

@@ -13,7 +13,7 @@ from penstock.datafile.formats import FORMATS
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import InvalidSchemaError, NotFoundError
 from penstock.format.file_format import FileFormat
-from penstock.format.layout import bucket_dir, partition_dir
+from penstock.format.layout import TableLayout, partition_dir
 from penstock.format.types.data_types import BIGINT, DOUBLE, INT, STRING, DataField
 from penstock.options import FormatOptions
 from penstock.predicate.parse import parse_filter
@@ -35,7 +35,7 @@ def write(
 ) -> ManifestEntry:
     """Write a real Parquet file of the table's schema, and return its entry."""
     directory = partition_dir(table.schema.partition_fields, partition)
-    path = f"{bucket_dir(table.location, directory, 0)}/{name}.parquet"
+    path = f"{TableLayout(table.location).bucket_directory(directory, 0)}/{name}.parquet"
     batch = pa.RecordBatch.from_pylist(rows, schema=to_arrow_schema(table.schema.fields))
     writer = FORMATS[FileFormat.PARQUET].open_writer(table.file_io, path, table.schema.fields, FormatOptions())
     writer.write(batch)

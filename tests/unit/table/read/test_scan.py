@@ -7,7 +7,7 @@ import pytest
 from tests.unit.table.metadata_tables import FIELDS, MemoryTable
 
 from penstock.errors import FormatError, UnsupportedFeatureError
-from penstock.format.layout import manifest_path
+from penstock.format.layout import TableLayout
 from penstock.format.manifest.entry import FileKind
 from penstock.format.manifest.stats import ColumnStats
 from penstock.format.row.bucket import bucket_of
@@ -303,7 +303,7 @@ def test_paths_follow_the_layout_options() -> None:
 def test_deletion_vectors_are_refused_once_there_are_some(index_manifest: bytes, empty_index_manifest: bytes) -> None:
     table = MemoryTable(options={"deletion-vectors.enabled": "true"})
     for name, data in (("index-manifest-0", empty_index_manifest), ("index-manifest-1", index_manifest)):
-        table.file_io.write(manifest_path(table.location, name), data)
+        table.file_io.write(TableLayout(table.location).manifest_path(name), data)
     table.commit(table.entry(table.file("a")), index_manifest="index-manifest-0")
     assert names(plan_scan(table.store, table.ref, table.snapshots[-1])) == ["a"]
     table.commit(index_manifest="index-manifest-1")

@@ -78,11 +78,11 @@ class Queue(MemoryTable):
     def roll_back(self, snapshot_id: int) -> None:
         """Forget the snapshots after one, as a rollback does."""
         from penstock.format.hint import encode_hint
-        from penstock.format.layout import latest_hint_path
+        from penstock.format.layout import TableLayout
 
         while len(self.snapshots) > snapshot_id:
             self.expire(self.snapshots.pop().id)
-        self.file_io.write(latest_hint_path(self.location), encode_hint(snapshot_id))
+        self.file_io.write(TableLayout(self.location).latest_hint_path, encode_hint(snapshot_id))
 
 
 def name_of(file: DataFileMeta) -> str:

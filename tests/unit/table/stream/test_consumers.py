@@ -6,7 +6,6 @@ import pytest
 from tests.unit.table.commit_tables import append, committer, new_table, rows
 
 from penstock.errors import FormatError, InvalidOptionError, LeaseHeldError, NotFoundError
-from penstock.format.layout import consumer_path, snapshot_path
 from penstock.io.memory import MemoryFileIO
 from penstock.table.lease.holder import acquire
 from penstock.table.location import TableLocation
@@ -54,7 +53,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_progress_is_kept_as_paimon_writes_it() -> None:
     store = with_snapshots()
     assert record_progress(store, "nightly", 4) == 4
-    assert store.file_io.read(consumer_path(store.location, "nightly")) == b'{\n  "nextSnapshot" : 4\n}'
+    assert store.file_io.read(store.layout.consumer_path("nightly")) == b'{\n  "nextSnapshot" : 4\n}'
     assert store.list_consumers() == ("nightly",)
     assert store.load_consumer("nightly") == 4
 
@@ -104,7 +103,7 @@ def test_a_reset_moves_both_ways_and_makes_a_consumer() -> None:
 
 def test_a_reset_stays_within_what_can_be_read() -> None:
     store = with_snapshots()
-    store.file_io.delete(snapshot_path(store.location, 1))
+    store.file_io.delete(store.layout.snapshot_path(1))
     store.file_io.delete(f"{store.location}/snapshot/EARLIEST")
     for wrong in (1, 7):
         with pytest.raises(NotFoundError, match=f"cannot continue at snapshot {wrong}: choose one from 2 to 6"):
@@ -115,7 +114,7 @@ def test_a_reset_stays_within_what_can_be_read() -> None:
 
 def test_a_damaged_consumer_is_reported_and_a_reset_mends_it() -> None:
     store = with_snapshots()
-    store.file_io.write(consumer_path(store.location, "c"), b'{"nextSn')
+    store.file_io.write(store.layout.consumer_path("c"), b'{"nextSn')
     with pytest.raises(FormatError, match="consumer file"):
         record_progress(store, "c", 3)
     with pytest.raises(FormatError):

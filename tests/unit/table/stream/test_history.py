@@ -6,7 +6,7 @@ import pytest
 from tests.unit.table.stream.queues import Queue, batches, flat
 
 from penstock.errors import DataLossError, DataLossWarning, NotFoundError
-from penstock.format.layout import manifest_path, schema_path
+from penstock.format.layout import TableLayout
 from penstock.format.schema_json import encode_schema
 from penstock.table.stream.consumers import record_progress
 from penstock.table.stream.limits import NO_LIMITS, ReadLimits
@@ -102,7 +102,7 @@ def test_a_full_phase_whose_snapshot_expires_fails_in_the_middle() -> None:
 def test_metadata_that_expires_under_the_reader_is_data_loss_and_lost_metadata_is_not() -> None:
     queue = queue_of(3)
     offset = offset_behind(queue, 1)
-    path = manifest_path(queue.location, queue.snapshots[1].delta_manifest_list)
+    path = TableLayout(queue.location).manifest_path(queue.snapshots[1].delta_manifest_list)
     queue.file_io.delete(path)
     with pytest.raises(NotFoundError, match="fsck") as raised:
         queue.with_options(EARLIEST).advance(offset, NO_LIMITS)
@@ -209,7 +209,7 @@ def recreate(queue: Queue, files: int) -> None:
     queue.snapshots.clear()
     queue._base.clear()
     queue.put_schema(queue.schema)
-    queue.file_io.write(schema_path(queue.location, 0), encode_schema(queue.schema) + b" ")
+    queue.file_io.write(TableLayout(queue.location).schema_path(0), encode_schema(queue.schema) + b" ")
     for number in range(files):
         queue.append(f"0:n{number}")
 

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.table.stream.queues import Queue, batches, flat, names
 
 from penstock.errors import FormatError, OptionWarning, UnsupportedFeatureError
-from penstock.format.layout import manifest_path
+from penstock.format.layout import TableLayout
 from penstock.format.snapshot import CommitKind
 from penstock.table.external_paths import ExternalPaths
 from penstock.table.stream.limits import NO_LIMITS, ReadLimits
@@ -273,7 +273,7 @@ def test_an_idle_reader_moves_after_fifty_snapshots_without_rows() -> None:
 def test_deletion_vectors_are_refused(index_manifest: bytes) -> None:
     queue = Queue()
     queue.append("0:a")
-    queue.file_io.write(manifest_path(queue.location, "index-1"), index_manifest)
+    queue.file_io.write(TableLayout(queue.location).manifest_path("index-1"), index_manifest)
     queue.append("0:b", index_manifest="index-1")
     for options in ({}, EARLIEST):
         with pytest.raises(UnsupportedFeatureError, match="deletion vectors"):
@@ -282,7 +282,7 @@ def test_deletion_vectors_are_refused(index_manifest: bytes) -> None:
 
 def test_other_index_files_are_no_obstacle(empty_index_manifest: bytes) -> None:
     queue = Queue()
-    queue.file_io.write(manifest_path(queue.location, "index-1"), empty_index_manifest)
+    queue.file_io.write(TableLayout(queue.location).manifest_path("index-1"), empty_index_manifest)
     queue.append("0:a", index_manifest="index-1")
     assert delivered(queue) == ["a"]
 
@@ -290,7 +290,7 @@ def test_other_index_files_are_no_obstacle(empty_index_manifest: bytes) -> None:
 def test_a_damaged_manifest_is_said_to_be_damaged() -> None:
     queue = Queue()
     snapshot = queue.append("0:a")
-    queue.file_io.write(manifest_path(queue.location, snapshot.delta_manifest_list), b"broken")
+    queue.file_io.write(TableLayout(queue.location).manifest_path(snapshot.delta_manifest_list), b"broken")
     with pytest.raises(FormatError):
         queue.with_options(EARLIEST).advance(UNRESOLVED, NO_LIMITS)
 

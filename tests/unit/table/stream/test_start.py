@@ -8,7 +8,7 @@ from tests.unit.table.stream.queues import Queue
 
 from penstock.errors import DataLossError, DataLossWarning, InvalidOptionError, UnsupportedFeatureError
 from penstock.format.consumer import encode_consumer
-from penstock.format.layout import consumer_path
+from penstock.format.layout import TableLayout
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from penstock.options import ConsumerOptions, ReadOptions
 from penstock.table.stream.limits import NO_LIMITS
@@ -212,7 +212,7 @@ def test_clocks_that_go_back_lose_no_rows_since_a_time(millis: int, first: int) 
 
 
 def put_consumer(table: MemoryTable, next_snapshot: int) -> None:
-    table.file_io.write(consumer_path(table.location, "c"), encode_consumer(next_snapshot))
+    table.file_io.write(TableLayout(table.location).consumer_path("c"), encode_consumer(next_snapshot))
 
 
 def test_a_consumers_position_wins_over_the_mode(table: MemoryTable) -> None:
@@ -223,7 +223,7 @@ def test_a_consumers_position_wins_over_the_mode(table: MemoryTable) -> None:
     assert described(start_of(table, {**options, "consumer.ignore-progress": "true"})) == ("changes", 5)
     put_consumer(table, 1)  # expired by now, which is for the reader to tell
     assert described(start_of(table, options)) == ("changes", 1)
-    table.file_io.delete(consumer_path(table.location, "c"))
+    table.file_io.delete(TableLayout(table.location).consumer_path("c"))
 
 
 def test_phases_are_told_apart(table: MemoryTable) -> None:

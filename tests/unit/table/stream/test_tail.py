@@ -8,7 +8,7 @@ import pytest
 
 from penstock import Catalog
 from penstock.errors import DataLossError, InvalidOptionError, LeaseHeldError, NotFoundError
-from penstock.format.layout import snapshot_path
+from penstock.format.layout import TableLayout
 from penstock.io.memory import MemoryFileIO
 from penstock.predicate.parse import parse_filter
 from penstock.table.lease.holder import acquire
@@ -149,7 +149,7 @@ def test_what_expired_before_it_was_read_ends_it(table: Table) -> None:
         add(table, (number, 1))
     rows = tail(table).read(ONCE)
     assert next(rows).to_pylist() == [{"n": 0, "p": 1}]
-    table._ref.file_io.delete(snapshot_path(table.location, 2))
+    table._ref.file_io.delete(TableLayout(table.location).snapshot_path(2))
     with pytest.raises(DataLossError):
         list(rows)
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.errors import CheckpointError
-from penstock.format.layout import snapshot_path
 from penstock.table.locate import FileLocator
 from penstock.table.store import MetadataStore
 from penstock.table.stream_sink.batch_log import BatchNotes
@@ -72,7 +71,7 @@ def unchanged(ref: TableRef, action: Callable[[], object], text: str, error: typ
 
 def expire(ref: TableRef, up_to: int) -> None:
     for snapshot_id in range(1, up_to + 1):
-        ref.file_io.delete(snapshot_path(ref.location, snapshot_id))
+        ref.file_io.delete(ref.layout.snapshot_path(snapshot_id))
 
 
 def files_of(ref: TableRef, *messages: CommitMessage) -> list[str]:

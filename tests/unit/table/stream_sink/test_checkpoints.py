@@ -15,7 +15,7 @@ from penstock.catalog.filesystem import load_table, rename_table
 from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import NotFoundError
 from penstock.format.hint import encode_hint
-from penstock.format.layout import latest_hint_path, schema_path, snapshot_path
+from penstock.format.layout import TableLayout
 from penstock.table.branches import create_branch, delete_branch, rename_branch
 from penstock.table.read.branch import at_branch
 from penstock.table.store import MetadataStore
@@ -69,8 +69,8 @@ def test_a_checkpoint_set_back_with_the_table_goes_on() -> None:
 def roll_back(ref: TableRef, snapshot_id: int) -> None:
     store = MetadataStore(ref)
     for later in range(snapshot_id + 1, (store.latest_snapshot_id() or 0) + 1):
-        ref.file_io.delete(snapshot_path(ref.location, later))
-    ref.file_io.write(latest_hint_path(ref.location), encode_hint(snapshot_id))
+        ref.file_io.delete(ref.layout.snapshot_path(later))
+    ref.file_io.write(ref.layout.latest_hint_path, encode_hint(snapshot_id))
 
 
 def test_a_batch_of_which_nobody_can_tell_is_refused_until_somebody_accepts_it() -> None:
@@ -159,7 +159,7 @@ def test_a_copy_of_the_table_is_not_the_table() -> None:
     ref, files = new_table(), MemoryCheckpoint()
     run(start(ref, files), batch(0), rows(1))
     copy = replace(ref, location=ref.location.removesuffix("t") + "copy")
-    copy.file_io.write(schema_path(copy.location, 0), ref.file_io.read(schema_path(ref.location, 0)))
+    copy.file_io.write(TableLayout(copy.location).schema_path(0), ref.file_io.read(ref.layout.schema_path(0)))
     text = f"another table, at {ref.location}; use a new checkpoint for this one, a copy of that; or, if both paths"
     unchanged(copy, lambda: start(copy, files, has_batches=True), text)
     elsewhere = replace(files, files=dict(files.files))

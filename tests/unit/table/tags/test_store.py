@@ -9,7 +9,6 @@ from tests.unit.table.commit_tables import append, committer, new_table, on, row
 
 from penstock.clocks import local_now
 from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError, StorageError
-from penstock.format.layout import snapshot_path, tag_path
 from penstock.table.expire.tags import delete_tag
 from penstock.table.store import MetadataStore
 from penstock.table.tags.store import create_tag
@@ -41,7 +40,7 @@ def test_a_tag_outlives_its_snapshot() -> None:
     store = MetadataStore(ref)
     snapshot = store.load_snapshot(1)
     create_tag(store, "then", snapshot_id=1)
-    ref.file_io.delete(snapshot_path(ref.location, 1))
+    ref.file_io.delete(ref.layout.snapshot_path(1))
     assert MetadataStore(ref).load_tag("then").snapshot == snapshot
 
 
@@ -106,4 +105,4 @@ def test_a_tag_whose_answer_was_lost_is_found_to_be_there(fault: Fault) -> None:
     else:
         with pytest.raises(StorageError, match="made to fail"):
             create_tag(store, "second")
-    assert ref.file_io.exists(tag_path(ref.location, "second")) is (fault is Fault.ANSWER_LOST)
+    assert ref.file_io.exists(ref.layout.tag_path("second")) is (fault is Fault.ANSWER_LOST)

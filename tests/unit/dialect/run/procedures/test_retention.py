@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock import InvalidOptionError, LeaseHeldError, NotFoundError
-from penstock.format.layout import manifest_path
 from penstock.format.snapshot import CommitKind
 from penstock.table.lease.holder import acquire
 
@@ -107,7 +106,7 @@ def test_manifests_that_are_gone_leave_the_table(shop: Sql, name: str) -> None:
         for row in table.manifests().to_pylist()
         if row["num_added_files"] == 1 and row["file_name"] not in names_of_manifests(table, -2)
     )
-    path = manifest_path(table._ref.location, lost)
+    path = table._ref.layout.manifest_path(lost)
     table._ref.file_io.delete(path)
     call = f"CALL sys.remove_unexisting_manifests(`table` => '{name}'"
     gone = [{"path": path, "added_files": 1, "deleted_files": 0}]
@@ -135,7 +134,7 @@ def test_files_whose_deletion_was_lost_are_live_again(shop: Sql) -> None:
     ids = table_ids(shop, "orders")
     shop("DELETE FROM orders WHERE id = 7")
     (lost,) = names_of_manifests(table, -1) - known
-    table._ref.file_io.delete(manifest_path(table._ref.location, lost))
+    table._ref.file_io.delete(table._ref.layout.manifest_path(lost))
     (found,) = shop.catalog.load_table("shop.orders").remove_missing_manifests(dry_run=False)
     assert found.deleted_files == 1
     snapshot = table.latest_snapshot()

@@ -13,7 +13,7 @@ from tests.unit.table.metadata_tables import MemoryTable
 from penstock import Catalog, Table
 from penstock.clocks import END_OF_TIME_MS
 from penstock.errors import NotFoundError
-from penstock.format.layout import manifest_path
+from penstock.format.layout import TableLayout
 from penstock.format.manifest.entry import FileKind
 from penstock.format.snapshot import CommitKind
 from penstock.table.compact.task import CompactSizes
@@ -131,7 +131,7 @@ def test_snapshots_that_expire_meanwhile_end_the_look() -> None:
     store = made.store
     ids = store.list_snapshot_ids()
     store.list_snapshot_ids = lambda: ids  # type: ignore[method-assign]
-    made.file_io.delete(manifest_path(made.location, gone.delta_manifest_list))
+    made.file_io.delete(TableLayout(made.location).manifest_path(gone.delta_manifest_list))
     made.expire(gone.id)
     loaded = ChangeReader(made.ref, store).load()
     assert [change.snapshot.id for change in loaded.changes] == [3, 4, 5]
@@ -141,7 +141,7 @@ def test_snapshots_that_expire_meanwhile_end_the_look() -> None:
 def test_a_manifest_that_a_snapshot_has_lost_is_an_error() -> None:
     made = MemoryTable()
     made.commit(made.entry(made.file("a")))
-    made.file_io.delete(manifest_path(made.location, made.snapshots[0].delta_manifest_list))
+    made.file_io.delete(TableLayout(made.location).manifest_path(made.snapshots[0].delta_manifest_list))
     with pytest.raises(NotFoundError, match="penstock fsck"):
         ChangeReader(made.ref, made.store).load()
 
