@@ -301,4 +301,4 @@ def _is_whole(ref: TableRef, rows: int) -> bool:
     """Whether each row occurs exactly once, and all files that any snapshot references exist."""
     table = penstock.Table(ref)
     ids = table.to_arrow(columns=["id"])["id"].to_numpy()
-    return np.array_equal(np.sort(ids), np.arange(rows)) and not table.fsck(all_snapshots=True).findings
+    return np.array_equal(np.sort(ids), np.arange(rows)) and not table.inspect.fsck(all_snapshots=True).findings

@@ -26,8 +26,6 @@ _NAMESPACES: Final = {
     "TableInspection": "inspect",
     "TableMaintenance": "maintenance",
     "TablePreview": "preview",
-    "TableReading": "reading",
-    "TableStreams": "streams",
     "TableVersions": "versions",
 }
 """Classes whose methods are called through an attribute of a table."""
@@ -70,8 +68,6 @@ def _entry(target: griffe.Object) -> Iterator[str]:
                 yield from _function(member, f"{target.name}.{member.name}")
         elif target.name in _NAMESPACES:
             space = _NAMESPACES[target.name]
-            if target.name != "TablePreview":
-                yield f"These methods are methods of the table too: `table.{space}.x` is `table.x`.\n"
             for member in _methods(target):
                 yield from _function(member, f"Table.{space}.{member.name}")
     elif isinstance(target, griffe.Function):

@@ -268,7 +268,7 @@ class World:
         if is_done:
             rewrite.effect(wanted, keys)
         elif rewrite.name == "rescale":
-            self.fresh().rescale()  # what is left
+            self.fresh().maintenance.rescale()  # what is left
         found = self._comparable(self.fresh().to_arrow().to_pylist(), inserted)
         wanted = self._comparable(wanted, inserted)
         if texts(found) != texts(wanted):
@@ -414,7 +414,7 @@ def _compact(options: dict[str, str], strategy: str = "full") -> Callable[[Table
 
 
 def _rescale(table: Table, world: World, _keys: tuple[int, int]) -> object:
-    return table.rescale(world.random.choice((1, 2, 3)))
+    return table.maintenance.rescale(world.random.choice((1, 2, 3)))
 
 
 def _restore(table: Table, _world: World, _keys: tuple[int, int]) -> object:
@@ -422,7 +422,7 @@ def _restore(table: Table, _world: World, _keys: tuple[int, int]) -> object:
     before = table.latest_snapshot()
     assert before is not None
     table.delete("k >= 0")
-    return table.rollback_to_as_latest(snapshot_id=before.id)
+    return table.versions.rollback_to_as_latest(snapshot_id=before.id)
 
 
 def _sql(text: str) -> Callable[[Table, World, tuple[int, int]], object]:

@@ -89,7 +89,6 @@ __all__ = [
     "Retainer",
     "RetainerKind",
     "RollbackPlan",
-    "RowChanges",
     "SchemaChange",
     "SchemaMismatchError",
     "SetOption",
@@ -102,10 +101,8 @@ __all__ = [
     "TableMaintenance",
     "TableMigration",
     "TablePreview",
-    "TableReading",
     "TableSchema",
     "TableStoreError",
-    "TableStreams",
     "TableSummary",
     "TableVersions",
     "TimedOutError",
@@ -143,10 +140,7 @@ if TYPE_CHECKING:
     from penstock.api.monitor.prometheus import MetricsExport, export_metrics
     from penstock.api.preview import TablePreview
     from penstock.api.read_at import ReadAt
-    from penstock.api.reading.batch import TableReading
-    from penstock.api.reading.stream import TableStreams
     from penstock.api.register import register, ship
-    from penstock.api.row_changes import RowChanges
     from penstock.api.table import Table
     from penstock.api.versions import TableVersions
     from penstock.catalog.changes import (
@@ -207,8 +201,6 @@ _HOMES: Final = {
     "Removal": "penstock.table.write.preview",
     "Migration": "penstock.api.migrate",
     "TablePreview": "penstock.api.preview",
-    "TableReading": "penstock.api.reading.batch",
-    "TableStreams": "penstock.api.reading.stream",
     "TableSummary": "penstock.table.inspect.summary",
     "AddColumn": "penstock.catalog.changes",
     "Catalog": "penstock.api.catalog",
@@ -250,7 +242,6 @@ _HOMES: Final = {
     "RescaledPartition": "penstock.table.actions.rescale",
     "Retainer": "penstock.table.expire.plan",
     "RetainerKind": "penstock.table.expire.plan",
-    "RowChanges": "penstock.api.row_changes",
     "RollbackPlan": "penstock.table.expire.rollback",
     "SchemaChange": "penstock.catalog.changes",
     "SetOption": "penstock.catalog.changes",

@@ -52,14 +52,14 @@ def test_system_tables_have_the_documented_columns(tmp_path: Path) -> None:
     sections = text.split("\n## ")[1:]
     names = {name for section in sections for name in section.split("\n", maxsplit=1)[0].split(" and ")}
     with pytest.raises(penstock.NotFoundError) as caught:
-        table.system_table("none")
+        table.inspect.system_table("none")
     assert names == set(str(caught.value).partition("there are ")[2].split(", "))
     for section in sections:
         if section.startswith("audit_log"):
             continue
         name = section.split("\n", maxsplit=1)[0]
         columns = re.findall(r"^\| `(\w+)` \| `(.+)` \|$", section, re.MULTILINE)
-        assert columns == [(field.name, str(field.type)) for field in table.system_table(name).schema], name
+        assert columns == [(field.name, str(field.type)) for field in table.inspect.system_table(name).schema], name
 
 
 def test_pages_with_a_diagram_load_its_script_from_the_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

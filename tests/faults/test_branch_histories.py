@@ -166,7 +166,7 @@ def view_of(storage: Any, branch: str | None) -> dict[str, frozenset[str]]:
 
 
 def views_of(storage: Any) -> dict[str, dict[str, frozenset[str]]]:
-    names: list[Any] = load(storage).branches().column("branch_name").to_pylist()
+    names: list[Any] = load(storage).inspect.branches().column("branch_name").to_pylist()
     return {"main": view_of(storage, None), **{name: view_of(storage, name) for name in names}}
 
 
@@ -227,7 +227,7 @@ class World:
             return
         chosen = self.random.choice(sorted(history.snapshots))
         if name in history.tags:
-            table.replace_tag(name, snapshot_id=chosen)
+            table.versions.replace_tag(name, snapshot_id=chosen)
         else:
             table.create_tag(name, snapshot_id=chosen)
         history.tags[name] = (chosen, history.snapshots[chosen])
@@ -237,7 +237,7 @@ class World:
         history = self.history(branch)
         if history.tags:
             name = self.random.choice(sorted(history.tags))
-            load(self.storage, branch).delete_tag(name)
+            load(self.storage, branch).versions.delete_tag(name)
             del history.tags[name]
 
     def expire(self) -> None:
@@ -299,7 +299,7 @@ class World:
             history, arguments = History(snapshots={chosen: main.snapshots[chosen]}), {"snapshot_id": chosen}
         return BranchOperation(
             name=f"create_branch {name} {arguments}",
-            run=lambda table: table.create_branch(name, **arguments),
+            run=lambda table: table.versions.create_branch(name, **arguments),
             after=self.model.with_branch(name, history),
             names=(name,),
         )
@@ -308,7 +308,7 @@ class World:
         name = self.random.choice(sorted(self.model.branches))
         return BranchOperation(
             name=f"delete_branch {name}",
-            run=lambda table: table.delete_branch(name),
+            run=lambda table: table.versions.delete_branch(name),
             after=self.model.without(name),
             names=(name,),
         )
@@ -318,7 +318,7 @@ class World:
         new = self.random.choice(sorted(set(NAMES) - set(self.model.branches)))
         return BranchOperation(
             name=f"rename_branch {old} {new}",
-            run=lambda table: table.rename_branch(old, new),
+            run=lambda table: table.versions.rename_branch(old, new),
             after=self.model.without(old).with_branch(new, self.model.branches[old]),
             names=(old, new),
         )
@@ -341,10 +341,10 @@ class World:
 
         def run(table: penstock.Table) -> None:
             if is_base or not theirs.snapshots:
-                table.fast_forward(name)
+                table.versions.fast_forward(name)
             else:
                 with pytest.raises(CommitConflictError):
-                    table.fast_forward(name)
+                    table.versions.fast_forward(name)
 
         return BranchOperation(
             name=f"fast_forward {name}", run=run, after=between[-1], between=tuple(between), names=(name,)
@@ -380,9 +380,9 @@ class World:
         remove_orphans(cleaned)
         assert views_of(cleaned) == views, "orphan removal has changed something"
         for name in set(operation.names) - set(views):
-            load(cleaned).create_branch(name, snapshot_id=self.model.main.latest_id)
+            load(cleaned).versions.create_branch(name, snapshot_id=self.model.main.latest_id)
             assert view_of(cleaned, name)[""] == self.model.main.view()[""]
-            load(cleaned).delete_branch(name)
+            load(cleaned).versions.delete_branch(name)
         cleaned.discard()
         return states[0]
 
@@ -464,13 +464,13 @@ class World:
             each for each in self.model.main.tags if f"'{each}'" in operation.name or "tag" not in operation.name
         ]:
             found += [
-                (f"replace_tag {tag}", partial(load(storage).replace_tag, tag, snapshot_id=latest)),
-                (f"delete_tag {tag}", partial(load(storage).delete_tag, tag)),
+                (f"replace_tag {tag}", partial(load(storage).versions.replace_tag, tag, snapshot_id=latest)),
+                (f"delete_tag {tag}", partial(load(storage).versions.delete_tag, tag)),
             ]
         if operation.name.startswith("create"):
             found += [
-                ("create", partial(load(storage).create_branch, name, snapshot_id=latest)),
-                ("delete", partial(load(storage).delete_branch, name)),
+                ("create", partial(load(storage).versions.create_branch, name, snapshot_id=latest)),
+                ("delete", partial(load(storage).versions.delete_branch, name)),
             ]
         return found
 
@@ -561,7 +561,7 @@ def run_history(seed: int) -> int:
         world.let_tags_keep_files()
         (world.run_beside if seed % 2 else world.fail_everywhere)()
         for branch in (None, *world.model.branches):
-            assert load(world.storage, branch).fsck(all_snapshots=True).findings == ()
+            assert load(world.storage, branch).inspect.fsck(all_snapshots=True).findings == ()
     except BaseException as error:
         error.add_note(f"seed {seed}")
         raise

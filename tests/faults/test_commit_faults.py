@@ -165,7 +165,7 @@ CASES: Final = (
     ),
     Case(
         name="delete tag",
-        run=lambda process: process.table.delete_tag("t2"),
+        run=lambda process: process.table.versions.delete_tag("t2"),
         options=QUEUE,
         least_calls=2,  # read the tag, delete it
         is_idempotent=False,

@@ -58,12 +58,12 @@ def rows_of(storage: MemoryFileIO) -> Any:
     """Rows in the order of a read, which is that of writes within each bucket; sorted where there is none."""
     table = load(storage)
     found = table.to_arrow().sort_by([("p", "ascending")] if "bucket" in table.options else [("k", "ascending")])
-    assert table.fsck(all_snapshots=True).findings == ()
+    assert table.inspect.fsck(all_snapshots=True).findings == ()
     return found.to_pylist()
 
 
 def shape_of(storage: MemoryFileIO) -> list[tuple[str, int, int]]:
-    rows = load(storage).buckets().to_pylist()
+    rows = load(storage).inspect.buckets().to_pylist()
     return sorted((row["partition"], row["bucket"], row["file_count"]) for row in rows)
 
 

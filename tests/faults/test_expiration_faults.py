@@ -109,7 +109,7 @@ CASES: Final = (
     Case(
         name="delete the tag of an expired snapshot",
         prepare=leave_expired_tag,
-        run=lambda table: table.delete_tag("third"),
+        run=lambda table: table.versions.delete_tag("third"),
         least_calls=10,
         needs_orphan_removal=True,
     ),
@@ -140,7 +140,7 @@ def reads(storage: MemoryFileIO) -> dict[str, Any]:
 
 def end_state(storage: MemoryFileIO) -> tuple[set[str], tuple[int, ...], int | None]:
     table = load(storage)
-    assert table.fsck(all_snapshots=True).findings == ()
+    assert table.inspect.fsck(all_snapshots=True).findings == ()
     store = MetadataStore(table._ref)
     return set(walk(storage, ROOT)), store.list_snapshot_ids(), store.earliest_snapshot_id()
 

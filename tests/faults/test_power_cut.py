@@ -86,7 +86,7 @@ def test_all_verbs_survive_every_cut(world: Callable[..., _World], buckets: dict
     it.append(7)
     it.table.expire_snapshots(retain_min=1, older_than=_FUTURE)
     it.append(8)
-    it.table.delete_tag("kept")
+    it.table.versions.delete_tag("kept")
     it.append(9)
     assert it.cuts.cuts > 100
 
@@ -104,7 +104,7 @@ def test_what_is_made_once_survives(tmp_path: Path, call: str, monkeypatch: pyte
     else:
         catalog.create_table("d.u", "id BIGINT")
     last = Catalog(str(tmp_path / "cuts" / f"cut-{cuts.cuts}"))
-    assert last.load_table("d.t").tags().num_rows == (call == "create_tag")
+    assert last.load_table("d.t").inspect.tags().num_rows == (call == "create_tag")
     assert ("u" in last.list_tables("d")) == (call == "create_table")
     cuts.close()
 

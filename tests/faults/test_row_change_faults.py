@@ -75,7 +75,7 @@ def seed() -> dict[str, bytes]:
 
 def rows_of(storage: MemoryFileIO) -> list[tuple[str, int]]:
     table = load(storage)
-    assert table.fsck(all_snapshots=True).findings == ()
+    assert table.inspect.fsck(all_snapshots=True).findings == ()
     return sorted((row["p"], row["k"]) for row in table.to_arrow().to_pylist())
 
 

@@ -46,7 +46,7 @@ sys.stdin.readline()
 """
 
 REMOVER: Final = f"""{WRONG_CLOCK}
-report = table.maintenance.remove_orphan_files(dry_run=False)
+report = table.remove_orphan_files(dry_run=False)
 print(len(report.orphans), flush=True)
 """
 

@@ -19,11 +19,11 @@ def test_an_engine_reads_the_main_branch_before_and_after_a_fast_forward(engine:
     table = ours.load(location)
     latest = table.latest_snapshot()
     assert latest is not None
-    table.create_branch("b", snapshot_id=latest.id)
+    table.versions.create_branch("b", snapshot_id=latest.id)
     table.with_options({"branch": "b"}).append(rows[4:])
     table.with_options({"branch": "b"}).delete("k = 0")
     assert engine.read(location) == sort_rows(rows[:4])
-    assert table.fast_forward("b") == 2
+    assert table.versions.fast_forward("b") == 2
     for reader in (ours, engine):
         assert reader.read(location) == sort_rows(rows[1:])
     engine.append(location, rows[:1])
@@ -34,7 +34,7 @@ def test_partitions_that_only_the_fallback_branch_has_are_read_as_java_reads_the
     """pypaimon 2.1 has no fallback branches."""
     ours.create(location, "k INT, dt STRING", partition_by=["dt"], options={"bucket": "-1"})
     table = ours.load(location)
-    table.create_branch("b")
+    table.versions.create_branch("b")
     main: list[Row] = [{"k": 1, "dt": "a"}, {"k": 2, "dt": None}]
     other: list[Row] = [{"k": 10, "dt": "a"}, {"k": 20, "dt": None}, {"k": 30, "dt": "b"}, {"k": 31, "dt": "b"}]
     ours.append(location, main)
@@ -49,7 +49,7 @@ def test_partitions_that_only_the_fallback_branch_has_are_read_as_java_reads_the
 
 def test_java_reads_our_fallback_branch_after_columns_of_both_have_changed(java: Engine, location: Path) -> None:
     ours.create(location, "k INT, dt STRING", partition_by=["dt"], options={"bucket": "-1"})
-    ours.load(location).create_branch("b")
+    ours.load(location).versions.create_branch("b")
     ours.append(location, [{"k": 1, "dt": "a"}])
     ours.append(location, [{"k": 10, "dt": "a"}, {"k": 20, "dt": "b"}], {"branch": "b"})
     ours.alter(location, [SetOption(key="scan.fallback-branch", value="b")])

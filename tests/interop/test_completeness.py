@@ -126,7 +126,7 @@ def test_java_reads_our_marks_and_we_read_its(java: JavaPaimon, location: Path) 
     for day in ("a b=c", "2026-01-01"):
         ours.append(location, [{"k": 1, "dt": day}])
     table = ours.load(location)
-    mine = table.mark_partitions_done([{"dt": "a b=c"}, {"dt": "2026-01-01"}])
+    mine = table.maintenance.mark_partitions_done([{"dt": "a b=c"}, {"dt": "2026-01-01"}])
     for each in mine:
         assert java.ask("success", location, partition=each.directory) == [
             each.creation_millis,
@@ -135,7 +135,9 @@ def test_java_reads_our_marks_and_we_read_its(java: JavaPaimon, location: Path) 
         java.ask("mark_done", location, partition=each.directory)
         created, modified = java.ask("success", location, partition=each.directory)
         assert created == each.creation_millis
-        (known,) = table.mark_partitions_done([{"dt": "a b=c" if "%3D" in each.directory else "2026-01-01"}])
+        (known,) = table.maintenance.mark_partitions_done(
+            [{"dt": "a b=c" if "%3D" in each.directory else "2026-01-01"}]
+        )
         assert known.creation_millis == created
         assert known.modification_millis >= modified
     # What Java writes for the first time looks as ours.

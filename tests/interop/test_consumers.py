@@ -26,6 +26,6 @@ def test_java_goes_on_where_our_consumer_stands(java: JavaPaimon, location: Path
     followed = java.follow(location, "first", OPTIONS)
     assert [row["id"] for plan in followed["plans"] for split in plan["splits"] for row in split["rows"]] == [2, 3]
     assert followed["next"] == 5
-    table.reset_consumer("nightly", 2)
+    table.maintenance.reset_consumer("nightly", 2)
     again = java.follow(location, "second", OPTIONS)
     assert [split["snapshot"] for plan in again["plans"] for split in plan["splits"]] == [2, 3, 4]

@@ -23,7 +23,7 @@ def clean_up(location: Path, retain_min: int) -> Any:
     found = table.expire_snapshots(retain_min=retain_min, older_than=FUTURE)
     orphans = table.remove_orphan_files(older_than=utc_millis(), allow_recent=True, dry_run=False)
     assert [orphan.path for orphan in orphans.orphans if "/bucket-" in orphan.path] == []
-    assert table.fsck(all_snapshots=True).findings == ()
+    assert table.inspect.fsck(all_snapshots=True).findings == ()
     assert stored_files(table._ref) == needed_files(table._ref)
     return found
 
@@ -82,7 +82,7 @@ def test_engines_pass_over_what_a_rollback_of_ours_leaves_among_the_schemas(java
     assert len(java.read(location)) == 12
     assert len(ours.read(location)) == 12
     assert record.exists()
-    assert ours.load(location).fsck(all_snapshots=True).findings == ()
+    assert ours.load(location).inspect.fsck(all_snapshots=True).findings == ()
 
 
 def test_pypaimon_passes_over_what_a_rollback_of_ours_leaves_among_the_schemas(

@@ -39,8 +39,8 @@ def test_tags_are_moved_and_renamed_to_the_same_files(java: JavaPaimon, location
     shutil.copytree(location, theirs)
     for each in (location, theirs):
         ours.load(each).create_tag("one", snapshot_id=1)
-    ours.load(location).replace_tag("one", snapshot_id=2)
-    ours.load(location).rename_tag("one", "two")
+    ours.load(location).versions.replace_tag("one", snapshot_id=2)
+    ours.load(location).versions.rename_tag("one", "two")
     java.ask("replace_tag", theirs, name="one", snapshot=2)
     java.ask("rename_tag", theirs, name="one", to="two")
     assert [each.name for each in (location / "tag").iterdir()] == ["tag-two"]
@@ -54,14 +54,14 @@ def test_manifests_are_merged_to_the_same_number(java: JavaPaimon, location: Pat
     filled(location)
     theirs = tmp_path / "v" / "d.db" / "t"
     shutil.copytree(location, theirs)
-    ours.load(location).compact_manifests()
+    ours.load(location).maintenance.compact_manifests()
     java.ask("compact_manifests", theirs)
     mine, other = (ours.load(each).latest_snapshot() for each in (location, theirs))
     assert mine is not None
     assert other is not None
     assert (mine.id, mine.commit_kind, mine.commit_identifier) == (other.id, other.commit_kind, other.commit_identifier)
     assert (mine.total_record_count, mine.delta_record_count) == (other.total_record_count, other.delta_record_count)
-    assert ours.load(location).manifests().num_rows == ours.load(theirs).manifests().num_rows == 1
+    assert ours.load(location).inspect.manifests().num_rows == ours.load(theirs).inspect.manifests().num_rows == 1
     assert java.read(location) == java.read(theirs)
 
 
@@ -71,10 +71,10 @@ def test_java_reads_a_queue_with_another_number_of_buckets(java: JavaPaimon, loc
     for number in range(3):
         ours.append_until(table, [{"k": each, "dt": str(number)} for each in range(10)], None)
     before = java.read(location)
-    ours.load(location).rescale(5)
+    ours.load(location).maintenance.rescale(5)
     assert java.read(location) == before
     assert java.count_rows_elsewhere(location) == 0
-    ours.load(location).rollback_to_as_latest(snapshot_id=1)
+    ours.load(location).versions.rollback_to_as_latest(snapshot_id=1)
     assert java.read(location) == java.read(location, snapshot=1)
 
 
@@ -82,7 +82,7 @@ def test_java_reads_a_table_again_that_had_lost_a_manifest(java: JavaPaimon, loc
     store = filled(location)
     (lost,) = store.load_delta_manifests(store.load_snapshot(3))
     (location / "manifest" / lost.file_name).unlink()
-    ours.load(location).remove_missing_manifests(dry_run=False)
+    ours.load(location).maintenance.remove_missing_manifests(dry_run=False)
     latest = ours.load(location).latest_snapshot()
     assert latest is not None
     # Of the first rows, and of the last ones, but not of the third.

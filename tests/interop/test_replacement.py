@@ -57,4 +57,4 @@ def test_java_expires_what_was_replaced(java: JavaPaimon, location: Path) -> Non
     java.ask("expire", location, retain=1)
     assert not before & set(location.rglob("data-*"))
     assert ours.read(location) == java.read(location) == sort_rows(NEW * 2)
-    assert ours.load(location).fsck().findings == ()
+    assert ours.load(location).inspect.fsck().findings == ()

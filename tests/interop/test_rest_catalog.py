@@ -205,7 +205,7 @@ def test_old_snapshots_tags_rollback_and_expiration(server: Server, shop: pensto
     assert ids_of(shop.load_table("shop.v")) == [0, 1, 2, 3, 9]
     assert len(server.ask(server.java, "read", "shop.v")["rows"]) == 5
     table = shop.load_table("shop.v")
-    again = table.rollback_to_as_latest(tag="two")
+    again = table.versions.rollback_to_as_latest(tag="two")
     assert again is not None
     assert again.id == 6
     assert sorted(row["id"] for row in server.ask(server.java, "read", "shop.v")["rows"]) == [0, 1]
@@ -215,7 +215,7 @@ def test_what_only_the_server_does_is_refused(shop: penstock.Catalog) -> None:
     table = shop.create_table("shop.r", COLUMNS)
     table.append(rows(1))
     with pytest.raises(UnsupportedFeatureError, match="branches"):
-        table.create_branch("b")
+        table.versions.create_branch("b")
     with pytest.raises(UnsupportedFeatureError, match="location"):
         shop.load_table(table.location)
     with pytest.raises(UnsupportedFeatureError, match="location"):

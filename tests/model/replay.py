@@ -320,7 +320,7 @@ class Stage:
             )
             commit_or_discard(open_committer(table._ref), request)
         if position is not None:
-            table.reset_consumer(READER, position)
+            table.maintenance.reset_consumer(READER, position)
         if lease is not None:
             _lease_files(table).write(_record(lease))
         self.actors = {name: self._start(act) for name, act in acts.items()}

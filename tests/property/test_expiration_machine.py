@@ -79,7 +79,7 @@ class ExpirationMachine(RuleBasedStateMachine):
             report = self.handles[0].remove_orphan_files(older_than=utc_millis(), dry_run=False, allow_recent=True)
             assert {orphan.path for orphan in report.orphans} == self.orphans
         assert stored_files(self.ref) == needed_files(self.ref)
-        assert self.handles[0].fsck(all_snapshots=True).findings == ()
+        assert self.handles[0].inspect.fsck(all_snapshots=True).findings == ()
         MemoryFileIO(self.store_name).discard()
 
     def rows(self, part: str, count: int) -> pa.Table:
@@ -151,7 +151,7 @@ class ExpirationMachine(RuleBasedStateMachine):
     @rule(which=WHICH, place=PLACES)
     def delete_tag(self, which: int, place: int) -> None:
         name = sorted(self.model.tags)[place % len(self.model.tags)]
-        self.handles[which].delete_tag(name)
+        self.handles[which].versions.delete_tag(name)
         del self.model.tags[name]
 
     @precondition(lambda self: self.model.snapshots)

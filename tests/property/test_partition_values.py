@@ -113,8 +113,8 @@ def test_maintenance_takes_one_partition(name: str, text: str, by_path: bool) ->
     table.append([{"id": 9, "p": None if by_path and text == name else text}])
     kept = table.preview.existing_partitions(spec)
     assert [table.preview.drop_partitions(each).rows for each in kept] == [2]
-    assert [each.rows for each in table.mark_partitions_done([spec], dry_run=True)] == [2]
-    assert [each.files_in for each in table.maintenance.compact(partitions=[spec], dry_run=True).partitions] == [2]
+    assert [each.rows for each in table.maintenance.mark_partitions_done([spec], dry_run=True)] == [2]
+    assert [each.files_in for each in table.compact(partitions=[spec], dry_run=True).partitions] == [2]
 
 
 @given(OPTIONS)

@@ -68,7 +68,7 @@ def test_rows_with_numbers_or_vectors_are_refused_and_stay(rewrite: Rewrite, fea
     for key in (1, 2):
         table.append(pa.Table.from_pylist([{"k": key}, {"k": key + 2}], table.arrow_schema))
     if feature == "deletion vectors":
-        name = str(table.inspect.files()["file_path"][0]).rpartition("/")[2]
+        name = str(table.files()["file_path"][0]).rpartition("/")[2]
         delete_by_vectors(table, {name: [1]})
     else:
         path = f"{table.location}/schema/schema-0"

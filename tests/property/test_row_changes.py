@@ -59,7 +59,7 @@ def test_a_table_changes_as_a_list_does(options: dict[str, str], steps: list[tup
         else:
             table.compact()
         check(table, model, in_order=options.get("bucket") == "1")
-    assert table.fsck(all_snapshots=True).findings == ()
+    assert table.inspect.fsck(all_snapshots=True).findings == ()
 
 
 def merge(table: penstock.Table, model: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

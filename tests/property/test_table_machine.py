@@ -193,7 +193,7 @@ class TableMachine(RuleBasedStateMachine):
     @rule(which=WHICH, place=PLACES)
     def delete_tag(self, which: int, place: int) -> None:
         name = sorted(self.model.tags)[place % len(self.model.tags)]
-        self.handles[which].delete_tag(name)
+        self.handles[which].versions.delete_tag(name)
         del self.model.tags[name]
 
     @precondition(lambda self: self.model.snapshots)

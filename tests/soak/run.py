@@ -170,7 +170,7 @@ def _last(scene: Scene) -> set[int]:
 
 def _check_end(scene: Scene) -> None:
     for name in TABLES:
-        report = scene.table(name).fsck()
+        report = scene.table(name).inspect.fsck()
         if report.findings:
             message = f"{name}: {report.findings}"
             raise RuntimeError(message)

@@ -57,7 +57,7 @@ def main() -> None:
             error = ""
         except Exception as failure:  # noqa: BLE001 - whatever it is, the test looks at it
             error = f"{type(failure).__name__}: {failure}"
-        findings = [str(each) for each in table.fsck().findings]
+        findings = [str(each) for each in table.inspect.fsck().findings]
         found[name] = {"error": error, "rows": table.to_arrow(["id"]).num_rows, "findings": findings}
     print(json.dumps(found))  # noqa: T201 - its result
     spark.stop()

@@ -79,7 +79,7 @@ def position_after_a_stream(spark: SparkSession, catalog: Catalog, checkpoint: s
     frame = table.read_stream(spark, {"consumer-id": "c", "scan.mode": "earliest"})
     query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
     query.awaitTermination()
-    return table.consumers()["next_snapshot_id"].to_pylist()
+    return table.inspect.consumers()["next_snapshot_id"].to_pylist()
 
 
 def describe(table: Table) -> dict[str, object]:

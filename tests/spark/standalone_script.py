@@ -127,7 +127,7 @@ def main() -> None:
     steps.take("read", lambda: queue.to_spark(spark).selectExpr("count(*)", "count(DISTINCT id)", "sum(k)").collect())
     steps.take("format", read_format)
     steps.take("private disk", lost)
-    steps.take("fsck", lambda: [str(each) for each in (*table.fsck().findings, *queue.fsck().findings)])
+    steps.take("fsck", lambda: [str(each) for each in (*table.inspect.fsck().findings, *queue.inspect.fsck().findings)])
     print(json.dumps(steps.found), flush=True)  # noqa: T201 - its result
     spark.stop()
 

@@ -204,11 +204,11 @@ class Scene:
         landed = [first for first in self.appended if self.has_said(f"done {first}")]
         assert sorted(ids_of(self.batches)) == [first + row for first in landed for row in range(APPEND_ROWS)]
         for table in (self.table, self.queue, self.batches):
-            assert table.fsck(all_snapshots=True).findings == ()
+            assert table.inspect.fsck(all_snapshots=True).findings == ()
             print(f"{table.name}: {len(stray_files(table))} files that no snapshot needs")  # noqa: T201 - see above
             table.remove_orphan_files(older_than=utc_millis(), dry_run=False, allow_recent=True)
             assert stray_files(table) == set()
-            assert table.fsck(all_snapshots=True).findings == ()
+            assert table.inspect.fsck(all_snapshots=True).findings == ()
 
 
 def ids_of(table: penstock.Table) -> list[int]:

@@ -131,7 +131,7 @@ def test_the_executors_merge_many_small_files(
         assert after.equals(before)
     else:
         assert after.sort_by("n")["n"].equals(before.sort_by("n")["n"])
-    assert table.fsck().findings == ()
+    assert table.inspect.fsck().findings == ()
     assert stored_files(table._ref) == needed_files(table._ref)
 
 

@@ -46,4 +46,4 @@ def test_rows_go_through_tables_and_a_stream(spark: SparkSession, server: HdfsSe
     assert queue.compact(spark).snapshots is not None
     assert sorted(queue.to_arrow(["id"])["id"].to_pylist()) == list(range(ROWS))
     assert spark.read.format("penstock").load(queue.location).count() == ROWS
-    assert queue.fsck().findings == ()
+    assert queue.inspect.fsck().findings == ()

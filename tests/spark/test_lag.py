@@ -45,12 +45,12 @@ def test_a_checkpoint_says_how_far_each_of_its_sources_is_behind(spark: SparkSes
     append(queue, 20)
     append(queue, 30)
     append(other, 40)
-    (row,) = queue.lag(str(checkpoint)).to_pylist()
+    (row,) = queue.inspect.lag(str(checkpoint)).to_pylist()
     assert (row["kind"], row["reader"]) == ("checkpoint", str(checkpoint))
     assert (row["next_snapshot_id"], row["snapshots_behind"], row["rows_behind"]) == (2, 2, 50)
     assert row["oldest_unread_ms"] > 0
-    assert other.lag(f"file://{checkpoint}").to_pylist()[0]["rows_behind"] == 40
+    assert other.inspect.lag(f"file://{checkpoint}").to_pylist()[0]["rows_behind"] == 40
     with pytest.raises(NotFoundError, match="no source of the query with the checkpoint"):
-        unread.lag(str(checkpoint))
+        unread.inspect.lag(str(checkpoint))
     run(both(), checkpoint)
-    assert [table.lag(str(checkpoint)).to_pylist()[0]["rows_behind"] for table in (queue, other)] == [0, 0]
+    assert [table.inspect.lag(str(checkpoint)).to_pylist()[0]["rows_behind"] for table in (queue, other)] == [0, 0]

@@ -107,7 +107,7 @@ def test_rows_go_through_a_table_and_a_stream(
     assert by_format.load(target.location).count() == 2000
     frame.limit(5).write.format("penstock").options(**s3_bucket.options).mode("append").save(target.location)
     assert by_format.load(f"{target.location}$snapshots").count() == len(target.snapshots())
-    assert target.fsck().findings == ()
+    assert target.inspect.fsck().findings == ()
 
     kept = [path.read_bytes() for path in (tmp_path / "checkpoint").rglob("*") if path.is_file()]
     for secret in (SECRET_KEY, ACCESS_KEY):
@@ -134,4 +134,4 @@ def test_tables_are_created_and_replaced_with_their_rows(spark: SparkSession, ca
     ]
     with pytest.raises(PySparkException, match="cannot take the place of the old one on an object store"):
         spark.sql("CREATE OR REPLACE TABLE cloud.d.t PARTITIONED BY (id) AS SELECT * FROM cloud.d.t")
-    assert catalog.load_table("d.t").fsck().findings == ()
+    assert catalog.load_table("d.t").inspect.fsck().findings == ()

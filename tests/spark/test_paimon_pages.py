@@ -143,7 +143,7 @@ def test_a_job_with_a_consumer_leaves_the_position_behind_what_it_has_read(
         stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
     )
     assert query.start().awaitTermination(SECONDS)
-    assert [row["next_snapshot_id"] for row in table.consumers().to_pylist()] == [5]
+    assert [row["next_snapshot_id"] for row in table.inspect.consumers().to_pylist()] == [5]
     table.expire_snapshots(retain_max=1, retain_min=1)
     assert penstock.Table.at(table.location).snapshots()["snapshot_id"].to_pylist() == [4]
 

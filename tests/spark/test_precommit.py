@@ -35,7 +35,7 @@ def check(table: Table, files: int) -> None:
     assert table.files().num_rows == files
     assert sorted(table.to_arrow()["id"].to_pylist()) == sorted(list(range(4_000)) * files)
     assert set(table.snapshots()["commit_kind"].to_pylist()) == {"APPEND"}
-    assert not table.fsck().findings
+    assert not table.inspect.fsck().findings
     report = table.remove_orphan_files(older_than=time.time_ns() // 1_000_000, allow_recent=True)
     assert report.orphans == ()
 

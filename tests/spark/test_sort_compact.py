@@ -190,7 +190,7 @@ def test_rows_appended_between_the_reading_and_the_commit_survive(
     monkeypatch.setattr(SparkSorter, "_write", and_then_append)
     assert len(sort(spark, table, "zorder", "a", "b").snapshots) == 1
     assert counted(table) == before + Counter({("-1", "-1.0", "0"): 1})
-    assert not table.fsck().findings
+    assert not table.inspect.fsck().findings
 
 
 def test_what_others_replaced_meanwhile_is_dropped(

@@ -90,7 +90,7 @@ def test_system_tables_are_read_by_the_name_behind_the_path(spark: SparkSession,
     assert set(SYSTEM) == set(SYSTEM_TABLES)
     for name in SYSTEM:
         found = reader(spark).load(f"{table.location}${name}").toArrow()
-        expected = table.system_table(name)
+        expected = table.inspect.system_table(name)
         assert (found.num_rows, found.column_names) == (expected.num_rows, expected.column_names), name
         others = [column for column in found.column_names if not pa.types.is_timestamp(expected[column].type)]
         assert found.select(others).to_pylist() == expected.select(others).to_pylist(), name

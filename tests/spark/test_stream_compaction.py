@@ -74,7 +74,7 @@ def test_a_stream_merges_its_small_files_and_goes_on_until_all_are(
         assert table.to_arrow(["n"])["n"].to_pylist() == list(range(84)), "rows stay in their order"
     users = {row["commit_user"] for row in table.snapshots().to_pylist() if row["commit_kind"] == "COMPACT"}
     assert users == {f"{query.id}-compact"}
-    assert not table.fsck(all_snapshots=True).findings
+    assert not table.inspect.fsck(all_snapshots=True).findings
     assert stored_files(table._ref) == needed_files(table._ref), "no merge left a file behind"
 
 

@@ -229,7 +229,7 @@ def test_a_dropped_or_replaced_table_fails_its_queries_by_name(
 
 
 def consumer_of(table: Table, name: str) -> int | None:
-    found = {row["consumer_id"]: row["next_snapshot_id"] for row in table.consumers().to_pylist()}
+    found = {row["consumer_id"]: row["next_snapshot_id"] for row in table.inspect.consumers().to_pylist()}
     return found.get(name)
 
 

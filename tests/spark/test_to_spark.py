@@ -317,7 +317,7 @@ def test_counts_of_a_dataframe_come_from_metadata(spark: SparkSession, days: Tab
 
 def test_each_way_to_name_a_snapshot_reads_it(spark: SparkSession, days: Table) -> None:
     first = days._store.load_snapshot(1)
-    if "one" not in days.tags()["tag_name"].to_pylist():
+    if "one" not in days.inspect.tags()["tag_name"].to_pylist():
         days.create_tag("one", snapshot_id=1)
     frames = [
         days.to_spark(spark, snapshot_id=1),

@@ -35,7 +35,7 @@ def main() -> float:
     for batch in orders.follow(once=True):
         print(batch.num_rows)
     result: penstock.CompactionResult = orders.compact(strategy="full")
-    print(len(result.snapshots), orders.explain(filter="id = 1"), orders.lag().num_rows)
+    print(len(result.snapshots), orders.explain(filter="id = 1"), orders.inspect.lag().num_rows)
     changed = catalog.alter_table("shop.orders", penstock.AddColumn(column=("note",), type="STRING"))
     orders.create_tag("first")
     expired: penstock.Expiration = changed.expire_snapshots(retain_max=2, retain_min=1, dry_run=True)

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.api.columns import SchemaLike, columns_of
-from penstock.api.compact_tables import TableCompaction, compact_tables
-from penstock.api.deferred import spark_entry, with_store_options
-from penstock.api.exports import names_html
-from penstock.api.given import (
+from penstock.api.arguments import (
     Names,
     Options,
     Progress,
@@ -20,6 +16,10 @@ from penstock.api.given import (
     texts_of,
     with_checks,
 )
+from penstock.api.columns import SchemaLike, columns_of
+from penstock.api.compact_tables import TableCompaction, compact_tables
+from penstock.api.deferred import spark_entry, with_store_options
+from penstock.api.exports import names_html
 from penstock.api.migrate import Migration, TableMigration, list_directories, migrate, migrate_each
 from penstock.api.table import Table
 from penstock.catalog import tables, views

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from penstock.api.given import CALLER, Options, filter_of, texts_of
+from penstock.api.arguments import CALLER, Options, filter_of, texts_of
 from penstock.catalog.checks.features import check_writable
 from penstock.options import Side, check_batch, check_keys
 from penstock.table.compact.local import open_appender
@@ -90,3 +90,10 @@ class TableHandle:
         check_batch(given, self.name, Side.SOURCE, stacklevel=CALLER + 1)
         ref = self.ref.with_options(given)
         return plan_query(ref, self.store, filter_of(filter, self.name), with_vectors=with_vectors)
+
+
+class TableMethods:
+    """Methods of a table, or of one of its namespaces."""
+
+    def __init__(self, table: TableHandle) -> None:
+        self._table = table

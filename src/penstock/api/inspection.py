@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.api.given import Progress, no_progress, with_checks
+from penstock.api.arguments import Progress, no_progress, with_checks
+from penstock.api.handle import TableMethods
 from penstock.table.inspect.fsck import FsckReport, check_table
 from penstock.table.inspect.history.commits import DEFAULT_LIMIT
 from penstock.table.inspect.history.history import load_history
@@ -16,15 +17,10 @@ from penstock.table.stream.lag import measure_lag
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from penstock.api.handle import TableHandle
-
 
 @with_checks
-class TableInspection:
+class TableInspection(TableMethods):
     """Read-only methods for a table's metadata: ``table.inspect``."""
-
-    def __init__(self, table: TableHandle) -> None:
-        self._table = table
 
     def system_table(self, name: str, *, snapshot_id: int | None = None) -> pa.Table:
         """Return a system table, such as ``snapshots``, ``files``, ``partitions`` or ``compaction``.
@@ -36,21 +32,9 @@ class TableInspection:
         snapshot = None if snapshot_id is None else store.load_snapshot(snapshot_id)
         return load_system_table(name, self._table.ref, store, snapshot)
 
-    def snapshots(self) -> pa.Table:
-        """All snapshots, oldest first."""
-        return self.system_table("snapshots")
-
     def schemas(self) -> pa.Table:
         """All schemas, oldest first."""
         return self.system_table("schemas")
-
-    def files(self, *, snapshot_id: int | None = None) -> pa.Table:
-        """Data files of a snapshot."""
-        return self.system_table("files", snapshot_id=snapshot_id)
-
-    def partitions(self, *, snapshot_id: int | None = None) -> pa.Table:
-        """Partitions of a snapshot, with rows, files and bytes."""
-        return self.system_table("partitions", snapshot_id=snapshot_id)
 
     def buckets(self, *, snapshot_id: int | None = None) -> pa.Table:
         """Buckets of a snapshot, with rows, files and bytes."""

@@ -5,26 +5,20 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from penstock.api.deferred import spark_entry
-from penstock.api.given import (
+from penstock.api.arguments import (
     CALLER,
-    Names,
     Options,
-    Progress,
-    check_classic,
-    names_of,
-    no_progress,
     texts_of,
     with_checks,
 )
+from penstock.api.deferred import spark_entry
+from penstock.api.handle import TableMethods
 from penstock.catalog.changes import SetOption
 from penstock.catalog.checks.features import check_writable
 from penstock.catalog.filesystem import alter_place
 from penstock.catalog.warehouse import TablePlace
-from penstock.clocks import to_millis
 from penstock.errors import InvalidOptionError
 from penstock.options import BucketOptions, CommitOptions, CompactOptions, PartitionExpireOptions, check_keys
 from penstock.table.actions.changes import open_committer
@@ -35,12 +29,9 @@ from penstock.table.actions.rescale import RescaledPartition, rescale_partitions
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.compact.background import BackgroundCompactor
 from penstock.table.compact.job import merge_one
-from penstock.table.compact.local import compact_table, for_compaction, request_compaction, run_here
+from penstock.table.compact.local import for_compaction
 from penstock.table.compact.plan import check_compactable
-from penstock.table.compact.sort import parse_order, sort_table
-from penstock.table.expire.orphans import OrphanReport, remove_orphan_files
 from penstock.table.expire.partitions import ExpiredPartition, drop_expired_partitions, find_expired_partitions
-from penstock.table.expire.snapshots import Expiration, SnapshotExpirer
 from penstock.table.mark_done.partitions import mark_due_partitions, mark_named_partitions
 from penstock.table.partition_scope import partition_of_spec
 from penstock.table.stale_schema import at_latest_schema
@@ -48,20 +39,12 @@ from penstock.table.stream.consumers import ConsumerReset, clear_consumers, dele
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from datetime import datetime
 
     from pyspark.sql import SparkSession
 
-    from penstock.api.handle import TableHandle
-    from penstock.table.compact.job import CompactionResult
-    from penstock.table.compact.plan import CompactionPlan
     from penstock.table.compact.task import CompactTask, MergedFiles
     from penstock.table.mark_done.marker import DonePartition
     from penstock.table.ref import TableRef
-
-
-def _ignore(_: object) -> None:
-    pass
 
 
 def _nothing() -> None:
@@ -69,11 +52,8 @@ def _nothing() -> None:
 
 
 @with_checks
-class TableMaintenance:
-    """Consumers, compaction, expiration, partition marks, orphan files: ``table.maintenance``."""
-
-    def __init__(self, table: TableHandle) -> None:
-        self._table = table
+class TableMaintenance(TableMethods):
+    """Consumers, partitions, buckets, and repair of metadata: ``table.maintenance``."""
 
     # Consumers
 
@@ -131,72 +111,6 @@ class TableMaintenance:
 
     # Compaction
 
-    def compact(  # noqa: PLR0913 - the arguments of Paimon's procedure
-        self,
-        spark: SparkSession | None = None,
-        *,
-        partitions: Sequence[Mapping[str, object]] | None = None,
-        where: str | None = None,
-        strategy: str | None = None,
-        idle_time: str | None = None,
-        order_strategy: str | None = None,
-        order_by: Names | None = None,
-        options: Options | None = None,
-        dry_run: bool = False,
-        threads: int | None = None,
-        on_start: Callable[[int], None] = _ignore,
-        on_done: Callable[[MergedFiles], None] = _ignore,
-    ) -> CompactionResult:
-        """Merge small files without changing rows or, in a queue, their order; or sort the rows of a scalable table.
-
-        Concurrent appends are not affected; a merge whose files another commit has replaced is discarded. Tables with
-        the option ``write-only`` are compacted too.
-
-        Args:
-            spark: merge on its executors; None to merge in this process.
-            partitions: only these, such as ``[{"dt": "2026-01-01"}]``; a spec may omit columns.
-            where: only partitions that satisfy this condition on partition columns; not with ``partitions``.
-            strategy: ``full``, the default, merges all small files; ``minor`` what a stream with compaction would have
-                merged by now.
-            idle_time: only partitions that received no rows for this long, such as ``1 h``.
-            order_strategy: rewrite all rows of each partition, sorted by the first column, then the next (``order``),
-                or along a curve so that files have narrow ranges in all columns (``zorder``, ``hilbert``). Needs
-                ``spark``.
-            order_by: the columns to sort by; without ``order_strategy`` it implies ``order``.
-            options: of this job, such as ``{"target-file-size": "128 mb"}``.
-            dry_run: only return what would be merged.
-            threads: concurrent merges in this process; None for the option ``penstock.compaction.max-tasks``, or one
-                per core if it is not set.
-            on_start: called with the total number of bytes that the merges will read.
-            on_done: called after every merge or sorted partition.
-
-        Returns:
-            The result for each partition, or the reason why nothing was done.
-
-        Raises:
-            InvalidOptionError, InvalidFilterError: invalid arguments.
-            UnsupportedFeatureError: the table is read-only for Penstock, has live deletion vectors, or has
-                ``clustering.incremental``.
-            TableStoreError: a file cannot be read or written, or the commit failed; merges that were already committed
-                remain, the others leave no files.
-        """
-        given = texts_of(options)
-        check_keys(given, table=self._table.name, stacklevel=CALLER)
-        ref = for_compaction(at_latest_schema(self._table.ref, self._table.checked_store), given)
-        check_writable(ref)
-        check_classic(spark, ref.name, "compact() without spark, which merges in this process")
-        request = request_compaction(ref, partitions=partitions, where=where, strategy=strategy, idle_time=idle_time)
-        order = parse_order(ref, order_strategy, names_of(order_by))
-
-        def on_plan(plan: CompactionPlan) -> None:
-            on_start(sum(task.size_bytes for task in plan.tasks))
-
-        if order is not None:
-            sort = None if spark is None else partial(spark_entry().sort_compact, spark, on_done=on_done)
-            return sort_table(ref, order, request, sort, dry_run=dry_run, on_plan=on_plan)
-        execute = run_here(ref, threads) if spark is None else spark_entry().merge_on(spark, ref)
-        return compact_table(ref, request, execute, dry_run=dry_run, on_plan=on_plan, on_done=on_done)
-
     def compact_in_background(
         self,
         spark: SparkSession | None = None,
@@ -238,49 +152,7 @@ class TableMaintenance:
             cancel=cancel,
         )
 
-    # Expiration and orphan files
-
-    def expire_snapshots(
-        self,
-        *,
-        retain_max: int | None = None,
-        retain_min: int | None = None,
-        older_than: datetime | int | None = None,
-        max_deletes: int | None = None,
-        dry_run: bool = False,
-        progress: Progress = no_progress,
-    ) -> Expiration:
-        """Expire old snapshots, and delete the files that only they use.
-
-        Snapshots that a consumer has not read, and files of tags, are retained. Commits expire snapshots automatically,
-        unless the option ``write-only`` is set.
-
-        Args:
-            retain_max: maximum number of snapshots to retain, whatever their age; None for the option
-                ``snapshot.num-retained.max``.
-            retain_min: number of newest snapshots to retain, whatever their age; None for
-                ``snapshot.num-retained.min``.
-            older_than: states of the table since then stay readable, in ms since 1970-01-01 UTC or as a datetime
-                (local without a zone); None for now less ``snapshot.time-retained``.
-            max_deletes: maximum number of snapshots to expire; None for no limit.
-            dry_run: only return what would be deleted.
-            progress: called with the number of files deleted so far.
-
-        Returns:
-            What was deleted, and what retains the rest.
-
-        Raises:
-            InvalidOptionError: arguments that contradict each other.
-            FormatError: metadata that a tag or consumer needs cannot be read; nothing that it may need was deleted.
-            StorageError: not everything could be deleted; repeat the call to continue.
-            UnsupportedFeatureError: a table that Penstock only reads.
-        """
-        check_writable(self._table.ref)
-        expirer = SnapshotExpirer(self._table.ref, self._table.checked_store)
-        rules = expirer.rules(
-            retain_max=retain_max, retain_min=retain_min, older_than=_to_millis(older_than), max_deletes=max_deletes
-        )
-        return expirer.run(rules, dry_run=dry_run, progress=progress)
+    # Partitions, buckets and metadata
 
     def expire_partitions(
         self, *, expiration_time: str | None = None, dry_run: bool = False
@@ -307,39 +179,6 @@ class TableMaintenance:
             committer = open_committer(self._table.ref, self._table.store, adds_rows=False)
             drop_expired_partitions(committer, found, batch_size=options.batch_size)
         return found
-
-    def remove_orphan_files(
-        self,
-        *,
-        older_than: datetime | int | None = None,
-        dry_run: bool = True,
-        allow_recent: bool = False,
-        progress: Progress = no_progress,
-    ) -> OrphanReport:
-        """Find files of failed jobs that nothing uses, and delete them unless ``dry_run``.
-
-        Args:
-            older_than: delete files last modified before this time, in ms since 1970-01-01 UTC or as a datetime (local
-                without a zone); None for a day ago. It must be further back than any job takes from its first file to
-                its commit, since files that are not committed yet look like orphans.
-            dry_run: only return them.
-            allow_recent: accept an ``older_than`` of less than an hour ago; nothing may write to the table then.
-            progress: called with the number of files found, then of manifests read, then of files deleted.
-
-        Raises:
-            InvalidOptionError: ``older_than`` is too recent, or in the future.
-            FormatError: metadata is damaged or missing, so it is unknown which files are used; nothing was deleted.
-            StorageError: something cannot be listed, read or deleted.
-            UnsupportedFeatureError: a table that Penstock only reads.
-        """
-        check_writable(self._table.ref)
-        return remove_orphan_files(
-            self._table.ref,
-            older_than_millis=_to_millis(older_than),
-            dry_run=dry_run,
-            allow_recent=allow_recent,
-            progress=progress,
-        )
 
     def compact_manifests(self, *, dry_run: bool = False) -> ManifestCompaction:
         """Merge manifests that are small or contain entries of deleted files; commits merge fewer at a time.
@@ -463,7 +302,3 @@ class TableMaintenance:
         if partitions is None:
             return mark_due_partitions(self._table.ref, self._table.checked_store, dry_run=dry_run)
         return mark_named_partitions(self._table.ref, self._table.checked_store, partitions, dry_run=dry_run)
-
-
-def _to_millis(moment: datetime | int | None) -> int | None:
-    return None if moment is None else to_millis(moment)

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock.api.given import location_of
+from penstock.api.arguments import location_of
 from penstock.api.table import Table
 from penstock.catalog import tables
 from penstock.catalog.new_schema import TableDefinition
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Mapping
 
-    from penstock.api.given import Progress
+    from penstock.api.arguments import Progress
     from penstock.catalog.warehouse import Warehouse
     from penstock.table.write.adopt import AdoptionPlan
 

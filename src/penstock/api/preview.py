@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from penstock.api.given import changes_of, location_of, partition_of, with_checks
+from penstock.api.arguments import changes_of, location_of, partition_of, with_checks
+from penstock.api.handle import TableMethods
 from penstock.api.rows import ArrowRows, Rows, arrow_rows, fit_rows
 from penstock.catalog.checks.features import check_writable
 from penstock.catalog.stored_changes import change_stored_schema
@@ -20,17 +21,13 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping
 
-    from penstock.api.handle import TableHandle
     from penstock.catalog.changes import SchemaChange
     from penstock.format.schema import TableSchema
 
 
 @with_checks
-class TablePreview:
+class TablePreview(TableMethods):
     """Returns the effect of row or schema changes without making them: ``table.preview``."""
-
-    def __init__(self, table: TableHandle) -> None:
-        self._table = table
 
     def overwrite(
         self,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.api.arguments import check_spark
 from penstock.api.deferred import spark_entry
-from penstock.api.given import check_spark
 from penstock.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:

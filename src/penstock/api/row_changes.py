@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
+from penstock.api.arguments import Names, check_classic, filter_of, names_of, with_checks
 from penstock.api.deferred import is_spark_object, spark_entry
-from penstock.api.given import Names, check_classic, filter_of, names_of, with_checks
+from penstock.api.handle import TableMethods
 from penstock.api.rows import Rows, arrow_rows, as_table
 from penstock.catalog.checks.features import check_writable
 from penstock.errors import InvalidFilterError
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from penstock.api.handle import TableHandle
     from penstock.predicate.tree import Predicate
     from penstock.table.commit.committer import TableCommitter
     from penstock.table.dml.result import ChangeResult
@@ -34,11 +34,8 @@ Clauses: TypeAlias = "T | Sequence[T]"
 
 
 @with_checks
-class RowChanges:
-    """DELETE, UPDATE and MERGE by copy-on-write: ``table.rows``."""
-
-    def __init__(self, table: TableHandle) -> None:
-        self._table = table
+class RowChanges(TableMethods):
+    """DELETE, UPDATE and MERGE by copy-on-write."""
 
     def delete(self, where: Predicate | str, *, dry_run: bool = False) -> ChangeResult:
         """Delete the rows for which a condition is true, in one commit.

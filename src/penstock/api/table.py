@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from penstock.api.deferred import is_spark_object, spark_entry, with_store_options
-from penstock.api.exports import table_html
-from penstock.api.given import (
+from penstock.api.arguments import (
     CALLER,
     Options,
     check_classic,
@@ -15,15 +13,17 @@ from penstock.api.given import (
     texts_of,
     with_checks,
 )
+from penstock.api.deferred import is_spark_object, spark_entry, with_store_options
+from penstock.api.exports import table_html
 from penstock.api.handle import TableHandle
 from penstock.api.inspection import TableInspection
 from penstock.api.maintenance import TableMaintenance
-from penstock.api.namespace import MethodOf
+from penstock.api.operations import TableOperations
 from penstock.api.preview import TablePreview
-from penstock.api.reading.batch import TableReading
-from penstock.api.reading.stream import TableStreams
+from penstock.api.reads import TableReads
 from penstock.api.row_changes import RowChanges
 from penstock.api.rows import Rows, arrow_rows
+from penstock.api.streams import TableStreams
 from penstock.api.versions import TableVersions
 from penstock.catalog.checks.features import check_writable
 from penstock.catalog.filesystem import load_location
@@ -52,15 +52,15 @@ if TYPE_CHECKING:
 
 
 @with_checks
-class Table:
+class Table(TableReads, TableStreams, RowChanges, TableOperations):
     """A table with the schema it was loaded with. Get one from ``Catalog``.
 
     Rows are written and returned as Spark DataFrames or Arrow data; every method that changes rows makes one commit. A
     ``Table`` is not thread-safe; load one per thread.
 
-    The methods are grouped in namespaces: ``reading`` for one snapshot, ``streams``, ``rows`` for changes of existing
-    rows, ``inspect`` for metadata, ``maintenance``, and ``versions`` for tags and rollback. They are also methods of
-    the table itself. ``preview`` returns the effect of a change without making it.
+    Its methods read, write, change and stream rows, and do the upkeep that every table needs. All others are in a
+    namespace: ``inspect`` for metadata, ``maintenance``, ``versions`` for tags and branches; ``preview`` returns the
+    effect of a change without making it.
     """
 
     def __init__(self, ref: TableRef) -> None:
@@ -69,12 +69,12 @@ class Table:
                 f"{type(self).__name__}({ref!r}): Catalog.load_table('database.table') opens a table by its name, "
                 f"{type(self).__name__}.at('<path>') by its place"
             )
+        super().__init__(TableHandle(ref))
         self._ref = ref
-        self._handle = TableHandle(ref)
 
     @property
     def _store(self) -> MetadataStore:
-        return self._handle.store
+        return self._table.store
 
     @staticmethod
     def at(location: str | os.PathLike[str]) -> Table:
@@ -131,42 +131,41 @@ class Table:
 
     def latest_snapshot(self) -> Snapshot | None:
         """Load the latest snapshot; None if nothing was ever committed."""
-        return self._handle.checked_store.load_latest_snapshot()
+        return self._table.checked_store.load_latest_snapshot()
 
     @property
     def inspect(self) -> TableInspection:
-        """Inspection of the table's metadata."""
-        return TableInspection(self._handle)
-
-    @property
-    def rows(self) -> RowChanges:
-        """DELETE, UPDATE and MERGE."""
-        return RowChanges(self._handle)
-
-    @property
-    def reading(self) -> TableReading:
-        """Rows of one snapshot."""
-        return TableReading(self._handle)
-
-    @property
-    def streams(self) -> TableStreams:
-        """Streams from the table and into it."""
-        return TableStreams(self._handle)
+        """System tables, history, consistency, the lag of readers."""
+        return TableInspection(self._table)
 
     @property
     def maintenance(self) -> TableMaintenance:
-        """Consumers, compaction, expiration, partition marks, orphan files."""
-        return TableMaintenance(self._handle)
+        """Consumers, partitions, buckets, and repair of metadata."""
+        return TableMaintenance(self._table)
 
     @property
     def versions(self) -> TableVersions:
-        """Tags, and rollback to older snapshots."""
-        return TableVersions(self._handle)
+        """Tags, branches, and a rollback that retains later snapshots."""
+        return TableVersions(self._table)
 
     @property
     def preview(self) -> TablePreview:
         """Previews of row and schema changes."""
-        return TablePreview(self._handle)
+        return TablePreview(self._table)
+
+    # Metadata
+
+    def snapshots(self) -> pa.Table:
+        """All snapshots, oldest first."""
+        return self.inspect.system_table("snapshots")
+
+    def files(self, *, snapshot_id: int | None = None) -> pa.Table:
+        """Data files of a snapshot."""
+        return self.inspect.system_table("files", snapshot_id=snapshot_id)
+
+    def partitions(self, *, snapshot_id: int | None = None) -> pa.Table:
+        """Partitions of a snapshot, with rows, files and bytes."""
+        return self.inspect.system_table("partitions", snapshot_id=snapshot_id)
 
     # Writing
 
@@ -189,7 +188,7 @@ class Table:
             CommitUnknownError: the storage did not say whether it succeeded.
             UnsupportedFeatureError: a table that Penstock only reads.
         """
-        with self._handle.committing() as committer:
+        with self._table.committing() as committer:
             messages = self._write(rows)
             snapshot = changes.commit_append(committer, messages)
         compact_appended(committer, messages, lambda latest: _merge_on(rows, latest))
@@ -213,12 +212,12 @@ class Table:
         """
         spec = None if partition is None else partition_of(partition, self.name)
         scope = changes.overwrite_scope(self._ref, spec)
-        with self._handle.committing() as committer:
+        with self._table.committing() as committer:
             return changes.commit_overwrite(committer, self._write(rows), scope)
 
     def truncate(self) -> Snapshot | None:
         """Remove all rows in a new snapshot."""
-        return changes.truncate(self._handle.committer())
+        return changes.truncate(self._table.committer())
 
     def drop_partitions(self, *partitions: Mapping[str, object] | str) -> Snapshot | None:
         """Remove the rows of partitions in a new snapshot, even if there are none, as Paimon's API does.
@@ -226,7 +225,7 @@ class Table:
         Args:
             partitions: each such as ``{"dt": "2026-01-01"}``, where None means NULL, or ``dt=2026-01-01``.
         """
-        return changes.drop_partitions(self._handle.committer(), [partition_of(each, self.name) for each in partitions])
+        return changes.drop_partitions(self._table.committer(), [partition_of(each, self.name) for each in partitions])
 
     # Reading
 
@@ -237,70 +236,6 @@ class Table:
 
     def _repr_html_(self) -> str:
         return table_html(self.name, self.location, self.schema, self.latest_snapshot)
-
-    # Methods of the namespaces
-
-    to_arrow = MethodOf("reading", TableReading.to_arrow)
-    to_batches = MethodOf("reading", TableReading.to_batches)
-    to_pandas = MethodOf("reading", TableReading.to_pandas)
-    to_polars = MethodOf("reading", TableReading.to_polars)
-    to_duckdb = MethodOf("reading", TableReading.to_duckdb)
-    to_dataset = MethodOf("reading", TableReading.to_dataset)
-    to_spark = MethodOf("reading", TableReading.to_spark)
-    explain = MethodOf("reading", TableReading.explain)
-    explain_values = MethodOf("reading", TableReading.explain_values)
-
-    write_stream = MethodOf("streams", TableStreams.write_stream)
-    read_stream = MethodOf("streams", TableStreams.read_stream)
-    follow = MethodOf("streams", TableStreams.follow)
-    wait_until = MethodOf("streams", TableStreams.wait_until)
-
-    delete = MethodOf("rows", RowChanges.delete)
-    update = MethodOf("rows", RowChanges.update)
-    merge = MethodOf("rows", RowChanges.merge)
-
-    system_table = MethodOf("inspect", TableInspection.system_table)
-    snapshots = MethodOf("inspect", TableInspection.snapshots)
-    schemas = MethodOf("inspect", TableInspection.schemas)
-    files = MethodOf("inspect", TableInspection.files)
-    partitions = MethodOf("inspect", TableInspection.partitions)
-    buckets = MethodOf("inspect", TableInspection.buckets)
-    manifests = MethodOf("inspect", TableInspection.manifests)
-    tags = MethodOf("inspect", TableInspection.tags)
-    branches = MethodOf("inspect", TableInspection.branches)
-    consumers = MethodOf("inspect", TableInspection.consumers)
-    compaction_debt = MethodOf("inspect", TableInspection.compaction_debt)
-    history = MethodOf("inspect", TableInspection.history)
-    summary = MethodOf("inspect", TableInspection.summary)
-    fsck = MethodOf("inspect", TableInspection.fsck)
-    lag = MethodOf("inspect", TableInspection.lag)
-
-    reset_consumer = MethodOf("maintenance", TableMaintenance.reset_consumer)
-    delete_consumer = MethodOf("maintenance", TableMaintenance.delete_consumer)
-    clear_consumers = MethodOf("maintenance", TableMaintenance.clear_consumers)
-    compact = MethodOf("maintenance", TableMaintenance.compact)
-    compact_in_background = MethodOf("maintenance", TableMaintenance.compact_in_background)
-    expire_snapshots = MethodOf("maintenance", TableMaintenance.expire_snapshots)
-    expire_partitions = MethodOf("maintenance", TableMaintenance.expire_partitions)
-    remove_orphan_files = MethodOf("maintenance", TableMaintenance.remove_orphan_files)
-    compact_manifests = MethodOf("maintenance", TableMaintenance.compact_manifests)
-    remove_missing_files = MethodOf("maintenance", TableMaintenance.remove_missing_files)
-    remove_missing_manifests = MethodOf("maintenance", TableMaintenance.remove_missing_manifests)
-    rescale = MethodOf("maintenance", TableMaintenance.rescale)
-    mark_partitions_done = MethodOf("maintenance", TableMaintenance.mark_partitions_done)
-
-    create_tag = MethodOf("versions", TableVersions.create_tag)
-    replace_tag = MethodOf("versions", TableVersions.replace_tag)
-    rename_tag = MethodOf("versions", TableVersions.rename_tag)
-    delete_tag = MethodOf("versions", TableVersions.delete_tag)
-    expire_tags = MethodOf("versions", TableVersions.expire_tags)
-    create_due_tags = MethodOf("versions", TableVersions.create_due_tags)
-    rollback_to = MethodOf("versions", TableVersions.rollback_to)
-    rollback_to_as_latest = MethodOf("versions", TableVersions.rollback_to_as_latest)
-    create_branch = MethodOf("versions", TableVersions.create_branch)
-    rename_branch = MethodOf("versions", TableVersions.rename_branch)
-    delete_branch = MethodOf("versions", TableVersions.delete_branch)
-    fast_forward = MethodOf("versions", TableVersions.fast_forward)
 
     def _write(self, rows: Rows) -> tuple[CommitMessage, ...]:
         check_writable(self._ref)

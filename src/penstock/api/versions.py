@@ -1,79 +1,30 @@
-"""Tags, which name snapshots, rollback to older ones, and branches."""
+"""Changes of tags and branches."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.api.given import with_checks
+from penstock.api.arguments import with_checks
+from penstock.api.handle import TableMethods
 from penstock.catalog.checks.features import check_taggable, check_writable
 from penstock.clocks import to_millis
-from penstock.errors import InvalidOptionError
 from penstock.options import TagCreation, TagOptions
 from penstock.table.actions.auto_tags import TagMaker
 from penstock.table.actions.changes import open_committer
 from penstock.table.actions.restore import restore_snapshot
 from penstock.table.branches import create_branch, delete_branch, fast_forward, rename_branch
-from penstock.table.expire.rollback import RollbackPlan, apply_rollback, plan_rollback
 from penstock.table.expire.tags import delete_tag, expire_tags, replace_tag
-from penstock.table.other_engines import check_other_engines
-from penstock.table.tags.first import first_since, first_with_watermark
-from penstock.table.tags.store import create_tag, rename_tag
+from penstock.table.tags.store import rename_tag
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from penstock.api.handle import TableHandle
     from penstock.format.snapshot import Snapshot
 
 
 @with_checks
-class TableVersions:
-    """Tags, rollback to older snapshots, and branches: ``table.versions``."""
-
-    def __init__(self, table: TableHandle) -> None:
-        self._table = table
-
-    def create_tag(
-        self,
-        name: str,
-        *,
-        snapshot_id: int | None = None,
-        timestamp: datetime | int | None = None,
-        watermark: datetime | int | None = None,
-        time_retained: str | None = None,
-    ) -> Snapshot:
-        """Tag a snapshot, by default the latest, so that its rows stay readable.
-
-        Args:
-            snapshot_id: may be an expired snapshot that another tag retains.
-            timestamp: tag the first snapshot committed at or after this time, in ms since 1970-01-01 UTC or as a
-                datetime (local without a zone).
-            watermark: tag the first snapshot whose watermark has reached this event time; ms, or a datetime.
-            time_retained: such as ``7 d``; None for the option ``tag.default-time-retained``, or forever if it is not
-                set.
-
-        Returns:
-            The tagged snapshot.
-
-        Raises:
-            AlreadyExistsError: the table has a tag of that name.
-            NotFoundError: there is no such snapshot.
-            InvalidOptionError: more than one position, or an invalid name.
-            UnsupportedFeatureError: the table has readers that would not learn of the tag.
-        """
-        check_taggable(self._table.ref)
-        if [snapshot_id, timestamp, watermark].count(None) < 2:
-            raise InvalidOptionError(
-                f"table {self._table.name}: a tag needs exactly one of a snapshot id, a timestamp and a watermark"
-            )
-        store = self._table.checked_store
-        if timestamp is not None:
-            snapshot_id = first_since(store, to_millis(timestamp)).id
-        elif watermark is not None:
-            snapshot_id = first_with_watermark(store, to_millis(watermark)).id
-        options = self._table.ref.parsed(TagOptions)
-        tag = create_tag(store, name, snapshot_id=snapshot_id, time_retained=time_retained, options=options)
-        return tag.snapshot
+class TableVersions(TableMethods):
+    """Tags, branches, and a rollback that retains later snapshots: ``table.versions``."""
 
     def replace_tag(self, name: str, *, snapshot_id: int | None = None, time_retained: str | None = None) -> Snapshot:
         """Move a tag to another snapshot; files that only the tag retained are deleted.
@@ -135,47 +86,6 @@ class TableVersions:
         if options.time_expire_enabled:
             expire_tags(self._table.ref, store)
         return made
-
-    def rollback_to(
-        self,
-        *,
-        snapshot_id: int | None = None,
-        tag: str | None = None,
-        timestamp: datetime | int | None = None,
-        watermark: int | datetime | None = None,
-        dry_run: bool = False,
-    ) -> RollbackPlan:
-        """Make an older snapshot the latest one, and remove all later snapshots.
-
-        Concurrent commits wait for the rollback to end, at most 5 s, and build on the older snapshot. Consumers that
-        have read a removed snapshot continue after the older one.
-
-        Args:
-            timestamp: roll back to the newest snapshot committed at or before this time, in ms since 1970-01-01 UTC or
-                as a datetime (local without a zone).
-            watermark: roll back to the newest snapshot whose watermark is not later than this event time; ms, or a
-                datetime, local without a zone.
-            dry_run: only return what would be removed.
-
-        Raises:
-            NotFoundError: there is no such snapshot or tag.
-            InvalidOptionError: not exactly one target.
-            CommitConflictError: another rollback was made meanwhile, or other commits won every race.
-            UnsupportedFeatureError: on an object store, another engine created the latest snapshot; or the table has
-                readers that would not learn of the rollback.
-        """
-        store = self._table.checked_store
-        plan = plan_rollback(
-            store,
-            snapshot_id=snapshot_id,
-            tag=tag,
-            timestamp_millis=None if timestamp is None else to_millis(timestamp),
-            watermark=None if watermark is None else to_millis(watermark),
-        )
-        if not dry_run:
-            check_taggable(self._table.ref)
-            apply_rollback(store, plan, check=lambda latest: check_other_engines(self._table.ref, latest))
-        return plan
 
     def rollback_to_as_latest(self, *, snapshot_id: int | None = None, tag: str | None = None) -> Snapshot | None:
         """Commit the state of an older snapshot as a new snapshot; later snapshots stay readable until they expire.

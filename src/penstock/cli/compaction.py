@@ -83,7 +83,7 @@ class CompactionJob:
             UnsupportedFeatureError: the table cannot be written or compacted.
         """
         loaded = self.session.table(table)
-        compactor = loaded.compact_in_background(
+        compactor = loaded.maintenance.compact_in_background(
             None if self.master is None else self._spark(),
             options=self.options,
             threads=self.threads,

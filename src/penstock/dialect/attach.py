@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from penstock.api.arguments import check_spark, checked
 from penstock.api.catalog import Catalog
 from penstock.api.deferred import spark_entry
-from penstock.api.given import check_spark, checked
 from penstock.catalog.names import is_location, split_name
 from penstock.catalog.warehouse import without_views
 from penstock.dialect.parse.statements import Argument, Call

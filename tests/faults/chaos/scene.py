@@ -82,7 +82,7 @@ class Scene:
         catalog.create_database("db")
         options = {**OPTIONS, "bucket": str(self.buckets)} | ({"bucket-key": "k"} if self.is_queue else {})
         table = catalog.create_table("db.t", SCHEMA, partition_by=["p"], options=options)
-        table.reset_consumer(CONSUMER, 1)
+        table.maintenance.reset_consumer(CONSUMER, 1)
 
     def load_table(self) -> penstock.Table:
         return self.catalog().load_table("db.t")

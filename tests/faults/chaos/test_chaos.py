@@ -43,7 +43,7 @@ def forker() -> Iterator[Forker]:
 def check_end(scene: Scene, supervisor: Supervisor) -> None:
     """All have come to their end: what is there is what was acknowledged, and no file is missing or left over."""
     table = scene.load_table()
-    assert table.fsck(all_snapshots=True).findings == ()
+    assert table.inspect.fsck(all_snapshots=True).findings == ()
     contents = Contents.of(table.to_arrow(), scene.buckets)
     assert contents.batches == {producer: scene.acknowledged(producer) for producer in PRODUCERS}
     if scene.is_queue:
@@ -53,7 +53,7 @@ def check_end(scene: Scene, supervisor: Supervisor) -> None:
     assert stored_files(table._ref) == needed_files(table._ref)
     files = set(walk(table._ref.file_io, table.location))
     assert not [path for path in files if path.endswith(".tmp")]
-    assert table.fsck(all_snapshots=True).findings == ()
+    assert table.inspect.fsck(all_snapshots=True).findings == ()
 
 
 def figures(scene: Scene, supervisor: Supervisor) -> Counter[str]:

@@ -247,7 +247,7 @@ def _fill_with_replaced(table: penstock.Table) -> None:
         write(rows(number, p="abc"[number % 3]))
         if number == 3:
             table.create_tag("third")
-    table.reset_consumer("reader", 7)
+    table.maintenance.reset_consumer("reader", 7)
     table.drop_partitions({"p": "c"})
 
 
@@ -272,7 +272,7 @@ def _tag(table: penstock.Table) -> None:
 
 def _follow(table: penstock.Table) -> None:
     _fill(table)
-    table.reset_consumer("reader", 1)
+    table.maintenance.reset_consumer("reader", 1)
 
 
 def _append_merged(table: penstock.Table) -> None:
@@ -371,10 +371,10 @@ CASES: Final = (
     Case(name="alter", prepare=_fill, run=_add_column),
     Case(name="create a table", prepare=_fill, run=_create_table, is_idempotent=True),
     Case(name="create tag", prepare=_fill, run=lambda table: table.create_tag("second", snapshot_id=2)),
-    Case(name="delete tag", prepare=_tag, run=lambda table: table.delete_tag("first")),
+    Case(name="delete tag", prepare=_tag, run=lambda table: table.versions.delete_tag("first")),
     Case(name="roll back", prepare=_fill, run=lambda table: table.rollback_to(snapshot_id=2), is_atomic=False),
-    Case(name="reset consumer", prepare=_follow, run=lambda table: table.reset_consumer("reader", 3)),
-    Case(name="delete consumer", prepare=_follow, run=lambda table: table.delete_consumer("reader")),
+    Case(name="reset consumer", prepare=_follow, run=lambda table: table.maintenance.reset_consumer("reader", 3)),
+    Case(name="delete consumer", prepare=_follow, run=lambda table: table.maintenance.delete_consumer("reader")),
     Case(
         name="append spilled rows",
         prepare=_fill,

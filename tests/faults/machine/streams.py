@@ -66,7 +66,7 @@ def prepare_query(table: penstock.Table) -> None:
 def prepare_reader(table: penstock.Table) -> None:
     for number in range(4):
         table.append(rows(number, number + 10))
-    table.reset_consumer("reader", 2)
+    table.maintenance.reset_consumer("reader", 2)
 
 
 def read(table: penstock.Table) -> list[int]:

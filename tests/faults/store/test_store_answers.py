@@ -152,7 +152,7 @@ def test_a_listing_with_entries_twice_is_read_as_if_each_were_there_once(
     assert (catalog.list_databases(), catalog.list_tables("d")) == (("d",), ("t",))
     table.expire_snapshots(retain_max=1, retain_min=1)
     assert table.snapshots()["snapshot_id"].to_pylist() == [4]
-    assert table.fsck().findings == ()
+    assert table.inspect.fsck().findings == ()
     assert proxy.counts["repeated"] > 0
 
 
@@ -169,7 +169,7 @@ def test_a_store_that_lists_new_snapshots_too_late_takes_no_commit_and_loses_non
     table.append(ROWS)
     read = catalog.load_table("d.t")
     assert read.to_arrow().num_rows == 3 * read.snapshots().num_rows
-    assert read.fsck().findings == ()
+    assert read.inspect.fsck().findings == ()
 
 
 @pytest.mark.parametrize("minutes", [10, -10])

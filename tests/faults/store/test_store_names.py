@@ -97,7 +97,7 @@ def test_values_of_partitions_may_have_any_characters(catalog: Catalog) -> None:
     read = catalog.load_table("d.t").to_arrow()
     assert sorted(zip(*read.to_pydict().values(), strict=True)) == sorted(2 * [*enumerate(VALUES)])
     assert table.remove_orphan_files(older_than=0, dry_run=True, allow_recent=True).orphans == ()
-    assert table.fsck().findings == ()
+    assert table.inspect.fsck().findings == ()
     for value in VALUES:
         table.drop_partitions({"p": value})
     table.expire_snapshots(retain_max=1, retain_min=1)
@@ -110,7 +110,7 @@ def test_databases_tables_and_branches_may_have_any_names(name: str, catalog: Ca
     table = catalog.create_table(f"{name}.{name}", "id BIGINT")
     table.append(ROWS)
     table.create_tag("a")
-    table.create_branch("b", tag="a")
+    table.versions.create_branch("b", tag="a")
     assert catalog.load_table(f"{name}.{name}").with_options({"branch": "b"}).to_arrow().num_rows == 3
     assert name in catalog.list_databases()
     assert catalog.list_tables(name) == (name,)
@@ -172,7 +172,7 @@ def test_a_bucket_may_have_dots_in_its_name_and_keep_versions(has_versions: bool
         table.expire_snapshots(retain_max=1, retain_min=1)
         assert table.to_arrow().num_rows == 12
         assert table.snapshots()["snapshot_id"].to_pylist() == [4]
-        assert table.fsck().findings == ()
+        assert table.inspect.fsck().findings == ()
         catalog.drop_table("d.t")
     assert catalog.list_tables("d") == ()
 

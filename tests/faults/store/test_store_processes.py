@@ -150,7 +150,7 @@ class Scene:
         extra = Counter(number // STEP for number in set(there) - done)
         assert max(extra.values(), default=0) <= 1
         assert len(there) == len(ids)
-        assert table.fsck(all_snapshots=True).findings == ()
+        assert table.inspect.fsck(all_snapshots=True).findings == ()
         return extra.total()
 
 

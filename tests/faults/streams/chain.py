@@ -162,7 +162,7 @@ def check_history(table: penstock.Table) -> None:
     """Snapshots without gaps, whose files are all there."""
     ids = table.snapshots()["snapshot_id"].to_pylist()
     assert ids == list(range(1, len(ids) + 1))
-    assert table.fsck(all_snapshots=True).findings == ()
+    assert table.inspect.fsck(all_snapshots=True).findings == ()
 
 
 def copy_checkpoint(source: Path, target: Path) -> None:

@@ -21,7 +21,7 @@ def forked(catalog: Catalog) -> Table:
     catalog.drop_table("d.forked", if_exists=True)
     table = catalog.create_table("d.forked", "id INT, p STRING", partition_by=["p"])
     table.append([{"id": 1, "p": "x"}])
-    table.create_branch("b", snapshot_id=1)
+    table.versions.create_branch("b", snapshot_id=1)
     table.append([{"id": 2, "p": "x"}])
     table.with_options({"branch": "b"}).append([{"id": 10, "p": "x"}])
     return table

@@ -72,7 +72,7 @@ def test_procedures_take_named_arguments(spark: SparkSession, catalog: Catalog) 
     assert known >= {*calls, "compact_database"}
     assert table.to_arrow().num_rows == 0
     assert table.snapshots().num_rows <= 4
-    assert table.consumers().num_rows == 1
+    assert table.inspect.consumers().num_rows == 1
 
 
 def test_procedures_take_the_names_that_paimon_has_on_spark(
@@ -94,8 +94,8 @@ def test_procedures_take_the_names_that_paimon_has_on_spark(
         f"migrate_table(source_type => 'hive', table => '{tmp_path}', target_table => 'penstock.d.adopted')",
     ):
         spark.sql(f"CALL penstock.sys.{call}").collect()
-    assert table.tags()["tag_name"].to_pylist() == ["two"]
-    assert table.consumers().num_rows == 0
+    assert table.inspect.tags()["tag_name"].to_pylist() == ["two"]
+    assert table.inspect.consumers().num_rows == 0
     assert spark.sql("SELECT count(*), (SELECT count(*) FROM penstock.d.adopted) FROM penstock.d.spoken").first() == (
         3,
         2,

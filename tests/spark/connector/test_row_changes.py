@@ -32,7 +32,7 @@ def _rows(table: Table) -> list[tuple[Any, ...]]:
 
 
 def _files(table: Table) -> set[str]:
-    return {row["file_path"] for row in table.inspect.files().to_pylist()}
+    return {row["file_path"] for row in table.files().to_pylist()}
 
 
 def _make(run: Callable[[str], list[Any]], catalog: Catalog, name: str, properties: str = "") -> Table:
@@ -208,7 +208,7 @@ def test_a_change_that_others_affect_meanwhile_fails_and_leaves_nothing(
     monkeypatch.undo()
     assert len(_files(table) - before) == 1
     on_disk = {str(path) for path in _data_files(table)}
-    assert len(on_disk) == len({row["file_path"] for row in table.inspect.files().to_pylist()}) + 1
+    assert len(on_disk) == len({row["file_path"] for row in table.files().to_pylist()}) + 1
 
 
 def test_files_of_several_partitions_are_written_once(
@@ -234,7 +234,7 @@ def test_files_of_several_partitions_are_written_once(
     at = [(texts[k % 6], k % 2 or None) if k < 24 else ("new", k) for k in range(2, 31)]
     assert _rows(table) == sorted([(*row, *place) for row, place in zip(expected, at, strict=True)], key=repr)
     assert not before & _files(table)
-    assert all(row["record_count"] <= 4 for row in table.inspect.files().to_pylist())
+    assert all(row["record_count"] <= 4 for row in table.files().to_pylist())
 
 
 def test_an_update_of_one_partition_is_one_job(

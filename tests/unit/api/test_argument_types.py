@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from penstock import Catalog, Table
 
-NAMESPACES = ("reading", "streams", "rows", "inspect", "maintenance", "versions", "preview")
+NAMESPACES = ("inspect", "maintenance", "versions", "preview")
 FUNCTIONS = (
     "attach",
     "convert",
@@ -75,8 +75,8 @@ def table(catalog: Catalog) -> Table:
 
 
 def _public(owner: object) -> Iterator[Callable[..., object]]:
-    for name, member in vars(type(owner)).items():
-        if not name.startswith("_") and (inspect.isfunction(member) or isinstance(member, staticmethod)):
+    for name, _ in inspect.getmembers(type(owner), inspect.isfunction):
+        if not name.startswith("_"):
             yield getattr(owner, name)
 
 
@@ -161,7 +161,7 @@ WHOLE = "expected a whole number"
         ),
         ("table", "with_options", [5], {}, InvalidOptionError, "options: expected a mapping .* not a int"),
         ("table", "create_tag", [5], {}, InvalidOptionError, "table d.t: create_tag: argument name = 5: expected text"),
-        ("table", "delete_branch", [None], {}, InvalidOptionError, "name = None: expected text, not a NoneType"),
+        ("versions", "delete_branch", [None], {}, InvalidOptionError, "name = None: expected text, not a NoneType"),
         ("table", "drop_partitions", [5], {}, InvalidOptionError, "expected a mapping by names or text, not a int"),
         (
             "table",
@@ -175,7 +175,7 @@ WHOLE = "expected a whole number"
         ("table", "expire_snapshots", [], {"retain_max": 1.5}, InvalidOptionError, f"retain_max = 1.5: {WHOLE}"),
         ("table", "expire_snapshots", [], {"retain_max": True}, InvalidOptionError, f"{WHOLE} or None, not a bool"),
         ("table", "rollback_to", [], {"timestamp": "x"}, InvalidOptionError, "a datetime or a whole number or None"),
-        ("table", "reset_consumer", ["c", "x"], {}, InvalidOptionError, f"{WHOLE} or 'earliest' or 'latest'"),
+        ("maintenance", "reset_consumer", ["c", "x"], {}, InvalidOptionError, f"{WHOLE} or 'earliest' or 'latest'"),
         (
             "table",
             "write_stream",
@@ -225,7 +225,9 @@ def test_the_error_says_what_was_expected(  # noqa: PLR0913, PLR0917 - the colum
     error: type[Exception],
     says: str,
 ) -> None:
-    owners = {"catalog": catalog, "table": table, "penstock": penstock}
+    owners = {"catalog": catalog, "table": table, "penstock": penstock} | {
+        each: getattr(table, each) for each in NAMESPACES
+    }
     with pytest.raises(error, match=says):
         getattr(owners[owner], method)(*args, **more)
     assert table.to_arrow()["k"].to_pylist() == [1]

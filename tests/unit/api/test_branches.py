@@ -60,16 +60,16 @@ def keys(table: penstock.Table) -> list[Any]:
 
 
 def test_a_branch_begins_with_a_tag_a_snapshot_or_nothing(table: penstock.Table) -> None:
-    table.create_branch("a", tag="two")
-    table.create_branch("b", snapshot_id=1)
-    table.create_branch("c")
+    table.versions.create_branch("a", tag="two")
+    table.versions.create_branch("b", snapshot_id=1)
+    table.versions.create_branch("c")
     assert [keys(table.with_options({"branch": name})) for name in "abc"] == [[0, 1], [0], []]
-    assert table.branches().column("branch_name").to_pylist() == ["a", "b", "c"]
+    assert table.inspect.branches().column("branch_name").to_pylist() == ["a", "b", "c"]
     assert keys(table) == [0, 1, 2]
 
 
 def test_rows_and_columns_of_a_branch_are_its_own(catalog: penstock.Catalog, table: penstock.Table) -> None:
-    table.create_branch("b", tag="two")
+    table.versions.create_branch("b", tag="two")
     branch = catalog.load_table("db.t$branch_b")
     branch.append([{"k": 10}])
     branch.delete("k = 0")
@@ -81,15 +81,15 @@ def test_rows_and_columns_of_a_branch_are_its_own(catalog: penstock.Catalog, tab
     assert [row["snapshot_id"] for row in branch.snapshots().to_pylist()] == [2, 3, 4]
     assert list(itertools.chain(*(batch.column("k").to_pylist() for batch in branch.follow(once=True)))) == [1, 10]
     for each in (table, branch):
-        assert each.fsck(all_snapshots=True).findings == ()
+        assert each.inspect.fsck(all_snapshots=True).findings == ()
     assert branch.with_options({"branch": "main"}).latest_snapshot() == table.latest_snapshot()
 
 
 def test_expiration_and_orphan_removal_spare_branches(table: penstock.Table) -> None:
-    table.create_branch("b", tag="two")
+    table.versions.create_branch("b", tag="two")
     branch = table.with_options({"branch": "b"})
     branch.append([{"k": 10}])
-    table.delete_tag("two")
+    table.versions.delete_tag("two")
     table.delete("k < 2")
     table.expire_snapshots(retain_max=1, retain_min=1)
     table.remove_orphan_files(older_than=utc_millis(), dry_run=False, allow_recent=True)
@@ -100,26 +100,26 @@ def test_expiration_and_orphan_removal_spare_branches(table: penstock.Table) -> 
             what()
     branch.compact()
     branch.create_tag("x")
-    branch.delete_tag("x")
+    branch.versions.delete_tag("x")
     assert keys(branch) == [0, 1, 10]
 
 
 def test_fast_forward_gives_the_main_branch_what_the_other_has(table: penstock.Table) -> None:
-    table.create_branch("b", snapshot_id=3)
+    table.versions.create_branch("b", snapshot_id=3)
     branch = table.with_options({"branch": "b"})
     branch.append([{"k": 10}])
     branch.append([{"k": 11}])
     branch.create_tag("made")
-    assert table.fast_forward("b") == 2
+    assert table.versions.fast_forward("b") == 2
     assert keys(table) == [0, 1, 2, 10, 11]
     assert table.to_arrow(tag="made").num_rows == 5
     table.append([{"k": 12}])
     branch.append([{"k": 13}])
     with pytest.raises(CommitConflictError, match="main branch"):
-        table.fast_forward("b")
+        table.versions.fast_forward("b")
     assert keys(table) == [0, 1, 2, 10, 11, 12]
     assert keys(branch) == [0, 1, 2, 10, 11, 13]
-    assert table.fsck(all_snapshots=True).findings == ()
+    assert table.inspect.fsck(all_snapshots=True).findings == ()
 
 
 @pytest.mark.parametrize("begins", ["files are deleted", "it is announced"])
@@ -127,7 +127,7 @@ def test_a_branch_made_beside_an_expiration_is_whole_or_refused(
     catalog: penstock.Catalog, table: penstock.Table, monkeypatch: pytest.MonkeyPatch, begins: str
 ) -> None:
     table.overwrite([{"k": 9}], partition={})
-    table.delete_tag("two")
+    table.versions.delete_tag("two")
     name = "delete_files" if begins == "files are deleted" else "announce_expiration"
     real = getattr(snapshots, name)
     answers: list[str] = []
@@ -135,7 +135,7 @@ def test_a_branch_made_beside_an_expiration_is_whole_or_refused(
     def branching(*args: Any, **named: Any) -> Any:
         if not answers:
             try:
-                catalog.load_table("db.t").create_branch("b", snapshot_id=3)
+                catalog.load_table("db.t").versions.create_branch("b", snapshot_id=3)
                 answers.append("made")
             except NotFoundError as error:
                 answers.append(str(error))
@@ -148,13 +148,13 @@ def test_a_branch_made_beside_an_expiration_is_whole_or_refused(
         assert keys(catalog.load_table("db.t$branch_b")) == [0, 1, 2]
     else:
         assert "snapshot 3 is about to expire" in answers[0]
-        assert table.branches().num_rows == 0
+        assert table.inspect.branches().num_rows == 0
 
 
 def test_fast_forward_on_a_table_that_went_on_and_expired_is_refused(
     catalog: penstock.Catalog, table: penstock.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table.create_branch("b", snapshot_id=3)
+    table.versions.create_branch("b", snapshot_id=3)
     table.with_options({"branch": "b"}).append([{"k": 7}])
     real = branches._take_over
 
@@ -168,7 +168,7 @@ def test_fast_forward_on_a_table_that_went_on_and_expired_is_refused(
 
     monkeypatch.setattr(branches, "_take_over", late)
     with pytest.raises(CommitConflictError, match="the main branch has commits that branch 'b'"):
-        table.fast_forward("b")
+        table.versions.fast_forward("b")
     assert keys(catalog.load_table("db.t")) == [0, 1, 2, 4, 5]
     assert catalog.load_table("db.t").snapshots().column("snapshot_id").to_pylist() == [5]
 
@@ -176,7 +176,7 @@ def test_fast_forward_on_a_table_that_went_on_and_expired_is_refused(
 def test_a_fast_forward_that_fails_halfway_says_that_a_repetition_adds_the_rest(
     table: penstock.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table.create_branch("b", snapshot_id=3)
+    table.versions.create_branch("b", snapshot_id=3)
     branch = table.with_options({"branch": "b"})
     branch.append([{"k": 10}])
     branch.create_tag("made")
@@ -189,9 +189,9 @@ def test_a_fast_forward_that_fails_halfway_says_that_a_repetition_adds_the_rest(
 
     monkeypatch.setattr(MemoryFileIO, "put_if_absent", failing)
     with pytest.raises(StorageError, match=r"db\.t: .*no space.*tags of branch 'b': repeat the fast-forward"):
-        table.fast_forward("b")
+        table.versions.fast_forward("b")
     monkeypatch.undo()
-    assert table.fast_forward("b") == 0
+    assert table.versions.fast_forward("b") == 0
     assert table.to_arrow(tag="made").num_rows == 4
 
 
@@ -202,7 +202,7 @@ def test_a_branch_made_anew_under_its_name_is_another_one(
     """Branches of Paimon have no file with an identity, but their schema files have times."""
 
     def create() -> penstock.Table:
-        table.create_branch("b", tag="two")
+        table.versions.create_branch("b", tag="two")
         if by_paimon:
             file_io, root = table._ref.file_io, TableLayout(table.location).branch("b").location
             file_io.delete(TableLayout(root).branch_identity_path)
@@ -212,7 +212,7 @@ def test_a_branch_made_anew_under_its_name_is_another_one(
 
     first = create()
     assert len({load_identity(each._ref) for each in (table, first, catalog.load_table("db.t$branch_b"))}) == 2
-    table.delete_branch("b")
+    table.versions.delete_branch("b")
     with pytest.raises(NotFoundError, match="it was dropped or renamed since it was loaded"):
         first.append([{"k": 5}])
     second = create()
@@ -222,13 +222,13 @@ def test_a_branch_made_anew_under_its_name_is_another_one(
     second.append([{"k": 6}])
     assert keys(second) == [0, 1, 6]
     if not by_paimon:
-        table.rename_branch("b", "c")
+        table.versions.rename_branch("b", "c")
         assert load_identity(catalog.load_table("db.t$branch_c")._ref) == second._ref.file_io.identity  # type: ignore[attr-defined]
 
 
 def test_a_stream_does_not_go_on_in_another_branch(catalog: penstock.Catalog, table: penstock.Table) -> None:
-    table.create_branch("b", snapshot_id=3)
-    table.create_branch("c", snapshot_id=3)
+    table.versions.create_branch("b", snapshot_id=3)
+    table.versions.create_branch("c", snapshot_id=3)
     tables = [table, catalog.load_table("db.t$branch_b"), catalog.load_table("db.t$branch_c")]
     for one, other in itertools.permutations([History(each._store, fails=True) for each in tables], 2):
         snapshot = table._store.load_snapshot(3)
@@ -245,47 +245,47 @@ def test_a_creation_that_another_process_may_be_making_is_not_replaced(table: pe
     alive = encode_json(encode_process(this_process()))
     file_io.write(TableLayout(root).branch_claim_path, alive)
     file_io.write(TableLayout(root).snapshot_path(9), b"half")
-    assert table.branches().num_rows == 0
+    assert table.inspect.branches().num_rows == 0
     with pytest.raises(AlreadyExistsError, match=r"being created by process \d+ on .*; .*delete the branch"):
-        table.create_branch("b")
+        table.versions.create_branch("b")
     with pytest.raises(NotFoundError, match="no branch 'b'; there are none but main"):
         table.with_options({"branch": "b"})
-    table.delete_branch("b")
-    table.create_branch("b", tag="two")
+    table.versions.delete_branch("b")
+    table.versions.create_branch("b", tag="two")
     assert keys(table.with_options({"branch": "b"})) == [0, 1]
-    table.delete_branch("b")
+    table.versions.delete_branch("b")
     old = MemoryFileIO(file_io.name, clock=lambda: utc_millis() - 601_000)  # type: ignore[attr-defined]
     old.write(TableLayout(root).branch_claim_path, alive)
     old.write(TableLayout(root).snapshot_path(9), b"half")
-    table.create_branch("b", tag="two")
+    table.versions.create_branch("b", tag="two")
     assert keys(table.with_options({"branch": "b"})) == [0, 1]
 
 
 def test_rename_and_delete(table: penstock.Table) -> None:
-    table.create_branch("a", tag="two")
-    table.rename_branch("a", "b")
+    table.versions.create_branch("a", tag="two")
+    table.versions.rename_branch("a", "b")
     assert keys(table.with_options({"branch": "b"})) == [0, 1]
     with pytest.raises(NotFoundError, match="there are b"):
         table.with_options({"branch": "a"})
-    table.delete_branch("b")
-    assert table.branches().num_rows == 0
+    table.versions.delete_branch("b")
+    assert table.inspect.branches().num_rows == 0
     assert keys(table) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("name", ["main", "7", "a/b", "..", "", "x$y"])
 def test_names_that_cannot_be(table: penstock.Table, name: str) -> None:
     with pytest.raises(InvalidOptionError, match="cannot be called"):
-        table.create_branch(name)
+        table.versions.create_branch(name)
 
 
 def test_what_cannot_be_done(table: penstock.Table) -> None:
-    table.create_branch("a")
+    table.versions.create_branch("a")
     with pytest.raises(AlreadyExistsError):
-        table.create_branch("a")
+        table.versions.create_branch("a")
     with pytest.raises(NotFoundError):
-        table.create_branch("b", tag="none")
+        table.versions.create_branch("b", tag="none")
     with pytest.raises(NotFoundError):
-        table.delete_branch("b")
+        table.versions.delete_branch("b")
     with pytest.raises(UnsupportedFeatureError, match="with_options"):
         table.to_arrow(options={"branch": "a"})
 
@@ -361,7 +361,7 @@ def test_the_fallback_branch_in_sql(catalog: penstock.Catalog) -> None:
 def test_options_and_columns_of_a_branch_are_changed_by_its_name(
     catalog: penstock.Catalog, table: penstock.Table
 ) -> None:
-    table.create_branch("dev", tag="two")
+    table.versions.create_branch("dev", tag="two")
     changed = catalog.alter_table("db.t$branch_dev", AddColumn(column="note", type="STRING"))
     changed.append([{"k": 20, "note": "new"}])
     assert keys(catalog.load_table("db.`t$branch_dev`")) == [0, 1, 20]

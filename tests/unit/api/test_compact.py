@@ -59,7 +59,7 @@ def test_small_files_become_one_and_the_rows_stay(options: dict[str, str]) -> No
     assert table.to_arrow().sort_by([("p", "ascending")]).equals(before.sort_by([("p", "ascending")]))
     assert table.compact().snapshots == ()
     assert stored_files(table._ref) == needed_files(table._ref)
-    assert table.fsck(all_snapshots=True).findings == ()
+    assert table.inspect.fsck(all_snapshots=True).findings == ()
 
 
 def test_a_write_only_table_is_compacted_and_kept_house() -> None:

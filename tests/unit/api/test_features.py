@@ -199,10 +199,10 @@ def test_manifests_with_fields_of_a_newer_release_are_not_merged(option: dict[st
         output = io.BytesIO()
         fastavro.writer(output, schema, [record | {"_FILE": record["_FILE"] | {"_NEXT": 7}} for record in records])
         file_io.write(each.path, output.getvalue())
-    names = set(table.manifests().column("file_name").to_pylist())
+    names = set(table.inspect.manifests().column("file_name").to_pylist())
     changed = table.with_options(option)
     changed.append([{"a": 4, "m": []}])
     changed.append([{"a": 5, "m": []}])
     changed.delete("a = 1")
     assert sorted(Table(table._ref).to_arrow(["a"]).column("a").to_pylist()) == [2, 3, 4, 5]
-    assert names <= set(Table(table._ref).manifests().column("file_name").to_pylist())
+    assert names <= set(Table(table._ref).inspect.manifests().column("file_name").to_pylist())

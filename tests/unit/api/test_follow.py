@@ -41,12 +41,12 @@ def test_a_consumer_misses_nothing_that_comes_after_a_rollback(table: Table) -> 
 def test_a_consumer_is_followed_moved_and_measured(table: Table) -> None:
     options = {"scan.mode": "earliest", "consumer-id": "c"}
     assert sum(batch.num_rows for batch in table.follow(options=options, limit=2)) == 2
-    (row,) = table.lag().to_pylist()
+    (row,) = table.inspect.lag().to_pylist()
     assert (row["reader"], row["next_snapshot_id"], row["rows_behind"]) == ("c", 2, 2)
-    table.reset_consumer("c", 1)
-    assert table.lag().to_pylist()[0]["rows_behind"] == 4
-    table.delete_consumer("c")
-    assert table.lag().num_rows == 0
+    table.maintenance.reset_consumer("c", 1)
+    assert table.inspect.lag().to_pylist()[0]["rows_behind"] == 4
+    table.maintenance.delete_consumer("c")
+    assert table.inspect.lag().num_rows == 0
 
 
 def test_wrong_arguments_are_refused_before_the_first_row(table: Table) -> None:

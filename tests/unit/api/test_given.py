@@ -139,7 +139,7 @@ def test_sessions_and_frames_of_spark_connect_are_refused_with_what_works_there(
         r"use rows\.toArrow\(\), or rows\.write\.format\('penstock'\)": lambda: table.append(rows),
         r"use sdf\.writeStream\.format\('penstock'\)": lambda: table.write_stream(rows, checkpoint="c"),
         r"use compact\(\) without spark": lambda: table.compact(spark=session),
-        r"use source\.toArrow\(\)": lambda: table.rows.merge(rows, on="id"),
+        r"use source\.toArrow\(\)": lambda: table.merge(rows, on="id"),
     }
     for said, call in calls.items():
         with pytest.raises(UnsupportedFeatureError, match=f"table d.t: this does not work with Spark Connect; {said}"):

@@ -57,14 +57,14 @@ def test_commits_are_counted_with_their_rows_and_files(table: penstock.Table, re
     assert value("commits_total", kind="COMPACT") == 1
     assert value("files_removed_total", kind="COMPACT") == 5
     assert value("files_added_total", kind="COMPACT") == 1
-    assert value("bytes_added_total", kind="COMPACT") == table.summary().bytes
+    assert value("bytes_added_total", kind="COMPACT") == table.inspect.summary().bytes
     assert value("commit_seconds_count") == 6
 
 
 @pytest.mark.usefixtures("export")
 def test_the_state_of_a_table_is_read_when_it_is_asked_for(table: penstock.Table, registry: CollectorRegistry) -> None:
     table.append([{"id": 1}, {"id": 2}])
-    table.reset_consumer("nightly", 1)
+    table.maintenance.reset_consumer("nightly", 1)
     labels = {"table": "shop.orders"}
     assert registry.get_sample_value("penstock_table_rows", labels) == 2
     assert registry.get_sample_value("penstock_table_snapshot_id", labels) == 1

@@ -77,7 +77,7 @@ def test_files_get_a_second_name_and_the_directory_stays(catalog: penstock.Catal
     assert _rows(table) == _expected()
     assert _rows(table, "dt = '2026-01-02' AND id >= 3") == _expected()[2:3]
     assert {path.stat().st_nlink for path in _data_files(directory)} == {2}
-    assert not table.fsck().findings
+    assert not table.inspect.fsck().findings
     assert table.update({"price": 0.5}, "id = 3").rows_updated == 1
     table.append([{"id": 5, "price": 5.0, "tags": None, "dt": dt.date(2026, 1, 1), "note": "a=b"}])
     table.compact(strategy="full")
@@ -139,7 +139,7 @@ def test_index_files_of_other_engines_are_left_and_their_rows_found(catalog: pen
     where = penstock.col(names[0]) == value
     assert table.to_arrow(filter=where).to_pylist() == source.to_arrow(filter=where).to_pylist()
     assert not list(Path(table.location).rglob("*.index"))
-    assert not table.fsck().findings
+    assert not table.inspect.fsck().findings
     assert len(list(directory.glob("*.index"))) == indexes
 
 

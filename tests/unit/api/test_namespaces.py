@@ -1,26 +1,20 @@
-"""The namespaces of a table, whose methods are methods of the table too."""
+"""The methods of a table and of its namespaces."""
 
 from __future__ import annotations
 
 import inspect
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
-from penstock import Catalog, Table, TableInspection, TableMaintenance, TableReading, TableStreams, TableVersions
+from penstock import Catalog, Table, TableInspection, TableMaintenance, TableVersions
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-NAMESPACES = {
-    "inspect": TableInspection,
-    "maintenance": TableMaintenance,
-    "reading": TableReading,
-    "streams": TableStreams,
-    "versions": TableVersions,
-}
-METHODS = [(space, name) for space, kind in NAMESPACES.items() for name in vars(kind) if not name.startswith("_")]
+KINDS = (Table, TableInspection, TableMaintenance, TableVersions)
 
 
 @pytest.fixture
@@ -32,24 +26,24 @@ def table(tmp_path: Path) -> Table:
     return table
 
 
-@pytest.mark.parametrize(("space", "name"), METHODS)
-def test_a_method_of_a_namespace_is_a_method_of_the_table(table: Table, space: str, name: str) -> None:
-    own, of_space = getattr(table, name), getattr(getattr(table, space), name)
-    assert own.__func__ is of_space.__func__
-    assert inspect.getdoc(own) == inspect.getdoc(of_space)
-    assert inspect.signature(own) == inspect.signature(of_space)
-    assert inspect.signature(getattr(Table, name)) == inspect.signature(getattr(NAMESPACES[space], name))
+def public_names(kind: type) -> set[str]:
+    return {name for name, _ in inspect.getmembers(kind) if not name.startswith("_")}
 
 
-def test_both_ways_do_the_same(table: Table) -> None:
-    table.versions.create_tag("one")
-    table.create_tag("two")
-    assert table.inspect.tags()["tag_name"].to_pylist() == table.tags()["tag_name"].to_pylist() == ["one", "two"]
-    assert table.inspect.history().equals(table.history())
+@pytest.mark.parametrize(("one", "other"), [*combinations(KINDS, 2)])
+def test_no_method_has_two_names(one: type, other: type) -> None:
+    assert public_names(one) & public_names(other) == set()
+
+
+def test_methods_of_namespaces_work_on_their_table(table: Table) -> None:
+    table.create_tag("one")
+    table.versions.rename_tag("one", "two")
+    assert table.inspect.tags()["tag_name"].to_pylist() == ["two"]
+    assert table.inspect.history()["snapshot_id"].to_pylist() == table.snapshots()["snapshot_id"].to_pylist() == [1]
 
 
 def test_a_warning_about_an_option_names_the_callers_line(table: Table) -> None:
-    for compact in (table.compact, table.maintenance.compact):
+    for call in (table.compact, table.maintenance.compact_in_background, table.to_arrow):
         with pytest.warns(UserWarning, match="no-such-option") as found:
-            compact(options={"no-such-option": "1"})
+            call(options={"no-such-option": "1"})
         assert found[0].filename == __file__

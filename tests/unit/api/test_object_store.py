@@ -75,11 +75,11 @@ def test_a_table_lives_on_a_store(catalog: Catalog, table: Table, s3_bucket: S3B
     table.rollback_to(tag="four")
     assert ids(catalog.load_table("db.t")) == list(range(400))
     table.append(rows(400, 10))
-    table.delete_tag("four")
+    table.versions.delete_tag("four")
     expired = table.expire_snapshots(retain_max=1, retain_min=1, older_than=0)
     assert len(expired.snapshot_ids) >= 4
     assert table.remove_orphan_files().orphans == ()
-    assert table.fsck().findings == ()
+    assert table.inspect.fsck().findings == ()
     assert ids(Catalog(catalog.warehouse, s3_bucket.options).load_table("db.t")) == list(range(410))
     stored = b"".join(keys(s3_bucket, table.location).values())
     assert SECRET_KEY.encode() not in stored
@@ -137,7 +137,7 @@ def test_a_consumer_goes_on_where_it_was(table: Table) -> None:
     table.append(rows(100))
     second = [number for batch in table.follow(options=options, once=True) for number in batch["id"].to_pylist()]
     assert (sorted(first), sorted(second)) == (list(range(100)), list(range(100, 200)))
-    assert table.consumers()["consumer_id"].to_pylist() == ["nightly"]
+    assert table.inspect.consumers()["consumer_id"].to_pylist() == ["nightly"]
 
 
 def test_writers_beside_a_compactor_lose_nothing(catalog: Catalog, table: Table) -> None:
@@ -157,7 +157,7 @@ def test_writers_beside_a_compactor_lose_nothing(catalog: Catalog, table: Table)
             task.result()
     expected = [n * 1000 + m for n in range(4) for m in range(300)]
     assert ids(table) == expected
-    assert table.fsck().findings == ()
+    assert table.inspect.fsck().findings == ()
 
 
 def test_many_files_are_deleted_with_few_requests(table: Table, s3_bucket: S3Bucket) -> None:
@@ -171,7 +171,7 @@ def test_many_files_are_deleted_with_few_requests(table: Table, s3_bucket: S3Buc
     assert expired.data_files >= 24
     assert calls.count("delete") < 20  # 12 snapshots one after another, all files of each kind at once
     assert len(calls) < 60
-    assert table.fsck().findings == ()
+    assert table.inspect.fsck().findings == ()
 
 
 def test_calls_that_do_not_need_each_other_are_made_at_once(

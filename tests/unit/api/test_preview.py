@@ -56,21 +56,21 @@ def test_an_import_lists_its_files(table: Table, tmp_path: Path) -> None:
 
 def test_a_summary_has_the_main_numbers(table: Table) -> None:
     table.create_tag("one")
-    table.reset_consumer("reader", "latest")
+    table.maintenance.reset_consumer("reader", "latest")
     summary = table.inspect.summary()
     assert (summary.snapshots, summary.partitions, summary.rows, summary.files) == (3, 2, 6, 6)
     assert (summary.waiting_files, summary.tags, summary.consumers) == (6, ("one",), ("reader",))
 
 
 def test_a_dry_run_of_a_reset_names_both_positions(table: Table) -> None:
-    table.reset_consumer("reader", 2)
-    planned = table.reset_consumer("reader", "earliest", dry_run=True)
+    table.maintenance.reset_consumer("reader", 2)
+    planned = table.maintenance.reset_consumer("reader", "earliest", dry_run=True)
     assert (planned.next_snapshot_id, planned.previous_next_snapshot_id) == (1, 2)
-    assert table.consumers()["next_snapshot_id"].to_pylist() == [2]
-    table.delete_consumer("reader", dry_run=True)
-    assert table.consumers().num_rows == 1
+    assert table.inspect.consumers()["next_snapshot_id"].to_pylist() == [2]
+    table.maintenance.delete_consumer("reader", dry_run=True)
+    assert table.inspect.consumers().num_rows == 1
     with pytest.raises(NotFoundError):
-        table.delete_consumer("nobody", dry_run=True)
+        table.maintenance.delete_consumer("nobody", dry_run=True)
 
 
 def test_progress_goes_to_functions(table: Table) -> None:
@@ -83,7 +83,7 @@ def test_progress_goes_to_functions(table: Table) -> None:
         table.wait_until(1, timeout=0, on_poll=texts.append)
     assert "has no watermark" in texts[0]
     counts: list[int] = []
-    table.fsck(progress=lambda files, _bytes: counts.append(files))
+    table.inspect.fsck(progress=lambda files, _bytes: counts.append(files))
     assert counts[-1] == 2
     seen: list[tuple[int, bool]] = []
     list(table.follow(once=True, on_snapshot=lambda number, is_whole: seen.append((number, is_whole))))
@@ -91,7 +91,9 @@ def test_progress_goes_to_functions(table: Table) -> None:
 
 
 def test_a_background_compactor_merges_what_is_there(table: Table) -> None:
-    compactor = table.compact_in_background(options={"compaction.min.file-num": "2"}, threads=1, idle_seconds=0.05)
+    compactor = table.maintenance.compact_in_background(
+        options={"compaction.min.file-num": "2"}, threads=1, idle_seconds=0.05
+    )
     compactor.start()
     compactor.finish()
     assert compactor.state.committed_merges == 2

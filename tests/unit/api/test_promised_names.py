@@ -31,9 +31,9 @@ NOT_EXPORTED = {
     # Aliases of what Python and Arrow have.
     "penstock.api.columns.SchemaLike",
     "penstock.catalog.changes.ColumnPath",
-    "penstock.api.given.Names",
-    "penstock.api.given.Options",
-    "penstock.api.given.Progress",
+    "penstock.api.arguments.Names",
+    "penstock.api.arguments.Options",
+    "penstock.api.arguments.Progress",
     "penstock.api.rows.Rows",
     "penstock.api.row_changes.Clauses",
     "penstock.table.dml.merge.MatchedClause",

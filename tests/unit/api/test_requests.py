@@ -79,7 +79,7 @@ def test_a_branch_waits_for_no_more_requests_than_its_table() -> None:
     warehouse = Warehouse(**{"write-only": "true"})
     for number in range(5):
         warehouse.table.append(rows(number * 100))
-    warehouse.table.create_branch("b")
+    warehouse.table.versions.create_branch("b")
     branch = warehouse.catalog.load_table("db.t$branch_b")
     branch.append(rows(0))  # the first one looks where the latest snapshot is
     for operation in (
@@ -162,7 +162,7 @@ def test_105_files_are_compacted_with_20_and_100_snapshots_expire_with_40() -> N
     assert len(expired[0].snapshot_ids) == 100
     assert serial <= 40
     assert sorted(warehouse.fresh().to_arrow()["id"].to_pylist()) == list(range(10_500))
-    assert warehouse.fresh().fsck().findings == ()
+    assert warehouse.fresh().inspect.fsck().findings == ()
 
 
 def test_orphans_of_105_files_are_found_with_5() -> None:

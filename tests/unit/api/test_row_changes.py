@@ -50,7 +50,7 @@ def names(table: penstock.Table) -> set[str]:
 
 
 def check_clean(table: penstock.Table) -> None:
-    assert table.fsck(all_snapshots=True).findings == ()
+    assert table.inspect.fsck(all_snapshots=True).findings == ()
     assert stored_files(table._ref) == needed_files(table._ref)
 
 
@@ -196,7 +196,7 @@ def test_a_compaction_meanwhile_makes_it_evaluate_again(
     assert sorted(keys(table, "note = 'x'")) == [8, 9, 10, 11]
     table.compact()
     assert len(keys(table)) == 40
-    assert table.fsck(all_snapshots=True).findings == ()
+    assert table.inspect.fsck(all_snapshots=True).findings == ()
 
 
 def test_rows_deleted_by_others_meanwhile_stay_deleted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -177,5 +177,5 @@ def test_a_snapshot_from_before_a_change_of_type_can_be_put_back() -> None:
     assert first is not None
     table = widened(catalog)
     table.overwrite(longs(BIG))
-    table.rollback_to_as_latest(snapshot_id=first.id)
+    table.versions.rollback_to_as_latest(snapshot_id=first.id)
     assert table.to_arrow()["a"].to_pylist() == [1]

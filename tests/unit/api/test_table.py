@@ -168,15 +168,15 @@ def test_rows_of_one_bucket_come_in_the_order_they_were_written(catalog: penstoc
 def test_system_tables_speak_of_the_snapshot_asked_for(table: penstock.Table) -> None:
     table.create_tag("one", snapshot_id=1, time_retained="1 d")
     assert table.snapshots()["snapshot_id"].to_pylist() == [1, 2]
-    assert table.schemas().num_rows == 1
+    assert table.inspect.schemas().num_rows == 1
     assert (table.files().num_rows, table.files(snapshot_id=1).num_rows) == (3, 2)
     assert sorted(table.partitions()["record_count"].to_pylist()) == [1, 2]
     assert sorted(table.partitions(snapshot_id=1)["record_count"].to_pylist()) == [1, 1]
-    assert table.buckets(snapshot_id=1).num_rows == 2
-    assert table.manifests(snapshot_id=1).num_rows == 1
-    assert table.tags()["tag_name"].to_pylist() == ["one"]
-    assert table.consumers().num_rows == 0
-    assert table.system_table("options").num_rows == len(table.schema.options)
+    assert table.inspect.buckets(snapshot_id=1).num_rows == 2
+    assert table.inspect.manifests(snapshot_id=1).num_rows == 1
+    assert table.inspect.tags()["tag_name"].to_pylist() == ["one"]
+    assert table.inspect.consumers().num_rows == 0
+    assert table.inspect.system_table("options").num_rows == len(table.schema.options)
     with pytest.raises(NotFoundError):
         table.files(snapshot_id=9)
 
@@ -195,13 +195,13 @@ def test_tags_and_rollback_through_the_handle(table: penstock.Table) -> None:
     table.rollback_to(tag="two")
     assert table.to_arrow().num_rows == 3
     table.rollback_to(snapshot_id=1)
-    assert table.tags().num_rows == 0
+    assert table.inspect.tags().num_rows == 0
     snapshot = table.append(rows((5, "a")))
     assert snapshot is not None
     assert snapshot.id == 2
     assert pairs(table.to_arrow()) == [(1, "a"), (2, "b"), (5, "a")]
     with pytest.raises(NotFoundError):
-        table.delete_tag("two")
+        table.versions.delete_tag("two")
 
 
 def test_a_handle_keeps_its_schema_and_a_new_one_has_the_latest(

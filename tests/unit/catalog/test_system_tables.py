@@ -17,7 +17,7 @@ def catalog() -> Catalog:
         catalog.create_database(database)
     table = catalog.create_table("a.t", "k INT, dt STRING", partition_by="dt", options={"bucket": "-1"})
     table.append([{"k": 1, "dt": "x"}, {"k": 2, "dt": "y"}, {"k": 3, "dt": "y"}])
-    table.mark_partitions_done([{"dt": "y"}])
+    table.maintenance.mark_partitions_done([{"dt": "y"}])
     with pytest.warns(penstock.OptionWarning):
         catalog.create_table("b.u", "k INT", options={"password": "hidden"})
     return catalog

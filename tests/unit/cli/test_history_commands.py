@@ -41,7 +41,7 @@ def history(orders: Command) -> Command:
 def test_system_tables_print_all_their_columns_as_json(history: Command, verb: str, rows: int) -> None:
     found = history.json(verb, "shop.orders")
     assert len(found) == rows
-    table = history.catalog.load_table("shop.orders").system_table(verb)
+    table = history.catalog.load_table("shop.orders").inspect.system_table(verb)
     assert all(list(row) == table.schema.names for row in found)
     assert len(history(verb, "shop.orders").stdout.splitlines()) == rows + 2
 

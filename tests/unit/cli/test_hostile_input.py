@@ -153,7 +153,7 @@ def hostile() -> Command:
     table = command.catalog.create_table("shop.t", columns, partition_by=[HOSTILE], options=options, comment=HOSTILE)
     table.append([{"id": 1, HOSTILE: HOSTILE}, {"id": 2, HOSTILE: None}])
     table.create_tag(HOSTILE)
-    table.create_branch(HOSTILE)
+    table.versions.create_branch(HOSTILE)
     list(table.with_options({"consumer-id": HOSTILE}).follow(once=True))
     return command
 
@@ -220,10 +220,10 @@ def test_hostile_names_are_escaped_in_pages_reprs_and_warnings(
 LONG = "\u00fc" * 150
 TOO_LONG: dict[str, Callable[[Table], object]] = {
     "tag": lambda table: table.create_tag(LONG),
-    "renamed tag": lambda table: (table.create_tag("short"), table.rename_tag("short", LONG)),
-    "branch": lambda table: table.create_branch(LONG),
+    "renamed tag": lambda table: (table.create_tag("short"), table.versions.rename_tag("short", LONG)),
+    "branch": lambda table: table.versions.create_branch(LONG),
     "read branch": lambda table: table.with_options({"branch": LONG}),
-    "consumer": lambda table: table.reset_consumer(LONG, 1),
+    "consumer": lambda table: table.maintenance.reset_consumer(LONG, 1),
     "followed": lambda table: list(table.with_options({"consumer-id": LONG}).follow(once=True)),
     "table": lambda table: penstock_catalog(table).create_table(f"shop.{LONG}", "id BIGINT"),
     "database": lambda table: penstock_catalog(table).create_database(LONG),
@@ -250,6 +250,9 @@ def test_a_name_of_300_bytes_is_not_found(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path)
     catalog.create_database("shop")
     table = catalog.create_table("shop.t", "id BIGINT")
-    for search in (lambda: table.with_options({"scan.tag-name": LONG}).to_arrow(), lambda: table.delete_tag(LONG)):
+    for search in (
+        lambda: table.with_options({"scan.tag-name": LONG}).to_arrow(),
+        lambda: table.versions.delete_tag(LONG),
+    ):
         with pytest.raises(NotFoundError):
             search()

@@ -67,7 +67,7 @@ def test_the_numbers_are_those_of_the_table(queue: Command) -> None:
     table = queue.catalog.load_table("shop.q")
     found = tables(drawn(queue, "shop.q"))
     commits = found["The newest 11 commits"]
-    history = table.history().to_pylist()
+    history = table.inspect.history().to_pylist()
     assert [
         (row["snapshot"], row["kind"], row["commit user"], row["rows written"], row["rows removed"],
          row["bytes written"], row["rows then"], row["files then"], row["small files"])
@@ -81,7 +81,7 @@ def test_the_numbers_are_those_of_the_table(queue: Command) -> None:
     assert [row["commit time, UTC"] for row in reversed(commits)] == [
         row["commit_time"].strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] for row in history
     ]
-    buckets = table.buckets().to_pylist()
+    buckets = table.inspect.buckets().to_pylist()
     assert [(row["bucket"], row["rows"], row["files"], row["bytes"]) for row in found["2 buckets"]] == [
         (
             str(bucket),
@@ -95,7 +95,7 @@ def test_the_numbers_are_those_of_the_table(queue: Command) -> None:
     assert {name: (row["rows"], row["files"]) for name, row in partitions.items()} == {
         row["partition"]: (str(row["record_count"]), str(row["file_count"])) for row in table.partitions().to_pylist()
     }
-    lag = table.lag().to_pylist()[0]
+    lag = table.inspect.lag().to_pylist()[0]
     assert [
         (row["reader"], row["next snapshot"], row["unread commits"], row["rows"])
         for row in found["Readers of the table"]
@@ -132,7 +132,7 @@ def test_names_are_text_wherever_they_stand(penstock: Command) -> None:
         options={"commit.user-prefix": "<img src=x onerror=alert(1)>", "bucket": "1", "bucket-key": "n"},
     )
     table.append(pa.table({"n": [1, 2], "<b>": ["<u>one", "a&b"]}))
-    table.reset_consumer("<s>reader", 1)
+    table.maintenance.reset_consumer("<s>reader", 1)
     table.create_tag("<em>tag\x07")
     result = catalog.create_table("shop.<h1>result", "`<x>` STRING, `<y>` INT")
     result.append(pa.table({"<x>": ["<a href=x>"], "<y>": pa.array([3], pa.int32())}))

@@ -29,7 +29,7 @@ def queue(penstock: Command) -> Command:
     for _ in range(4):
         table.append(pa.table({"n": list(range(10)), "t": pa.nulls(10, pa.timestamp("ms"))}))
     table.compact(strategy="full")
-    table.reset_consumer("nightly", 3)
+    table.maintenance.reset_consumer("nightly", 3)
     return penstock
 
 
@@ -53,12 +53,12 @@ def test_json_has_the_values(queue: Command) -> None:
     assert found["table"] == "shop.q"
     assert [sign["topic"] for sign in found["signs"]] == ["flow", "watermark", "files", "readers", "order"]
     assert found["event_time_column"] == "t"
-    history = table.history().to_pylist()
+    history = table.inspect.history().to_pylist()
     assert [row["snapshot_id"] for row in found["history"]] == [1, 2, 3, 4, 5]
     for row, expected in zip(found["history"], history, strict=True):
         text = expected["commit_time"].isoformat(timespec="milliseconds").replace("+00:00", "Z")
         assert row == {**expected, "commit_time": text}
-    lag = table.lag().to_pylist()[0]
+    lag = table.inspect.lag().to_pylist()[0]
     assert found["readers"] == [
         {name: lag[name] for name in (
             "reader", "kind", "next_snapshot_id", "snapshots_behind", "files_behind", "bytes_behind", "rows_behind",

@@ -19,6 +19,6 @@ def check_life_of_a_table(catalog: Catalog) -> None:
     assert table.compact().snapshots
     assert len(table.expire_snapshots(retain_max=1, retain_min=1, older_than=0).snapshot_ids) == 4
     assert sorted(table.to_arrow()["id"].to_pylist()) == list(range(400))
-    assert table.fsck().findings == ()
+    assert table.inspect.fsck().findings == ()
     catalog.drop_database("db", cascade=True)
     assert catalog.list_databases() == ()

@@ -84,7 +84,7 @@ def test_a_table_is_renamed_on_hdfs(server: HdfsServer) -> None:
     catalog.create_table("db.t", "id BIGINT").append(pa.table({"id": range(400)}))
     catalog.rename_table("db.t", "db.u")
     assert catalog.load_table("db.u").to_arrow(filter="id >= 390").num_rows == 10
-    assert catalog.load_table("db.u").fsck().findings == ()
+    assert catalog.load_table("db.u").inspect.fsck().findings == ()
 
 
 def test_a_name_node_that_is_not_there_is_one_clear_error() -> None:

@@ -76,7 +76,7 @@ def test_a_branch_reads_external_files_as_its_table_does(tmp_path: Path) -> None
     cold = tmp_path / "cold"
     table = _table(tmp_path, **{"data-file.external-paths": str(cold)})
     _move_out(table, cold)
-    table.create_branch("b", snapshot_id=1)
+    table.versions.create_branch("b", snapshot_id=1)
     assert _load(tmp_path, **{_READ: str(cold)}).with_options({"branch": "b"}).to_arrow().num_rows == 1
     with pytest.raises(UnsupportedFeatureError, match=f"'{_READ}' = '{cold}'"):
         _load(tmp_path).with_options({"branch": "b"}).to_arrow()
@@ -88,7 +88,7 @@ def test_what_the_table_stores_allows_nothing(tmp_path: Path) -> None:
     outside = _move_out(table, cold)
     with pytest.raises(UnsupportedFeatureError, match="was not opened"):
         _load(tmp_path).to_arrow()
-    assert [finding.kind for finding in _load(tmp_path).fsck().findings] == [FindingKind.OUTSIDE]
+    assert [finding.kind for finding in _load(tmp_path).inspect.fsck().findings] == [FindingKind.OUTSIDE]
     _expire_all(_load(tmp_path))
     assert outside.exists()
 
@@ -124,7 +124,7 @@ def test_expiration_deletes_an_external_file_where_table_and_user_agree(tmp_path
 def _expire_all(table: Table) -> None:
     table.overwrite(pa.table({"id": [2]}), partition={})
     table.expire_snapshots(retain_min=1, older_than=_FUTURE)
-    assert [row["snapshot_id"] for row in table.system_table("snapshots").to_pylist()] == [2]
+    assert [row["snapshot_id"] for row in table.inspect.system_table("snapshots").to_pylist()] == [2]
 
 
 @pytest.mark.parametrize("directory", ["..", "../..", "/abs", "a/../b", "a//b", "a\0", "./a"])

@@ -47,8 +47,8 @@ def _indexes(table: Table) -> list[str]:
 def test_rows_are_read_and_indexes_stay_with_their_files(tmp_path: Path) -> None:
     table = _table_with_indexes(tmp_path)
     assert table.to_arrow(["k"], "k = 13 OR s = '4'")["k"].to_pylist() == [4, 13]
-    assert not table.fsck().findings
-    table.maintenance.remove_orphan_files(older_than=utc_millis(), allow_recent=True, dry_run=False)
+    assert not table.inspect.fsck().findings
+    table.remove_orphan_files(older_than=utc_millis(), allow_recent=True, dry_run=False)
     assert len(_indexes(table)) == 2
 
 
@@ -61,6 +61,6 @@ def test_rewrites_drop_indexes_and_expiration_deletes_them(tmp_path: Path) -> No
     table.compact(strategy="full", options={"compaction.min.file-num": "2"})
     assert sorted(table.to_arrow()["k"].to_pylist()) == list(range(20))
     assert len(_indexes(table)) == 2
-    table.maintenance.expire_snapshots(retain_max=1, retain_min=1)
+    table.expire_snapshots(retain_max=1, retain_min=1)
     assert _indexes(table) == []
-    assert not table.fsck().findings
+    assert not table.inspect.fsck().findings

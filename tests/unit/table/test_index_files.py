@@ -219,26 +219,26 @@ def test_on_object_stores_all_files_take_one_request_or_two_in_a_row(
 
 def test_upkeep_keeps_and_deletes_index_files_with_their_data_files(copied: Path) -> None:
     table = table_at(copied)
-    assert not table.fsck().findings
+    assert not table.inspect.fsck().findings
     stray = indexes(copied)[0].with_name("data-none-0.parquet.index")
     stray.write_bytes(b"x")
-    table.maintenance.remove_orphan_files(older_than=utc_millis(), allow_recent=True, dry_run=False)
+    table.remove_orphan_files(older_than=utc_millis(), allow_recent=True, dry_run=False)
     assert not stray.exists()
     assert len(indexes(copied)) == FILES
     lost = indexes(copied)[0]
     data = lost.read_bytes()
     lost.unlink()
-    [finding] = table.fsck().findings
+    [finding] = table.inspect.fsck().findings
     assert finding.path == str(lost)
     lost.write_bytes(data)
-    table.create_branch("b1", snapshot_id=FILES)
+    table.versions.create_branch("b1", snapshot_id=FILES)
     table.delete("id < 40")
-    table.maintenance.expire_snapshots(retain_max=1, retain_min=1)
+    table.expire_snapshots(retain_max=1, retain_min=1)
     assert len(indexes(copied)) == FILES  # the branch uses all of them
     branch = penstock.Catalog(copied.parents[1]).load_table("d.t$branch_b1")
     assert files(branch, M == "m3") == 1
-    table.delete_branch("b1")
-    table.maintenance.remove_orphan_files(older_than=utc_millis(), allow_recent=True, dry_run=False)
+    table.versions.delete_branch("b1")
+    table.remove_orphan_files(older_than=utc_millis(), allow_recent=True, dry_run=False)
     assert {path.with_suffix("") for path in indexes(copied)} <= {*copied.rglob("*.parquet")}
 
 
@@ -253,5 +253,5 @@ def test_a_merge_of_files_drops_their_indexes(copied: Path) -> None:
     table.compact(strategy="full", options={"compaction.min.file-num": "2"})
     assert table.explain_values(M == "m3")["index_files"] == 0
     assert files(table, M == "m3") == files(table, M == "nothing") >= 1
-    table.maintenance.expire_snapshots(retain_max=1, retain_min=1)
+    table.expire_snapshots(retain_max=1, retain_min=1)
     assert not indexes(copied)

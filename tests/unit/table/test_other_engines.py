@@ -80,7 +80,7 @@ def test_a_stream_warns_too(table: Table) -> None:
 
 
 def test_a_branch_is_guarded_like_its_table(table: Table) -> None:
-    table.create_branch("b", snapshot_id=1)
+    table.versions.create_branch("b", snapshot_id=1)
     branch = table.with_options({"branch": "b"})
     commit_as_other_engine(branch, 2)
     with pytest.raises(UnsupportedFeatureError, match="another engine created snapshot 2"):
@@ -112,13 +112,13 @@ def test_a_rollback_is_refused_if_another_engine_commits_while_it_runs(table: Ta
 
 def test_fast_forward_is_refused_after_a_commit_of_another_engine(table: Table) -> None:
     commit_as_other_engine(table, 2)
-    table.create_branch("b", snapshot_id=2)
+    table.versions.create_branch("b", snapshot_id=2)
     branch = table.with_options({"branch": "b", "penstock.object-store.allow-other-engines": "true"})
     branch.append(ROWS)
     with pytest.raises(UnsupportedFeatureError, match="another engine created snapshot 2"):
-        table.fast_forward("b")
+        table.versions.fast_forward("b")
     allowed = table.with_options({"penstock.object-store.allow-other-engines": "true"})
-    assert allowed.fast_forward("b") == 1
+    assert allowed.versions.fast_forward("b") == 1
 
 
 def test_a_store_that_lets_two_commits_land_gets_no_files(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
+from penstock.api.arguments import Names, Options, Progress, checked, names_of, no_progress
 from penstock.api.columns import columns_of
 from penstock.api.deferred import spark_entry
 from penstock.api.exchange.lakes import load_with_spark, partition_columns
@@ -23,7 +24,6 @@ from penstock.api.exchange.source import (
     source_schema,
     with_types,
 )
-from penstock.api.given import Names, Options, Progress, checked, names_of, no_progress
 from penstock.api.rows import fit_rows
 from penstock.datafile.types import to_arrow_type
 from penstock.errors import AlreadyExistsError, FormatError, InvalidOptionError, NotFoundError

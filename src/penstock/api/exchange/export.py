@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from penstock.api.given import checked, no_progress
+from penstock.api.arguments import checked, no_progress
 from penstock.errors import AlreadyExistsError, FormatError, UnsupportedFeatureError
 from penstock.io.resolve import resolve
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Unpack
 
-    from penstock.api.given import Names, Options, Progress
+    from penstock.api.arguments import Names, Options, Progress
     from penstock.api.read_at import ReadAt
     from penstock.api.table import Table
     from penstock.predicate.tree import Predicate

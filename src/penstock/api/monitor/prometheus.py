@@ -6,7 +6,7 @@ import importlib
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.api.given import checked
+from penstock.api.arguments import checked
 from penstock.errors import InvalidOptionError, TableStoreError, UnsupportedFeatureError
 from penstock.metrics import (
     METRICS,
@@ -195,7 +195,7 @@ def prometheus_client(module: str = "") -> Any:  # noqa: ANN401 - a module that 
 
 
 def _state_of(table: Table) -> Iterator[tuple[Metric, float, tuple[str, ...]]]:
-    found = table.summary()
+    found = table.inspect.summary()
     yield TABLE_UP, 1, ()
     yield TABLE_SNAPSHOTS, found.snapshots, ()
     yield TABLE_ROWS, found.rows, ()
@@ -211,7 +211,7 @@ def _state_of(table: Table) -> Iterator[tuple[Metric, float, tuple[str, ...]]]:
 
 
 def _readers_of(table: Table, checkpoints: Sequence[str]) -> Iterator[tuple[Metric, float, tuple[str, ...]]]:
-    for row in table.lag(*checkpoints).to_pylist():
+    for row in table.inspect.lag(*checkpoints).to_pylist():
         reader = (mask_locations(row["reader"]),)
         for metric, value, scale in (
             (READER_ROWS_BEHIND, row["rows_behind"], 1),

@@ -28,7 +28,7 @@ def create_branch(
 ) -> None:
     """Create a branch from a tag or a snapshot; without either, it has no rows."""
     session = session_of(context)
-    session.table(table).create_branch(name, tag=tag, snapshot_id=snapshot_id)
+    session.table(table).versions.create_branch(name, tag=tag, snapshot_id=snapshot_id)
     print_record(session, {"table": table, "branch": name}, f"created branch {name} of {table}")
 
 
@@ -41,7 +41,7 @@ def rename_branch(
 ) -> None:
     """Rename a branch; nothing may write to it meanwhile."""
     session = session_of(context)
-    session.table(table).rename_branch(name, new_name)
+    session.table(table).versions.rename_branch(name, new_name)
     print_record(session, {"table": table, "branch": new_name}, f"renamed branch {name} of {table} to {new_name}")
 
 
@@ -49,7 +49,7 @@ def rename_branch(
 def fast_forward(context: typer.Context, table: TableName, name: BranchName) -> None:
     """Add to the main branch the snapshots that a branch has received since its creation."""
     session = session_of(context)
-    count = session.table(table).fast_forward(name)
+    count = session.table(table).versions.fast_forward(name)
     record: dict[str, Plain] = {"table": table, "branch": name, "snapshots": count}
     print_record(session, record, f"{table} has {count} more snapshots, those of branch {name}")
 
@@ -62,7 +62,7 @@ def delete_branch(
     session = session_of(context)
     loaded = session.table(table)
     if dry_run:
-        names = [str(each) for each in loaded.branches().column("branch_name").to_pylist()]
+        names = [str(each) for each in loaded.inspect.branches().column("branch_name").to_pylist()]
         if name not in names:
             there = ", ".join(names) or "none but main"
             raise NotFoundError(f"table {loaded.name} has no branch '{name}'; there are {there}")
@@ -71,7 +71,7 @@ def delete_branch(
         print_record(session, {"table": table, "branch": name, "rows": rows, "dry_run": True})
         return
     confirm(session, f"delete branch {name} of {table}?", yes=yes)
-    loaded.delete_branch(name)
+    loaded.versions.delete_branch(name)
     print_record(session, {"table": table, "branch": name}, f"deleted branch {name} of {table}")
 
 
@@ -79,7 +79,7 @@ def delete_branch(
 def list_branches(context: typer.Context, table: TableName) -> None:
     """List branches."""
     session = session_of(context)
-    print_rows(session, session.table(table).branches())
+    print_rows(session, session.table(table).inspect.branches())
 
 
 COMMANDS: Final[dict[str, Any]] = {"branch": branch}

@@ -105,7 +105,7 @@ def options(
     if all_:
         print_rows(session, pa.Table.from_pylist([asdict(row) for row in describe_options()]))
     elif table is not None:
-        print_rows(session, session.table(table).system_table("options"))
+        print_rows(session, session.table(table).inspect.system_table("options"))
     else:
         raise InvalidOptionError("name a table, or give --all for every option that exists")
 

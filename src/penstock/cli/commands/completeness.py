@@ -69,7 +69,7 @@ def mark_done(
     session = session_of(context)
     loaded = session.table(table)
     named = None if partition is None else [parse_partition(text) for text in partition]
-    done = loaded.mark_partitions_done(named, dry_run=dry_run)
+    done = loaded.maintenance.mark_partitions_done(named, dry_run=dry_run)
     records: list[dict[str, Plain]] = [
         {
             "partition": each.directory,

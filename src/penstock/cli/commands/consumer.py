@@ -30,7 +30,7 @@ ConsumerId = Annotated[str, typer.Argument(metavar="ID", help="Value of the read
 def list_consumers(context: typer.Context, table: TableName) -> None:
     """List consumers and the snapshots that they read next."""
     session = session_of(context)
-    print_rows(session, session.table(table).consumers())
+    print_rows(session, session.table(table).inspect.consumers())
 
 
 @app.command("reset", epilog=GLOBAL_OPTIONS)
@@ -47,7 +47,7 @@ def reset(
     """Move a consumer; latest is after all existing snapshots. No query may use this consumer meanwhile."""
     session = session_of(context)
     loaded = session.table(table)
-    planned = loaded.reset_consumer(consumer_id, _snapshot_to_read(to), dry_run=True)
+    planned = loaded.maintenance.reset_consumer(consumer_id, _snapshot_to_read(to), dry_run=True)
     target, now = planned.next_snapshot_id, planned.previous_next_snapshot_id
     record: dict[str, Plain] = {"table": table, **asdict(planned)}
     if dry_run:
@@ -55,7 +55,7 @@ def reset(
         return
     if now is not None:
         confirm(session, f"move consumer {consumer_id} of {table} from {now} to {target}?", yes=yes)
-    loaded.reset_consumer(consumer_id, target)
+    loaded.maintenance.reset_consumer(consumer_id, target)
     print_record(session, record, f"consumer {consumer_id} of {table} goes on at snapshot {target}")
 
 
@@ -66,13 +66,13 @@ def delete(
     """Delete a consumer; snapshots that it has not read may then expire."""
     session = session_of(context)
     loaded = session.table(table)
-    loaded.delete_consumer(consumer_id, dry_run=True)
+    loaded.maintenance.delete_consumer(consumer_id, dry_run=True)
     record: dict[str, Plain] = {"table": table, "consumer_id": consumer_id}
     if dry_run:
         print_record(session, {**record, "dry_run": True})
         return
     confirm(session, f"delete consumer {consumer_id} of {table}?", yes=yes)
-    loaded.delete_consumer(consumer_id)
+    loaded.maintenance.delete_consumer(consumer_id)
     print_record(session, record, f"deleted consumer {consumer_id} of {table}")
 
 

@@ -45,7 +45,7 @@ def delete_tag(
     session = session_of(context)
     loaded = session.table(table)
     if dry_run:
-        tags = loaded.tags()
+        tags = loaded.inspect.tags()
         found = tags.filter(pc.field("tag_name") == name)
         if not found.num_rows:
             there = ", ".join(map(repr, tags.column("tag_name").to_pylist()))
@@ -55,7 +55,7 @@ def delete_tag(
         print_rows(session, found)
         return
     confirm(session, f"delete tag {name} of {table}?", yes=yes)
-    loaded.delete_tag(name)
+    loaded.versions.delete_tag(name)
     print_record(session, {"table": table, "tag": name}, f"deleted tag {name} of {table}")
 
 
@@ -63,7 +63,7 @@ def delete_tag(
 def list_tags(context: typer.Context, table: TableName) -> None:
     """List tags."""
     session = session_of(context)
-    print_rows(session, session.table(table).tags())
+    print_rows(session, session.table(table).inspect.tags())
 
 
 def rollback(  # noqa: PLR0917 - one option for each target
@@ -119,7 +119,7 @@ def rollback(  # noqa: PLR0917 - one option for each target
         print_record(session, {**record, "dry_run": True})
         return
     if as_latest:
-        made = loaded.rollback_to_as_latest(snapshot_id=plan.target.id if to_tag is None else None, tag=to_tag)
+        made = loaded.versions.rollback_to_as_latest(snapshot_id=plan.target.id if to_tag is None else None, tag=to_tag)
         done = (
             f"snapshot {made.id} of {table} has"
             if made

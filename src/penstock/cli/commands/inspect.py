@@ -127,7 +127,7 @@ def fsck(
     session = session_of(context)
     loaded = session.table(table)
     with progress_bar(session, f"checking {loaded.name}", None) as progress:
-        report = loaded.fsck(all_snapshots=all_snapshots, progress=progress)
+        report = loaded.inspect.fsck(all_snapshots=all_snapshots, progress=progress)
     findings = [{**asdict(finding), "kind": finding.kind.value} for finding in report.findings]
     if session.format is not OutputFormat.TABLE or findings:
         print_records(session, findings, _FINDING_COLUMNS)
@@ -150,7 +150,7 @@ def _print_system_table(
     context: typer.Context, table: str, name: str, snapshot_id: int | None = None, *, wide: bool = True
 ) -> None:
     session = session_of(context)
-    rows = session.table(table).system_table(name, snapshot_id=snapshot_id)
+    rows = session.table(table).inspect.system_table(name, snapshot_id=snapshot_id)
     print_rows(session, rows if wide or session.format is not OutputFormat.TABLE else rows.select(_BRIEF[name]))
 
 

@@ -89,7 +89,7 @@ def lag(
 ) -> None:
     """Print the lag of consumers and of queries with a checkpoint; rows are counted before any filter."""
     session = session_of(context)
-    found = session.table(table).lag(*(checkpoint or ()))
+    found = session.table(table).inspect.lag(*(checkpoint or ()))
     print_rows(session, found)
     lost = found.filter(pc.field("expired_snapshots") > 0)
     for row in lost.to_pylist():

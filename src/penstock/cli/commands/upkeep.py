@@ -68,7 +68,7 @@ def expire_partitions(
     """Drop the partitions that are older than partition.expiration-time, the oldest first."""
     session = session_of(context)
     loaded = session.table(table)
-    found = loaded.expire_partitions(expiration_time=expiration_time, dry_run=True)
+    found = loaded.maintenance.expire_partitions(expiration_time=expiration_time, dry_run=True)
     records: list[dict[str, Plain]] = [
         {
             "partition": each.directory,
@@ -85,7 +85,7 @@ def expire_partitions(
         note(session, f"{summary} of {table} have expired{'; nothing was changed' if found else ''}")
         return
     confirm(session, f"drop these {summary} of {table}?", yes=yes)
-    dropped = loaded.expire_partitions(expiration_time=expiration_time)
+    dropped = loaded.maintenance.expire_partitions(expiration_time=expiration_time)
     note(session, f"dropped {len(dropped)} partitions of {table}; their files are deleted when its snapshots expire")
 
 

@@ -76,7 +76,7 @@ def table_frame(state: SqlState, spark: SparkSession, use: TableUse, conditions:
 def system_rows(state: SqlState, use: TableUse) -> pa.Table | None:
     """Return the rows of a system table of a table or of the catalog; None for other tables."""
     if use.system is not None:
-        return state.load(use.name).with_options(dict(use.options)).system_table(use.system)
+        return state.load(use.name).with_options(dict(use.options)).inspect.system_table(use.system)
     if not state.is_catalog_table(use.name):
         return None
     if use.options:

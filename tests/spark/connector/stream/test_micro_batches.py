@@ -137,7 +137,9 @@ def test_a_consumer_and_bounds_work_as_for_read_stream(spark: SparkSession, queu
     query = writer.option("checkpointLocation", str(tmp_path / "c")).trigger(processingTime="0 seconds").start()
     assert query.awaitTermination(60)
     assert sorted(n for batch in found.values() for n in batch) == list(range(200))
-    assert [(row["consumer_id"], row["next_snapshot_id"]) for row in queue.consumers().to_pylist()] == [("c", 3)]
+    assert [(row["consumer_id"], row["next_snapshot_id"]) for row in queue.inspect.consumers().to_pylist()] == [
+        ("c", 3)
+    ]
 
 
 def test_added_columns_stay_native_and_renamed_ones_go_to_python_workers(

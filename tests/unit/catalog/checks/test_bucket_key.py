@@ -92,7 +92,7 @@ def test_a_table_with_buckets_but_no_key_is_read_only(options: dict[str, str]) -
     for write in (
         lambda: table.append([{"id": 1, "v": "1"}]),
         lambda: table.delete("id = 1"),
-        table.maintenance.compact,
+        table.compact,
         table.maintenance.rescale,
     ):
         with pytest.raises(UnsupportedFeatureError, match=r"without 'bucket-key' is read only here.*insert the rows"):

@@ -123,7 +123,7 @@ def test_a_replacement_keeps_history_and_the_place(shop: Warehouse, full: pensto
     snapshots = Catalog(shop.location).load_table("d.t").snapshots()
     assert snapshots["commit_kind"].to_pylist() == ["APPEND", "OVERWRITE"]
     assert snapshots["schema_id"].to_pylist() == [0, 1]
-    assert Catalog(shop.location).load_table("d.t").fsck().findings == ()
+    assert Catalog(shop.location).load_table("d.t").inspect.fsck().findings == ()
 
 
 def test_the_same_definition_makes_one_snapshot_and_no_schema(

@@ -41,7 +41,7 @@ def test_a_table_lives_and_is_made_again_between_markers(catalog: Catalog, s3_bu
     table.append(pa.table({"id": [2], "dt": ["a"]}))
     assert sorted(table.to_arrow()["id"].to_pylist()) == [1, 2]
     assert table.remove_orphan_files().orphans == ()
-    assert table.fsck().findings == ()
+    assert table.inspect.fsck().findings == ()
     catalog.drop_table("db.t")
     assert catalog.list_tables("db") == ()
     assert catalog.create_table("db.t", "id BIGINT").to_arrow().num_rows == 0

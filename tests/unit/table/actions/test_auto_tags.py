@@ -188,7 +188,7 @@ def test_the_tags_live_as_long_as_the_option_says_and_have_files_that_say_so() -
     said = json.loads(ref.file_io.read(path))
     assert set(said) == {"creationTime", "modificationTime"}
     assert said["creationTime"] == said["modificationTime"] > START - 10 * DAY
-    table.delete_tag("2025-12-31")
+    table.versions.delete_tag("2025-12-31")
     assert not ref.file_io.exists(path)
     assert ref.file_io.exists(ref.layout.tag_success_path("by-hand"))
     # They lie where nobody takes them for tags, or for left-overs.
@@ -211,7 +211,7 @@ def test_names_of_digits_alone_are_right_for_these() -> None:
     ref = new_table({**BY_WATERMARK, "tag.period-formatter": "without_dashes"})
     Job(ref).commit(START)
     assert tags(ref) == {"20251231": 1}
-    assert Table(ref).tags().column("tag_name").to_pylist() == ["20251231"]
+    assert Table(ref).inspect.tags().column("tag_name").to_pylist() == ["20251231"]
 
 
 @pytest.mark.parametrize(

@@ -42,27 +42,27 @@ def orders(table: Table) -> dict[tuple[str, int], list[int]]:
 @pytest.mark.parametrize(("before", "after"), [(2, 5), (4, 1), (1, 3)])
 def test_rows_of_a_key_keep_their_order(catalog: Catalog, before: int, after: int) -> None:
     table = queue(catalog, {"bucket": before, "bucket-key": "k"})
-    done = table.rescale(after)
+    done = table.maintenance.rescale(after)
     assert [(each.directory, each.buckets_before, each.rows) for each in done] == [
         ("dt=a", before, 80),
         ("dt=b", before, 80),
     ]
     table = catalog.load_table("d.q")
     assert table.options["bucket"] == str(after)
-    assert set(table.buckets()["bucket"].to_pylist()) <= set(range(after))
+    assert set(table.inspect.buckets()["bucket"].to_pylist()) <= set(range(after))
     assert orders(table) == {(dt, k): [0, 1, 2, 3] for dt in ("a", "b") for k in range(20)}
     assert [each.commit_kind for each in (done[0].snapshot, done[1].snapshot) if each] == [CommitKind.OVERWRITE] * 2
     table.append([{"k": k, "n": 4, "dt": "a"} for k in range(20)])
     assert orders(table)["a", 7] == [0, 1, 2, 3, 4]
     assert table.to_arrow(filter="k = 7 AND dt = 'a'").num_rows == 5
-    assert table.rescale(after) == ()
+    assert table.maintenance.rescale(after) == ()
 
 
 def test_streams_do_not_deliver_the_rows_again(catalog: Catalog) -> None:
     table = queue(catalog, {"bucket": 2, "bucket-key": "k"})
     options = {"consumer-id": "me", "scan.mode": "earliest"}
     assert sum(batch.num_rows for batch in table.follow(options=options, once=True)) == 160
-    table.rescale(3)
+    table.maintenance.rescale(3)
     table = catalog.load_table("d.q")
     table.append([{"k": 1, "n": 9, "dt": "a"}])
     assert [row for batch in table.follow(options=options, once=True) for row in batch.to_pylist()] == [
@@ -73,12 +73,12 @@ def test_streams_do_not_deliver_the_rows_again(catalog: Catalog) -> None:
 def test_a_dry_run_changes_nothing_and_single_partitions_follow_the_option(catalog: Catalog) -> None:
     table = queue(catalog, {"bucket": 2, "bucket-key": "k"})
     latest = table.latest_snapshot()
-    assert [each.snapshot for each in table.rescale(3, dry_run=True)] == [None, None]
+    assert [each.snapshot for each in table.maintenance.rescale(3, dry_run=True)] == [None, None]
     assert (table.latest_snapshot(), catalog.load_table("d.q").options["bucket"]) == (latest, "2")
     with pytest.raises(InvalidOptionError, match="set 'bucket' = '3' before"):
-        table.rescale(3, partition={"dt": "a"})
+        table.maintenance.rescale(3, partition={"dt": "a"})
     table = catalog.alter_table("d.q", penstock.SetOption(key="bucket", value="3"))
-    assert [each.directory for each in table.rescale(partition={"dt": "b"})] == ["dt=b"]
+    assert [each.directory for each in table.maintenance.rescale(partition={"dt": "b"})] == ["dt=b"]
     table.append([{"k": 1, "n": 9, "dt": "b"}])
     with pytest.raises(InvalidOptionError, match="written with 2 buckets"):
         table.append([{"k": 1, "n": 9, "dt": "a"}])
@@ -89,7 +89,7 @@ def test_writers_with_the_old_number_are_refused_where_it_would_come_back(catalo
     table = catalog.alter_table("d.q", penstock.SetOption(key="bucket", value="3"))
     old.append([{"k": 1, "n": 9, "dt": "b"}])  # the partition still has the old number
     old.overwrite([{"k": 1, "n": 0, "dt": "b"}])
-    table.rescale(partition={"dt": "a"})
+    table.maintenance.rescale(partition={"dt": "a"})
     with pytest.raises(InvalidOptionError, match=r"written with 2 buckets, .* 'bucket' has become 3; nothing was"):
         old.append([{"k": 1, "n": 9, "dt": "new"}])
     with pytest.raises(InvalidOptionError, match="has become 3"):
@@ -105,7 +105,7 @@ def test_writers_with_the_old_number_are_refused_where_it_would_come_back(catalo
 def test_only_queues_have_a_number_of_buckets(catalog: Catalog) -> None:
     table = catalog.create_table("d.s", "k INT", options={"bucket": "-1"})
     with pytest.raises(InvalidOptionError, match="rescale is for queues: 'bucket' is -1"):
-        table.rescale(4)
+        table.maintenance.rescale(4)
 
 
 def test_a_commit_of_others_is_not_lost(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +121,7 @@ def test_a_commit_of_others_is_not_lost(catalog: Catalog, monkeypatch: pytest.Mo
         return write(*arguments)
 
     monkeypatch.setattr(rescale, "write_arrow", write_after_another)
-    catalog.load_table("d.q").rescale(3)
+    catalog.load_table("d.q").maintenance.rescale(3)
     table = catalog.load_table("d.q")
     assert orders(table)["c", 1] == [9]
     assert len(orders(table)) == 41
@@ -132,4 +132,4 @@ def test_the_procedure_has_flinks_arguments(catalog: Catalog) -> None:
     rows = penstock.sql(None, catalog, "CALL sys.rescale(`table` => 'd.q', bucket_num => 4, sink_parallelism => 2)")
     assert rows.to_pylist() == [{"partition": f"dt={dt}", "buckets_before": 2, "rows": 80} for dt in ("a", "b")]
     penstock.sql(None, catalog, "ALTER TABLE d.q SET ('bucket' = '3'); CALL sys.rescale('d.q', 3, 'dt=a')")
-    assert catalog.load_table("d.q").rescale(dry_run=True)[0].directory == "dt=b"
+    assert catalog.load_table("d.q").maintenance.rescale(dry_run=True)[0].directory == "dt=b"

@@ -30,29 +30,29 @@ def numbers(table: Table) -> list[int]:
 
 def test_the_older_state_is_the_latest_and_those_between_stay(catalog: Catalog) -> None:
     table = catalog.load_table("d.t")
-    landed = table.rollback_to_as_latest(snapshot_id=1)
+    landed = table.versions.rollback_to_as_latest(snapshot_id=1)
     assert landed is not None
     assert (landed.id, landed.commit_kind, landed.total_record_count) == (4, CommitKind.OVERWRITE, 4)
     assert numbers(table) == [0]
     assert table.to_arrow(snapshot_id=3).num_rows == 12
-    (tag,) = table.tags()["tag_name"].to_pylist()
+    (tag,) = table.inspect.tags()["tag_name"].to_pylist()
     assert tag.startswith("rollback-to-as-latest-1-")
     table.append([{"k": 1, "n": 7}])
     assert [row["n"] for row in table.to_arrow(filter="k = 1").to_pylist()] == [0, 7]
-    assert table.rollback_to_as_latest(snapshot_id=5) is None
-    assert table.tags().num_rows == 1
+    assert table.versions.rollback_to_as_latest(snapshot_id=5) is None
+    assert table.inspect.tags().num_rows == 1
 
 
 def test_files_that_are_in_use_again_outlive_the_snapshots_between(catalog: Catalog) -> None:
     table = catalog.load_table("d.t")
     table.create_tag("full", snapshot_id=3)
     table.truncate()
-    table.rollback_to_as_latest(tag="full")
-    assert table.tags()["tag_name"].to_pylist() == ["full"]
-    table.delete_tag("full")
+    table.versions.rollback_to_as_latest(tag="full")
+    assert table.inspect.tags()["tag_name"].to_pylist() == ["full"]
+    table.versions.delete_tag("full")
     table.expire_snapshots(retain_max=1, retain_min=1)
     assert table.snapshots().num_rows == 1
-    assert (numbers(table), table.fsck().findings) == ([0, 1, 2], ())
+    assert (numbers(table), table.inspect.fsck().findings) == ([0, 1, 2], ())
 
 
 def test_no_manifest_deletes_a_file_that_is_live(catalog: Catalog) -> None:
@@ -61,7 +61,7 @@ def test_no_manifest_deletes_a_file_that_is_live(catalog: Catalog) -> None:
     table.compact(strategy="full")
     table.append([{"k": 1, "n": 7}])
     for target in (1, 3, 5, 2):
-        table.rollback_to_as_latest(snapshot_id=target)
+        table.versions.rollback_to_as_latest(snapshot_id=target)
         store = MetadataStore(table._handle.ref)
         latest = store.load_latest_snapshot()
         assert latest is not None
@@ -82,12 +82,12 @@ def test_no_manifest_deletes_a_file_that_is_live(catalog: Catalog) -> None:
 def test_what_cannot_be_gone_back_to_leaves_no_tag(catalog: Catalog) -> None:
     table = catalog.load_table("d.t")
     with pytest.raises(NotFoundError, match="snapshot 9"):
-        table.rollback_to_as_latest(snapshot_id=9)
+        table.versions.rollback_to_as_latest(snapshot_id=9)
     with pytest.raises(NotFoundError):
-        table.rollback_to_as_latest(tag="none")
+        table.versions.rollback_to_as_latest(tag="none")
     with pytest.raises(InvalidOptionError, match="either a snapshot id or a tag"):
-        table.rollback_to_as_latest()
-    assert table.tags().num_rows == 0
+        table.versions.rollback_to_as_latest()
+    assert table.inspect.tags().num_rows == 0
 
 
 def test_the_procedure_says_where_it_came_from(catalog: Catalog) -> None:

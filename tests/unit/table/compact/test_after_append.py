@@ -52,7 +52,7 @@ def test_the_fifth_append_merges_the_files_by_a_commit_of_its_own(catalog: Catal
     assert kinds(table) == [*["APPEND"] * 5, "COMPACT", *["APPEND"] * 5, "COMPACT", *["APPEND"] * 2]
     assert table.to_arrow()["id"].to_pylist() == list(range(120))
     assert len(table.files()) == 3
-    assert table.fsck().findings == ()
+    assert table.inspect.fsck().findings == ()
 
 
 def test_append_returns_the_snapshot_of_the_rows(catalog: Catalog) -> None:
@@ -119,10 +119,10 @@ def test_the_merges_of_many_buckets_come_together(catalog: Catalog) -> None:
     table = catalog.create_table("db.many", "id BIGINT, v STRING", options={"bucket": "8", "bucket-key": "id"})
     append(table, *range(40), rows=100)
     assert 4 <= kinds(table).count("COMPACT") <= 12
-    assert max(table.buckets()["file_count"].to_pylist()) <= 11
+    assert max(table.inspect.buckets()["file_count"].to_pylist()) <= 11
     rows = table.to_arrow()["id"].to_pylist()
     assert sorted(rows) == list(range(4000))
-    assert table.fsck().findings == ()
+    assert table.inspect.fsck().findings == ()
 
 
 def test_an_overwrite_starts_anew(catalog: Catalog) -> None:
@@ -171,7 +171,7 @@ def test_a_merge_that_loses_the_race_is_dropped(catalog: Catalog, monkeypatch: p
     assert len(calls) == 2
     assert kinds(table) == [*["APPEND"] * 5, "COMPACT"]
     assert table.to_arrow()["id"].to_pylist() == list(range(50))
-    assert table.fsck().findings == ()
+    assert table.inspect.fsck().findings == ()
 
 
 def test_columns_that_were_added_meanwhile_are_kept(catalog: Catalog) -> None:

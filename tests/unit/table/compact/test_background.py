@@ -100,7 +100,7 @@ def test_small_files_are_merged_while_rows_arrive(queue: Setup) -> None:
     assert kinds(queue.table).count(CommitKind.APPEND) == 60
     assert kinds(queue.table).count(CommitKind.COMPACT) == len(kinds(queue.table)) - 60
     assert beside.state.committed_merges > 0
-    assert not queue.table.fsck(all_snapshots=True).findings
+    assert not queue.table.inspect.fsck(all_snapshots=True).findings
 
 
 def test_what_was_there_before_is_merged_too(queue: Setup) -> None:

@@ -62,7 +62,7 @@ def test_files_that_were_closed_by_their_rows_are_large_enough(bucket: dict[str,
     table = catalog.create_table("db.t", "id BIGINT", options={**bucket, "target-file-row-num": "1000"})
     for start in range(0, 15_000, 2_500):
         table.append(pa.table({"id": pa.array(range(start, start + 2_500), pa.int64())}))
-    (debt,) = table.compaction_debt().to_pylist()
+    (debt,) = table.inspect.compaction_debt().to_pylist()
     assert debt["small_file_count"] == 6
     # Nothing is left to do for the compaction beside a stream, nor before a commit.
     watch = CompactionWatch(table._ref, MetadataStore(table._ref))

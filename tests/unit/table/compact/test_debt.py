@@ -29,13 +29,13 @@ def append(table: Table, p: str, *ks: int) -> None:
 
 
 def debts(table: Table) -> dict[str, dict[str, Any]]:
-    rows = table.compaction_debt().to_pylist()
+    rows = table.inspect.compaction_debt().to_pylist()
     return {str(row.pop("partition")): row for row in rows}
 
 
 def test_a_partition_owes_its_small_files_until_they_are_merged() -> None:
     table = table_of(bucket="2", **{"bucket-key": "k", "write-only": "true"})
-    assert table.compaction_debt().num_rows == 0
+    assert table.inspect.compaction_debt().num_rows == 0
     for _ in range(4):
         append(table, "a", *range(20))
     append(table, "b", 1)
@@ -64,7 +64,7 @@ def test_a_partition_owes_its_small_files_until_they_are_merged() -> None:
     after = debts(table)
     assert (after["p=a"]["waiting_file_count"], after["p=a"]["last_compaction_snapshot_id"]) == (0, snapshot.id)
     assert (after["p=a"]["max_bucket_file_count"], after["p=b"]["last_compaction_snapshot_id"]) == (1, None)
-    earlier = table.compaction_debt(snapshot_id=snapshot.id - 1).to_pylist()
+    earlier = table.inspect.compaction_debt(snapshot_id=snapshot.id - 1).to_pylist()
     assert sum(row["waiting_file_count"] for row in earlier) == 8
 
 
@@ -80,5 +80,5 @@ def test_a_table_that_is_not_compacted_here_has_none_to_show() -> None:
     append(table, "a", 1)
     leveled = table.with_options({"clustering.incremental": "true"})
     with pytest.raises(UnsupportedFeatureError, match="levels"):
-        leveled.compaction_debt()
+        leveled.inspect.compaction_debt()
     assert describe_table(leveled)["small_files"] is None

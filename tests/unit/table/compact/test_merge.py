@@ -187,7 +187,7 @@ def test_when_every_merge_is_outrun_nothing_is_committed() -> None:
     assert len(result.lost) == 1
     assert table.latest_snapshot() == before
     assert table.to_arrow()["id"].to_pylist() == [1, 2, 3, 4, 5]
-    assert not table.fsck().findings
+    assert not table.inspect.fsck().findings
 
 
 def test_files_that_hold_other_rows_than_the_table_says_are_not_replaced() -> None:

@@ -68,7 +68,7 @@ def test_readers_never_see_the_small_files(options: dict[str, str]) -> None:
     more = merge_before_commit(write(ref, [7], [8]), ref, partial(run, ref))
     commit_append(open_committer(ref), more)
     assert table.to_arrow()["id"].to_pylist() == [3, 1, 2, 9, 7, 8]
-    assert not table.fsck().findings
+    assert not table.inspect.fsck().findings
 
 
 def test_a_lone_file_passes_as_it_is() -> None:

@@ -115,7 +115,7 @@ def test_rows_that_come_meanwhile_are_kept() -> None:
     assert len(result.snapshots) == 1
     assert sorted(table.to_arrow()["id"].to_pylist()) == [0, 1, 2, 3, 4, 5, 9]
     assert table.files().num_rows == 3
-    assert not table.fsck(all_snapshots=True).findings
+    assert not table.inspect.fsck(all_snapshots=True).findings
 
 
 @pytest.mark.parametrize("removal", ["truncate", "overwrite"])

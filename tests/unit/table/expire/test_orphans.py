@@ -190,7 +190,7 @@ def used(table: Table, sleep: Any = time.sleep) -> frozenset[str]:
 
 
 def test_a_snapshot_that_expires_meanwhile_is_left_out(table: Table) -> None:
-    table.delete_tag("first")
+    table.versions.delete_tag("first")
     kept = used(table)
     table._ref.file_io.delete(
         TableLayout(table.location).manifest_path(table._store.load_snapshot(1).delta_manifest_list)

@@ -106,9 +106,9 @@ def test_a_tag_that_goes_takes_along_what_only_it_kept() -> None:
     table.create_tag("second", snapshot_id=2)
     table.create_tag("twin", snapshot_id=2)
     expire(table)
-    table.delete_tag("second")
+    table.versions.delete_tag("second")
     assert table.to_arrow(tag="twin").column("k").to_pylist() == [2]
-    table.delete_tag("twin")
+    table.versions.delete_tag("twin")
     assert stored_files(table._ref) == needed_files(table._ref)
 
 
@@ -126,7 +126,7 @@ def test_a_branch_keeps_what_it_added_before_the_main_one_was_forwarded_to_it() 
     forwarded = table._store.load_snapshot(4)
     table.overwrite(rows(9))
     found = expire(table)
-    table.delete_tag("t")
+    table.versions.delete_tag("t")
     assert found.snapshot_ids == (1, 2, 3, 4)
     assert [(hold.name, hold.files) for hold in found.holds if hold.kind is RetainerKind.BRANCH] == [("b", 1)]
     file_io.write(TableLayout(table.location).tag_path("branch"), encode_tag(Tag(snapshot=forwarded)))
@@ -401,9 +401,9 @@ def test_partitions_that_are_old_are_dropped_the_oldest_first() -> None:
     today = datetime.now().astimezone().strftime("%Y-%m-%d")
     for number, dt in enumerate(("2025-01-03", "2025-01-01", today, "no time", "2025-01-02")):
         table.append(rows(number, dt=dt))
-    would = table.expire_partitions(dry_run=True)
+    would = table.maintenance.expire_partitions(dry_run=True)
     assert [each.directory for each in would] == ["dt=2025-01-01", "dt=2025-01-02"]
-    assert table.expire_partitions() == would
+    assert table.maintenance.expire_partitions() == would
     assert sorted(table.to_arrow().column("dt").to_pylist()) == sorted(["2025-01-03", today, "no time"])
     latest = table.latest_snapshot()
     assert latest is not None
@@ -415,7 +415,7 @@ def test_each_batch_of_partitions_is_a_snapshot() -> None:
     table = new_table(**{"partition.expiration-batch-size": "2"})
     for day in range(1, 4):
         table.append(rows(day, dt=f"2025-01-0{day}"))
-    assert len(table.expire_partitions(expiration_time="1 d")) == 3
+    assert len(table.maintenance.expire_partitions(expiration_time="1 d")) == 3
     assert len(ids(table)) == 5
 
 
@@ -423,7 +423,7 @@ def test_each_batch_of_partitions_is_a_snapshot() -> None:
 def test_an_age_before_all_times_expires_no_partition(age: str) -> None:
     table = new_table(**{"partition.expiration-time": age})
     table.append(rows(1, dt="0001-01-01"))
-    assert table.expire_partitions() == ()
+    assert table.maintenance.expire_partitions() == ()
     table.append(rows(1, dt="0001-01-01"))
     assert table.compact().partitions
 
@@ -431,8 +431,8 @@ def test_an_age_before_all_times_expires_no_partition(age: str) -> None:
 def test_partitions_may_expire_by_their_newest_file() -> None:
     table = new_table(**{"partition.expiration-strategy": "update-time"})
     table.append(rows(1, dt="2025-01-01"))
-    assert table.expire_partitions(expiration_time="1 h") == ()
-    assert len(table.expire_partitions(expiration_time="0 ms")) == 1
+    assert table.maintenance.expire_partitions(expiration_time="1 h") == ()
+    assert len(table.maintenance.expire_partitions(expiration_time="0 ms")) == 1
 
 
 def test_a_partition_that_was_merged_is_as_young_as_the_merge(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -442,7 +442,7 @@ def test_a_partition_that_was_merged_is_as_young_as_the_merge(monkeypatch: pytes
             patch.setattr("penstock.table.write.plan.local_wall_millis", partial(_days_before_now, days_ago))
             table.append(rows(days_ago))
     table.compact()
-    assert table.expire_partitions() == ()
+    assert table.maintenance.expire_partitions() == ()
     (later,) = find_expired_partitions(
         table._ref, table._store, now=lambda: datetime.now().astimezone() + timedelta(days=8)
     )
@@ -467,7 +467,7 @@ def test_a_batch_at_its_end_drops_partitions_when_told_to() -> None:
 )
 def test_partitions_do_not_expire_without_a_rule(options: dict[str, str]) -> None:
     with pytest.raises((InvalidOptionError, UnsupportedFeatureError), match="expir"):
-        new_table(**options).expire_partitions()
+        new_table(**options).maintenance.expire_partitions()
 
 
 def test_an_expiration_stopped_before_its_snapshot_files_is_finished_by_a_shorter_one(

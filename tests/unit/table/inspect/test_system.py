@@ -218,16 +218,16 @@ def test_the_audit_log_has_the_rows_with_their_kind() -> None:
     for number in (1, 2):
         table.append([{"k": number, "v": "a"}])
     table.create_tag("one", snapshot_id=1)
-    assert table.system_table("audit_log").to_pylist() == [
+    assert table.inspect.system_table("audit_log").to_pylist() == [
         {"rowkind": "+I", "k": 1, "v": "a"},
         {"rowkind": "+I", "k": 2, "v": "a"},
     ]
-    assert table.system_table("audit_log", snapshot_id=1).num_rows == 1
-    assert table.with_options({"scan.tag-name": "one"}).system_table("audit_log")["k"].to_pylist() == [1]
-    changes = table.with_options({"incremental-between": "1,2"}).system_table("audit_log")
+    assert table.inspect.system_table("audit_log", snapshot_id=1).num_rows == 1
+    assert table.with_options({"scan.tag-name": "one"}).inspect.system_table("audit_log")["k"].to_pylist() == [1]
+    changes = table.with_options({"incremental-between": "1,2"}).inspect.system_table("audit_log")
     assert changes.to_pylist() == [{"rowkind": "+I", "k": 2, "v": "a"}]
-    assert table.system_table("ro").column_names == ["k", "v"]
-    assert table.with_options({"scan.snapshot-id": "1"}).system_table("ro").num_rows == 1
+    assert table.inspect.system_table("ro").column_names == ["k", "v"]
+    assert table.with_options({"scan.snapshot-id": "1"}).inspect.system_table("ro").num_rows == 1
 
 
 @pytest.mark.parametrize("option", [{"scan.snapshot-id": "1"}, {"scan.tag-name": "one"}, {"scan.version": "one"}])
@@ -239,9 +239,9 @@ def test_every_system_table_takes_a_position_or_refuses_it(name: str, option: di
     table.create_tag("one", snapshot_id=1)
     at = table.with_options(option)
     try:
-        found = at.system_table(name)
+        found = at.inspect.system_table(name)
     except UnsupportedFeatureError as error:
         assert "shows all there is: leave" in str(error)  # noqa: PT017 - either outcome is right
     else:
-        assert found == table.system_table(name, snapshot_id=1)
-        assert found != table.system_table(name)
+        assert found == table.inspect.system_table(name, snapshot_id=1)
+        assert found != table.inspect.system_table(name)

@@ -18,20 +18,20 @@ def test_partitions_are_marked_by_hand_due_or_not() -> None:
     ref = new_table()
     Job(ref).commit(FIRST, SECOND)
     table = Table(ref)
-    would = table.mark_partitions_done([{"p": SECOND}], dry_run=True)
+    would = table.maintenance.mark_partitions_done([{"p": SECOND}], dry_run=True)
     assert [(each.directory, each.rows) for each in would] == [(f"p={SECOND}", 1)]
     assert marks(ref) == {}
-    (done,) = table.mark_partitions_done([{"p": SECOND}])
+    (done,) = table.maintenance.mark_partitions_done([{"p": SECOND}])
     assert marks(ref) == {SECOND: (done.creation_millis, done.modification_millis)}
     assert abs(done.creation_millis - time.time() * 1000) < 60_000
     time.sleep(0.002)
-    (again,) = table.mark_partitions_done([{"p": SECOND}, {"p": SECOND}])
+    (again,) = table.maintenance.mark_partitions_done([{"p": SECOND}, {"p": SECOND}])
     assert again.creation_millis == done.creation_millis < again.modification_millis
 
 
 def test_a_day_without_rows_can_be_marked() -> None:
     ref = new_table()
-    (done,) = Table(ref).mark_partitions_done([{"p": FIRST}])
+    (done,) = Table(ref).maintenance.mark_partitions_done([{"p": FIRST}])
     assert (done.directory, done.rows) == (f"p={FIRST}", 0)
     assert list(marks(ref)) == [FIRST]
 
@@ -46,7 +46,7 @@ def test_a_day_without_rows_can_be_marked() -> None:
 )
 def test_wrong_specs_are_refused(specs: list[dict[str, object]], error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
-        Table(new_table()).mark_partitions_done(specs)
+        Table(new_table()).maintenance.mark_partitions_done(specs)
 
 
 def test_those_that_are_due_are_marked_by_hand_without_being_named() -> None:
@@ -54,13 +54,13 @@ def test_those_that_are_due_are_marked_by_hand_without_being_named() -> None:
     Job(ref).commit("2001-01-01", "2999-01-01")
     table = Table(ref)
     with pytest.raises(InvalidOptionError, match=r"'partition.time-interval' determines"):
-        table.mark_partitions_done()
+        table.maintenance.mark_partitions_done()
     table = table.with_options({"partition.idle-time-to-done": "1 s", "partition.time-interval": "1 d"})
     ledger = ref.layout.done_ledger_path
-    assert [each.directory for each in table.mark_partitions_done(dry_run=True)] == ["p=2001-01-01"]
+    assert [each.directory for each in table.maintenance.mark_partitions_done(dry_run=True)] == ["p=2001-01-01"]
     assert (marks(ref, "2001-01-01"), ref.file_io.exists(ledger)) == ({}, False)
-    assert [each.directory for each in table.mark_partitions_done()] == ["p=2001-01-01"]
-    assert table.mark_partitions_done() == ()
+    assert [each.directory for each in table.maintenance.mark_partitions_done()] == ["p=2001-01-01"]
+    assert table.maintenance.mark_partitions_done() == ()
 
 
 def test_specs_of_several_columns_and_types() -> None:
@@ -71,7 +71,7 @@ def test_specs_of_several_columns_and_types() -> None:
     table.append(pa.Table.from_pylist(values, table.arrow_schema))
 
     def directories(*specs: dict[str, object]) -> list[str]:
-        return [each.directory for each in table.mark_partitions_done(specs)]
+        return [each.directory for each in table.maintenance.mark_partitions_done(specs)]
 
     assert directories({"d": "2026-01-01"}) == ["d=20454/h=5", "d=20454/h=6"]
     assert directories({"d": "2026-01-01", "h": "6"}, {"h": 5}) == ["d=20454/h=5", "d=20454/h=6"]

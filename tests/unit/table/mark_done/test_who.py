@@ -52,7 +52,7 @@ def test_other_marks_are_refused_before_anything_is_written(action: str, says: s
     with pytest.raises(UnsupportedFeatureError, match=f"option 'partition.mark-done-action' = {says}"):
         open_committer(ref)
     with pytest.raises(UnsupportedFeatureError, match=says):
-        Table(ref).mark_partitions_done([{"p": FIRST}])
+        Table(ref).maintenance.mark_partitions_done([{"p": FIRST}])
     open_committer(ref.with_options({"partition.mark-done-action": "success-file"}))
     open_committer(new_table({"partition.mark-done-action": action}))  # nothing is to be marked
 
@@ -63,7 +63,7 @@ def test_who_adds_no_rows_need_not_know_how_to_mark() -> None:
     for number in range(6):
         writer.append(pa.Table.from_pylist([{"id": number, "p": "2001-01-01"}], writer.arrow_schema))
     assert len(Table(ref).compact().snapshots) == 1
-    assert [each.directory for each in Table(ref).expire_partitions()] == ["p=2001-01-01"]
+    assert [each.directory for each in Table(ref).maintenance.expire_partitions()] == ["p=2001-01-01"]
 
 
 def test_marks_that_nobody_knows_are_refused() -> None:

@@ -30,7 +30,7 @@ def catalog(tmp_path: Path) -> Catalog:
 def table(catalog: Catalog) -> Table:
     catalog.create_database("d")
     table = catalog.create_table("d.t", "k INT, dt STRING", partition_by=["dt"])
-    table.create_branch("b")
+    table.versions.create_branch("b")
     table.with_options({"branch": "b"}).append([{"k": k, "dt": dt} for k, dt in [(1, "x"), (2, "y"), (3, "z")]])
     return table
 
@@ -96,7 +96,7 @@ def test_a_state_before_the_other_branch_began_is_read_without_it(catalog: Catal
     catalog.create_database("d")
     table = catalog.create_table("d.t", "k INT, dt STRING", partition_by=["dt"])
     table.append([{"k": 1, "dt": "x"}])
-    table.create_branch("b")
+    table.versions.create_branch("b")
     table = catalog.alter_table("d.t", SET)
     time.sleep(0.002)
     table.with_options({"branch": "b"}).append([{"k": 2, "dt": "y"}])
@@ -149,12 +149,12 @@ def test_a_branch_that_is_missing_is_not_passed_over(table: Table) -> None:
 
 def test_the_branch_is_neither_deleted_nor_renamed_while_it_is_the_fallback(catalog: Catalog, table: Table) -> None:
     catalog.alter_table("d.t", SET)
-    for change in (table.delete_branch, lambda name: table.rename_branch(name, "c")):
+    for change in (table.versions.delete_branch, lambda name: table.versions.rename_branch(name, "c")):
         with pytest.raises(InvalidOptionError, match=r"by 'scan\.fallback-branch': remove that option first"):
             change("b")
     catalog.alter_table("d.t", RemoveOption(key="scan.fallback-branch"))
-    table.rename_branch("b", "c")
-    table.delete_branch("c")
+    table.versions.rename_branch("b", "c")
+    table.versions.delete_branch("c")
 
 
 def test_row_changes_and_compaction_take_the_main_branch_only(catalog: Catalog, table: Table) -> None:

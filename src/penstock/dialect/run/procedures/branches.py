@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def _create_branch(state: SqlState, arguments: Arguments) -> Outcome:
     if_not_exists = arguments.flag("ignoreIfExists", default=False)
     try:
-        table_of(state, arguments).create_branch(arguments.needed("branch"), tag=arguments.text("tag"))
+        table_of(state, arguments).versions.create_branch(arguments.needed("branch"), tag=arguments.text("tag"))
     except AlreadyExistsError:
         if not if_not_exists:
             raise
@@ -28,17 +28,17 @@ def _create_branch(state: SqlState, arguments: Arguments) -> Outcome:
 def _delete_branch(state: SqlState, arguments: Arguments) -> Outcome:
     table = table_of(state, arguments)
     for name in arguments.needed("branch").split(","):
-        table.delete_branch(name.strip())
+        table.versions.delete_branch(name.strip())
     return success()
 
 
 def _rename_branch(state: SqlState, arguments: Arguments) -> Outcome:
-    table_of(state, arguments).rename_branch(arguments.needed("from_branch"), arguments.needed("to_branch"))
+    table_of(state, arguments).versions.rename_branch(arguments.needed("from_branch"), arguments.needed("to_branch"))
     return success()
 
 
 def _fast_forward(state: SqlState, arguments: Arguments) -> Outcome:
-    table_of(state, arguments).fast_forward(arguments.needed("branch"))
+    table_of(state, arguments).versions.fast_forward(arguments.needed("branch"))
     return success()
 
 

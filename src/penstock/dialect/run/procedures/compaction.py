@@ -78,7 +78,7 @@ def _compacted(table: str, result: CompactionResult) -> list[tuple[object, ...]]
 
 def _compact_manifest(state: SqlState, arguments: Arguments) -> Outcome:
     table = table_of(state, arguments, arguments.pairs("options"))
-    done = table.compact_manifests(dry_run=arguments.flag("dry_run", default=False))
+    done = table.maintenance.compact_manifests(dry_run=arguments.flag("dry_run", default=False))
     return rows(_MANIFESTS, [(done.manifests_before, done.rewritten, done.manifests_after)])
 
 
@@ -91,9 +91,9 @@ def _rescale(state: SqlState, arguments: Arguments) -> Outcome:
         arguments.integer("bucket_num"),
         table_of(state, arguments),
     )
-    done = [each for spec in specs or () for each in table.rescale(buckets, partition=spec)]
+    done = [each for spec in specs or () for each in table.maintenance.rescale(buckets, partition=spec)]
     if specs is None:
-        done += table.rescale(buckets)
+        done += table.maintenance.rescale(buckets)
     return rows(_RESCALED, [(each.directory or None, each.buckets_before, each.rows) for each in done])
 
 

@@ -38,13 +38,15 @@ def _expire_snapshots(state: SqlState, arguments: Arguments) -> Outcome:
 def _expire_partitions(state: SqlState, arguments: Arguments) -> Outcome:
     named = {key: arguments.text(name) for name, key in _PARTITION_OPTIONS.items()}
     given = (arguments.pairs("options") or {}) | {key: value for key, value in named.items() if value is not None}
-    found = table_of(state, arguments, given).expire_partitions(expiration_time=arguments.text("expiration_time"))
+    found = table_of(state, arguments, given).maintenance.expire_partitions(
+        expiration_time=arguments.text("expiration_time")
+    )
     return rows(pa.schema({"expired_partitions": TEXT}), [(each.directory,) for each in found])
 
 
 def _mark_partition_done(state: SqlState, arguments: Arguments) -> Outcome:
     arguments.needed("partitions")
-    done = table_of(state, arguments).mark_partitions_done(arguments.partitions("partitions"))
+    done = table_of(state, arguments).maintenance.mark_partitions_done(arguments.partitions("partitions"))
     return rows(pa.schema({"partition": TEXT}), [(each.directory,) for each in done])
 
 
@@ -66,14 +68,16 @@ def _remove_unexisting_files(state: SqlState, arguments: Arguments) -> Outcome:
     arguments.integer("parallelism")  # directories are listed one after another
     dry_run = arguments.flag("dry_run", default=False)
     missing = [
-        each for path in tables_of(state, arguments) for each in state.load(path).remove_missing_files(dry_run=dry_run)
+        each
+        for path in tables_of(state, arguments)
+        for each in state.load(path).maintenance.remove_missing_files(dry_run=dry_run)
     ]
     return rows(pa.schema({"path": TEXT, "lost_rows": LONG}), [(each.path, each.row_count) for each in missing])
 
 
 def _remove_unexisting_manifests(state: SqlState, arguments: Arguments) -> Outcome:
     dry_run = arguments.flag("dry_run", default=False)
-    missing = table_of(state, arguments).remove_missing_manifests(dry_run=dry_run)
+    missing = table_of(state, arguments).maintenance.remove_missing_manifests(dry_run=dry_run)
     schema = pa.schema({"path": TEXT, "added_files": LONG, "deleted_files": LONG})
     return rows(schema, [(each.path, each.added_files, each.deleted_files) for each in missing])
 
@@ -82,14 +86,14 @@ def _reset_consumer(state: SqlState, arguments: Arguments) -> Outcome:
     table, consumer = table_of(state, arguments), arguments.needed("consumer_id")
     next_snapshot = arguments.integer("next_snapshot_id")
     if next_snapshot is None:
-        table.delete_consumer(consumer)
+        table.maintenance.delete_consumer(consumer)
     else:
-        table.reset_consumer(consumer, next_snapshot)
+        table.maintenance.reset_consumer(consumer, next_snapshot)
     return success()
 
 
 def _clear_consumers(state: SqlState, arguments: Arguments) -> Outcome:
-    table_of(state, arguments).clear_consumers(
+    table_of(state, arguments).maintenance.clear_consumers(
         arguments.text("including_consumers") or ".*", arguments.text("excluding_consumers")
     )
     return success()

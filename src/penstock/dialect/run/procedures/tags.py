@@ -55,7 +55,7 @@ def _tagged(name: str, snapshot: Snapshot) -> Outcome:
 
 
 def _replace_tag(state: SqlState, arguments: Arguments) -> Outcome:
-    table_of(state, arguments).replace_tag(
+    table_of(state, arguments).versions.replace_tag(
         arguments.needed("tag"),
         snapshot_id=arguments.integer("snapshot_id"),
         time_retained=arguments.text("time_retained"),
@@ -65,24 +65,24 @@ def _replace_tag(state: SqlState, arguments: Arguments) -> Outcome:
 
 def _rename_tag(state: SqlState, arguments: Arguments) -> Outcome:
     name, target = arguments.needed("tagName"), arguments.needed("targetTagName")
-    table_of(state, arguments).rename_tag(name, target)
+    table_of(state, arguments).versions.rename_tag(name, target)
     return success(f"Rename [{name}] to [{target}] successfully.")
 
 
 def _delete_tag(state: SqlState, arguments: Arguments) -> Outcome:
     table = table_of(state, arguments)
     for name in arguments.needed("tag").split(","):
-        table.delete_tag(name.strip())
+        table.versions.delete_tag(name.strip())
     return success()
 
 
 def _expire_tags(state: SqlState, arguments: Arguments) -> Outcome:
-    names = table_of(state, arguments).expire_tags(older_than=arguments.time("older_than"))
+    names = table_of(state, arguments).versions.expire_tags(older_than=arguments.time("older_than"))
     return rows(pa.schema({"expired_tags": TEXT}), [(name,) for name in names])
 
 
 def _trigger_tag_automatic_creation(state: SqlState, arguments: Arguments) -> Outcome:
-    table_of(state, arguments).create_due_tags()
+    table_of(state, arguments).versions.create_due_tags()
     return success()
 
 
@@ -116,8 +116,8 @@ def _rollback_to_as_latest(state: SqlState, arguments: Arguments) -> Outcome:
     table = table_of(state, arguments)
     snapshot_id, tag = arguments.integer("snapshot_id"), arguments.text("tag")
     previous = table.latest_snapshot()
-    tags = {row["tag_name"]: row["snapshot_id"] for row in table.tags().to_pylist()}
-    restored = table.rollback_to_as_latest(snapshot_id=snapshot_id, tag=tag)
+    tags = {row["tag_name"]: row["snapshot_id"] for row in table.inspect.tags().to_pylist()}
+    restored = table.versions.rollback_to_as_latest(snapshot_id=snapshot_id, tag=tag)
     before = None if previous is None else previous.id
     return rows(_AS_LATEST, [(before, tags.get(tag, snapshot_id), before if restored is None else restored.id)])
 

@@ -103,7 +103,7 @@ def test_manifests_that_are_gone_leave_the_table(shop: Sql, name: str) -> None:
     before = table_ids(shop, name)
     lost = next(
         row["file_name"]
-        for row in table.manifests().to_pylist()
+        for row in table.inspect.manifests().to_pylist()
         if row["num_added_files"] == 1 and row["file_name"] not in names_of_manifests(table, -2)
     )
     path = table._ref.layout.manifest_path(lost)
@@ -135,7 +135,7 @@ def test_files_whose_deletion_was_lost_are_live_again(shop: Sql) -> None:
     shop("DELETE FROM orders WHERE id = 7")
     (lost,) = names_of_manifests(table, -1) - known
     table._ref.file_io.delete(table._ref.layout.manifest_path(lost))
-    (found,) = shop.catalog.load_table("shop.orders").remove_missing_manifests(dry_run=False)
+    (found,) = shop.catalog.load_table("shop.orders").maintenance.remove_missing_manifests(dry_run=False)
     assert found.deleted_files == 1
     snapshot = table.latest_snapshot()
     assert snapshot is not None
@@ -151,7 +151,7 @@ def table_ids(sql: Sql, name: str) -> list[int]:
 def names_of_manifests(table: Table, place: int) -> set[str]:
     """Names of the manifests of the snapshot at a place among all."""
     snapshot_id = table.snapshots()["snapshot_id"].to_pylist()[place]
-    return {str(name) for name in table.manifests(snapshot_id=snapshot_id)["file_name"].to_pylist()}
+    return {str(name) for name in table.inspect.manifests(snapshot_id=snapshot_id)["file_name"].to_pylist()}
 
 
 def test_consumers_are_cleared_by_their_names(shop: Sql) -> None:

@@ -152,7 +152,7 @@ def test_a_moved_tag_lets_the_files_go_that_only_it_kept(shop: Sql) -> None:
     assert table.to_arrow(tag="old").num_rows == 2
     shop("CALL sys.replace_tag('orders', 'old')")
     assert table.to_arrow(tag="old").num_rows == 1
-    assert table.fsck(all_snapshots=True).findings == ()
+    assert table.inspect.fsck(all_snapshots=True).findings == ()
 
 
 def test_a_tag_gets_another_name(timed: Sql) -> None:

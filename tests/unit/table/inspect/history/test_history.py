@@ -30,7 +30,7 @@ def queue() -> Table:
             table.compact(strategy="full")
         days = pa.array([20_000] * 8, pa.int32()).cast(pa.date32())
         table.append(pa.table({"n": list(range(8)), "t": pa.nulls(8, pa.timestamp("ms")), "dt": days}))
-    table.reset_consumer("nightly", 2)
+    table.maintenance.reset_consumer("nightly", 2)
     table.create_tag("third", snapshot_id=3)
     return table
 
@@ -56,7 +56,7 @@ def test_a_story_has_all_there_is(queue: Table) -> None:
     ]
     assert history.readers[0].unread_since_millis == history.commits[1].snapshot.time_millis
     assert [(tag.name, tag.snapshot_id) for tag in history.tags] == [("third", 3)]
-    sums = queue.compaction_debt().to_pylist()
+    sums = queue.inspect.compaction_debt().to_pylist()
     assert history.debt == Debt(
         small_files=sum(row["small_file_count"] for row in sums),
         small_bytes=sum(row["small_file_bytes"] for row in sums),
@@ -100,7 +100,7 @@ def test_a_look_after_a_commit_tells_of_it(queue: Table) -> None:
 
 
 def test_history_is_a_row_a_commit(queue: Table) -> None:
-    history = queue.history()
+    history = queue.inspect.history()
     assert history.schema == HISTORY_SCHEMA
     rows = history.to_pylist()
     snapshots = queue.snapshots().to_pylist()
@@ -111,7 +111,7 @@ def test_history_is_a_row_a_commit(queue: Table) -> None:
         assert row["rows"] == snapshot["total_record_count"]
         assert row["added_rows"] - row["removed_rows"] == snapshot["delta_record_count"]
     assert [row["files"] for row in rows] == [2, 4, 6, 2, 4]
-    assert [row["snapshot_id"] for row in queue.history(limit=2).to_pylist()] == [4, 5]
+    assert [row["snapshot_id"] for row in queue.inspect.history(limit=2).to_pylist()] == [4, 5]
 
 
 def test_a_tag_that_is_deleted_meanwhile_is_left_out() -> None:

@@ -342,7 +342,7 @@ def test_nothing_else_sees_the_files_of_a_group(tmp_path: Path) -> None:
     try:
         assert len(list((tmp_path / ".penstock" / "alignment" / "g").iterdir())) == 1
         assert (catalog.list_databases(), catalog.list_tables("d")) == (("d",), ("t",))
-        assert table.fsck().findings == ()
+        assert table.inspect.fsck().findings == ()
         found = table.remove_orphan_files(older_than=time.time_ns() // 1_000_000, dry_run=False, allow_recent=True)
         assert (found.orphans, found.young) == ((), 0)
         catalog.drop_database("d", cascade=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.api.deferred import spark_entry
-from penstock.api.given import (
+from penstock.api.arguments import (
     CALLER,
     Names,
     Options,
@@ -19,6 +18,8 @@ from penstock.api.given import (
     texts_of,
     with_checks,
 )
+from penstock.api.deferred import spark_entry
+from penstock.api.handle import TableMethods
 from penstock.catalog.checks.features import check_writable
 from penstock.clocks import to_millis
 from penstock.options import Side, check_keys, check_side
@@ -37,17 +38,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from penstock.api.handle import TableHandle
     from penstock.format.snapshot import Snapshot
     from penstock.predicate.tree import Predicate
 
 
 @with_checks
-class TableStreams:
-    """Streams from the table and into it: ``table.streams``."""
-
-    def __init__(self, table: TableHandle) -> None:
-        self._table = table
+class TableStreams(TableMethods):
+    """Streams from the table and into it."""
 
     def write_stream(
         self,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
+from penstock.api.arguments import Names, Options, check_spark, limit_of, names_of, with_checks
 from penstock.api.deferred import spark_entry, to_dataset
 from penstock.api.exports import library
-from penstock.api.given import Names, Options, check_spark, limit_of, names_of, with_checks
+from penstock.api.handle import TableMethods
+from penstock.api.pandas_frame import pandas_frame
 from penstock.api.read_at import ReadAt, position_options
-from penstock.api.reading.frames import pandas_frame
 from penstock.table.inspect.explain import explain_plan, plan_values
 from penstock.table.read.batches import open_batches, read_arrow
 
@@ -20,16 +21,12 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.api.handle import TableHandle
     from penstock.predicate.tree import Predicate
 
 
 @with_checks
-class TableReading:
-    """Reads of one snapshot: ``table.reading``."""
-
-    def __init__(self, table: TableHandle) -> None:
-        self._table = table
+class TableReads(TableMethods):
+    """Reads of one snapshot."""
 
     def to_arrow(
         self,

@@ -1,1 +1,0 @@
-"""Batch reads and streams of a table."""
