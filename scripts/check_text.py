@@ -1,4 +1,4 @@
-"""Check what no linter does: package sizes, citations of the specification, wording, names of changelog fragments."""
+"""Check what no linter does: citations of the specification, wording, names of changelog fragments."""
 
 import re
 import sys
@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
-MOST_FILES: Final = 20
 KINDS: Final = ("added", "changed", "fixed", "removed", "security")
 # Words that are unidiomatic or misleading in this field, with the usual term.
 WORDS: Final = {
@@ -52,14 +51,6 @@ _CITED: Final = re.compile(
 _HEADING: Final = re.compile(r"^#+ (\d+(?:\.\d+)*)\.? ", re.MULTILINE)
 
 
-def crowded_packages() -> Iterator[str]:
-    """Find packages with too many files."""
-    for package in sorted((ROOT / "src").rglob("__init__.py")):
-        count = sum(1 for _ in package.parent.glob("*.py"))
-        if count > MOST_FILES:
-            yield f"{package.parent.relative_to(ROOT)}: {count} files; a package of more than {MOST_FILES} is two"
-
-
 def broken_citations() -> Iterator[str]:
     """Find citations of missing pages or sections of the specification."""
     headings = {page.stem: set(_HEADING.findall(page.read_text())) for page in (ROOT / "docs/spec").glob("*.md")}
@@ -96,7 +87,7 @@ def unnamed_fragments() -> Iterator[str]:
 
 def main() -> int:
     """Print the problems; return 1 if there are any."""
-    wrong = [*crowded_packages(), *broken_citations(), *quaint_words(), *unnamed_fragments()]
+    wrong = [*broken_citations(), *quaint_words(), *unnamed_fragments()]
     print("\n".join(wrong) or "packages, citations and words are as they should be")
     return 1 if wrong else 0
 

@@ -104,7 +104,7 @@ def test_rows_that_are_added_while_it_runs_are_seen(queue: Command, monkeypatch:
         def __init__(self, **values: Any) -> None:
             super().__init__(**values, sleep=add_instead)
 
-    monkeypatch.setattr("penstock.api.reading.stream.PollOptions", Adding)
+    monkeypatch.setattr("penstock.api.streams.PollOptions", Adding)
     result = queue("follow", "shop.q", "--limit", "3", "--interval", "250 ms", "--format", "json")
     assert [json.loads(line)["n"] for line in result.stdout.splitlines()] == [101, 102, 103]
     assert waits == [0.25] * 3
