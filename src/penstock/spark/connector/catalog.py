@@ -68,8 +68,7 @@ class WarehouseCatalog(StagingMethods):
         f"{_CATALOG}SupportsNamespaces",
         f"{_CATALOG}ProcedureCatalog",
     )
-    keeps: ClassVar = frozenset({"defaultNamespace"})
-    shares: ClassVar = frozenset({"name", "capabilities", "useNullableQuerySchema"})
+    shared_methods: ClassVar = frozenset({"name", "capabilities"})
 
     def __init__(
         self,
@@ -93,10 +92,6 @@ class WarehouseCatalog(StagingMethods):
     def initialize(self, name: str, options: JavaObject) -> None:
         """Do nothing: this object was not created by Spark."""
 
-    def defaultNamespace(self) -> JavaObject:
-        """Return the namespace of ``USE <catalog>``: none."""
-        return self._bridge.strings(())
-
     # TableCatalog
 
     @from_spark
@@ -105,18 +100,6 @@ class WarehouseCatalog(StagingMethods):
         return self._bridge.java_set(
             [self._bridge.value_of("catalog.TableCatalogCapability", "SUPPORT_COLUMN_DEFAULT_VALUE")]
         )
-
-    def tableStateOptionKeys(self) -> JavaObject:
-        """Return no keys of options: the options of a read choose rows of one table."""
-        return self._bridge.java_set(())
-
-    def changelogStateOptionKeys(self) -> JavaObject:
-        """Return no keys either."""
-        return self._bridge.java_set(())
-
-    def useNullableQuerySchema(self) -> bool:
-        """Return true: all columns of a table created by a query are nullable."""
-        return True
 
     @from_spark
     def listTables(self, namespace: JavaObject) -> JavaObject:
@@ -159,9 +142,6 @@ class WarehouseCatalog(StagingMethods):
         except NotFoundError:
             return False
         return True
-
-    def invalidateTable(self, ident: JavaObject) -> None:
-        """Do nothing: tables are loaded each time."""
 
     @from_spark
     def createTable(self, ident: JavaObject, *definition: JavaObject) -> JavaObject:

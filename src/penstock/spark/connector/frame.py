@@ -76,9 +76,7 @@ class PlannedTable(PlainTable):
 
     interfaces: ClassVar = (f"{_CATALOG}SupportsRead",)
     capability: ClassVar = "BATCH_READ"
-    keeps: ClassVar = frozenset(
-        {"capabilities", "columns", "constraints", "id", "name", "partitioning", "properties", "schema", "version"}
-    )
+    cached_methods: ClassVar = frozenset({"capabilities", "columns", "name", "schema"})
 
     def __init__(self, bridge: Bridge, spark: SparkSession, query: Query) -> None:
         ref = query.ref
@@ -97,12 +95,4 @@ class PlannedTable(PlainTable):
             self._bridge, self._spark, lambda: query.pinned, query.ref, self._identity, self._schema
         )
         builder.start_from(query.plan)
-        return builder.exposed()
-
-    def reportDriverMetrics(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.no_items("metric.CustomTaskMetric")
-
-    def supportedCustomMetrics(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.no_items("metric.CustomMetric")
+        return builder

@@ -49,30 +49,6 @@ class LocalRows(Proxy):
         """Return the rows."""
         return self._make_rows()
 
-    def toBatch(self) -> None:
-        """Refuse: Spark calls ``rows`` instead."""
-        self._refuse("batch")
-
-    def toMicroBatchStream(self, location: str) -> None:
-        """Refuse: it is not a stream."""
-        self._refuse("stream")
-
-    def toContinuousStream(self, location: str) -> None:
-        """Refuse: it is not a stream."""
-        self._refuse("stream")
-
-    def supportedCustomMetrics(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.no_items("metric.CustomMetric")
-
-    def reportDriverMetrics(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.no_items("metric.CustomTaskMetric")
-
-    def columnarSupportMode(self) -> JavaObject:
-        """Return that the scan has no columnar batches."""
-        return self._bridge.value_of("read.Scan$ColumnarSupportMode", "UNSUPPORTED")
-
 
 def arrow_rows(bridge: Bridge, rows: pa.Table, schema: StructType | None = None) -> JavaObject:
     """Return rows in memory as an ``InternalRow[]``.
@@ -119,6 +95,7 @@ class SystemScanBuilder(Proxy):
         super().__init__(bridge, scan.toString())
         self._scan = scan
 
+    @from_spark
     def build(self) -> JavaObject:
         """Return the scan."""
         return self._scan

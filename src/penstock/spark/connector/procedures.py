@@ -77,6 +77,7 @@ class SparkProcedure(Proxy):
         """Return the name and the parameters."""
         return f"sys.{self._name}: {', '.join(self._source.parameters[self._name])}"
 
+    @from_spark
     def bind(self, types: JavaObject) -> JavaObject:
         """Return this procedure for all types of arguments."""
         return self
@@ -114,5 +115,5 @@ class SparkProcedure(Proxy):
             lambda: arrow_rows(self._bridge, found),
         )
         scans = self._bridge.java("java.util.ArrayList")()
-        scans.add(scan)
+        scans.add(scan.exposed())
         return scans.iterator()

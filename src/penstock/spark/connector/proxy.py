@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import zlib
 from functools import cached_property, wraps
-from typing import TYPE_CHECKING, ClassVar, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ClassVar, ParamSpec, TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
@@ -19,15 +18,16 @@ if TYPE_CHECKING:
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
 
-_Given = ParamSpec("_Given")
+_Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 
 class Proxy:
     """Base class of objects that implement Spark's interfaces; a subclass lists them in ``interfaces``.
 
-    Py4J only calls methods that the Python class defines: default methods of a Java interface do not work. Spark
-    compares proxies by their key, which shows it that two scans read the same rows.
+    Spark gets the object that ``exposed`` returns. The JVM answers methods that the Python class does not define with
+    the defaults of their interfaces. Spark compares proxies by their key, which shows it that two scans read the same
+    rows.
 
     Args:
         bridge: access to the JVM.
@@ -42,10 +42,13 @@ class Proxy:
     rethrows: ClassVar[bool] = False
     """Whether checked exceptions of Java reach the caller; the proxies of the JVM wrap them otherwise."""
 
-    keeps: ClassVar[frozenset[str]] = frozenset()
+    methods: ClassVar[frozenset[str]] = frozenset()
+    """Methods that Python answers; set for each subclass."""
+
+    cached_methods: ClassVar[frozenset[str]] = frozenset()
     """Methods without parameters whose answers stay the same until a method with parameters is called."""
-    shares: ClassVar[frozenset[str]] = frozenset()
-    """Methods without parameters that all objects answer alike for which ``exposed`` is given the same answers."""
+    shared_methods: ClassVar[frozenset[str]] = frozenset()
+    """Methods without parameters that all objects answer alike for which ``exposed`` gets the same answers."""
 
     def __init__(self, bridge: Bridge, key: str | Callable[[], str]) -> None:
         self._bridge = bridge
@@ -55,15 +58,17 @@ class Proxy:
         """Return a JVM object that implements these interfaces and caches some answers of this object.
 
         Args:
-            answers: ``Driver.sharedAnswers`` for the answers in ``shares``.
+            answers: ``Driver.sharedAnswers`` for the answers of ``shared_methods``.
         """
         bridge = self._bridge
-        shares = frozenset[str]() if answers is None else self.shares
-        given = bridge.once("nothing shared", bridge.driver.sharedAnswers) if answers is None else answers
+        shared_methods = frozenset[str]() if answers is None else self.shared_methods
+        shared = bridge.once("nothing shared", bridge.driver.sharedAnswers) if answers is None else answers
         text = self._key if isinstance(self._key_source, str) else None
-        return bridge.driver.keeping(self, text, bridge.names(self.keeps), given, bridge.names(shares))
+        names = map(bridge.names, (self.methods, self.cached_methods, shared_methods))
+        return bridge.driver.proxy(self, text, *names, shared)
 
     def __init_subclass__(cls) -> None:
+        cls.methods = frozenset(name for name in dir(cls) if not name.startswith("_"))
         # Py4J reads the names of interfaces from this class.
         cls.Java = type("Java", (), {"implements": list(cls.interfaces)})  # type: ignore[attr-defined] # made for Py4J
 
@@ -72,33 +77,22 @@ class Proxy:
         key = self._key_source
         return f"{type(self).__name__}[{key if isinstance(key, str) else key()}]"
 
-    def hashCode(self) -> int:
-        """Return the same hash for equal objects, in the range of a Java ``int``."""
-        return zlib.crc32(self._key.encode()) - (1 << 31)
-
-    def equals(self, other: JavaObject) -> bool:
-        """Whether another JVM object has the same key."""
-        return other is self or (other is not None and other.toString() == self._key)
-
     def toString(self) -> str:
-        """Return the class and the key."""
+        """Return the class and the key, by which the JVM compares objects."""
         return self._key
 
-    def _refuse(self, what: str) -> NoReturn:
-        """Raise: Spark called a method that this object does not support."""
-        raise RuntimeError(f"Spark asks {type(self).__name__} for {what}, which it has not offered")
 
-
-def from_spark(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """Wrap a method that Spark calls: convert our errors to Spark's exceptions, without a Python trace.
+def from_spark(method: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """Wrap a method that Spark calls: expose proxies, and convert our errors to Spark's exceptions without a trace.
 
     Other exceptions are defects, and keep their trace.
     """
 
     @wraps(method)
-    def called(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
+    def called(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
         try:
-            return method(*args, **kwargs)
+            result = method(*args, **kwargs)
+            return result.exposed() if isinstance(result, Proxy) else result
         except TableStoreError as error:
             proxy = args[0]
             assert isinstance(proxy, Proxy)  # noqa: S101 - the decorator is for its methods
@@ -136,12 +130,6 @@ class PlainTable(Proxy):
         """Return the name."""
         return self._name
 
-    def id(self) -> None:
-        """Return none: Spark need not detect another table of the same name."""
-
-    def version(self) -> None:
-        """Return none."""
-
     @from_spark
     def schema(self) -> JavaObject:
         """Return the columns."""
@@ -152,18 +140,6 @@ class PlainTable(Proxy):
         """Return the columns."""
         return self._bridge.columns(self.schema())
 
-    def partitioning(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.identities(())
-
-    def properties(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.java_map({})
-
     def capabilities(self) -> JavaObject:
         """Return the capability."""
         return self._bridge.values_of("catalog.TableCapability", (self.capability,))
-
-    def constraints(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.no_items("catalog.constraints.Constraint")

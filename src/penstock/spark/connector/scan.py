@@ -117,19 +117,7 @@ class TableScan(Proxy):
     """One batch or streaming scan. The files of a batch are planned when Spark first needs them."""
 
     interfaces: ClassVar = (f"{_READ}SupportsRuntimeV2Filtering", f"{_READ}SupportsReportStatistics")
-    keeps: ClassVar = frozenset(
-        {
-            "columnarSupportMode",
-            "description",
-            "estimateStatistics",
-            "filterAttributes",
-            "pushedPredicates",
-            "readSchema",
-            "reflectsFullyPushedDownFilters",
-            "supportedCustomMetrics",
-            "supportsIterativePushdown",
-        }
-    )
+    cached_methods: ClassVar = frozenset({"description", "estimateStatistics", "filterAttributes", "readSchema"})
 
     def __init__(self, bridge: Bridge, request: ScanRequest) -> None:
         super().__init__(bridge, self._text)
@@ -203,7 +191,7 @@ class TableScan(Proxy):
             if self._runtime:
                 splits = plan_splits(self._request.read.ref, self._planned(self._runtime))
             self._batch = TableBatch(self._bridge, self, splits, self._runtime)
-        return self._batch.exposed()
+        return self._batch
 
     @from_spark
     def toMicroBatchStream(self, location: str) -> JavaObject:
@@ -214,22 +202,6 @@ class TableScan(Proxy):
         files = BatchReader(self._bridge, request.spark, request.stream, request.schema, pads=pads)
         self._stream = TableStream(self._bridge, files, reader=reader)
         return self._stream
-
-    def toContinuousStream(self, location: str) -> None:
-        """Refuse: the table does not claim to be one."""
-        self._refuse("continuous stream")
-
-    def supportedCustomMetrics(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.no_items("metric.CustomMetric")
-
-    def reportDriverMetrics(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.no_items("metric.CustomTaskMetric")
-
-    def columnarSupportMode(self) -> JavaObject:
-        """Let the reader decide for each partition."""
-        return self._bridge.value_of("read.Scan$ColumnarSupportMode", "PARTITION_DEFINED")
 
     # SupportsReportStatistics
 
@@ -245,14 +217,6 @@ class TableScan(Proxy):
         whole = self._bridge.schema(to_spark_schema(self._request.read.ref.schema.fields)).defaultSize()
         share = self._bridge.schema(files.columns).defaultSize() / max(whole, 1)
         return self._bridge.driver.statistics(int(size * share), rows)
-
-    def estimateSizeInBytes(self) -> JavaObject:
-        """Return no separate estimate; Spark 4.3 then uses the statistics."""
-        return self._bridge.java("java.util.OptionalLong").empty()
-
-    def reflectsFullyPushedDownFilters(self) -> bool:
-        """Return true: the statistics describe the files that the filters keep."""
-        return True
 
     # SupportsRuntimeV2Filtering
 
@@ -278,14 +242,6 @@ class TableScan(Proxy):
         ref = self._request.read.ref
         self._batch = None
         self._runtime = tuple(filter(None, take_filters(self._bridge, ref, predicates)))
-
-    def pushedPredicates(self) -> JavaObject:
-        """Return none: Spark applies all filters to the rows again."""
-        return self._bridge.no_items("expressions.filter.Predicate")
-
-    def supportsIterativePushdown(self) -> bool:
-        """Return false: Spark passes all filters in one call."""
-        return False
 
     # Helpers
 
@@ -386,7 +342,7 @@ class TableBatch(Proxy):
     """The partitions of a scan, created at Spark's first call."""
 
     interfaces: ClassVar = (f"{_READ}Batch",)
-    keeps: ClassVar = frozenset({"createReaderFactory", "planInputPartitions"})
+    cached_methods: ClassVar = frozenset({"createReaderFactory", "planInputPartitions"})
 
     def __init__(
         self, bridge: Bridge, scan: TableScan, splits: Sequence[DataSplit], runtime: tuple[Pushed, ...]

@@ -47,7 +47,7 @@ class TableScanBuilder(Proxy):
         f"{_READ}SupportsPushDownLimit",
     )
 
-    keeps: ClassVar = frozenset({"isPartiallyPushed", "pushedPredicates", "supportsIterativePushdown"})
+    cached_methods: ClassVar = frozenset({"pushedPredicates"})
 
     def __init__(
         self,
@@ -94,10 +94,6 @@ class TableScanBuilder(Proxy):
         """Return the filters that were taken."""
         return self._chosen([each.place for each in self._pushed])
 
-    def supportsIterativePushdown(self) -> bool:
-        """Return false: Spark passes all filters in one call."""
-        return False
-
     @from_spark
     def pruneColumns(self, schema: JavaObject) -> None:
         """Take the columns that the query needs; nested fields are not pruned."""
@@ -125,10 +121,6 @@ class TableScanBuilder(Proxy):
         self._limit = limit
         return True
 
-    def isPartiallyPushed(self) -> bool:
-        """Return true: the scan may return more rows than the limit."""
-        return True
-
     @from_spark
     def build(self) -> JavaObject:
         """Plan the scan."""
@@ -136,7 +128,7 @@ class TableScanBuilder(Proxy):
         if self._answers is not None:
             text = f"{self._identity} from metadata: {self._answers.text}"
             return LocalRows(self._bridge, text, self._answers.schema, partial(self._answers.to_rows, self._bridge))
-        return self._scan().exposed()
+        return self._scan()
 
     def _scan(self) -> TableScan:
         return TableScan(self._bridge, self._request())

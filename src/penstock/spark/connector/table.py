@@ -61,6 +61,8 @@ _CAPABILITIES: Final = (
 class CatalogTable(PartitionManagement):
     """A table pinned to one snapshot: all its scans see the same rows.
 
+    It has no ``version``: Spark reloads a table with one on every action, so that a DataFrame would change.
+
     Args:
         name: full name including the catalog, as messages and plans show it.
     """
@@ -74,20 +76,8 @@ class CatalogTable(PartitionManagement):
         f"{_CATALOG}SupportsSchemaEvolution",
     )
 
-    shares: ClassVar = frozenset(
-        {
-            "capabilities",
-            "columns",
-            "constraints",
-            "id",
-            "name",
-            "partitioning",
-            "properties",
-            "reportDriverMetrics",
-            "schema",
-            "supportedCustomMetrics",
-            "version",
-        }
+    shared_methods: ClassVar = frozenset(
+        {"capabilities", "columns", "id", "name", "partitioning", "properties", "schema"}
     )
 
     def __init__(self, bridge: Bridge, spark: SparkSession, name: str, ref: TableRef) -> None:
@@ -136,9 +126,6 @@ class CatalogTable(PartitionManagement):
         """Return the identity of the table, which changes if the table is dropped and created again."""
         return self._identity
 
-    def version(self) -> None:
-        """Return none: for a table with a version, Spark reloads it on every action, and a DataFrame would change."""
-
     @from_spark
     def schema(self) -> JavaObject:
         """Return the columns as they were declared; the driver shows these to statements that describe the table."""
@@ -180,10 +167,6 @@ class CatalogTable(PartitionManagement):
             check_row_level(self._ref, "MERGE")
         return is_evolution(change, self._read.ref.schema, self._ref.name)
 
-    def constraints(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.no_items("catalog.constraints.Constraint")
-
     @from_spark
     def newScanBuilder(self, options: JavaObject) -> JavaObject:
         """Return the scan builder.
@@ -191,7 +174,7 @@ class CatalogTable(PartitionManagement):
         Args:
             options: options of ``spark.read.option(...).table(...)`` or of ``WITH (...)``.
         """
-        return self._scan_builder(options, TableScanBuilder).exposed()
+        return self._scan_builder(options, TableScanBuilder)
 
     def _group_scan_builder(self, options: JavaObject, made: Callable[[GroupScan], None]) -> GroupScanBuilder:
         return self._scan_builder(options, partial(GroupScanBuilder, made))
@@ -254,14 +237,6 @@ class CatalogTable(PartitionManagement):
         check_writable(self._ref)
         truncate(open_committer(self._ref, adds_rows=False))
         return True
-
-    def supportedCustomMetrics(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.no_items("metric.CustomMetric")
-
-    def reportDriverMetrics(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.no_items("metric.CustomTaskMetric")
 
     def _check_latest(self, command: str) -> None:
         """Refuse to change rows of a past state, which settings of the session may name."""

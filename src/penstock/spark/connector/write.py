@@ -131,11 +131,13 @@ class TableWriteBuilder(Proxy):
         self._scope = self._scope_of(predicates)
         return self
 
+    @from_spark
     def truncate(self) -> JavaObject:
         """Replace all rows."""
         self._scope = WholeTable()
         return self
 
+    @from_spark
     def overwriteDynamicPartitions(self) -> JavaObject:
         """Replace the partitions that the rows belong to; all rows of a table without partitions."""
         self._scope = WrittenPartitions() if self._ref.schema.partition_keys else WholeTable()
@@ -159,19 +161,10 @@ class TableWriteBuilder(Proxy):
         return RowTarget(self._bridge, self._ref, self._scope, self._keep)
 
     def _for_stream(self) -> StreamTableWrite:
-        if self._sinks is None:
-            self._refuse("streaming write")
+        assert self._sinks is not None  # noqa: S101 - tables without them do not claim to take streams
         check_side(self._own, self._ref.name, Side.SINK)
         with interrupted_by_stop(self._bridge):
             return StreamTableWrite(self._bridge, self._sinks.batches_of(self._ref), self._columns)
-
-    def buildForBatch(self) -> None:
-        """Refuse: rows are provided as a DataFrame."""
-        self._refuse("batch write")
-
-    def buildForStreaming(self) -> None:
-        """Refuse: Spark calls ``build``."""
-        self._refuse("streaming write")
 
 
 class TableWrite(Proxy):
@@ -206,22 +199,10 @@ class TableWrite(Proxy):
         """Return the name of the table."""
         return self._name
 
-    def toBatch(self) -> None:
-        """Refuse: rows are provided as a DataFrame."""
-        self._refuse("batch write")
-
     @from_spark
     def toStreaming(self) -> JavaObject:
         """Return the write of a micro-batch."""
         return self._for_stream()
-
-    def supportedCustomMetrics(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.no_items("metric.CustomMetric")
-
-    def reportDriverMetrics(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.no_items("metric.CustomTaskMetric")
 
 
 class RowTarget(Proxy):

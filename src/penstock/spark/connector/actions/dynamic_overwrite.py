@@ -63,18 +63,6 @@ class DynamicOverwrite(Proxy):
         """Return the write."""
         return DynamicBatchWrite(self._bridge, self._spark, self._ref, self._columns, self._scope)
 
-    def toStreaming(self) -> None:
-        """Refuse: a stream does not overwrite partitions."""
-        self._refuse("streaming write")
-
-    def supportedCustomMetrics(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.no_items("metric.CustomMetric")
-
-    def reportDriverMetrics(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.no_items("metric.CustomTaskMetric")
-
 
 class DynamicBatchWrite(Proxy):
     """Writes files in the tasks, and commits them on the driver."""
@@ -100,13 +88,6 @@ class DynamicBatchWrite(Proxy):
         function = bytearray(pickle.dumps((self._task, OUTCOME)))
         factory = bridge.private("PythonBatchWriterFactory")
         return factory(source, function, bridge.schema(self._columns), bridge.nothing(), bridge.nothing())
-
-    def useCommitCoordinator(self) -> bool:
-        """Return true: Spark commits only one attempt of each task."""
-        return True
-
-    def onDataWriterCommit(self, message: JavaObject) -> None:
-        """Do nothing: ``commit`` gets all messages."""
 
     @from_spark
     def commit(self, messages: JavaObject, summary: JavaObject = None) -> None:

@@ -87,10 +87,6 @@ class PartitionManagement(Proxy):
         drop_partitions(open_committer(self._ref, adds_rows=False), specs)
         return True
 
-    def dropPartition(self, ident: JavaObject) -> bool:
-        """Remove a partition."""
-        return self.dropPartitions((ident,))
-
     def purgePartition(self, ident: JavaObject) -> bool:
         """Refuse ``PURGE``."""
         return self.purgePartitions((ident,))
@@ -110,10 +106,6 @@ class PartitionManagement(Proxy):
     def truncatePartitions(self, idents: JavaObject) -> bool:
         """Remove the rows of partitions with one commit."""
         return self.dropPartitions(idents)
-
-    def createPartition(self, ident: JavaObject, properties: JavaObject) -> None:
-        """Refuse: partitions without rows do not exist."""
-        self.createPartitions((ident,), (properties,))
 
     @from_spark
     def createPartitions(self, idents: JavaObject, properties: JavaObject) -> None:

@@ -69,6 +69,7 @@ class RowChangeBuilder(Proxy):
         super().__init__(bridge, f"{operation.description()} {id(self)}")
         self._operation = operation
 
+    @from_spark
     def build(self) -> JavaObject:
         """Return the operation."""
         return self._operation
@@ -107,14 +108,9 @@ class RowChangeOperation(Proxy):
         return self._bridge.value_of("write.RowLevelOperation$Command", self._command)
 
     @from_spark
-    def requiredMetadataAttributes(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.references(())
-
-    @from_spark
     def newScanBuilder(self, options: JavaObject) -> JavaObject:
         """Return the builder of a scan of whole files."""
-        return self._new_builder(options, self._take).exposed()
+        return self._new_builder(options, self._take)
 
     @from_spark
     def newWriteBuilder(self, info: JavaObject) -> JavaObject:
@@ -165,11 +161,3 @@ class ReplaceFilesBuilder(Proxy):
     def build(self) -> JavaObject:
         """Return the write."""
         return self._made()
-
-    def buildForBatch(self) -> None:
-        """Refuse: Spark calls ``build``."""
-        self._refuse("batch write of its own")
-
-    def buildForStreaming(self) -> None:
-        """Refuse: no stream changes rows."""
-        self._refuse("streaming write")

@@ -117,31 +117,11 @@ class ReplaceFiles(Proxy):
         """Return false: a large partition may have several tasks."""
         return False
 
-    def requiredNumPartitions(self) -> int:
-        """Return none: Spark chooses the number of tasks."""
-        return 0
-
-    def advisoryPartitionSizeInBytes(self) -> int:
-        """Return none: Spark's setting applies."""
-        return 0
-
     @from_spark
     def requiredOrdering(self) -> JavaObject:
         """Return the columns by which each task sorts its rows."""
         is_arranged = self._arrangement is not Arrangement.AS_READ
         return self._bridge.ascending(self._ref.schema.partition_keys if is_arranged else ())
-
-    def toStreaming(self) -> None:
-        """Refuse: no stream changes rows."""
-        self._refuse("streaming write")
-
-    def supportedCustomMetrics(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.array(self._bridge.connector("metric.CustomMetric"), ())
-
-    def reportDriverMetrics(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.array(self._bridge.connector("metric.CustomTaskMetric"), ())
 
 
 class ReplaceFilesBatch(Proxy):
@@ -164,9 +144,6 @@ class ReplaceFilesBatch(Proxy):
     def useCommitCoordinator(self) -> bool:
         """Return the value of Spark's Parquet source: its own protocol commits only one attempt of each task."""
         return bool(self._staged.write.useCommitCoordinator())
-
-    def onDataWriterCommit(self, message: JavaObject) -> None:
-        """Do nothing: ``commit`` gets all messages."""
 
     @from_spark
     def commit(self, messages: JavaObject, summary: JavaObject = None) -> None:

@@ -69,23 +69,24 @@ public class Driver {
     private final Set followed = ConcurrentHashMap.newKeySet();
 
     /**
-     * Return an object with the interfaces of a proxy of Python's. It keeps the answers of methods, so that Python is
-     * asked once.
+     * Return an object with the interfaces of a Python proxy. It caches answers of Python, and uses the defaults of the
+     * interfaces for methods that Python does not define.
      *
      * @param text answer of toString, by which objects are equal; null to ask Python
-     * @param own names of methods without parameters whose answers stay the same until a method with parameters is
+     * @param methods names of the methods that Python defines
+     * @param cached names of methods without parameters whose answers stay the same until a method with parameters is
      *     called
-     * @param common answers of methods without parameters that all objects of one kind have; names of methods that have
-     *     none yet are those in "names"
+     * @param shared names of methods without parameters that all objects with the same shared answers answer alike
      */
-    public Object keeping(Object python, String text, Set own, Map common, Set names) {
+    public Object proxy(Object python, String text, Set methods, Set cached, Set shared, Map sharedAnswers) {
         Class kind = python.getClass();
-        InvocationHandler asked = Proxy.getInvocationHandler(python);
+        InvocationHandler handler = Proxy.getInvocationHandler(python);
         return Proxy.newProxyInstance(
-            kind.getClassLoader(), kind.getInterfaces(), new Answers(asked, text, own, common, names));
+            kind.getClassLoader(), kind.getInterfaces(),
+            new Answers(handler, text, methods, cached, shared, sharedAnswers));
     }
 
-    /** Return an empty map for the answers that objects of one kind share. */
+    /** Return an empty map for the answers that objects share. */
     public Map sharedAnswers() {
         return new ConcurrentHashMap();
     }
@@ -94,23 +95,28 @@ public class Driver {
         private static final String PLANS = "org.apache.spark.sql.execution.datasources.v2.";
         private static final int NEAR_CALLS = 8;
         private final InvocationHandler python;
-        private final Set own;
-        private final Map common;
-        private final Set names;
-        private final Map kept = new ConcurrentHashMap();
+        private final Set methods;
+        private final Set cached;
+        private final Set shared;
+        private final Map sharedAnswers;
+        private final Map answers = new ConcurrentHashMap();
 
-        Answers(InvocationHandler python, String text, Set own, Map common, Set names) {
+        Answers(InvocationHandler python, String text, Set methods, Set cached, Set shared, Map sharedAnswers) {
             this.python = python;
-            this.own = own;
-            this.common = common;
-            this.names = names;
+            this.methods = methods;
+            this.cached = cached;
+            this.shared = shared;
+            this.sharedAnswers = sharedAnswers;
             if (text != null) {
-                kept.put("toString", text);
+                answers.put("toString", text);
             }
         }
 
         public Object invoke(Object proxy, Method method, Object[] given) throws Throwable {
             String name = method.getName();
+            if (method.isDefault() && !methods.contains(name)) {
+                return InvocationHandler.invokeDefault(proxy, method, given);
+            }
             if (given == null || given.length == 0) {
                 if (name.equals("columns") && describes()) {
                     return CatalogV2Util.structTypeToV2Columns(((Table) proxy).schema(), false);
@@ -118,20 +124,20 @@ public class Driver {
                 if (name.equals("hashCode")) {
                     return Integer.valueOf(proxy.toString().hashCode());
                 }
-                if (names.contains(name)) {
-                    return answer(common, name, proxy, method);
+                if (shared.contains(name)) {
+                    return answer(sharedAnswers, name, proxy, method);
                 }
-                if (own.contains(name) || name.equals("toString")) {
-                    return answer(kept, name, proxy, method);
+                if (cached.contains(name) || name.equals("toString")) {
+                    return answer(answers, name, proxy, method);
                 }
             } else if (name.equals("equals")) {
                 return Boolean.valueOf(
                     given[0] == proxy || (given[0] != null && proxy.toString().equals(given[0].toString())));
             } else {
-                Object text = kept.get("toString");
-                kept.clear();
+                Object text = answers.get("toString");
+                answers.clear();
                 if (text != null) {
-                    kept.put("toString", text);
+                    answers.put("toString", text);
                 }
             }
             return python.invoke(proxy, method, given);

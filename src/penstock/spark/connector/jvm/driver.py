@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _NAME: Final = "Driver"
+# Of Java: the first one that allows calls of static methods of interfaces.
+_TARGET_VERSION: Final = 8
 
 
 def compile_driver(compiler: Any, loader: Any) -> Any:  # noqa: ANN401 - objects of the JVM
@@ -23,6 +25,7 @@ def compile_driver(compiler: Any, loader: Any) -> Any:  # noqa: ANN401 - objects
         loader: class loader that has Spark's classes.
     """
     compiler.setParentClassLoader(loader)
+    compiler.setTargetVersion(_TARGET_VERSION)
     compiler.cook(files(__package__).joinpath(f"{_NAME}.java").read_text(encoding="utf-8"))
     made = compiler.getClassLoader().loadClass(f"penstock.{_NAME}")
     return made.newInstance()

@@ -66,10 +66,6 @@ class StagingMethods(ViewMethods):
         except NotFoundError:
             return self.stageCreate(ident, *definition)
 
-    def supportedCustomMetrics(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.no_items("metric.CustomMetric")
-
     def _staged_replacement(self, name: str, made: TableDefinition) -> StagedCatalogTable:
         return self._in_any_case(
             name, lambda stored: self._staged(stored, stage_replacement(self._warehouse, stored, made))

@@ -81,10 +81,6 @@ class StagedCatalogTable(PlainTable):
         delete_new_files(self._ref, self._messages)
         abort_staged(self._staged)
 
-    def reportDriverMetrics(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.no_items("metric.CustomTaskMetric")
-
     def _keep(self, ref: TableRef, messages: tuple[CommitMessage, ...]) -> None:
         self._ref = ref
         self._messages += messages

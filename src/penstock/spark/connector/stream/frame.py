@@ -52,7 +52,7 @@ def stream_frame(
     bound = None if predicate is None else bind(predicate, ref.schema.fields, ref.name)
     needed = _needed(schema, bound)
     table = StreamTable(bridge, spark, ref, needed, predicate, reader)
-    frame = bridge.stream_frame(spark, ref.name, table, needed)
+    frame = bridge.stream_frame(spark, ref.name, table.exposed(), needed)
     if bound is not None:
         frame = frame.where(to_column(bound))
     if needed.names == schema.names and needed == nullable(schema):
@@ -99,6 +99,7 @@ class StreamTable(PlainTable):
         self._predicate = predicate
         self._reader = reader
 
+    @from_spark
     def newScanBuilder(self, options: JavaObject) -> JavaObject:
         """Return this object as the builder of a scan: the options are already known."""
         return self
@@ -130,26 +131,7 @@ class StreamScan(Proxy):
         """Describe the scan, for ``explain``."""
         return self._stream.description()
 
-    def toBatch(self) -> None:
-        """Refuse: the table does not claim to be one."""
-        self._refuse("batch")
-
+    @from_spark
     def toMicroBatchStream(self, location: str) -> JavaObject:
         """Return the source; its checkpoint has a place for it, which is not used."""
         return self._stream
-
-    def toContinuousStream(self, location: str) -> None:
-        """Refuse: the table does not claim to be one."""
-        self._refuse("continuous stream")
-
-    def supportedCustomMetrics(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.no_items("metric.CustomMetric")
-
-    def reportDriverMetrics(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.no_items("metric.CustomTaskMetric")
-
-    def columnarSupportMode(self) -> JavaObject:
-        """Let the reader decide for each partition."""
-        return self._bridge.value_of("read.Scan$ColumnarSupportMode", "PARTITION_DEFINED")

@@ -203,10 +203,6 @@ class StreamTableWrite(Proxy):
         source = writer_source(self._bridge, session)
         return factory(source, pickled, self._bridge.schema(self._columns), nothing, nothing)
 
-    def useCommitCoordinator(self) -> bool:
-        """Return true: Spark commits only one attempt of each task."""
-        return True
-
     @from_spark
     def commit(self, batch_id: int, messages: JavaObject) -> None:
         """Commit the rows of all tasks as one snapshot, unless the batch is already committed."""

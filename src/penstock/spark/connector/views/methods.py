@@ -58,9 +58,6 @@ class ViewMethods(Proxy):
         """Whether there is a view of that name."""
         return self._view(ident) is not None
 
-    def invalidateView(self, ident: JavaObject) -> None:
-        """Do nothing: views are loaded each time."""
-
     @from_spark
     def createView(self, ident: JavaObject, view: JavaObject) -> JavaObject:
         """Create a view."""
