@@ -12,7 +12,7 @@ from tests.spark.stream_feed import DONE
 
 from penstock.format.watermark import DeclaredWatermark
 from penstock.spark.kafka.frame import read_kafka
-from penstock.spark.watermark.observed_times import ObservedTimes
+from penstock.spark.watermark.query_shape import QueryShape
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,5 +126,5 @@ def test_a_partition_that_is_new_ends_it_until_the_next_start(
 def test_it_is_written_in_the_driver_as_other_small_batches_are(kafka: Kafka, table: Table) -> None:
     kafka.create_topic("small")
     rows = read(kafka, table, "small")
-    assert [len(names) for names in ObservedTimes.of(rows).metrics.values()] == [1]
+    assert [len(names) for names in QueryShape.of(rows).times.metrics.values()] == [1]
     assert rows.columns == ["k", "t"]

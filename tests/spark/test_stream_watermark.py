@@ -15,7 +15,8 @@ from tests.spark.stream_feed import DONE, new_feed
 
 from penstock import Catalog, Table
 from penstock.format.watermark import DeclaredWatermark
-from penstock.spark.watermark.observed_times import ObservedTimes, observe_times
+from penstock.spark.watermark.observed_times import observe_times
+from penstock.spark.watermark.query_shape import QueryShape
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -120,9 +121,9 @@ def test_two_sources_that_read_one_partition_are_told_apart(spark: SparkSession)
     watermark = DeclaredWatermark(column="timestamp", delay_millis=0)
     rows = spark.readStream.format("rate").load()
     first, second = (observe_times(rows, watermark, {"a": F.expr("true"), "b": F.expr("false")}) for _ in range(2))
-    names = ObservedTimes.of(first.union(second)).metrics.values()
+    names = QueryShape.of(first.union(second)).times.metrics.values()
     assert sorted(names) == [("a", "b"), ("a#1", "b#1")]
-    assert list(names) == list(ObservedTimes.of(first.union(second)).metrics.values())
+    assert list(names) == list(QueryShape.of(first.union(second)).times.metrics.values())
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from penstock.errors import InvalidOptionError, InvalidSqlError, SchemaMismatchE
 from penstock.format.text.names import quoted
 from penstock.format.types.data_types import with_nullability
 from penstock.format.types.text import parse_sql_type
-from penstock.spark.plan import analyzed_plan
+from penstock.spark.logical_plan import analyzed_plan
 from penstock.spark.sql.casts import cast_exactly
 from penstock.spark.types import from_spark_schema, to_spark_type
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pyspark.sql.types import StructType, TimestampNTZType
 
+from penstock.format.text.names import quoted
 from penstock.format.watermark import declared_watermark
 from penstock.options import ConsumerOptions, ReadOptions, StreamOptions, WatermarkOptions
 from penstock.predicate.bind import bind
@@ -18,7 +19,6 @@ from penstock.spark.python_worker import begin_to_ensure, ensure_python_worker
 from penstock.spark.stream.options import encode_reader_options
 from penstock.spark.stream.progress import listen
 from penstock.spark.types import nullable, to_spark_schema
-from penstock.spark.watermark.event_time import with_watermark
 from penstock.spark.watermark.wall_clock import wall_clock_field
 from penstock.table.read.batches import select_fields
 from penstock.table.stream.consumers import check_consumer_id
@@ -84,7 +84,9 @@ def read_stream(
         if predicate is not None:
             stream = stream.option("filter", predicate if isinstance(predicate, str) else format_filter(predicate))
         frame = stream.load()
-    return frame if watermark is None else with_watermark(frame, watermark)
+    if watermark is None:
+        return frame
+    return frame.withWatermark(quoted(watermark.column), f"{watermark.delay_millis} milliseconds")
 
 
 def _watermark(ref: TableRef, columns: Sequence[str]) -> DeclaredWatermark | None:

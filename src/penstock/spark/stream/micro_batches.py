@@ -23,8 +23,6 @@ from penstock.spark.stream.idle import IdleTimer
 from penstock.spark.stream.query_lease import QueryLease
 from penstock.spark.stream.row_writer import RowWriter, Written
 from penstock.spark.types import to_spark_type
-from penstock.spark.watermark.event_time import has_watermark_of_all, keeps_rows_for_watermark
-from penstock.spark.watermark.observed_times import ObservedTimes
 from penstock.spark.watermark.task_times import task_times
 from penstock.spark.watermark.wall_clock import with_wall_clocks
 from penstock.spark.write.entry_point import QUERY_ID
@@ -45,6 +43,7 @@ if TYPE_CHECKING:
     from penstock.format.types.data_types import DataField
     from penstock.spark.stream.checkpoint import Checkpoint
     from penstock.spark.stream.request import StreamWrite
+    from penstock.spark.watermark.query_shape import QueryShape
     from penstock.spark.watermark.task_times import TaskTimes
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
@@ -77,7 +76,7 @@ class MicroBatches:
 
     Args:
         sdf: the rows of the query.
-        wall_clocks: columns of ``sdf`` that are converted back to times without a zone before they are written.
+        shape: of the query.
     """
 
     def __init__(
@@ -87,7 +86,7 @@ class MicroBatches:
         request: StreamWrite,
         checkpoint: Checkpoint,
         committer: StreamCommitter,
-        wall_clocks: tuple[str, ...],
+        shape: QueryShape,
     ) -> None:
         self.query: StreamingQuery | None = None
         self.lease = QueryLease(ref)
@@ -95,14 +94,14 @@ class MicroBatches:
         self._checkpoint = checkpoint
         self._committer = committer
         committer.check_alone, committer.may_have_rival = self.lease.look, self.lease.may_have_rival
-        self._observed = ObservedTimes.of(sdf)
-        self._times = None if self._observed.metrics else task_times(sdf, ref)
-        self._rows = RowWriter(sdf)
+        self._observed = shape.times
+        self._times = None if self._observed.metrics else task_times(ref, shuffles=shape.shuffles)
+        self._rows = RowWriter(sdf, is_observed=shape.is_observed)
         self._watermark = SinkWatermark(
             table=ref.name,
-            waits_for_spark=keeps_rows_for_watermark(sdf),
+            waits_for_spark=shape.keeps_rows,
             is_wanted=usable_watermark(ref) is not None,
-            spark_knows_all=has_watermark_of_all(sdf),
+            spark_knows_all=shape.has_watermark_of_all,
             looks_at_tasks=self._times is not None,
         )
         # Rows that each batch replaces need no compaction.
@@ -115,7 +114,7 @@ class MicroBatches:
         # The last batch, set once it is in the table, and the time of its commit.
         self._last: tuple[TableRef, Batch] | None = None
         self._last_seconds = time.monotonic()
-        self.wall_clocks = wall_clocks
+        self.wall_clocks = shape.wall_clocks
         self._first_ids = frozenset(field.id for field in ref.schema.fields)
 
     @property

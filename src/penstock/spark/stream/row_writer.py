@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from penstock.spark.compact.job import SparkMerger
 from penstock.spark.watermark.task_times import TaskTimes, with_tasks
-from penstock.spark.write.native_sink import is_observed
 from penstock.spark.write.sink import write_dataframe
 from penstock.spark.write.small_batch import collect_small, max_small_rows
 from penstock.spark.write.task import write_batches
@@ -38,11 +37,12 @@ class RowWriter:
 
     Args:
         sdf: the rows of the query.
+        is_observed: whether the query observes metrics of the rows.
     """
 
-    def __init__(self, sdf: DataFrame) -> None:
+    def __init__(self, sdf: DataFrame, *, is_observed: bool) -> None:
         # Small batches may read rows twice, and metrics would count them twice.
-        self._max_rows = 0 if is_observed(sdf) else max_small_rows(sdf)
+        self._max_rows = 0 if is_observed else max_small_rows(sdf)
         self._last_rows = 0
 
     def write(self, df: DataFrame, ref: TableRef, job_id: str, times: TaskTimes | None = None) -> Written:

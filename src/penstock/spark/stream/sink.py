@@ -19,8 +19,8 @@ from penstock.spark.batches import from_spark_batch
 from penstock.spark.stream.checkpoint import Checkpoint
 from penstock.spark.stream.micro_batches import MicroBatches
 from penstock.spark.stream.query import TableStreamingQuery
-from penstock.spark.watermark.event_time import keeps_rows_for_watermark, redefines_watermark
-from penstock.spark.watermark.wall_clock import wall_clocks_for, with_wall_clocks
+from penstock.spark.watermark.query_shape import QueryShape
+from penstock.spark.watermark.wall_clock import with_wall_clocks
 from penstock.table.store import MetadataStore
 from penstock.table.stream_sink.batch_log import BatchNotes
 from penstock.table.stream_sink.checkpoint_owner import claim_checkpoint
@@ -76,17 +76,16 @@ def open_batches(
 
     Raises as ``write_stream``.
     """
-    waits = keeps_rows_for_watermark(sdf)
-    if waits and redefines_watermark(sdf):
+    shape = QueryShape.of(sdf, ref.schema.fields)
+    if shape.keeps_rows and shape.redefines_watermark:
         raise UnsupportedFeatureError(
             f"table {ref.name}: the query puts a watermark on rows whose table declares one, and Spark runs no windows "
             "or joins over two; leave withWatermark out, or read that table with the option "
             "'penstock.read.watermark' = 'false'"
         )
-    wall_clocks = wall_clocks_for(sdf, ref.schema.fields)
-    check_fits(with_wall_clocks(sdf, wall_clocks).schema, ref)
+    check_fits(with_wall_clocks(sdf, shape.wall_clocks).schema, ref)
     committer = _open_committer(ref, checkpoint, is_overwrite=request.is_complete, has_batches=has_batches)
-    return MicroBatches(sdf, ref, request, checkpoint, committer, wall_clocks)
+    return MicroBatches(sdf, ref, request, checkpoint, committer, shape)
 
 
 def follow_to_end(batches: MicroBatches, query: StreamingQuery) -> threading.Thread:

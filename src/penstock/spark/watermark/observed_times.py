@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql import types as spark_types
 
 from penstock.format.text.names import quoted
-from penstock.spark.plan import analyzed_plan, each_node, each_of
+from penstock.spark.logical_plan import PlanNode, each_node, each_of
 from penstock.spark.watermark.wall_clock import as_instant
 from penstock.table.stream_sink.watermark import Observed
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 METRIC_PREFIX: Final = "penstock-times-"
 
+_OTHER_METRICS: Final = re.compile(rf"\bCollectMetrics (?!{METRIC_PREFIX})")
 _METRIC: Final = re.compile(re.escape(METRIC_PREFIX) + r"(?P<delay>\d+)-.*", re.DOTALL)
 _NULL: Final = "null"
 _BETWEEN: Final = "\n"
@@ -67,7 +68,7 @@ class ObservedTimes:
     metrics: Mapping[str, tuple[str, ...]]
 
     @classmethod
-    def of(cls, sdf: DataFrame) -> Self:
+    def of(cls, plan: PlanNode) -> Self:
         """Return the metrics of a query.
 
         Two sources may read the same partition at different positions, so they are distinguished by their order in the
@@ -75,10 +76,11 @@ class ObservedTimes:
         """
         found: dict[str, tuple[str, ...]] = {}
         readers: Counter[str] = Counter()
-        for plan in each_node(analyzed_plan(sdf)):
-            if plan.nodeName() == "CollectMetrics" and _METRIC.fullmatch(plan.name()) and plan.name() not in found:
-                names = tuple(each.name() for each in each_of(plan.metrics()))[1:]
-                found[plan.name()] = tuple(f"{name}#{readers[name]}" if readers[name] else name for name in names)
+        for node in each_node(plan):
+            metric = node.java.name() if node.name == "CollectMetrics" else ""
+            if _METRIC.fullmatch(metric) and metric not in found:
+                names = tuple(each.name() for each in each_of(node.java.metrics()))[1:]
+                found[metric] = tuple(f"{name}#{readers[name]}" if readers[name] else name for name in names)
                 readers.update(names)
         return cls(metrics=found)
 
@@ -99,6 +101,18 @@ class ObservedTimes:
             for name, value in zip(names, values[1:] or [_NULL] * len(names), strict=True):
                 times[name] = None if value == _NULL else int(value) - delay
         return Observed(sources=len(self.metrics), times=times, is_complete=is_complete)
+
+
+def observes_rows(plan: str) -> bool:
+    """Whether a query observes metrics of its rows, which reach only the DataFrame's own session.
+
+    Penstock's own metrics do not count: they are read from the query, and rows that are read twice do not change
+    them.
+
+    Args:
+        plan: the text of its analyzed plan.
+    """
+    return _OTHER_METRICS.search(plan) is not None
 
 
 def partition_name(table: str, topic: str, partition: int) -> str:

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from penstock.options import SinkStrategy, WriteOptions
-from penstock.spark.watermark.event_time import shuffles
 from penstock.table.store import MetadataStore
 from penstock.table.stream.event_time import EventTimes, usable_watermark
 
@@ -34,11 +33,11 @@ def with_tasks(df: DataFrame) -> DataFrame:
     return df.withColumn(_TASK, F.spark_partition_id())
 
 
-def task_times(sdf: DataFrame, ref: TableRef) -> TaskTimes | None:
+def task_times(ref: TableRef, *, shuffles: bool) -> TaskTimes | None:
     """Return the reader of event times by task; None if the table declares no watermark, or if rows are shuffled."""
     declared = usable_watermark(ref)
     is_spread = ref.parsed(WriteOptions).sink_strategy is not SinkStrategy.NONE
-    return None if declared is None or is_spread or shuffles(sdf) else TaskTimes(ref, declared)
+    return None if declared is None or is_spread or shuffles else TaskTimes(ref, declared)
 
 
 class TaskTimes:

@@ -19,7 +19,7 @@ from pyspark.sql import types as spark_types
 
 from penstock.format.text.names import quoted
 from penstock.format.types.data_types import AtomicType, TypeRoot
-from penstock.spark.plan import analyzed_plan, each_node, each_of
+from penstock.spark.logical_plan import PlanNode, each_node, each_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -55,20 +55,24 @@ def with_wall_clocks(frame: DataFrame, columns: Collection[str]) -> DataFrame:
     return frame.select(*(_to_wall_clock(name) if name in columns else quoted(name) for name in frame.columns))
 
 
-def wall_clocks_for(frame: DataFrame, fields: Iterable[DataField]) -> tuple[str, ...]:
+def wall_clocks_for(plan: PlanNode, schema: spark_types.StructType, fields: Iterable[DataField]) -> tuple[str, ...]:
     """Return the TIMESTAMP columns to convert back, because the table's column of that name has no zone.
 
     These are columns that were converted when they were read, or that were computed from such columns only.
+
+    Args:
+        plan: of the query.
+        schema: of its rows.
+        fields: of the table.
     """
     wanted = {field.name for field in fields if _is_wall_clock(field)}
-    instants = {field.name for field in frame.schema.fields if isinstance(field.dataType, spark_types.TimestampType)}
+    instants = {field.name for field in schema.fields if isinstance(field.dataType, spark_types.TimestampType)}
     if not wanted & instants:
         return ()
-    plan = analyzed_plan(frame)
     lineage = _Lineage(plan)
     return tuple(
         name
-        for attribute in each_of(plan.output())
+        for attribute in each_of(plan.java.output())
         if (name := str(attribute.name())) in wanted & instants and lineage.is_marked(attribute)
     )
 
@@ -76,13 +80,13 @@ def wall_clocks_for(frame: DataFrame, fields: Iterable[DataField]) -> tuple[str,
 class _Lineage:
     """Determines from which attributes the attributes of a plan were computed."""
 
-    def __init__(self, plan: Any) -> None:  # noqa: ANN401 - of the JVM
+    def __init__(self, plan: PlanNode) -> None:
         self._nodes = list(each_node(plan))
         self._known: dict[int, bool] = {}
         # A union has the attributes of its first child; the other children's attributes may have no mark.
         self._united: dict[int, list[Any]] = {}
         for node in self._nodes:
-            if node.nodeName() == "Union":
+            if node.name == "Union":
                 self._unite(node)
 
     def is_marked(self, attribute: Any) -> bool:  # noqa: ANN401 - of the JVM
@@ -104,13 +108,13 @@ class _Lineage:
         return {
             expression.exprId().id(): tuple(each_of(expression.references().toSeq()))
             for node in self._nodes
-            for expression in each_of(node.expressions())
+            for expression in each_of(node.java.expressions())
             if expression.getClass().getSimpleName() == "Alias"
         }
 
-    def _unite(self, union: Any) -> None:  # noqa: ANN401 - of the JVM
-        outputs = [list(each_of(child.output())) for child in each_of(union.children())][1:]
-        for place, attribute in enumerate(each_of(union.output())):
+    def _unite(self, union: PlanNode) -> None:
+        outputs = [list(each_of(child.java.output())) for child in union.children[1:]]
+        for place, attribute in enumerate(each_of(union.java.output())):
             self._united.setdefault(attribute.exprId().id(), []).extend(output[place] for output in outputs)
 
 

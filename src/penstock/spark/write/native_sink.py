@@ -20,10 +20,10 @@ from penstock.format.file_format import FileFormat
 from penstock.format.text.names import quoted
 from penstock.format.types.data_types import MAX_LENGTH, ArrayType, AtomicType, DataType, MapType, RowType, TypeRoot
 from penstock.options import BucketOptions, FormatOptions, SinkStrategy, WriteOptions
+from penstock.spark.logical_plan import analyzed_plan
 from penstock.spark.native_settings import WRITE_OPTIONS, WRITE_SETTINGS, clone_session, unknown_parquet_keys
-from penstock.spark.plan import analyzed_plan
 from penstock.spark.types import SPARK_PRECISION, to_spark_type
-from penstock.spark.watermark.observed_times import METRIC_PREFIX
+from penstock.spark.watermark.observed_times import observes_rows
 from penstock.table.commit.discard import delete_staging, staging_directory
 from penstock.table.write.import_files import import_parquet_files
 
@@ -70,7 +70,6 @@ _ROWS_METRIC: Final = "numOutputRows"
 _FIELD_ID: Final = "parquet.field.id"
 # In a file, rows take about half of Spark's default sizes. If rows differ from that, so does the file size.
 _FILE_BYTES_PER_DEFAULT_BYTE: Final = 0.5
-_METRICS: Final = re.compile(rf"\bCollectMetrics (?!{METRIC_PREFIX})")
 _PART: Final = re.compile(r"part-(\d+)-.*[-.]c(\d+)\..*parquet")
 
 
@@ -97,7 +96,7 @@ def write_natively(
             deleted.
     """
     order = _native_order(df, ref)
-    if order is None or is_observed(df):
+    if order is None or observes_rows(str(analyzed_plan(df).toString())):
         return None
     moved = _in_clone(df)
     unknown = unknown_parquet_keys(_session_of(moved))
@@ -222,15 +221,6 @@ def _fits(given: spark_types.DataType, wanted: spark_types.DataType) -> bool:
 
 def _holds(given_nullable: bool, wanted_nullable: bool) -> bool:  # noqa: FBT001 - two of a kind
     return wanted_nullable or not given_nullable
-
-
-def is_observed(df: DataFrame) -> bool:
-    """Whether the query observes metrics of the rows, which reach only the DataFrame's own session.
-
-    Penstock's own metrics do not count: they are read from the query, and rows that are read twice do not change
-    them.
-    """
-    return _METRICS.search(str(analyzed_plan(df).toString())) is not None
 
 
 def _in_clone(df: DataFrame) -> DataFrame:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.spark.watermark.event_time import plan_keeps_rows
+from penstock.spark.watermark.query_shape import plan_keeps_rows
 from penstock.table.stream.checkpoint import decode_end
 from penstock.table.stream.offset import END_OF_INPUT_MS, decode_offset
 
