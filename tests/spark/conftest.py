@@ -29,59 +29,7 @@ from penstock.table.read.query import Query
 
 # Not UTC and with daylight saving: a time zone that leaks into stored values shows at once.
 SESSION_ZONE = "America/Los_Angeles"
-STREAM_MODULES = {
-    "test_event_time",
-    "test_golden_streams",
-    "test_stream_alignment",
-    "test_stream_end",
-    "test_stream_silence",
-    "test_stream_source",
-    "test_stream_watermark",
-}
-IN_BOTH_WAYS = {
-    "test_both_entry_points_give_the_same_rows_with_columns_and_filter",
-    "test_limits_cut_and_progress_says_how_far_the_query_is_behind",
-    "test_tasks_of_a_parallel_sink_see_each_bucket_whole_and_in_order",
-}
-# Their tests read through the scan of the catalog, and in long runs through the format too.
-READ_MODULES = {
-    "test_appends",
-    "test_golden_tables",
-    "test_incremental",
-    "test_native_sink",
-    "test_row_changes",
-    "test_to_spark",
-    "test_types",
-}
-# Those of them that always run in both ways.
-READ_IN_BOTH_WAYS = {
-    "test_days_that_the_julian_calendar_lacks_are_found",
-    "test_narrower_types_are_widened",
-    "test_values_of_all_types_come_back_from_spark_as_they_went_in",
-}
 _CODE = "spark.sql.codegen.factoryMode"
-# About the plan of the scan, its snapshot or its metadata, which the format does not have.
-CATALOG_ALONE = {
-    "test_a_join_opens_the_files_of_the_partitions_that_the_other_side_has",
-    "test_a_later_where_keeps_files_closed_too",
-    "test_comments_of_columns_come_with_a_native_scan",
-    "test_conditions_on_a_union_of_scans_do_not_reach_the_reader_of_orc",
-    "test_dataframe_keeps_its_snapshot_while_others_commit",
-    "test_each_way_to_name_a_snapshot_reads_it",
-    "test_odd_partition_values_are_read_natively",
-    "test_orc_dates_before_1582_are_read_right",
-    "test_python_path_prunes_filters_and_picks_columns_as_well",
-    "test_ranges_in_footers_that_leave_out_nan_lose_no_rows",
-    "test_spark_is_given_only_the_files_that_may_have_rows",
-    "test_table_without_rows_has_its_columns",
-    "test_two_thousand_files_are_planned_without_listing_them",
-}
-# What a stream that Spark plans in a process of its own does not do.
-DRIVER_ALONE = {
-    "test_windows_of_a_bounded_stream_are_all_there_at_its_end",
-    "test_windows_wait_for_the_end_of_every_source_and_a_restart_delivers_what_is_left",
-    "test_windows_stay_open_where_no_bound_is_declared_and_then_another_bound_goes_on",
-}
 
 
 @pytest.fixture(scope="session")
@@ -129,23 +77,6 @@ def compiled(spark: SparkSession) -> Iterator[None]:
     spark.conf.set(_CODE, "FALLBACK")
     yield
     spark.conf.set(_CODE, "NO_CODEGEN")
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run tests in both ways of a stream, or of a read: planned by the driver's process, or by a process of Spark's."""
-    # A module of the connector may have the name of one here.
-    is_here = metafunc.definition.path.parent == Path(__file__).parent
-    module = metafunc.module.__name__.rpartition(".")[2] if is_here else ""
-    if module in READ_MODULES:
-        marks = () if metafunc.function.__name__ in READ_IN_BOTH_WAYS else (pytest.mark.slow,)
-        ways = ["catalog", pytest.param("format", marks=marks)]
-        alone = metafunc.function.__name__ in CATALOG_ALONE
-        metafunc.parametrize("read_way", ways[:1] if alone else ways, indirect=True)
-    if module in STREAM_MODULES:
-        marks = () if metafunc.function.__name__ in IN_BOTH_WAYS else (pytest.mark.slow,)
-        ways = ["driver", pytest.param("python", marks=marks)]
-        alone = metafunc.function.__name__ in DRIVER_ALONE
-        metafunc.parametrize("stream_way", ways[:1] if alone else ways, indirect=True)
 
 
 @pytest.fixture(autouse=True)

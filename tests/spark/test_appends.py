@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from tests.spark.ways import READ_FORMAT_IF_SLOW
 
 from penstock import Catalog, Table
 from penstock.errors import SchemaMismatchError, TableStoreError
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = READ_FORMAT_IF_SLOW
 
 ROWS = 30_000
 TASKS = 5

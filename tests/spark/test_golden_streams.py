@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from tests.interop.canonical import dumps, rows_of
 from tests.spark.golden import LOCATIONS, STATES, expected_in_spark, states_of
 from tests.spark.stream_feed import DONE
+from tests.spark.ways import STREAM_PYTHON_IF_SLOW
 
 from penstock import Table
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock import Catalog
+
+pytestmark = STREAM_PYTHON_IF_SLOW
 
 PATHS: Final = {path.stem: path for path in STATES}
 

@@ -12,6 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from tests.interop.canonical import rows_of, sort_rows
 from tests.spark.golden import LOCATIONS, STATES, expected_in_spark, states_of
 from tests.spark.plans import BY_SPARK, plan_of
+from tests.spark.ways import READ_FORMAT_IF_SLOW
 
 from penstock import Table
 from penstock.spark.source import PenstockDataSource
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = READ_FORMAT_IF_SLOW
 
 NATIVE: Final = frozenset({"native"})
 PYTHON: Final = frozenset({"python"})

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
+from tests.spark.ways import READ_FORMAT_IF_SLOW
 
 import penstock
 from penstock import Catalog, Table
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+pytestmark = READ_FORMAT_IF_SLOW
 
 
 @pytest.fixture

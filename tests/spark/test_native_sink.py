@@ -13,10 +13,13 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql import types as spark_types
 from tests.spark.conftest import SESSION_ZONE
+from tests.spark.ways import READ_FORMAT_IF_SLOW
 
 import penstock
 from penstock.io.local import LocalFileIO
 from penstock.spark.write import sink
+
+pytestmark = READ_FORMAT_IF_SLOW
 
 TYPES = {
     "bo": "BOOLEAN",

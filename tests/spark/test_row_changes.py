@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.spark.ways import READ_FORMAT_IF_SLOW
+
 import penstock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = READ_FORMAT_IF_SLOW
 
 
 def test_a_dataframe_is_merged(spark: SparkSession, catalog: penstock.Catalog) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
+from tests.spark.ways import STREAM_PYTHON_IF_SLOW
 
 from penstock.errors import InvalidOptionError
 from penstock.spark.stream.progress import decode_progress
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from penstock import Catalog, Table
+
+pytestmark = STREAM_PYTHON_IF_SLOW
 
 NOON: Final = datetime(2026, 1, 1, 12)  # noqa: DTZ001 - a wall clock
 SECONDS: Final = 90

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
 from tests.spark.stream_feed import DONE
+from tests.spark.ways import STREAM_PYTHON_IF_SLOW
 
 from penstock.errors import StorageError
 from penstock.table.stream_sink.committer import StreamCommitter
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from penstock import Catalog, Table
+
+pytestmark = STREAM_PYTHON_IF_SLOW
 
 NOON = datetime(2026, 1, 1, 12)  # noqa: DTZ001 - a wall clock
 NOON_MILLIS = 1_767_268_800_000

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
+from tests.spark.ways import STREAM_BOTH_WAYS, STREAM_PYTHON_IF_SLOW
 
 from penstock import Catalog, Table, col
 from penstock.catalog.changes import AddColumn
@@ -99,6 +100,7 @@ def failure(query: StreamingQuery) -> str:
     return str(raised.value)
 
 
+@STREAM_BOTH_WAYS
 def test_both_entry_points_give_the_same_rows_with_columns_and_filter(
     spark: SparkSession, queue: Table, tmp_path: Path
 ) -> None:
@@ -128,6 +130,7 @@ def check_order(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pydict({"rows": pa.array([rows]), "keys": keys})
 
 
+@STREAM_BOTH_WAYS
 @pytest.mark.parametrize(("options", "count"), [({}, BUCKETS), ({"scan.parallelism": "2"}, 2)])
 def test_tasks_of_a_parallel_sink_see_each_bucket_whole_and_in_order(
     spark: SparkSession, catalog: Catalog, tmp_path: Path, options: dict[str, str], count: int
@@ -152,6 +155,7 @@ def test_tasks_of_a_parallel_sink_see_each_bucket_whole_and_in_order(
         assert sorted(keys) == list(range(32))  # no key in two tasks
 
 
+@STREAM_BOTH_WAYS
 def test_limits_cut_and_progress_says_how_far_the_query_is_behind(
     spark: SparkSession, queue: Table, tmp_path: Path
 ) -> None:
@@ -187,6 +191,7 @@ def test_limits_cut_and_progress_says_how_far_the_query_is_behind(
         spark.streams.removeListener(listener)
 
 
+@STREAM_PYTHON_IF_SLOW
 def test_a_running_query_sees_what_is_committed_and_a_restart_goes_on_with_new_columns(
     spark: SparkSession, queue: Table, catalog: Catalog, tmp_path: Path
 ) -> None:
@@ -211,6 +216,7 @@ def test_a_running_query_sees_what_is_committed_and_a_restart_goes_on_with_new_c
     assert Query(chosen, checkpoint.with_name("chosen")).wait().numbers == list(range(100, 311))
 
 
+@STREAM_PYTHON_IF_SLOW
 def test_a_dropped_or_replaced_table_fails_its_queries_by_name(
     spark: SparkSession, queue: Table, catalog: Catalog, tmp_path: Path
 ) -> None:
@@ -233,6 +239,7 @@ def consumer_of(table: Table, name: str) -> int | None:
     return found.get(name)
 
 
+@STREAM_PYTHON_IF_SLOW
 def test_a_consumer_stands_behind_the_last_batch_and_is_one_query_at_a_time(
     spark: SparkSession, queue: Table, tmp_path: Path
 ) -> None:
@@ -260,6 +267,7 @@ def test_a_consumer_stands_behind_the_last_batch_and_is_one_query_at_a_time(
     assert eventually(lambda: consumer_of(queue, "c") == 6)
 
 
+@STREAM_PYTHON_IF_SLOW
 def test_a_name_in_sparks_catalog_is_a_stream_too(spark: SparkSession, queue: Table, tmp_path: Path) -> None:
     spark.sql(f"CREATE TABLE streamed USING penstock OPTIONS (path '{queue.location}')")
     try:
@@ -268,6 +276,7 @@ def test_a_name_in_sparks_catalog_is_a_stream_too(spark: SparkSession, queue: Ta
         spark.sql("DROP TABLE streamed")
 
 
+@STREAM_PYTHON_IF_SLOW
 def test_what_cannot_be_a_stream_is_refused_where_it_is_asked_for(
     spark: SparkSession, queue: Table, tmp_path: Path
 ) -> None:

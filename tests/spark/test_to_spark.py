@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from tests.spark.conftest import SESSION_ZONE
 from tests.spark.plans import BY_SPARK, files_opened, plan_of
+from tests.spark.ways import READ_BOTH_WAYS, READ_FORMAT_IF_SLOW
 
 from penstock import Catalog, Table, col
 from penstock.catalog.changes import RenameColumn
@@ -139,6 +140,7 @@ def all_types(shared: Catalog) -> Table:
     return table
 
 
+@READ_FORMAT_IF_SLOW
 def test_filters_let_the_same_rows_pass_in_spark_as_in_arrow(spark: SparkSession, all_types: Table) -> None:
     cases = {**{text: parse_filter(text) for text in FILTERS}, **PREDICATES}
     bound = {name: bind(case, all_types.schema.fields, "t") for name, case in cases.items()}
@@ -155,6 +157,7 @@ def test_filters_let_the_same_rows_pass_in_spark_as_in_arrow(spark: SparkSession
     assert not different
 
 
+@READ_FORMAT_IF_SLOW
 @pytest.mark.parametrize(
     "text",
     [
@@ -201,6 +204,7 @@ def test_ranges_in_footers_that_leave_out_nan_lose_no_rows(
     ]
 
 
+@READ_FORMAT_IF_SLOW
 def test_a_column_with_a_back_quote_in_orc_is_not_taken_for_another(spark: SparkSession, catalog: Catalog) -> None:
     table = catalog.create_table("d.orc_quotes", "a INT, `a``b` INT, c INT", options={"file.format": "orc"})
     table.append(pa.table({name: pa.array([place], pa.int32()) for place, name in enumerate(["a", "a`b", "c"])}))
@@ -224,6 +228,7 @@ def test_orc_dates_before_1582_are_read_right(spark: SparkSession, catalog: Cata
     assert table.to_spark(spark, filter="d = DATE '0001-01-01'").count() == 1
 
 
+@READ_BOTH_WAYS
 def test_days_that_the_julian_calendar_lacks_are_found(spark: SparkSession, catalog: Catalog, read_way: str) -> None:
     table = catalog.create_table(f"d.lacking_{read_way}", "x TIMESTAMP_LTZ(6), d DATE")
     table.append(pa.table({"x": [dt.datetime(1582, 10, 10, tzinfo=UTC)], "d": [dt.date(1582, 10, 10)]}))
@@ -231,6 +236,7 @@ def test_days_that_the_julian_calendar_lacks_are_found(spark: SparkSession, cata
         assert table.to_spark(spark, filter=text).count() == 1, text
 
 
+@READ_FORMAT_IF_SLOW
 def test_null_in_a_list_of_values_does_not_reach_the_reader_of_orc(
     spark: SparkSession, catalog: Catalog, read_way: str
 ) -> None:
@@ -307,6 +313,7 @@ def test_a_join_opens_the_files_of_the_partitions_that_the_other_side_has(spark:
     assert "dynamicpruning" in plan_of(joined)
 
 
+@READ_FORMAT_IF_SLOW
 def test_counts_of_a_dataframe_come_from_metadata(spark: SparkSession, days: Table) -> None:
     whole = days.to_spark(spark).groupBy().count()
     assert (whole.collect(), BY_SPARK in plan_of(whole)) == ([(600,)], False)
@@ -384,6 +391,7 @@ def test_odd_partition_values_are_read_natively(spark: SparkSession, catalog: Ca
     assert table.to_spark(spark, filter="p = 'a#b?c'").collect() == [(7, "a#b?c")]
 
 
+@READ_FORMAT_IF_SLOW
 def test_table_in_a_directory_with_an_odd_name_is_read_natively(spark: SparkSession, tmp_path: Path) -> None:
     catalog = Catalog(str(tmp_path / "100% Ünï #1"))
     catalog.create_database("d")
@@ -411,5 +419,6 @@ def test_two_thousand_files_are_planned_without_listing_them(
     assert frame.where("p BETWEEN 7 AND 8").agg(F.sum("n")).first() == (15,)
 
 
+@READ_FORMAT_IF_SLOW
 def test_session_zone_of_the_tests_has_daylight_saving(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.session.timeZone") == SESSION_ZONE

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pytest
 from pyspark.sql import types as spark_types
+from tests.spark.ways import READ_BOTH_WAYS, READ_FORMAT_IF_SLOW
 
 from penstock import Catalog, Table
 from penstock.errors import UnsupportedFeatureError
@@ -133,6 +134,7 @@ def same_rows(found: pa.Table, expected: pa.Table) -> bool:
     return found.schema == expected.schema and str(found.to_pylist()) == str(expected.to_pylist())
 
 
+@READ_BOTH_WAYS
 @pytest.mark.parametrize(
     ("zone", "strategy"), [("America/Los_Angeles", "none"), ("Asia/Kolkata", "hash")], indirect=["zone"]
 )
@@ -153,6 +155,7 @@ def test_values_of_all_types_come_back_from_spark_as_they_went_in(
         assert same_rows(again.to_arrow(), rows)
 
 
+@READ_FORMAT_IF_SLOW
 def test_wall_clocks_and_instants_are_what_spark_says_they_are(spark: SparkSession, catalog: Catalog) -> None:
     table = catalog.create_table("d.t", "wall TIMESTAMP(6), instant TIMESTAMP_LTZ(6)")
     table.append(
@@ -164,6 +167,7 @@ def test_wall_clocks_and_instants_are_what_spark_says_they_are(spark: SparkSessi
     assert texts == ("2024-03-10 02:30:00", "2024-07-01 05:00:00")
 
 
+@READ_BOTH_WAYS
 def test_narrower_types_are_widened(spark: SparkSession, catalog: Catalog) -> None:
     table = catalog.create_table("d.t", "a BIGINT, b DOUBLE, c DECIMAL(10, 4), d TIMESTAMP(3)")
     table.append(
@@ -193,11 +197,13 @@ SPARK_TYPES: Final = {
 }
 
 
+@READ_FORMAT_IF_SLOW
 @pytest.mark.parametrize("text", SPARK_TYPES)
 def test_column_types_are_what_spark_can_say(text: str) -> None:
     assert to_spark_type(parse_sql_type(text)).simpleString() == SPARK_TYPES[text]
 
 
+@READ_FORMAT_IF_SLOW
 def test_schema_of_a_dataframe_becomes_columns_with_the_same_types() -> None:
     schema = spark_types.StructType.fromDDL(
         "a INT NOT NULL COMMENT 'first', s STRING, d DECIMAL(12, 3), n TIMESTAMP_NTZ, t TIMESTAMP, "
@@ -214,12 +220,14 @@ def test_schema_of_a_dataframe_becomes_columns_with_the_same_types() -> None:
     assert columns[0].description == "first"
 
 
+@READ_FORMAT_IF_SLOW
 def test_type_that_the_format_lacks_is_refused_with_the_column() -> None:
     schema = spark_types.StructType([spark_types.StructField("gap", spark_types.DayTimeIntervalType())])
     with pytest.raises(UnsupportedFeatureError, match=r"column 'gap': the format has no type for Spark's interval day"):
         from_spark_schema(schema)
 
 
+@READ_FORMAT_IF_SLOW
 def test_nanoseconds_are_cut_towards_the_past_at_every_depth() -> None:
     nanos = pa.array([1, -1, 1_999, -1_001, None], pa.int64()).view(pa.timestamp("ns"))
     nested = pa.ListArray.from_arrays(pa.array([0, 2, 5], pa.int32()), nanos)
@@ -230,6 +238,7 @@ def test_nanoseconds_are_cut_towards_the_past_at_every_depth() -> None:
     assert flat == [0, -1, 1, -2, None]
 
 
+@READ_FORMAT_IF_SLOW
 def test_batches_are_cut_to_what_spark_takes_at_once() -> None:
     numbers = pa.record_batch({"n": pa.array(range(150_000), pa.int64())})
     batches = list(to_spark_batches([numbers], spark_types.StructType.fromDDL("n BIGINT")))
@@ -237,6 +246,7 @@ def test_batches_are_cut_to_what_spark_takes_at_once() -> None:
     assert pa.Table.from_batches(batches) == pa.Table.from_batches([numbers])
 
 
+@READ_FORMAT_IF_SLOW
 def test_only_columns_of_times_take_numbers_for_times() -> None:
     fields = [
         DataField(id=place, name=name, type=parse_sql_type(text))
