@@ -21,7 +21,7 @@ from tests.standalone_cluster import Network, StandaloneCluster
 from penstock import Catalog, register
 from penstock.format.text.names import quoted
 from penstock.predicate.tree import TRUE
-from penstock.spark import entry
+from penstock.spark import exports
 from penstock.spark.connector import gateway
 from penstock.spark.read.filters import to_column
 from penstock.spark.write import native_sink, sink
@@ -93,7 +93,7 @@ def read_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """How ``to_spark`` reads in this test: by the scan of the catalog, or through ``format("penstock")``."""
     way: str = getattr(request, "param", "catalog")
     if way == "format":
-        monkeypatch.setattr(entry, "batch_frame", _frame_by_format)
+        monkeypatch.setattr(exports, "batch_frame", _frame_by_format)
     return way
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from tests.s3_server import ACCESS_KEY, SECRET_KEY
 
 from penstock import Catalog, StorageError, Table
-from penstock.api.deferred import with_store_options
+from penstock.api.arguments import with_store_options
 from penstock.io.resolve import resolve
 from penstock.spark.hadoop_options import why_not_by_spark
 

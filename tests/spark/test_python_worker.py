@@ -173,7 +173,7 @@ def test_this_python_has_all_that_tasks_import() -> None:
 
 
 def test_importing_what_spark_needs_imports_no_pandas() -> None:
-    code = "import sys, penstock.spark.entry; print('pandas' in sys.modules)"
+    code = "import sys, penstock.spark.exports; print('pandas' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout == "False\n"
 

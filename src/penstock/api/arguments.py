@@ -8,15 +8,19 @@ import numbers
 import operator
 import os
 import reprlib
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast, get_args
 
-from penstock.api.deferred import is_spark_object
+from penstock.api.lazy import lazy_spark
 from penstock.catalog.changes import SchemaChange, SetOption
 from penstock.errors import InvalidFilterError, InvalidOptionError, InvalidSchemaError, UnsupportedFeatureError
 from penstock.format.text.partitions import parse_partition
+from penstock.io.object_store.address import SCHEMES, StoreKind, parse_address
+from penstock.io.object_store.settings import store_settings
+from penstock.options.object_store import store_options
 from penstock.predicate.tree import And, Compare, Constant, In, IsNull, Not, Or, Predicate, StartsWith
 
 if TYPE_CHECKING:
@@ -32,6 +36,9 @@ _NODES: Final = (And, Compare, Constant, In, IsNull, Not, Or, StartsWith)
 
 Progress: TypeAlias = "Callable[[int, int | None], None]"
 """Called with how many files are done so far, and bytes where they are known."""
+
+# Options that give no access: the catalog has none of its own with them.
+_NO_ACCESS: Final = ("penstock.object-store.", "penstock.azure.account")
 
 _EXPLAINED: Final = frozenset({"trigger"})
 """Arguments whose own check shows what they look like."""
@@ -221,6 +228,19 @@ def text_of(key: str, value: object) -> str:
             )
 
 
+def with_store_options(location: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Return a catalog's options, with the Spark session's for S3 or Azure if the catalog has none.
+
+    This does not import PySpark: a process that has not imported it has no session.
+    """
+    kind = SCHEMES.get(location.partition(":")[0].lower())
+    has_own = any(not key.startswith(_NO_ACCESS) for key in store_options(options))
+    if kind not in {StoreKind.S3, StoreKind.AZURE} or has_own or "pyspark" not in sys.modules:
+        return dict(options)
+    address, _ = parse_address(location)
+    return {**lazy_spark.hadoop_store_options(store_settings(address, options)), **options}
+
+
 def names_of(names: Names | None) -> tuple[str, ...] | None:
     """Return column names as a tuple; a string is a single name, and None stays None."""
     if names is None:
@@ -269,6 +289,11 @@ def partition_of(given: object, table: str) -> Mapping[str, object]:
     if isinstance(given, str) and "=" in given:
         return parse_partition(given)
     raise InvalidOptionError(f"table {table}: partition {given!r}: expected {{'dt': '2026-01-01'}} or 'dt=2026-01-01'")
+
+
+def is_spark_object(value: object) -> bool:
+    """Whether a value is a PySpark object, without importing PySpark."""
+    return type(value).__module__.partition(".")[0] == "pyspark"
 
 
 def check_spark(spark: object, table: str | None, instead: str | None = None) -> None:

@@ -15,11 +15,12 @@ from penstock.api.arguments import (
     no_progress,
     texts_of,
     with_checks,
+    with_store_options,
 )
 from penstock.api.columns import SchemaLike, columns_of
 from penstock.api.compact_tables import TableCompaction, compact_tables
-from penstock.api.deferred import spark_entry, with_store_options
 from penstock.api.exports import names_html
+from penstock.api.lazy import lazy_spark
 from penstock.api.migrate import Migration, TableMigration, list_directories, migrate, migrate_each
 from penstock.api.table import Table
 from penstock.catalog import tables, views
@@ -111,7 +112,7 @@ class Catalog:
             InvalidOptionError: not a session, or an empty name.
         """
         check_spark(spark, self.warehouse)
-        spark_entry().attach(spark, self._warehouse if views else without_views(self._warehouse), name)
+        lazy_spark.attach(spark, self._warehouse if views else without_views(self._warehouse), name)
 
     def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
         """Create a database.

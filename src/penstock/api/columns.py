@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 import pyarrow as pa
 
-from penstock.api.deferred import is_spark_object, spark_entry
+from penstock.api.arguments import is_spark_object
+from penstock.api.lazy import lazy_spark
 from penstock.datafile.types import from_arrow_schema
 from penstock.errors import InvalidSchemaError
 from penstock.format.types.ddl import ColumnSpec, parse_columns
@@ -37,7 +38,7 @@ def columns_of(schema: SchemaLike) -> tuple[ColumnSpec, ...]:
             for column in from_arrow_schema(schema)
         )
     if is_spark_object(schema):
-        return spark_entry().columns_of(cast("StructType", schema))
+        return lazy_spark.from_spark_schema(cast("StructType", schema))
     columns = tuple(schema) if isinstance(schema, list | tuple) else ()
     if not columns or not all(isinstance(column, ColumnSpec) for column in columns):
         raise InvalidSchemaError(

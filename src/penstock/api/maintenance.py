@@ -13,8 +13,8 @@ from penstock.api.arguments import (
     texts_of,
     with_checks,
 )
-from penstock.api.deferred import spark_entry
 from penstock.api.handle import TableMethods
+from penstock.api.lazy import lazy_spark
 from penstock.catalog.changes import SetOption
 from penstock.catalog.checks.features import check_writable
 from penstock.catalog.filesystem import alter_place
@@ -141,7 +141,9 @@ class TableMaintenance(TableMethods):
         merge: Callable[[CompactTask, TableRef], MergedFiles] = merge_one
         cancel, cores = _nothing, os.cpu_count() or 1
         if spark is not None:
-            merge, cancel = spark_entry().merge_in_background(spark, ref)
+            lazy_spark.ensure_python_worker(spark)
+            merger = lazy_spark.SparkMerger(spark=spark, ref=ref)
+            merge, cancel = merger.merge_at, merger.cancel
             cores = spark.sparkContext.defaultParallelism
         return BackgroundCompactor(
             ref,

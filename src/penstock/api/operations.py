@@ -16,8 +16,8 @@ from penstock.api.arguments import (
     texts_of,
     with_checks,
 )
-from penstock.api.deferred import spark_entry
 from penstock.api.handle import TableMethods
+from penstock.api.lazy import lazy_spark
 from penstock.catalog.checks.features import check_taggable, check_writable
 from penstock.clocks import to_millis
 from penstock.errors import InvalidOptionError
@@ -113,9 +113,9 @@ class TableOperations(TableMethods):
             on_start(sum(task.size_bytes for task in plan.tasks))
 
         if order is not None:
-            sort = None if spark is None else partial(spark_entry().sort_compact, spark, on_done=on_done)
+            sort = None if spark is None else partial(lazy_spark.sort_compact, spark, on_done=on_done)
             return sort_table(ref, order, request, sort, dry_run=dry_run, on_plan=on_plan)
-        execute = run_here(ref, threads) if spark is None else spark_entry().merge_on(spark, ref)
+        execute = run_here(ref, threads) if spark is None else lazy_spark.SparkMerger(spark=spark, ref=ref).execute
         return compact_table(ref, request, execute, dry_run=dry_run, on_plan=on_plan, on_done=on_done)
 
     def expire_snapshots(

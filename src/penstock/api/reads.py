@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.api.arguments import Names, Options, check_spark, limit_of, names_of, with_checks
-from penstock.api.deferred import spark_entry, to_dataset
 from penstock.api.exports import library
 from penstock.api.handle import TableMethods
+from penstock.api.lazy import lazy_dataset, lazy_spark
 from penstock.api.pandas_frame import pandas_frame
 from penstock.api.read_at import ReadAt, position_options
 from penstock.table.inspect.explain import explain_plan, plan_values
@@ -148,7 +148,7 @@ class TableReads(TableMethods):
             UnsupportedFeatureError: such a reader would misread a file, see the message; use ``to_batches`` instead.
         """
         query = self._table.plan(filter, options, position_options(at, "to_dataset"), with_vectors=True)
-        return to_dataset(query, self._table.store)
+        return lazy_dataset.to_dataset(query, self._table.store)
 
     def to_spark(
         self,
@@ -166,9 +166,9 @@ class TableReads(TableMethods):
             **at: the snapshot, as for ``to_arrow``.
         """
         check_spark(spark, self._table.name, f"spark.read.format('penstock').load('{self._table.ref.location}')")
-        position = position_options(at, "to_spark")
-        query = self._table.plan(filter, options, position, spark_entry().time_zone(spark), with_vectors=True)
-        return spark_entry().read(spark, query, self._table.store, names_of(columns))
+        zone = spark.conf.get("spark.sql.session.timeZone")
+        query = self._table.plan(filter, options, position_options(at, "to_spark"), zone, with_vectors=True)
+        return lazy_spark.batch_frame(spark, query, self._table.store, names_of(columns))
 
     def explain(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.api.arguments import check_spark
-from penstock.api.deferred import spark_entry
+from penstock.api.lazy import lazy_spark
 from penstock.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def register(spark: SparkSession) -> None:
         UnsupportedFeatureError: the configured Python cannot import penstock, or PySpark is not installed.
     """
     check_spark(spark, None)
-    spark_entry().register(spark)
+    lazy_spark.register(spark)
 
 
 def ship(spark: SparkSession) -> tuple[str, ...]:
@@ -49,6 +49,6 @@ def ship(spark: SparkSession) -> tuple[str, ...]:
             "penstock.ship does not work with Spark Connect: install penstock in the Python of the Connect server and "
             "of its executors"
         )
-    sent = spark_entry().ship(spark)
-    spark_entry().register(spark)
+    sent = lazy_spark.ship(spark)
+    lazy_spark.register(spark)
     return sent

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
-from penstock.api.arguments import Names, check_classic, filter_of, names_of, with_checks
-from penstock.api.deferred import is_spark_object, spark_entry
+from penstock.api.arguments import Names, check_classic, filter_of, is_spark_object, names_of, with_checks
 from penstock.api.handle import TableMethods
 from penstock.api.rows import Rows, arrow_rows, as_table
 from penstock.catalog.checks.features import check_writable
@@ -116,7 +115,7 @@ class RowChanges(TableMethods):
         committer = self._change_committer()
         if is_spark_object(source):
             check_classic(source, committer.ref.name, "source.toArrow()")
-            rows = spark_entry().collect(cast("DataFrame", source))
+            rows = cast("DataFrame", source).toArrow()
         else:
             rows = as_table(arrow_rows(source, committer.ref))
         keys = dict(on) if isinstance(on, Mapping) else {name: name for name in names_of(on) or ()}

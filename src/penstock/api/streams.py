@@ -18,8 +18,8 @@ from penstock.api.arguments import (
     texts_of,
     with_checks,
 )
-from penstock.api.deferred import spark_entry
 from penstock.api.handle import TableMethods
+from penstock.api.lazy import lazy_spark
 from penstock.catalog.checks.features import check_writable
 from penstock.clocks import to_millis
 from penstock.options import Side, check_keys, check_side
@@ -88,14 +88,10 @@ class TableStreams(TableMethods):
         check_side(given, self._table.name, Side.SINK, stacklevel=CALLER)
         ref = self._table.ref.with_options(given)
         check_writable(ref)
-        return spark_entry().write_stream(
-            sdf,
-            ref,
-            checkpoint=checkpoint,
-            trigger=trigger,
-            output_mode=output_mode,
-            query_name=query_name,
+        request = lazy_spark.StreamWrite(
+            checkpoint=checkpoint, trigger=trigger, output_mode=output_mode, query_name=query_name
         )
+        return lazy_spark.write_stream(sdf, ref, request)
 
     def read_stream(
         self,
@@ -129,8 +125,12 @@ class TableStreams(TableMethods):
         check_keys(given, table=self._table.name, stacklevel=CALLER)
         check_side(given, self._table.name, Side.SOURCE, stacklevel=CALLER)
         check_same_table(self._table.ref)
-        return spark_entry().read_stream(
-            spark, self._table.ref.with_options(given), names_of(columns), filter_of(filter, self._table.name)
+        return lazy_spark.read_stream(
+            spark,
+            self._table.ref.with_options(given),
+            names_of(columns),
+            filter_of(filter, self._table.name),
+            make=lazy_spark.stream_frame,
         )
 
     def follow(  # noqa: PLR0913 - of a command too

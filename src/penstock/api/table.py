@@ -8,15 +8,17 @@ from penstock.api.arguments import (
     CALLER,
     Options,
     check_classic,
+    is_spark_object,
     location_of,
     partition_of,
     texts_of,
     with_checks,
+    with_store_options,
 )
-from penstock.api.deferred import is_spark_object, spark_entry, with_store_options
 from penstock.api.exports import table_html
 from penstock.api.handle import TableHandle
 from penstock.api.inspection import TableInspection
+from penstock.api.lazy import lazy_spark
 from penstock.api.maintenance import TableMaintenance
 from penstock.api.operations import TableOperations
 from penstock.api.preview import TablePreview
@@ -245,10 +247,14 @@ class Table(TableReads, TableStreams, RowChanges, TableOperations):
                 self.name,
                 f"rows.toArrow(), or rows.write.format('penstock').mode('append').save('{self.location}')",
             )
-            return spark_entry().write(cast("DataFrame", rows), self._ref)
-        return merge_if_asked(write_arrow(self._ref, arrow_rows(rows, self._ref)), self._ref, run_here(self._ref))
+            messages = lazy_spark.write_dataframe(cast("DataFrame", rows), self._ref)
+        else:
+            messages = write_arrow(self._ref, arrow_rows(rows, self._ref))
+        return merge_if_asked(messages, self._ref, _merge_on(rows, self._ref))
 
 
 def _merge_on(rows: Rows, ref: TableRef) -> Execute:
     """Return the function that merges files where the rows were written: on the executors or in this process."""
-    return spark_entry().merge_on(cast("DataFrame", rows).sparkSession, ref) if is_spark_object(rows) else run_here(ref)
+    if not is_spark_object(rows):
+        return run_here(ref)
+    return lazy_spark.SparkMerger(spark=cast("DataFrame", rows).sparkSession, ref=ref).execute

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from penstock.api.arguments import check_spark, checked
 from penstock.api.catalog import Catalog
-from penstock.api.deferred import spark_entry
+from penstock.api.lazy import lazy_spark
 from penstock.catalog.names import is_location, split_name
 from penstock.catalog.warehouse import without_views
 from penstock.dialect.parse.statements import Argument, Call
@@ -59,7 +59,9 @@ def attach(
     parameters = {each: (*procedure.parameters, *procedure.aliases) for each, procedure in PROCEDURES.items()}
     check_spark(spark, catalog.warehouse)
     place = catalog._warehouse  # noqa: SLF001 - the handle has no public way to get its warehouse
-    spark_entry().attach(spark, place, name, parameters, partial(_run, catalog, name), ELSEWHERE)
+    run = partial(_run, catalog, name)
+    procedures = lazy_spark.ProcedureSource(parameters=parameters, run=run, elsewhere=ELSEWHERE)
+    lazy_spark.attach(spark, place, name, procedures)
     return catalog
 
 

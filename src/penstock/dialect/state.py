@@ -9,7 +9,7 @@ from copy import copy
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
-from penstock.api.deferred import spark_entry
+from penstock.api.lazy import lazy_spark
 from penstock.catalog.names import TableName, check_name, join_table_branch
 from penstock.catalog.system_tables import CATALOG_TABLES, SYSTEM_DATABASE
 from penstock.dialect.settings import MADE_FOR_SPARK, check_setting
@@ -343,7 +343,7 @@ class SqlState:
         if key.startswith(MADE_FOR_SPARK):
             if self.spark is None:
                 raise InvalidOptionError(f"SET '{key}': there is no Spark session to set it in")
-            spark_entry().sql_set(self.spark, key, value)
+            lazy_spark.set_conf(self.spark, key, value)
         elif not check_setting(key, value):
             warnings.warn(f"the setting '{key}' has no effect", OptionWarning, stacklevel=2)
         self.settings[key] = value

@@ -1,11 +1,13 @@
-"""Start the Spark session of the commands and activate sessions, and hide the JVM's output meanwhile."""
+"""Start the Spark session of the commands, hide the JVM's output meanwhile, activate sessions, cancel jobs."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import threading
+import uuid
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pyspark import SparkContext
@@ -14,7 +16,7 @@ from pyspark.sql import SparkSession
 from penstock.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 _STDERR: Final = 2
 # Number of output lines to show if a JVM cannot start, for example UnsupportedClassVersionError of an old Java.
@@ -57,6 +59,18 @@ def activate(spark: SparkSession) -> None:
     if hasattr(spark, "_jsparkSession"):  # a Spark Connect session has none
         sessions = spark.sparkContext._jvm.org.apache.spark.sql.classic.SparkSession  # type: ignore[union-attr] # noqa: SLF001 - Python has no method for it
         sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001 - see above
+
+
+@contextmanager
+def cancellable_jobs(spark: SparkSession) -> Iterator[Callable[[], None]]:
+    """Yield a function that cancels only the jobs that this thread starts in the block; any thread may call it."""
+    context = spark.sparkContext
+    tag = f"penstock-sql-{uuid.uuid4().hex}"
+    context.addJobTag(tag)
+    try:
+        yield partial(context.cancelJobsWithTag, tag)
+    finally:
+        context.removeJobTag(tag)
 
 
 def _check_java() -> None:

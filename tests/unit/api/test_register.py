@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import penstock
-from penstock.spark import entry
+from penstock.spark import ship
 from penstock.spark.source import PenstockDataSource
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def test_a_session_gets_the_format_after_its_python_was_made_sure_of(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[object] = []
-    monkeypatch.setattr(entry, "ensure_python_worker", lambda _: done.append("python"))
+    monkeypatch.setattr(ship, "ensure_python_worker", lambda _: done.append("python"))
     spark: Any = SimpleNamespace(dataSource=SimpleNamespace(register=done.append))
     penstock.register(spark)
     assert done == ["python", PenstockDataSource]

@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.api import deferred
+from penstock.api import lazy
+from penstock.api.arguments import is_spark_object
 from penstock.catalog.changes import AddColumn
 from penstock.errors import (
     InvalidFilterError,
@@ -238,7 +239,7 @@ def test_without_pyspark_its_entry_points_say_what_to_install(monkeypatch: pytes
     def missing(name: str) -> None:
         raise ModuleNotFoundError(f"No module named {name}", name="pyspark.sql")
 
-    monkeypatch.setattr(deferred.importlib, "import_module", missing)
+    monkeypatch.setattr(lazy.importlib, "import_module", missing)
     with pytest.raises(UnsupportedFeatureError, match=r"pip install 'penstock\[spark\]'"):
-        deferred.spark_entry()
-    assert not deferred.is_spark_object(rows())
+        _ = lazy.lazy_spark.write_dataframe
+    assert not is_spark_object(rows())

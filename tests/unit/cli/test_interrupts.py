@@ -22,10 +22,10 @@ def test_jobs_are_cancelled_until_the_statement_ends(monkeypatch: pytest.MonkeyP
     calls = threading.Semaphore(0)
 
     @contextmanager
-    def sql_jobs(_spark: object) -> Iterator[Callable[[], None]]:
+    def cancellable_jobs(_spark: object) -> Iterator[Callable[[], None]]:
         yield calls.release
 
-    monkeypatch.setattr(interrupts, "spark_entry", lambda: SimpleNamespace(sql_jobs=sql_jobs))
+    monkeypatch.setattr(interrupts, "lazy_spark", SimpleNamespace(cancellable_jobs=cancellable_jobs))
     monkeypatch.setattr(interrupts, "_CANCEL_AGAIN_SECONDS", 0.01)
     spark: Any = object()
     with Interrupts(spark) as statement:
@@ -42,11 +42,11 @@ def test_an_interrupt_before_spark_knows_the_statement_is_kept(monkeypatch: pyte
     cancelled = threading.Event()
 
     @contextmanager
-    def sql_jobs(_spark: object) -> Iterator[Callable[[], None]]:
+    def cancellable_jobs(_spark: object) -> Iterator[Callable[[], None]]:
         os.kill(os.getpid(), signal.SIGINT)
         yield cancelled.set
 
-    monkeypatch.setattr(interrupts, "spark_entry", lambda: SimpleNamespace(sql_jobs=sql_jobs))
+    monkeypatch.setattr(interrupts, "lazy_spark", SimpleNamespace(cancellable_jobs=cancellable_jobs))
     before = signal.getsignal(signal.SIGINT)
     spark: Any = object()
     with Interrupts(spark) as statement:
@@ -57,12 +57,12 @@ def test_an_interrupt_before_spark_knows_the_statement_is_kept(monkeypatch: pyte
 
 def test_a_second_interrupt_before_the_statement_gives_the_handler_back(monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
-    def sql_jobs(_spark: object) -> Iterator[Callable[[], None]]:
+    def cancellable_jobs(_spark: object) -> Iterator[Callable[[], None]]:
         for _ in range(2):
             os.kill(os.getpid(), signal.SIGINT)
         yield lambda: None
 
-    monkeypatch.setattr(interrupts, "spark_entry", lambda: SimpleNamespace(sql_jobs=sql_jobs))
+    monkeypatch.setattr(interrupts, "lazy_spark", SimpleNamespace(cancellable_jobs=cancellable_jobs))
     before = signal.getsignal(signal.SIGINT)
     spark: Any = object()
     with pytest.raises(KeyboardInterrupt), Interrupts(spark):

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from penstock.api.arguments import Names, Options, Progress, checked, names_of, no_progress
 from penstock.api.columns import columns_of
-from penstock.api.deferred import spark_entry
 from penstock.api.exchange.lakes import load_with_spark, partition_columns
 from penstock.api.exchange.source import (
     SourceFile,
@@ -24,6 +23,7 @@ from penstock.api.exchange.source import (
     source_schema,
     with_types,
 )
+from penstock.api.lazy import lazy_spark
 from penstock.api.rows import fit_rows
 from penstock.datafile.types import to_arrow_type
 from penstock.errors import AlreadyExistsError, FormatError, InvalidOptionError, NotFoundError
@@ -241,7 +241,7 @@ class _SparkReading(_Reading):
         self._keys = partition_columns(file_io, root, name)
 
     def columns(self) -> tuple[ColumnSpec, ...]:
-        return spark_entry().columns_of(self._frame.schema)
+        return lazy_spark.from_spark_schema(self._frame.schema)
 
     def partition_keys(self) -> tuple[str, ...]:
         return self._keys

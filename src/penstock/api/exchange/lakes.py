@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.parquet as pq
 
-from penstock.api.deferred import spark_entry
 from penstock.api.exchange.source import SourceFormat
+from penstock.api.lazy import lazy_spark
 from penstock.errors import NotFoundError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def load_with_spark(spark: SparkSession | None, file_io: FileIO, source: str, na
         )
     try:
         if name is SourceFormat.ICEBERG:
-            return spark_entry().read_iceberg(spark, _newest_of_iceberg(file_io, f"{source}/metadata"))
+            return lazy_spark.read_iceberg(spark, _newest_of_iceberg(file_io, f"{source}/metadata"))
         return spark.read.format(str(name)).load(source)
     except Exception as error:
         text = str(error)

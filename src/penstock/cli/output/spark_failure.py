@@ -6,7 +6,8 @@ import logging
 import re
 from typing import TYPE_CHECKING, Final
 
-from penstock.api.deferred import is_spark_object, spark_entry
+from penstock.api.arguments import is_spark_object
+from penstock.api.lazy import lazy_spark
 from penstock.cli.output.render import note
 from penstock.errors import TableStoreError
 
@@ -42,7 +43,7 @@ def open_spark(session: Session, master: str, conf: Mapping[str, str]) -> SparkS
         TableStoreError: Spark could not start; one line, and the whole error with ``--debug``.
     """
     try:
-        return spark_entry().open_session(master, conf, shows_start=session.debug)
+        return lazy_spark.open_session(master, conf, shows_start=session.debug)
     except TableStoreError:
         raise
     except Exception as error:

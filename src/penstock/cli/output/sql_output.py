@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from penstock.api.deferred import spark_entry
+from penstock.api.lazy import lazy_spark
 from penstock.cli.interrupt import until_interrupted
 from penstock.cli.output.render import note, print_record, print_rows, print_text
 from penstock.cli.output.row_stream import RowStream
@@ -94,7 +94,7 @@ def _print_stream(
     wait: Callable[[Sequence[Query]], None],
 ) -> None:
     """Print the rows of a stream until it ends or is interrupted."""
-    spark_entry().sql_check_stream(frame)
+    lazy_spark.check_stream(frame)
     printers: list[RowStream] = []
     lock = threading.Lock()
 

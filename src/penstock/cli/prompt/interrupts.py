@@ -7,7 +7,7 @@ import threading
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final, Self
 
-from penstock.api.deferred import spark_entry
+from penstock.api.lazy import lazy_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ class Interrupts:
         self._stack.callback(signal.signal, signal.SIGINT, before)
         try:
             if self._spark is not None:
-                self._cancel = self._stack.enter_context(spark_entry().sql_jobs(self._spark))
+                self._cancel = self._stack.enter_context(lazy_spark.cancellable_jobs(self._spark))
         except BaseException:
             self._stack.close()
             raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.api.deferred import spark_entry
+from penstock.api.lazy import lazy_spark
 from penstock.dialect.parse.computed_value import spark_expression
 from penstock.errors import UnsupportedFeatureError
 from penstock.format.watermark import computed_columns
@@ -45,7 +45,7 @@ def with_computed_columns(frame: DataFrame, table: Table, names: Collection[str]
                 f" other values than Flink; {cure}"
             ) from error
         columns.insert(place, (name, text))
-    return spark_entry().sql_computed(frame, columns)
+    return lazy_spark.computed_frame(frame, columns)
 
 
 def wanted_columns(table: Table, names: Collection[str] | None) -> dict[int, str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from penstock.api.deferred import spark_entry
+from penstock.api.lazy import lazy_spark
 from penstock.dialect.outcome import Outcome
 from penstock.dialect.parse.statements import Insert
 from penstock.dialect.run.connectors.declared import connector_of
@@ -50,7 +50,7 @@ def _query_lines(state: SqlState, query: Query) -> Iterator[str]:
         check_here(state, query)
         yield "== Plan ==\nread in this process, without Spark"
         return
-    yield spark_entry().sql_explain(query_frame(state, state.spark, query))
+    yield lazy_spark.explain_text(query_frame(state, state.spark, query))
 
 
 def _use_text(state: SqlState, use: TableUse, conditions: tuple[str, ...], query: Query) -> str:

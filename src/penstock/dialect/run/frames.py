@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from penstock.api.deferred import spark_entry
+from penstock.api.lazy import lazy_spark
 from penstock.dialect.run.computed_frames import with_computed_columns
 from penstock.dialect.run.event_time import event_time_of
 from penstock.dialect.run.sources import ends_where_it_began, is_stream, table_frame
@@ -75,7 +75,7 @@ def _query_frame(reading: _Reading, query: Query) -> DataFrame:
             f"line {line}, column {column}: Spark supports session windows of a stream only by key: PARTITION BY a"
             " column after the table's name, and GROUP BY it too"
         )
-    return spark_entry().sql_query(reading.spark, frames, query)
+    return lazy_spark.query_frame(reading.spark, frames, query)
 
 
 def _use_frame(reading: _Reading, use: TableUse, query: Query) -> DataFrame:
@@ -90,7 +90,7 @@ def _use_frame(reading: _Reading, use: TableUse, query: Query) -> DataFrame:
     check_time(query.source, call, use.title, frame)
     if call.kind != "CUMULATE":
         return frame
-    return spark_entry().sql_cumulate(
+    return lazy_spark.cumulate_frame(
         frame, call.column, whole=call.spark_window, step=call.spark_step, step_millis=call.millis("STEP")
     )
 
@@ -102,7 +102,7 @@ def _view_frame(reading: _Reading, view: CreateView) -> DataFrame:
     except InvalidSqlError as error:
         raise InvalidSqlError(f"view {name}: {error}") from error
     if view.fields:
-        return spark_entry().sql_view(frame, places_of(view, frame.columns), view.fields)
+        return lazy_spark.view_frame(frame, places_of(view, frame.columns), view.fields)
     if not view.columns:
         return frame
     if len(frame.columns) != len(view.columns):
@@ -123,11 +123,11 @@ def _table_frame(reading: _Reading, use: TableUse, query: Query) -> DataFrame:
     if own is None:
         frame = with_computed_columns(frame, state.load(use.name), query.names)
     if reading.keeps_types:
-        frame = spark_entry().sql_typed(frame, _types(state, use))
+        frame = lazy_spark.typed_frame(frame, _types(state, use))
     mark = event_time_of(state, use) if frame.isStreaming else None
     if mark is None or mark.delay_millis is None or mark.column not in frame.columns:
         return frame
-    return spark_entry().sql_event_time(frame, mark.column, mark.delay_millis)
+    return lazy_spark.event_time_frame(frame, mark.column, mark.delay_millis)
 
 
 def _types(state: SqlState, use: TableUse) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.api.deferred import spark_entry
+from penstock.api.lazy import lazy_spark
 from penstock.dialect.run.frames import typed_frame
 from penstock.dialect.run.views import entered
 from penstock.errors import InvalidSqlError, UnsupportedFeatureError
@@ -31,7 +31,7 @@ def query_columns(state: SqlState, query: Query, within: tuple[Path, ...] = ()) 
         return known
     if state.spark is None:
         raise UnsupportedFeatureError("the columns of this query are known to Spark only: give penstock.sql a session")
-    return spark_entry().sql_columns(typed_frame(state, state.spark, query))
+    return lazy_spark.typed_columns(typed_frame(state, state.spark, query))
 
 
 def view_columns(state: SqlState, view: CreateView, within: tuple[Path, ...] = ()) -> tuple[ColumnSpec, ...]:

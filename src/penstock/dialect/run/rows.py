@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.api.deferred import spark_entry
+from penstock.api.lazy import lazy_spark
 from penstock.datafile.types import to_arrow_type
 from penstock.dialect.outcome import Outcome, committed
 from penstock.dialect.run.computed_frames import wanted_columns
@@ -56,7 +56,7 @@ def insert(state: SqlState, statement: Insert) -> Outcome:
         rows = _select_here(state, statement.query)
         return _write(table, statement, arrow_rows(target, statement, columns, rows))
     frame = query_frame(state, state.spark, statement.query)
-    shaped = spark_entry().sql_insert(
+    shaped = lazy_spark.insert_frame(
         frame, table.schema.fields, columns=columns, constants=dict(statement.partition), table=table.name
     )
     if frame.isStreaming:
@@ -138,7 +138,7 @@ def _write(table: Table, statement: Insert, rows: pa.Table | DataFrame) -> Outco
 
 
 def _start(state: SqlState, table: Table, statement: Insert, query: Query, rows: DataFrame) -> Outcome:
-    spark_entry().sql_check_stream(rows)
+    lazy_spark.check_stream(rows)
     settings = read_settings(state.settings)
     query_name, checkpoint = place_for(state, settings, statement, table.name, query.source.text)
     started = table.write_stream(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.api.deferred import spark_entry
 from penstock.dialect.run.connectors.declared import KAFKA, connector_of, is_endless
 from penstock.dialect.run.connectors.read import connector_frame
 from penstock.dialect.run.pushdown import safe_filter
@@ -62,7 +61,7 @@ def table_frame(state: SqlState, spark: SparkSession, use: TableUse, conditions:
     if use.system not in ROW_TABLES:
         found = system_rows(state, use)
         if found is not None:
-            return spark_entry().sql_rows(spark, found)
+            return spark.createDataFrame(found)
     table = state.load(use.name)
     early = safe_filter(conditions, table.schema.fields)
     if is_stream(state, use):
@@ -70,7 +69,7 @@ def table_frame(state: SqlState, spark: SparkSession, use: TableUse, conditions:
         frame = table.read_stream(spark, {**dict(use.options), "penstock.read.watermark": "false"}, filter=early)
     else:
         frame = table.to_spark(spark, options=dict(use.options), filter=early)
-    return spark_entry().sql_first_column(frame, ROW_KIND, INSERTION) if use.system == AUDIT_LOG else frame
+    return frame.selectExpr(f"'{INSERTION}' AS {ROW_KIND}", "*") if use.system == AUDIT_LOG else frame
 
 
 def system_rows(state: SqlState, use: TableUse) -> pa.Table | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.api.deferred import spark_entry
+from penstock.api.lazy import lazy_spark
 from penstock.dialect.run.connectors.declared import KAFKA, connector_of, connector_table, fields_of
 from penstock.dialect.run.event_time import event_time_of
 from penstock.errors import InvalidOptionError
@@ -28,7 +28,7 @@ def connector_frame(
     """
     name, fields = ".".join(own.name), fields_of(own)
     if connector_of(own) == KAFKA:
-        return spark_entry().read_kafka(
+        return lazy_spark.read_kafka(
             spark,
             {**dict(own.options), **dict(use.options)},
             fields,
@@ -39,9 +39,9 @@ def connector_frame(
         )
     match connector_table(own, use.options):
         case FilesystemTable() as files:
-            return spark_entry().read_files(spark, files, fields, own.partition_by, table=name)
+            return lazy_spark.read_files(spark, files, fields, own.partition_by, table=name)
         case DatagenTable() as generated:
-            return spark_entry().read_generated(spark, generated, fields, table=name)
+            return lazy_spark.read_generated(spark, generated, fields, table=name)
         case _:
             raise InvalidOptionError(
                 f"table {name}: its connector, {connector_of(own)}, takes rows only: INSERT INTO it, and read another"

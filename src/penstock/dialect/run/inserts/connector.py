@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.api.deferred import spark_entry
+from penstock.api.lazy import lazy_spark
 from penstock.dialect.outcome import Outcome
 from penstock.dialect.run.connectors.declared import connector_table, fields_of
 from penstock.dialect.run.frames import ends_at_start, query_frame
@@ -43,20 +43,16 @@ def insert_into_connector(state: SqlState, own: CreateTable, statement: Insert) 
     if frame.isStreaming and statement.is_overwrite:
         raise UnsupportedFeatureError(f"table {name}: a stream cannot overwrite; INSERT INTO adds its rows")
     connector = connector_table(own, statement.options)
-    sink = spark_entry().connector_sink(connector, fields, partition_by=own.partition_by, table=name)
+    sink = lazy_spark.ConnectorSink(connector=connector, fields=fields, partition_by=own.partition_by, name=name)
     if not frame.isStreaming or statement.query is None:
-        spark_entry().write_connector(frame, sink, is_overwrite=statement.is_overwrite)
+        lazy_spark.write_connector(frame, sink, is_overwrite=statement.is_overwrite)
         return Outcome(message=f"wrote to {name}")
-    spark_entry().sql_check_stream(frame)
+    lazy_spark.check_stream(frame)
     settings = read_settings(state.settings)
     query_name, checkpoint = place_for(state, settings, statement, name, statement.query.source.text)
-    started = spark_entry().start_connector(
-        frame,
-        sink,
-        checkpoint=checkpoint,
-        trigger=stream_trigger(settings, ends_at_start=ends_at_start(state, statement.query)),
-        query_name=query_name,
-    )
+    trigger = stream_trigger(settings, ends_at_start=ends_at_start(state, statement.query))
+    start = lazy_spark.QueryStart(checkpoint=checkpoint, trigger=trigger, query_name=query_name)
+    started = lazy_spark.start_connector(frame, sink, start)
     if settings.waits:
         started.awaitTermination()
     return Outcome(value=started, message=f"a query writes to {name}")
@@ -65,10 +61,12 @@ def insert_into_connector(state: SqlState, own: CreateTable, statement: Insert) 
 def _rows(state: SqlState, spark: SparkSession, target: InsertTarget, statement: Insert) -> DataFrame:
     columns = target_columns(target, statement)
     if statement.rows is not None:
-        return spark_entry().sql_literals(spark, literal_rows(target, statement, columns), target.fields)
+        # Without the types, a TIMESTAMP would get a zone.
+        types = lazy_spark.nullable(lazy_spark.to_spark_schema(target.fields))
+        return spark.createDataFrame(literal_rows(target, statement, columns), types)
     if statement.query is None:
         raise InvalidSqlError(f"table {target.name}: there is nothing to insert")
-    return spark_entry().sql_insert(
+    return lazy_spark.insert_frame(
         query_frame(state, spark, statement.query),
         target.fields,
         columns=columns,

@@ -1,0 +1,75 @@
+"""What the packages above use of this one; ``penstock.api.lazy`` imports it on first use."""
+
+from penstock.spark.compact.job import SparkMerger
+from penstock.spark.compact.sort import sort_compact
+from penstock.spark.connector.attach import attach
+from penstock.spark.connector.frame import batch_frame
+from penstock.spark.connector.procedures import ProcedureSource
+from penstock.spark.connector.stream.frame import stream_frame
+from penstock.spark.external.files import read_files
+from penstock.spark.external.generated import read_generated
+from penstock.spark.external.iceberg import read_iceberg
+from penstock.spark.external.sinks import ConnectorSink, QueryStart, start_connector, write_connector
+from penstock.spark.hadoop_options import hadoop_store_options
+from penstock.spark.kafka.frame import read_kafka
+from penstock.spark.python_worker import ensure_python_worker
+from penstock.spark.session import cancellable_jobs, open_session
+from penstock.spark.ship import register, ship
+from penstock.spark.sql.frames import (
+    check_stream,
+    computed_frame,
+    explain_text,
+    insert_frame,
+    query_frame,
+    set_conf,
+    typed_columns,
+    typed_frame,
+    view_frame,
+)
+from penstock.spark.sql.windows import cumulate_frame, event_time_frame
+from penstock.spark.stream.frame import read_stream
+from penstock.spark.stream.request import StreamWrite
+from penstock.spark.stream.sink import write_stream
+from penstock.spark.types import from_spark_schema, nullable, to_spark_schema
+from penstock.spark.write.sink import write_dataframe
+
+__all__ = [
+    "ConnectorSink",
+    "ProcedureSource",
+    "QueryStart",
+    "SparkMerger",
+    "StreamWrite",
+    "attach",
+    "batch_frame",
+    "cancellable_jobs",
+    "check_stream",
+    "computed_frame",
+    "cumulate_frame",
+    "ensure_python_worker",
+    "event_time_frame",
+    "explain_text",
+    "from_spark_schema",
+    "hadoop_store_options",
+    "insert_frame",
+    "nullable",
+    "open_session",
+    "query_frame",
+    "read_files",
+    "read_generated",
+    "read_iceberg",
+    "read_kafka",
+    "read_stream",
+    "register",
+    "set_conf",
+    "ship",
+    "sort_compact",
+    "start_connector",
+    "stream_frame",
+    "to_spark_schema",
+    "typed_columns",
+    "typed_frame",
+    "view_frame",
+    "write_connector",
+    "write_dataframe",
+    "write_stream",
+]
