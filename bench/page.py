@@ -7,7 +7,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.bars import to_svg
-from bench.result import OURS, PAIMON, from_json, to_markdown
+from bench.result import (
+    DELTA,
+    ICEBERG,
+    OURS,
+    PAIMON,
+    PARQUET,
+    faster_than,
+    find_series,
+    from_json,
+    to_markdown,
+    to_table,
+)
 from bench.settings import RESULTS
 
 if TYPE_CHECKING:
@@ -22,7 +33,35 @@ PAGE: Final = ROOT / "docs" / "benchmarks.md"
 _IMAGES: Final = "img/bench"
 # Of each benchmark, only comparisons of contenders are drawn, and not every percentile.
 _MOST_WORKS: Final = 4
+# Benchmark, work and contender of the first table, and what its row says.
+_HEADLINES: Final = (
+    ("append", "append orders (7 columns)", "Penstock bucket=-1", "append to a scalable table"),
+    ("append", "append orders (7 columns)", "Penstock bucket=8", "append to a queue of 8 buckets"),
+    ("append-partitioned", "append to 30 partitions", "Penstock catalog", "append to 30 partitions"),
+    ("scan", "sum of 2 of 7 columns", "Penstock bucket=-1", "scan two columns"),
+    ("select", "one partition of 100", "Penstock catalog", "select one partition of 100"),
+    ("select", "one key of a sorted table", "Penstock catalog", "select one key of a sorted table"),
+    ("first-row", "first row of many files", "Penstock catalog", "first row of many files"),
+    ("stream-read", "stream read of 7 columns", "Penstock bucket=-1", "stream from a scalable table"),
+    ("stream-read", "stream read of 7 columns", "Penstock bucket=8", "stream from a queue, in order"),
+    ("stream-windows", "1-minute windows by category", "Penstock bucket=-1 with a watermark", "windows over a stream"),
+    ("stream-write", "micro-batches of 1,000 rows, all of them", "Penstock bucket=-1", "micro-batches of 1,000 rows"),
+    ("dml", "DELETE 1 % of one partition of 100", "Penstock catalog", "DELETE in one partition"),
+    ("dml", "UPDATE 1 % of one partition of 100", "Penstock catalog", "UPDATE in one partition"),
+    ("dml", "MERGE 1 % by key", "Penstock catalog", "MERGE by key in Spark SQL"),
+    ("dml", "MERGE 1 % by key", "Penstock Table", "MERGE by key with `Table.merge`"),
+    ("compact", "small files to one", "Penstock bucket=-1", "compact small files"),
+)
+_PEERS: Final = (PARQUET, DELTA, ICEBERG, PAIMON)
 _HEAD: Final = """# Benchmarks
+
+How fast Penstock is next to plain Parquet files, Delta Lake, Iceberg and Paimon's Java connector, each on the same
+machine in the same minutes. A number says how many times as fast: 2.0 is twice as fast, 0.9 is slower, and **higher
+is better**. An empty cell was not measured.
+
+"""
+_METHOD: Final = """
+## How to read this page
 
 `make bench` measures, keeps the raw times in `bench/results/`, and writes this page from them; `python -m bench.page`
 writes it from the results that are there. Nothing on it is typed by hand. `make bench ARGS="--only append"` measures
@@ -79,7 +118,7 @@ def newest(results: Path) -> list[Kept]:
 def render(kept: Sequence[Kept]) -> dict[str, str]:
     """Return the page and its charts, by their paths below ``docs``."""
     files: dict[str, str] = {}
-    parts = [_HEAD]
+    parts = [_HEAD + "\n".join(_summary(kept)) + "\n" + _METHOD]
     titled: set[str] = set()
     for each in kept:
         works = _compared(each.section)
@@ -105,6 +144,22 @@ def write(results: Path, docs: Path = PAGE.parent) -> int:
     for name, text in files.items():
         (docs / name).write_text(text, "utf-8")
     return len(files) - 1
+
+
+def _summary(kept: Sequence[Kept]) -> list[str]:
+    """Return the first table: a row for each headline, with the newest ratio to each peer."""
+    rows = []
+    for benchmark, work, ours, text in _HEADLINES:
+        ratios: dict[str, str] = {}
+        # The newest result is last.
+        for section in (each.section for each in kept if each.section.name == benchmark):
+            for mine in (each for each in section.series if (each.work, each.contender) == (work, ours)):
+                for peer in _PEERS:
+                    theirs = find_series(section.series, work, peer, mine.session)
+                    if theirs is not None:
+                        ratios[peer] = f"{faster_than(mine, theirs).value:.1f}"
+        rows.append((text, *(ratios.get(peer, "") for peer in _PEERS)))
+    return to_table(("times as fast as", *_PEERS), rows)
 
 
 def _has_peers(section: Section) -> bool:

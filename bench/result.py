@@ -130,13 +130,13 @@ def to_markdown(section: Section) -> str:
     lines = [f"## {section.title}", ""]
     if section.series:
         rows = [_series_row(each) for each in section.series]
-        lines += [*_table(("work", "contender", "session", "median", "min - max", "rows/s"), rows), ""]
+        lines += [*to_table(("work", "contender", "session", "median", "min - max", "rows/s"), rows), ""]
     if section.checks:
         rows = [
             (each.name, f"{_number(each.value)} {each.unit}", _spread(each.values), each.target, each.verdict)
             for each in section.checks
         ]
-        lines += [*_table(("figure", "median", "min - max", "target", "verdict"), rows), ""]
+        lines += [*to_table(("figure", "median", "min - max", "target", "verdict"), rows), ""]
     lines += [f"* {note}" for note in section.notes]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -153,7 +153,8 @@ def _series_row(series: Series) -> tuple[str, ...]:
     )
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def to_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a Markdown table."""
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
     texts = [" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (head, *rows)]
     rule = "-|-".join("-" * width for width in widths)

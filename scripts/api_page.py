@@ -17,8 +17,9 @@ ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "docs" / "api.md"
 _INTRODUCTION: Final = """# Python API
 
-Made by `scripts/api_page.py` from the docstrings. All names on this page are imported from `penstock`
-(`from penstock import Catalog`); every other name of the package is internal and may change without notice.
+All that `penstock` promises: catalogs, tables, functions, values and errors, with their docstrings. The names are
+imported from `penstock` (`from penstock import Catalog`); every other name of the package is internal and may change
+without notice. `scripts/api_page.py` writes this page.
 """
 _CHANGES: Final = "penstock.catalog.changes"
 _STARS: Final = {griffe.ParameterKind.var_positional: "*", griffe.ParameterKind.var_keyword: "**"}

@@ -5,6 +5,7 @@ On the site, ``docs/api.md`` is rendered by mkdocstrings, which adds links betwe
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from pathlib import Path
@@ -32,7 +33,8 @@ _LINK: Final = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)#:\
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Add pages that the navigation does not list to a last section, so that new pages appear on the site."""
+    """Add pages that the navigation does not list to a last section, and the repository's address if it is set."""
+    config.repo_url = os.environ.get("PENSTOCK_REPOSITORY_URL") or config.repo_url
     named = str(config.nav)
     unnamed = sorted(path.name for path in (ROOT / "docs").glob("*.md") if f"'{path.name}'" not in named)
     if unnamed:
@@ -85,7 +87,7 @@ def _is_outside(name: str) -> bool:
 
 def _api_page(markdown: str) -> str:
     introduction = markdown.split("\n## ", maxsplit=1)[0]
-    lines = [introduction.replace("`scripts/api_page.py` from the docstrings", "mkdocstrings from the docstrings")]
+    lines = [introduction.replace(" `scripts/api_page.py` writes this page.", "")]
     for line in markdown.splitlines():
         if line.startswith("## "):
             lines.append(line)

@@ -43,6 +43,37 @@ def test_the_api_page_of_the_site_has_every_exported_name(site: Path) -> None:
     assert anchors >= {name for name in penstock.__all__ if not name.startswith("_")}
 
 
+def test_every_page_begins_with_a_sentence() -> None:
+    for page in (ROOT / "docs").glob("*.md"):
+        if page.name != "index.md":
+            first = page.read_text("utf-8").split("\n", maxsplit=1)[1].strip().split("\n\n", maxsplit=1)[0]
+            assert re.search(r"[.:?]$", first), f"{page.name} begins with {first!r}"
+
+
+def test_the_front_page_has_figures_of_the_page_of_benchmarks() -> None:
+    table = {
+        cells[0].strip(): cells[1:]
+        for line in (ROOT / "docs" / "benchmarks.md").read_text("utf-8").splitlines()
+        if len(cells := [cell.strip() for cell in line.strip("|").split("|")]) == 5
+    }
+    parquet, delta = 0, 1
+    text = " ".join((ROOT / "docs" / "index.md").read_text("utf-8").split())
+    batches, one, scan = (
+        table[work] for work in ("micro-batches of 1,000 rows", "select one partition of 100", "scan two columns")
+    )
+    assert f"**{batches[delta]} x** Delta Lake's speed in micro-batches" in text
+    assert f"and {batches[parquet]} x that of Spark's own Parquet sink" in text
+    assert f"**{one[parquet]} x** the speed of plain Parquet files" in text
+    assert f"and {scan[parquet]} x that of a full scan" in text
+
+
+def test_the_site_links_to_the_repository_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_REPOSITORY_URL", "https://example.com/penstock")
+    config = SimpleNamespace(nav=[], repo_url=None)
+    site_hooks.on_config(config)
+    assert config.repo_url == "https://example.com/penstock"
+
+
 def test_system_tables_have_the_documented_columns(tmp_path: Path) -> None:
     catalog = penstock.Catalog(tmp_path)
     catalog.create_database("d")
