@@ -1,10 +1,13 @@
-"""The error hierarchy: one class for each way in which a caller may react.
+"""The error hierarchy, one class for each way in which a caller may react, and warnings.
 
 Every message names the table (or path), what happened, and what to do, on one line that is safe to print. All arguments
 go to ``super().__init__``, so errors survive pickling from a Spark task to the driver.
 """
 
 from __future__ import annotations
+
+import inspect
+import warnings
 
 from penstock.printable import one_line
 
@@ -110,3 +113,11 @@ class OtherEngineWarning(_OneLine, UserWarning):
 
 class OptionWarning(_OneLine, UserWarning):
     """An option is unknown or has no effect; the message has the nearest known name."""
+
+
+def warn(text: str, category: type[Warning]) -> None:
+    """Issue a warning that names the line outside of this package from which it was called."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "penstock":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=level)

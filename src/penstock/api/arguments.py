@@ -43,9 +43,6 @@ _NO_ACCESS: Final = ("penstock.object-store.", "penstock.azure.account")
 _EXPLAINED: Final = frozenset({"trigger"})
 """Arguments whose own check shows what they look like."""
 
-CALLER: Final = 4
-"""``stacklevel`` of a function that warns, called by a method of the public API: the caller of that method."""
-
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _C = TypeVar("_C")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from penstock.api.arguments import CALLER, Options, filter_of, texts_of
+from penstock.api.arguments import Options, filter_of, texts_of
 from penstock.catalog.checks.features import check_writable
 from penstock.options import Side, check_batch, check_keys
 from penstock.table.compact.local import open_appender
@@ -75,7 +75,7 @@ class TableHandle:
         *,
         with_vectors: bool = False,
     ) -> Query:
-        """Plan a batch read. Must be called directly by a public method, so that warnings name the user's code.
+        """Plan a batch read.
 
         Args:
             position: options that select the snapshot.
@@ -86,8 +86,8 @@ class TableHandle:
             TableStoreError: as ``Table.to_arrow``.
         """
         given = translate_as_of({**texts_of(options), **position}, self.name, zone)
-        check_keys(given, table=self.name, stacklevel=CALLER + 1, of_batch_read=True)
-        check_batch(given, self.name, Side.SOURCE, stacklevel=CALLER + 1)
+        check_keys(given, table=self.name, of_batch_read=True)
+        check_batch(given, self.name, Side.SOURCE)
         ref = self.ref.with_options(given)
         return plan_query(ref, self.store, filter_of(filter, self.name), with_vectors=with_vectors)
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from penstock.api.arguments import (
-    CALLER,
     Options,
     texts_of,
     with_checks,
@@ -132,7 +131,7 @@ class TableMaintenance(TableMethods):
             UnsupportedFeatureError: as ``compact``.
         """
         given = texts_of(options)
-        check_keys(given, table=self._table.name, stacklevel=CALLER)
+        check_keys(given, table=self._table.name)
         store = self._table.checked_store
         ref = for_compaction(at_latest_schema(self._table.ref, store), given)
         check_writable(ref)

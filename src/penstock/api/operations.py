@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.api.arguments import (
-    CALLER,
     Names,
     Options,
     Progress,
@@ -102,7 +101,7 @@ class TableOperations(TableMethods):
                 remain, the others leave no files.
         """
         given = texts_of(options)
-        check_keys(given, table=self._table.name, stacklevel=CALLER)
+        check_keys(given, table=self._table.name)
         ref = for_compaction(at_latest_schema(self._table.ref, self._table.checked_store), given)
         check_writable(ref)
         check_classic(spark, ref.name, "compact() without spark, which merges in this process")

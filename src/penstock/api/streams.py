@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.api.arguments import (
-    CALLER,
     Names,
     Options,
     check_classic,
@@ -84,8 +83,8 @@ class TableStreams(TableMethods):
         given = texts_of(options)
         check_trigger(trigger, self._table.name)
         check_stream(sdf, self._table.name)
-        check_keys(given, table=self._table.name, stacklevel=CALLER)
-        check_side(given, self._table.name, Side.SINK, stacklevel=CALLER)
+        check_keys(given, table=self._table.name)
+        check_side(given, self._table.name, Side.SINK)
         ref = self._table.ref.with_options(given)
         check_writable(ref)
         request = lazy_spark.StreamWrite(
@@ -122,8 +121,8 @@ class TableStreams(TableMethods):
         """
         check_spark(spark, self._table.name, f"spark.readStream.format('penstock').load('{self._table.ref.location}')")
         given = texts_of(options)
-        check_keys(given, table=self._table.name, stacklevel=CALLER)
-        check_side(given, self._table.name, Side.SOURCE, stacklevel=CALLER)
+        check_keys(given, table=self._table.name)
+        check_side(given, self._table.name, Side.SOURCE)
         check_same_table(self._table.ref)
         return lazy_spark.read_stream(
             spark,
@@ -167,8 +166,8 @@ class TableStreams(TableMethods):
             InvalidFilterError: a filter that does not fit the table.
         """
         given = texts_of(options)
-        check_keys(given, table=self._table.name, stacklevel=CALLER)
-        check_side(given, self._table.name, Side.SOURCE, stacklevel=CALLER)
+        check_keys(given, table=self._table.name)
+        check_side(given, self._table.name, Side.SOURCE)
         condition = filter_of(filter, self._table.name)
         predicate = parse_filter(condition) if isinstance(condition, str) else condition
         check_same_table(self._table.ref)

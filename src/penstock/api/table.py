@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from penstock.api.arguments import (
-    CALLER,
     Options,
     check_classic,
     is_spark_object,
@@ -97,7 +96,7 @@ class Table(TableReads, TableStreams, RowChanges, TableOperations):
         """
         given = texts_of(options)
         branch = given.pop("branch", None)
-        check_keys(given, table=self.name, stacklevel=CALLER)
+        check_keys(given, table=self.name)
         ref = self._ref if branch is None else at_branch(self._ref, branch)
         return Table(ref.with_options(given))
 

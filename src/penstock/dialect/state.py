@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from contextlib import contextmanager, suppress
 from copy import copy
 from difflib import get_close_matches
@@ -22,6 +21,7 @@ from penstock.errors import (
     OptionWarning,
     TableStoreError,
     UnsupportedFeatureError,
+    warn,
 )
 from penstock.table.read.branch import split_branch
 
@@ -345,7 +345,7 @@ class SqlState:
                 raise InvalidOptionError(f"SET '{key}': there is no Spark session to set it in")
             lazy_spark.set_conf(self.spark, key, value)
         elif not check_setting(key, value):
-            warnings.warn(f"the setting '{key}' has no effect", OptionWarning, stacklevel=2)
+            warn(f"the setting '{key}' has no effect", OptionWarning)
         self.settings[key] = value
 
     def drop_setting(self, key: str) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import InvalidOptionError, OptionWarning, UnsupportedFeatureError
+from penstock.errors import InvalidOptionError, OptionWarning, UnsupportedFeatureError, warn
 from penstock.options.group import Key, option_fields
 from penstock.options.layout import StatsOptions
 from penstock.options.scan import ReadOptions
@@ -54,7 +53,7 @@ _KEYS_OF_SIDES: Final = {
 }
 
 
-def check_keys(options: Iterable[str], table: str, *, stacklevel: int = 2, of_batch_read: bool = False) -> None:
+def check_keys(options: Iterable[str], table: str, *, of_batch_read: bool = False) -> None:
     """Check the keys that were given, so that none is ignored silently.
 
     Warns with ``OptionWarning`` about each unknown key, with the most similar known key, and about each key that
@@ -62,7 +61,6 @@ def check_keys(options: Iterable[str], table: str, *, stacklevel: int = 2, of_ba
 
     Args:
         options: keys, or a mapping by key.
-        stacklevel: of ``warnings.warn``; 2 points at the caller, 3 at the caller's caller.
         of_batch_read: the options are for a batch read, which supports some keys that are refused elsewhere.
 
     Raises:
@@ -77,16 +75,15 @@ def check_keys(options: Iterable[str], table: str, *, stacklevel: int = 2, of_ba
             continue
         text = _remark(key, "" if value is None else f" = '{mask_value(key, str(value))}'", table)
         if text is not None:
-            warnings.warn(text, OptionWarning, stacklevel=stacklevel)
+            warn(text, OptionWarning)
 
 
-def check_side(options: Iterable[str], table: str, side: Side, *, stacklevel: int = 2) -> None:
+def check_side(options: Iterable[str], table: str, side: Side) -> None:
     """Warn with ``OptionWarning`` of each key that only the other side of a stream acts on.
 
     Args:
         options: options of the handle, keys or a mapping by key. Stored options of a table apply to both sides.
         side: the side that the options were given to.
-        stacklevel: as for ``check_keys``.
     """
     for key in options:
         theirs = _SIDES.get(key)
@@ -100,16 +97,15 @@ def check_side(options: Iterable[str], table: str, side: Side, *, stacklevel: in
             text = "is one of batch reads and has no effect on a stream: read each branch as a stream of its own"
         else:
             continue
-        warnings.warn(f"table {table}: option '{key}' {text}", OptionWarning, stacklevel=stacklevel)
+        warn(f"table {table}: option '{key}' {text}", OptionWarning)
 
 
-def check_batch(options: Iterable[str], table: str, side: Side, *, stacklevel: int = 2) -> None:
+def check_batch(options: Iterable[str], table: str, side: Side) -> None:
     """Warn with ``OptionWarning`` of each key that a batch read or write does not act on.
 
     Args:
         options: options of the handle, keys or a mapping by key.
         side: ``SOURCE`` for a read, ``SINK`` for a write.
-        stacklevel: as for ``check_keys``.
     """
     for key in options:
         theirs = _SIDES.get(key)
@@ -121,7 +117,7 @@ def check_batch(options: Iterable[str], table: str, side: Side, *, stacklevel: i
             text = "is one of streams and has no effect on a batch read: read the table as a stream"
         else:
             continue
-        warnings.warn(f"table {table}: option '{key}' {text}", OptionWarning, stacklevel=stacklevel)
+        warn(f"table {table}: option '{key}' {text}", OptionWarning)
 
 
 def check_reads(options: Mapping[str, str], table: str, *, of_batch_read: bool = False) -> None:

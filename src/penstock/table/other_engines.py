@@ -9,10 +9,9 @@ it may be about to commit the next one.
 from __future__ import annotations
 
 import threading
-import warnings
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import OtherEngineWarning, UnsupportedFeatureError
+from penstock.errors import OtherEngineWarning, UnsupportedFeatureError, warn
 from penstock.options import CommitOptions
 
 if TYPE_CHECKING:
@@ -60,11 +59,10 @@ def check_other_engines(ref: TableRef, latest: Snapshot | None) -> None:
 def warn_other_engines(ref: TableRef, latest: Snapshot | None) -> None:
     """Warn once for each table on an object store whose latest snapshot another engine created."""
     if latest is not None and _is_foreign(ref, latest) and _WARNED.is_first(ref.location):
-        warnings.warn(
+        warn(
             f"table {ref.name}: another engine created snapshot {latest.id}; reading is safe, but while it commits to "
             "the table on this object store Penstock must not",
             OtherEngineWarning,
-            stacklevel=7,
         )
 
 

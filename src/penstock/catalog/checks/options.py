@@ -27,9 +27,6 @@ _INCREMENTAL: Final = ("incremental-between", "incremental-between-timestamp", "
 _BUCKET_FUNCTION: Final = "bucket-function.type"
 _BUCKET_FUNCTIONS: Final = ("default", "mod", "hive")
 
-# Skips the frames of this module, the schema builder and the catalog function, so that the warning names the caller.
-_USER_STACKLEVEL: Final = 4
-
 # mode: (exactly one of these options is required, none of these options is allowed)
 _MODE_RULES: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "from-timestamp": (_TIMES, (_SNAPSHOT, _FILE_TIME, _TAG, *_INCREMENTAL)),
@@ -93,7 +90,7 @@ def check_given_options(given: Mapping[str, str], table: str) -> None:
             "all its readers see them: give it to the catalog, penstock.Catalog(warehouse, options={...}), or to the "
             "environment"
         )
-    check_keys(given, table, stacklevel=_USER_STACKLEVEL)
+    check_keys(given, table)
     for group in GROUPS.values():
         group.parse(given, table=table)
     function = given.get(_BUCKET_FUNCTION, "default").lower()

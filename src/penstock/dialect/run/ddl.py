@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING
 
 from penstock.api.catalog import Catalog
@@ -11,7 +10,7 @@ from penstock.dialect.outcome import Outcome, committed
 from penstock.dialect.run.alter import absent, computed_options, is_absent
 from penstock.dialect.run.connectors.declared import check_declaration
 from penstock.dialect.state import DEFAULT_CATALOG, DEFAULT_DATABASE, near_or_all
-from penstock.errors import AlreadyExistsError, InvalidOptionError, InvalidSqlError, NotFoundError, OptionWarning
+from penstock.errors import AlreadyExistsError, InvalidOptionError, InvalidSqlError, NotFoundError, OptionWarning, warn
 from penstock.format.types.data_types import DataField
 from penstock.format.watermark import watermark_options
 
@@ -76,11 +75,10 @@ def create_database(state: SqlState, statement: CreateDatabase) -> Outcome:
     """Create a database."""
     catalog, database = state.full_database(statement.name)
     if statement.dropped:
-        warnings.warn(
+        warn(
             f"database {database}: a database is a directory, which keeps no {' and no '.join(statement.dropped)}: "
             "Paimon's file-system catalog drops them too",
             OptionWarning,
-            stacklevel=2,
         )
     state.catalog(catalog).create_database(database, if_not_exists=statement.if_not_exists)
     return Outcome(message=f"created database {database}")

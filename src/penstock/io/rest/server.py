@@ -10,7 +10,6 @@ import importlib
 import importlib.util
 import json
 import os
-import warnings
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -24,6 +23,7 @@ from penstock.errors import (
     StorageError,
     TableStoreError,
     UnsupportedFeatureError,
+    warn,
 )
 from penstock.format.text.json import load_json
 from penstock.options.external import is_of_user
@@ -155,7 +155,7 @@ class RestServer:
                 f"the REST catalog at {self.uri} sets {ignored}, which has no effect: only the user of the catalog "
                 "sets this; if you want it, give it as an option of the catalog"
             )
-            warnings.warn(text, OptionWarning, stacklevel=2)
+            warn(text, OptionWarning)
         return {key: value for key, value in options.items() if key not in ignored}
 
     def send(

@@ -43,7 +43,7 @@ def encode_reader_options(ref: TableRef, *, reader: str, parallelism: int) -> di
         InvalidOptionError: options of an alignment group contradict each other.
         UnsupportedFeatureError: an alignment group on a storage that is not built in.
     """
-    check_alignment(ref, MetadataStore(ref), stacklevel=7)  # the caller of Table.read_stream
+    check_alignment(ref, MetadataStore(ref))
     storage = ref.file_io.storage_options()
     return {
         **dict(ref.dynamic_options),

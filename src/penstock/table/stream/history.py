@@ -9,11 +9,10 @@ Source:
 from __future__ import annotations
 
 import hashlib
-import warnings
 from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_text
-from penstock.errors import DataLossError, DataLossWarning, NotFoundError
+from penstock.errors import DataLossError, DataLossWarning, NotFoundError, warn
 from penstock.table.identity import read_identity
 
 if TYPE_CHECKING:
@@ -124,10 +123,9 @@ class History:
                 "at the earliest without the rows in between. A consumer ('consumer-id') keeps snapshots until they "
                 "are read; Table.reset_consumer moves one whose position is too early"
             )
-        warnings.warn(
+        warn(
             f"{what}; it continues at snapshot {later[0]} without the rows in between, as {_ALLOWED}",
             DataLossWarning,
-            stacklevel=2,
         )
         return later[0]
 
@@ -150,10 +148,9 @@ class History:
                 "scan.mode = 'earliest', or with all rows (scan.mode = 'latest-full'); or set "
                 "'penstock.fail-on-data-loss' = 'false' to begin at the earliest without the rows before it"
             )
-        warnings.warn(
+        warn(
             f"{what}; it begins at snapshot {earliest.id} without the rows before it, as {_ALLOWED}",
             DataLossWarning,
-            stacklevel=2,
         )
         return earliest.id
 

@@ -6,12 +6,11 @@ Source:
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_millis
-from penstock.errors import DataLossError, InvalidOptionError, OptionWarning
+from penstock.errors import DataLossError, InvalidOptionError, OptionWarning, warn
 from penstock.options import ConsumerOptions, ReadOptions, StreamOptions, check_reads
 from penstock.table.stream.backlog import Backlog, BacklogCache, measure_backlog
 from penstock.table.stream.bounds import Bounds
@@ -244,11 +243,10 @@ class StreamScanner:
         self._history.check_table(offset)
         if offset.by_value != self._read.plan_sort_partition and not self._has_warned:
             self._has_warned = True
-            warnings.warn(
+            warn(
                 f"table {self._ref.name}: option 'scan.plan-sort-partition' has changed, but a query keeps the order "
                 "of partitions that it began with; start it with a new checkpoint to change that",
                 OptionWarning,
-                stacklevel=3,
             )
         return offset
 

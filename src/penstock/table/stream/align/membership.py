@@ -5,12 +5,11 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-import warnings
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import OptionWarning, StorageError
+from penstock.errors import OptionWarning, StorageError, warn
 from penstock.printable import open_log
 from penstock.table.lease.holder import LeaseKeeper
 from penstock.table.lease.process import is_surely_dead, this_process
@@ -235,22 +234,18 @@ def open_membership(ref: TableRef, *, clock: Callable[[], float] = time.monotoni
     return None if rule is None else Membership(GroupFiles.of(ref, rule), rule, ref.name, clock=clock)
 
 
-def check_alignment(ref: TableRef, store: MetadataStore, *, stacklevel: int = 2) -> None:
+def check_alignment(ref: TableRef, store: MetadataStore) -> None:
     """Check that a stream with these options can join its group; a stream without a group passes.
 
     Warns with ``OptionWarning`` of a table without a watermark. Such a table is not refused: its rows are correct
     without alignment, and a commit by an engine that stores no watermark must not prevent the restart of a query.
-
-    Args:
-        stacklevel: of ``warnings.warn``.
 
     Raises as ``open_membership``.
     """
     latest = store.load_latest_snapshot() if open_membership(ref) is not None else None
     # An empty table may later get snapshots with a watermark.
     if latest is not None and watermark_of(latest) is None and usable_watermark(ref) is None:
-        warnings.warn(
+        warn(
             f"table {ref.name}: {_NO_TIME} 'scan.watermark.alignment.group' has no effect on it: {_CURE}",
             OptionWarning,
-            stacklevel=stacklevel,
         )
