@@ -220,8 +220,17 @@ def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     if not suspects:
         return added
     merged = merge_entries(entry for entry in entries if entry.file.file_name in suspects)
+    # One entry may be in several manifests, and is one object then: it survives once, where it was added last.
     survivors = {id(entry) for entry in merged.values()}
-    return [entry for entry in added if entry.file.file_name not in suspects or id(entry) in survivors]
+    live = []
+    for entry in reversed(added):
+        if entry.file.file_name not in suspects:
+            live.append(entry)
+        elif id(entry) in survivors:
+            survivors.remove(id(entry))
+            live.append(entry)
+    live.reverse()
+    return live
 
 
 def funnel_stage(name: str, groups: Mapping[bytes, Sequence[ManifestEntry]]) -> FunnelStage:
