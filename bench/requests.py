@@ -12,7 +12,7 @@ import pyarrow as pa
 from bench.measure import Series
 from bench.result import OURS, Check, Section
 from penstock import Catalog
-from penstock.table.shared_metadata import forget_shared_metadata
+from penstock.table.metadata_cache import clear_metadata_cache
 from penstock.testing.requests import counted_requests, memory_store
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def run(operation: Operation, delay_seconds: float) -> tuple[int, int, float]:
     for number in range(operation.files):
         table.append(rows(number * 1000))
     if operation.is_fresh:
-        forget_shared_metadata()
+        clear_metadata_cache()
         table = catalog.load_table("db.t")
     started = time.perf_counter()
     with counted_requests(file_io, delay_seconds=delay_seconds) as counts:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol
 from penstock.errors import NotFoundError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 
 _REQUESTS_AT_ONCE: Final = 64
 # For data files; each one that is being read takes memory, so more of them are read at once if they are small.
@@ -236,6 +236,14 @@ class FileIO(ABC):
     def has_file(self, path: str) -> bool:
         """Whether a file exists; the caller knows that no directory has this name."""
         return self.exists(path)
+
+    def file_version(self, path: str) -> Hashable:  # noqa: ARG002 - of those that know it without a request
+        """Return what differs if a file was replaced; None where that takes a request.
+
+        Raises:
+            NotFoundError: the file does not exist; not raised where the answer is None.
+        """
+        return None
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """Return some bytes of a file, fewer at its end.

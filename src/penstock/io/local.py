@@ -93,6 +93,14 @@ class LocalFileIO(FileIO):
             self._sync_parent(path)
         return is_created
 
+    def file_version(self, path: str) -> tuple[int, int, int]:
+        """Return inode, size and modification time."""
+        try:
+            status = Path(path).stat()
+        except FAILURES as error:
+            raise to_storage_error("look for", path, error) from error
+        return status.st_ino, status.st_size, status.st_mtime_ns
+
     def open_input(self, path: str) -> pa.NativeFile:
         """Open for random reading.
 

@@ -103,6 +103,10 @@ class MemoryFileIO(FileIO):
             store.put(path, bytes(data), self.clock())
             return True
 
+    def file_version(self, path: str) -> bytes:
+        """Return the content."""
+        return self.read(path)
+
     def open_input(self, path: str) -> BinaryIO:
         """Open for random reading; later writes are not visible."""
         return io.BytesIO(self.read(path))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 from penstock.io.file_io import Ahead, FileIO
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 
     from penstock.io.file_io import FileStatus
 
@@ -114,6 +114,10 @@ class WrappingFileIO(FileIO):
     def has_file(self, path: str) -> bool:
         """Delegate."""
         return self.inner.has_file(self.real(path))
+
+    def file_version(self, path: str) -> Hashable:
+        """Delegate."""
+        return self.inner.file_version(self.real(path))
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """Delegate."""

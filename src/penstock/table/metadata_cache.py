@@ -1,119 +1,152 @@
-"""Cache of manifests and manifest lists in one process."""
+"""Contents of metadata files, cached for all tables of this process.
+
+Names of manifests, manifest lists and index files contain a UUID, and their content never changes. So what this process
+has read or written is not read and decoded again by another handle, query or store of the table, or of a branch. If a
+storage can say cheaply which version of a file it holds (``FileIO.file_version``), that is compared, so that files
+that were deleted, damaged or restored are noticed; elsewhere the name is enough.
+"""
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from penstock.clocks import elapsed_seconds
+from penstock.errors import TableStoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from penstock.format.manifest.entry import ManifestEntry, ManifestFileMeta
+    from penstock.io.file_io import FileIO
 
-# Measured for files with eight columns: 840 bytes per entry, so the entries of 100,000 such files are kept.
-_MAX_ENTRY_BYTES: Final = 100_000_000
+# 840 bytes per entry of a file with eight columns, measured: manifests of 300,000 such files.
+_MAX_BYTES: Final = 268_435_456
+# Separate from manifests, which a hundred Bloom filters would evict.
+_MAX_INDEX_BYTES: Final = 33_554_432
+# A process that only appends never learns which snapshots have expired, and that nobody needs their manifests any more.
+_MAX_UNUSED_SECONDS: Final = 600.0
 _ENTRY_BYTES: Final = 560
-_MAX_METAS: Final = 10_000
-# Two lists per snapshot. Commits, streams and compactions use the latest snapshots and need no much older ones.
-_MAX_LISTS: Final = 128
-_MAX_UNNAMED: Final = 256
+_META_BYTES: Final = 700
 
-_Item = TypeVar("_Item")
+Content: TypeAlias = bytes | tuple[Any, ...]
+"""The bytes of a file, or what they were decoded to."""
 
 
-class ManifestCache:
-    """Cache of manifest lists and manifests by name; such files never change once written.
-
-    When a list is evicted, the manifests that no other cached list names are evicted with it. Otherwise a writer that
-    commits for days would keep the manifests of expired snapshots until the cache was full. Of manifests
-    that no cached list names, such as those of commits that lost a race, the last few are kept.
-
-    Args:
-        max_lists: number of manifest lists to keep.
-        max_entry_bytes: memory for manifest entries, as ``entry_bytes`` estimates it.
-    """
-
-    def __init__(self, *, max_lists: int = _MAX_LISTS, max_entry_bytes: int = _MAX_ENTRY_BYTES) -> None:
-        self._lists: _SizedCache[ManifestFileMeta] = _SizedCache(len, most=_MAX_METAS, max_names=max_lists)
-        self._manifests: _SizedCache[ManifestEntry] = _SizedCache(entry_bytes, most=max_entry_bytes)
-        self._uses: Counter[str] = Counter()
-        self._unnamed: OrderedDict[str, None] = OrderedDict()
-
-    def get_list(self, name: str) -> Sequence[ManifestFileMeta] | None:
-        """Return the manifests that a manifest list names, if the list is cached."""
-        return self._lists.get(name)
-
-    def put_list(self, name: str, metas: Sequence[ManifestFileMeta]) -> None:
-        """Cache a manifest list."""
-        if name in self._lists:
-            return
-        gone = self._lists.put(name, metas)
-        if name in self._lists:
-            self._uses.update(meta.file_name for meta in metas)
-            for meta in metas:
-                self._unnamed.pop(meta.file_name, None)
-        for meta in (meta for dropped in gone for meta in dropped):
-            self._uses[meta.file_name] -= 1
-            if self._uses[meta.file_name] == 0:
-                del self._uses[meta.file_name]
-                self._manifests.discard(meta.file_name)
-
-    def get_manifest(self, name: str) -> Sequence[ManifestEntry] | None:
-        """Return the entries of a manifest, if they are cached."""
-        return self._manifests.get(name)
-
-    def put_manifest(self, name: str, entries: Sequence[ManifestEntry]) -> None:
-        """Cache the entries of a manifest."""
-        self._manifests.put(name, entries)
-        if not self._uses[name]:
-            self._unnamed[name] = None
-            if len(self._unnamed) > _MAX_UNNAMED:
-                self._manifests.discard(self._unnamed.popitem(last=False)[0])
+@dataclass(slots=True)
+class _Cached:
+    content: Content
+    size: int
+    version: Hashable
+    used: float
 
 
-class _SizedCache(Generic[_Item]):
-    """LRU cache of sequences by name, limited by their total size and, if set, by the number of names.
+class MetadataCache:
+    """Contents by storage and path. Thread-safe.
+
+    The least recently used are evicted when the limit is exceeded, and all that nobody has used for ten minutes. The
+    limit does not count the largest content: so a manifest is cached however large it is, and small ones with it.
 
     Args:
-        size_of: returns the size of a sequence.
-        most: limit of the total size.
+        max_bytes: limit of the estimated memory of all contents except the largest.
+        clock: seconds that only grow.
     """
 
-    def __init__(self, size_of: Callable[[Sequence[_Item]], int], *, most: int, max_names: int | None = None) -> None:
-        self._size_of = size_of
-        self._most = most
-        self._max_names = max_names
+    def __init__(self, max_bytes: int = _MAX_BYTES, *, clock: Callable[[], float] = elapsed_seconds) -> None:
+        self._max_bytes = max_bytes
+        self._clock = clock
+        self._lock = threading.Lock()
         self._size = 0
-        self._by_name: OrderedDict[str, tuple[Sequence[_Item], int]] = OrderedDict()
+        self._largest = 0
+        self._files: OrderedDict[tuple[FileIO, str], _Cached] = OrderedDict()
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._by_name
-
-    def get(self, name: str) -> Sequence[_Item] | None:
-        found = self._by_name.get(name)
-        if found is None:
+    def get(self, file_io: FileIO, path: str) -> Content | None:
+        """Return a content, if it is cached and the file is the same."""
+        key = _key(file_io, path)
+        with self._lock:
+            cached = self._files.get(key)
+        if cached is None:
             return None
-        self._by_name.move_to_end(name)
-        return found[0]
+        try:
+            is_same = file_io.file_version(path) == cached.version
+        except TableStoreError:
+            is_same = False
+        with self._lock:
+            if self._files.get(key) is not cached:
+                pass  # another thread has replaced or evicted it
+            elif is_same:
+                cached.used = self._clock()
+                self._files.move_to_end(key)
+            else:
+                self._discard(key)
+        return cached.content if is_same else None
 
-    def put(self, name: str, items: Sequence[_Item]) -> list[Sequence[_Item]]:
-        """Cache a sequence, unless it exceeds the limit alone, and return the sequences that were evicted for it."""
-        if name in self._by_name:
-            return []
-        size = self._size_of(items)
-        if size > self._most:
-            return []
-        self._by_name[name] = items, size
-        self._size += size
-        gone = []
-        while self._size > self._most or (self._max_names is not None and len(self._by_name) > self._max_names):
-            _, (dropped, dropped_size) = self._by_name.popitem(last=False)
-            self._size -= dropped_size
-            gone.append(dropped)
-        return gone
+    def put(self, file_io: FileIO, path: str, content: Content, size: int) -> None:
+        """Cache the content of a file that was read or written; ``size`` is the memory that it takes."""
+        try:
+            version = file_io.file_version(path)
+        except TableStoreError:
+            return
+        key = _key(file_io, path)
+        with self._lock:
+            now = self._clock()
+            self._discard(key)
+            self._files[key] = _Cached(content, size, version, now)
+            self._size += size
+            self._largest = max(self._largest, size)
+            oldest, cached = next(iter(self._files.items()))
+            while self._size - self._largest > self._max_bytes or cached.used < now - _MAX_UNUSED_SECONDS:
+                self._discard(oldest)
+                oldest, cached = next(iter(self._files.items()))
 
-    def discard(self, name: str) -> None:
-        self._size -= self._by_name.pop(name, ((), 0))[1]
+    def clear(self) -> None:
+        """Evict all."""
+        with self._lock:
+            self._files.clear()
+            self._size = self._largest = 0
+
+    def _discard(self, key: tuple[FileIO, str]) -> None:
+        cached = self._files.pop(key, None)
+        if cached is None:
+            return
+        self._size -= cached.size
+        if cached.size == self._largest:
+            self._largest = max((each.size for each in self._files.values()), default=0)
+
+
+def _key(file_io: FileIO, path: str) -> tuple[FileIO, str]:
+    return file_io.relaxed(), path  # flushing or not, it is the same storage
+
+
+METADATA: Final = MetadataCache()
+"""Manifests and manifest lists of this process: decoded, or the bytes of those that were not decoded yet."""
+
+_INDEX_PARTS: Final = MetadataCache(_MAX_INDEX_BYTES)
+
+
+def clear_metadata_cache() -> None:
+    """Evict all, so that each file is read again."""
+    METADATA.clear()
+    _INDEX_PARTS.clear()
+
+
+def read_index_part(file_io: FileIO, path: str, start: int, length: int) -> bytes:
+    """Read some bytes of an index file, fewer at its end; cache them if a request is slow.
+
+    Raises:
+        StorageError: they cannot be read.
+        OSError: likewise, on some storages.
+    """
+    if not file_io.is_slow:
+        return file_io.read_range(path, start, length)
+    part = f"{path}#{start}+{length}"
+    data = _INDEX_PARTS.get(file_io, part)
+    if not isinstance(data, bytes):
+        data = file_io.read_range(path, start, length)
+        _INDEX_PARTS.put(file_io, part, data, len(data))
+    return data
 
 
 def entry_bytes(entries: Sequence[ManifestEntry]) -> int:
@@ -124,3 +157,9 @@ def entry_bytes(entries: Sequence[ManifestEntry]) -> int:
         size += len(stats.min_values) + len(stats.max_values) + 8 * len(stats.null_counts)
         size += len(entry.file.embedded_file_index or b"")
     return size
+
+
+def meta_bytes(metas: Sequence[ManifestFileMeta]) -> int:
+    """Return about how much memory the content of a manifest list takes."""
+    stats = (meta.partition_stats for meta in metas)
+    return len(metas) * _META_BYTES + sum(len(each.min_values) + len(each.max_values) for each in stats)

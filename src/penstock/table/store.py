@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import FormatError, NotFoundError, StorageError
 from penstock.format.consumer import decode_consumer
@@ -17,8 +17,7 @@ from penstock.format.schema_json import decode_schema
 from penstock.format.snapshot_json import decode_snapshot
 from penstock.format.tag import decode_tag
 from penstock.format.text.json import decode_json
-from penstock.table.metadata_cache import ManifestCache
-from penstock.table.shared_metadata import read_shared, share_metadata, shared_metadata
+from penstock.table.metadata_cache import METADATA, MetadataCache, entry_bytes, meta_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.format.schema import TableSchema
     from penstock.format.snapshot import Snapshot
     from penstock.format.tag import Tag
-    from penstock.io.file_io import Ahead
+    from penstock.io.file_io import Ahead, FileIO
     from penstock.table.location import HasLocation
 
 _HINT_TRIES: Final = 3
@@ -37,8 +36,8 @@ _CONSUMER_WAIT_SECONDS: Final = 0.2
 _EARLIEST_STEPS: Final = 300
 _LISTINGS: Final = 10
 _READ_AT_ONCE: Final = 64
-# Limit for manifests that are read ahead; their bytes are held in memory undecoded.
-_FETCHED_BYTES: Final = 33_554_432
+# Limit for manifests that are read in parallel; their bytes are held in memory until they are decoded.
+_BATCH_BYTES: Final = 33_554_432
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,25 +56,33 @@ class SchemaFiles:
 class MetadataStore:
     """Loads snapshots, schemas, manifests, tags and consumers of one table.
 
-    Files that never change once written (schemas, manifests, manifest lists) are cached. The cache is limited by the
-    number of manifest entries and, so that metadata of expired snapshots is evicted, by the number of manifest lists.
-    Snapshots are not cached: after a rollback, a snapshot id is used again with other content. Not thread-safe.
+    Manifests and manifest lists have unique names and never change, so they are cached for the process. Schemas are
+    cached in this object, because a table that is created again at the location uses their names again. Snapshots are
+    not cached: after a rollback, a snapshot id is used again with other content.
 
     Args:
         table: a ``TableRef`` or a ``TableLocation``.
+        identity: result of ``load_identity``, if it is known; then its schemas are cached for the process.
+        cache: of manifests and manifest lists.
         sleep: called with seconds, between tries to read files that are overwritten in place.
     """
 
-    def __init__(self, table: HasLocation, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self,
+        table: HasLocation,
+        *,
+        identity: str | None = None,
+        cache: MetadataCache = METADATA,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         self.name = table.name
         self.location = table.location
         self.layout = table.layout
         self.file_io = table.file_io
         self.limits = table.limits
         self._sleep = sleep
-        self._schemas: dict[int, TableSchema] = {}
-        self._cache = ManifestCache()
-        self._fetched: dict[str, bytes] = {}
+        self._schemas = {} if identity is None else _schemas_of(self.file_io, self.location, identity)
+        self._cache = cache
         self._seen_id: int | None = None
 
     def note_latest(self, snapshot: Snapshot) -> None:
@@ -331,8 +338,7 @@ class MetadataStore:
 
     def load_manifests(self, snapshot: Snapshot) -> tuple[ManifestFileMeta, ...]:
         """Return all manifests of the snapshot: those of the base list, then those of the delta list."""
-        names = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
-        self._fetch([name for name in names if self._cache.get_list(name) is None])
+        self._read_ahead([snapshot.base_manifest_list, snapshot.delta_manifest_list])
         return (*self.load_base_manifests(snapshot), *self.load_delta_manifests(snapshot))
 
     def load_base_manifests(self, snapshot: Snapshot) -> tuple[ManifestFileMeta, ...]:
@@ -343,84 +349,6 @@ class MetadataStore:
         """Return the manifests of the snapshot's changes. Raises as ``load_manifest``."""
         return self._load_list(snapshot.delta_manifest_list, snapshot.id)
 
-    def iter_manifests(
-        self, metas: Sequence[ManifestFileMeta], *, snapshot_id: int | None = None
-    ) -> Iterator[Sequence[ManifestEntry]]:
-        """Yield the entries of each manifest, as ``load_manifest``; reads ahead where the storage is slow."""
-        fetched_until = 0
-        for index, meta in enumerate(metas):
-            if index >= fetched_until:
-                fetched_until = self._fetch_from(metas, index)
-            yield self.load_manifest(meta.file_name, meta.file_size, snapshot_id=snapshot_id)
-        self._fetched.clear()
-
-    def _fetch_from(self, metas: Sequence[ManifestFileMeta], start: int) -> int:
-        """Read some manifests in parallel; return the index of the first manifest that this call did not cover."""
-        names: list[str] = []
-        size = 0
-        for index, meta in enumerate(metas[start:], start):
-            if self._cache.get_manifest(meta.file_name) is not None:
-                continue
-            size += meta.file_size
-            if names and (size > _FETCHED_BYTES or len(names) == _READ_AT_ONCE):
-                self._fetch(names)
-                return index
-            names.append(meta.file_name)
-        self._fetch(names)
-        return len(metas)
-
-    def _fetch(self, names: Sequence[str]) -> None:
-        """Read manifests or lists in parallel, where that is faster, and keep their bytes for ``_read_manifest``."""
-        paths = [self.layout.manifest_path(name) for name in names]
-        missing = [path for path in paths if shared_metadata(self.file_io, path) is None]
-        self._fetched = self.file_io.read_many(missing)
-
-    def request_changes(self, ahead: Ahead, snapshot_ids: Iterable[int]) -> None:
-        """Request snapshots, and with each the manifests of its changes."""
-
-        def share(data: bytes, path: str) -> None:
-            with suppress(NotFoundError, FormatError, StorageError):
-                changes = self.layout.manifest_path(decode_snapshot(data, path).delta_manifest_list)
-                for meta in decode_manifest_list(read_shared(self.file_io, changes), changes, self.limits):
-                    read_shared(self.file_io, self.layout.manifest_path(meta.file_name))
-
-        for snapshot_id in dict.fromkeys(each for each in snapshot_ids if each > 0):
-            path = self.layout.snapshot_path(snapshot_id)
-            ahead.read(path, then=partial(share, path=path))
-
-    def fetch_changes(self, snapshots: Sequence[Snapshot]) -> None:
-        """Read the manifest lists of snapshots and the manifests of their changes in parallel, if storage is slow.
-
-        Missing files, and files that exceed the memory limit, are left to the calls that need them.
-        """
-        if not self.file_io.is_object_store:
-            return
-        names = [name for each in snapshots for name in (each.base_manifest_list, each.delta_manifest_list)]
-        self._share([self.layout.manifest_path(name) for name in names])
-        metas: list[ManifestFileMeta] = []
-        for snapshot in snapshots:
-            with suppress(NotFoundError, FormatError):
-                metas += self.load_delta_manifests(snapshot)
-        self.fetch_manifests(metas)
-
-    def fetch_manifests(self, metas: Iterable[ManifestFileMeta]) -> None:
-        """Read manifests in parallel, if storage is slow; as ``fetch_changes``."""
-        if not self.file_io.is_object_store:
-            return
-        paths, size = [], 0
-        for meta in metas:
-            size += meta.file_size
-            if size > _FETCHED_BYTES:
-                break
-            if self._cache.get_manifest(meta.file_name) is None:
-                paths.append(self.layout.manifest_path(meta.file_name))
-        self._share(paths)
-
-    def _share(self, paths: Sequence[str]) -> None:
-        missing = [path for path in paths if shared_metadata(self.file_io, path) is None]
-        for path, data in self.file_io.read_many(missing).items():
-            share_metadata(self.file_io, path, data)
-
     def load_delta(self, snapshot: Snapshot) -> tuple[ManifestEntry, ...]:
         """Load the ADD and DELETE entries of the snapshot's changes, in file order."""
         return tuple(
@@ -428,6 +356,83 @@ class MetadataStore:
             for meta in self.load_delta_manifests(snapshot)
             for entry in self.load_manifest(meta.file_name, meta.file_size, snapshot_id=snapshot.id)
         )
+
+    def iter_manifests(
+        self, metas: Sequence[ManifestFileMeta], *, snapshot_id: int | None = None
+    ) -> Iterator[Sequence[ManifestEntry]]:
+        """Yield the entries of each manifest, as ``load_manifest``; reads several at once where the storage is slow."""
+        for meta in self._in_batches(metas):
+            yield self.load_manifest(meta.file_name, meta.file_size, snapshot_id=snapshot_id)
+
+    def iter_entry_numbers(
+        self, metas: Sequence[ManifestFileMeta], *, snapshot_id: int | None = None
+    ) -> Iterator[Sequence[ManifestEntry | EntryNumbers]]:
+        """Yield as ``iter_manifests``, but faster, only the fields of the entries that sequence numbers need."""
+        for meta in self._in_batches(metas):
+            path = self.layout.manifest_path(meta.file_name)
+            content = self._decoded(path)
+            if content is not None:
+                yield content
+                continue
+            data = self._read_whole_manifest(meta.file_name, meta.file_size, snapshot_id)
+            yield decode_file_numbers(data, path, self.limits)
+
+    def fetch_changes(self, snapshots: Sequence[Snapshot]) -> None:
+        """Read the manifest lists of snapshots and the manifests of their changes in parallel, if storage is slow.
+
+        Missing files, and files that exceed the memory limit, are left to the calls that need them.
+        """
+        if not self.file_io.is_slow:
+            return
+        self._read_ahead([name for each in snapshots for name in (each.base_manifest_list, each.delta_manifest_list)])
+        metas: list[ManifestFileMeta] = []
+        for snapshot in snapshots:
+            with suppress(NotFoundError, FormatError):
+                metas += self.load_delta_manifests(snapshot)
+        self._read_ahead([meta.file_name for meta in metas[: self._batch_end(metas, 0)]])
+
+    def request_changes(self, ahead: Ahead, snapshot_ids: Iterable[int]) -> None:
+        """Request snapshots, and with each the manifests of its changes."""
+
+        def read_manifests(data: bytes, path: str) -> None:
+            with suppress(NotFoundError, FormatError, StorageError):
+                snapshot = decode_snapshot(data, path)
+                for meta in self._load_list(snapshot.delta_manifest_list, snapshot.id):
+                    manifest = self.layout.manifest_path(meta.file_name)
+                    if self._cache.get(self.file_io, manifest) is None:
+                        content = self.file_io.read(manifest)
+                        self._cache.put(self.file_io, manifest, content, len(content))
+
+        for snapshot_id in dict.fromkeys(each for each in snapshot_ids if each > 0):
+            path = self.layout.snapshot_path(snapshot_id)
+            ahead.read(path, then=partial(read_manifests, path=path))
+
+    def _in_batches(self, metas: Sequence[ManifestFileMeta]) -> Iterator[ManifestFileMeta]:
+        """Yield the manifests; before the first of each batch, those that are not cached are read in parallel."""
+        end = 0
+        for index, meta in enumerate(metas):
+            if index >= end:
+                end = self._batch_end(metas, index)
+                self._read_ahead([each.file_name for each in metas[index:end]])
+            yield meta
+
+    def _batch_end(self, metas: Sequence[ManifestFileMeta], start: int) -> int:
+        """Return the index of the first manifest that is too much for one batch."""
+        size = 0
+        for index, meta in enumerate(metas[start:], start):
+            size += meta.file_size
+            if size > _BATCH_BYTES and index > start:
+                return index
+        return len(metas)
+
+    def _read_ahead(self, names: Sequence[str]) -> None:
+        """Read and cache those manifests or lists that are not cached, in parallel, if the storage is slow."""
+        if not self.file_io.is_slow:
+            return
+        paths = [self.layout.manifest_path(name) for name in names]
+        missing = [path for path in paths if self._cache.get(self.file_io, path) is None]
+        for path, data in self.file_io.read_many(missing).items():
+            self._cache.put(self.file_io, path, data, len(data))
 
     def load_manifest(self, name: str, size: int, *, snapshot_id: int | None = None) -> Sequence[ManifestEntry]:
         """Load the entries of one manifest, in file order.
@@ -440,38 +445,38 @@ class MetadataStore:
             NotFoundError: the manifest does not exist, because the snapshot has expired or because the file was lost.
             FormatError: the manifest is damaged.
         """
-        entries = self._cache.get_manifest(name)
-        if entries is None:
-            data = self._read_whole_manifest(name, size, snapshot_id)
-            entries = decode_manifest(data, self.layout.manifest_path(name), self.limits)
-            self._cache.put_manifest(name, entries)
+        path = self.layout.manifest_path(name)
+        content = self._decoded(path)
+        if content is not None:
+            return content
+        data = self._read_whole_manifest(name, size, snapshot_id)
+        entries = tuple(decode_manifest(data, path, self.limits))
+        self._cache.put(self.file_io, path, entries, entry_bytes(entries))
         return entries
-
-    def remember_list(self, name: str, metas: Sequence[ManifestFileMeta]) -> None:
-        """Cache a manifest list that this process has written, so that it need not be read."""
-        self._cache.put_list(name, tuple(metas))
-
-    def remember_manifest(self, name: str, entries: Sequence[ManifestEntry]) -> None:
-        """Cache the entries of a manifest that this process has written, so that it need not be read."""
-        self._cache.put_manifest(name, entries)
-
-    def load_entry_numbers(
-        self, name: str, size: int, *, snapshot_id: int | None = None
-    ) -> Sequence[ManifestEntry | EntryNumbers]:
-        """Load only the fields of a manifest's entries that sequence numbers need, in file order.
-
-        Otherwise as ``load_manifest``, but faster.
-        """
-        entries = self._cache.get_manifest(name)
-        if entries is not None:
-            return entries
-        return decode_file_numbers(
-            self._read_whole_manifest(name, size, snapshot_id), self.layout.manifest_path(name), self.limits
-        )
 
     def read_index_manifest(self, snapshot: Snapshot) -> bytes | None:
         """Return the bytes of the snapshot's index manifest; None when it has none. Raises ``NotFoundError``."""
         return None if snapshot.index_manifest is None else self._read_manifest(snapshot.index_manifest, snapshot.id)
+
+    def _load_list(self, name: str, snapshot_id: int) -> tuple[ManifestFileMeta, ...]:
+        path = self.layout.manifest_path(name)
+        content = self._decoded(path)
+        if content is not None:
+            return content
+        metas = tuple(decode_manifest_list(self._read_manifest(name, snapshot_id), path, self.limits))
+        if len({meta.file_name for meta in metas}) < len(metas):
+            # Every entry would occur twice, which is an error too, but detecting it may take a minute.
+            raise FormatError(
+                f"table {self.name}, snapshot {snapshot_id}: manifest list {path} names a manifest twice, it is "
+                "damaged; roll back to a snapshot from before it"
+            )
+        self._cache.put(self.file_io, path, metas, meta_bytes(metas))
+        return metas
+
+    def _decoded(self, path: str) -> tuple[Any, ...] | None:
+        """Return the decoded content, if it is cached and has no more records than the limit of this table."""
+        content = self._cache.get(self.file_io, path)
+        return content if isinstance(content, tuple) and len(content) <= self.limits.records else None
 
     def _read_whole_manifest(self, name: str, size: int, snapshot_id: int | None) -> bytes:
         data = self._read_manifest(name, snapshot_id)
@@ -483,25 +488,14 @@ class MetadataStore:
             )
         return data
 
-    def _load_list(self, name: str, snapshot_id: int) -> tuple[ManifestFileMeta, ...]:
-        metas = self._cache.get_list(name)
-        if metas is None:
-            data = self._read_manifest(name, snapshot_id)
-            metas = tuple(decode_manifest_list(data, self.layout.manifest_path(name), self.limits))
-            if len({meta.file_name for meta in metas}) < len(metas):
-                # Every entry would occur twice, which is an error too, but detecting it may take a minute.
-                raise FormatError(
-                    f"table {self.name}, snapshot {snapshot_id}: manifest list {self.layout.manifest_path(name)} "
-                    "names a manifest twice, it is damaged; roll back to a snapshot from before it"
-                )
-            self._cache.put_list(name, metas)
-        return tuple(metas)
-
     def _read_manifest(self, name: str, snapshot_id: int | None) -> bytes:
+        """Return the bytes of a manifest, list or index manifest; they are cached if the storage is slow."""
         path = self.layout.manifest_path(name)
-        data = self._fetched.pop(path, None) or shared_metadata(self.file_io, path)
+        content = self._cache.get(self.file_io, path)
+        if isinstance(content, bytes):
+            return content
         try:
-            data = self.file_io.read(path) if data is None else data
+            data = self.file_io.read(path)
         except NotFoundError as error:
             if snapshot_id is not None and not self.has_snapshot(snapshot_id):
                 cause = f"the snapshot has meanwhile expired: {self._why_missing(snapshot_id)}"
@@ -510,7 +504,8 @@ class MetadataStore:
                     "find out with 'penstock fsck', restore the file from a copy, or roll back to a snapshot before it"
                 )
             raise NotFoundError(f"table {self.name}{_of(snapshot_id)}: {path} is missing; {cause}") from error
-        share_metadata(self.file_io, path, data)
+        if self.file_io.is_slow:
+            self._cache.put(self.file_io, path, data, len(data))
         return data
 
     # Tags and consumers
@@ -588,6 +583,13 @@ class MetadataStore:
     def _names(self, directory: str, name_of: Callable[[str], str | None]) -> tuple[str, ...]:
         found = (name_of(status.name) for status in self.file_io.list(directory) if not status.is_dir)
         return tuple(sorted(name for name in found if name is not None))
+
+
+# A handful of schemas of each table; a process works on few tables at a time.
+@lru_cache(maxsize=64)
+def _schemas_of(_file_io: FileIO, _location: str, _identity: str) -> dict[int, TableSchema]:
+    """Return the schemas that were loaded of a table, which another one at the same location does not share."""
+    return {}
 
 
 def _of(snapshot_id: int | None) -> str:

@@ -12,7 +12,7 @@ from penstock.errors import NotFoundError, StorageError
 from penstock.io.file_io import FileIO
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
     from types import TracebackType
 
     from penstock.io.file_io import FileStatus
@@ -114,6 +114,10 @@ class RecordingFileIO(FileIO):
         """Clear the recorded calls."""
         with self._lock:
             self._calls.clear()
+
+    def file_version(self, path: str) -> Hashable:
+        """Delegate, without recording: it costs no request."""
+        return self.inner.file_version(path)
 
     def read(self, path: str) -> bytes:
         """Delegate."""

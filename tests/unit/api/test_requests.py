@@ -13,7 +13,7 @@ from tests.unit.table.stream_sink.queries import batch, start
 from penstock import Catalog, Table
 from penstock.format.snapshot import CommitKind
 from penstock.spark.stream.session import StreamSession
-from penstock.table.shared_metadata import forget_shared_metadata
+from penstock.table.metadata_cache import clear_metadata_cache
 from penstock.table.write.writer import write_arrow
 from penstock.testing.requests import counted_requests, memory_store
 
@@ -36,7 +36,7 @@ class Warehouse:
 
     def fresh(self) -> Table:
         """Load the table as another process would."""
-        forget_shared_metadata()
+        clear_metadata_cache()
         return self.catalog.load_table("db.t")
 
     def serial(self, operation: Callable[[], object]) -> int:
@@ -88,10 +88,10 @@ def test_a_branch_waits_for_no_more_requests_than_its_table() -> None:
         lambda table: table.snapshots(),
         lambda table: table.explain(),
     ):
-        forget_shared_metadata()
+        clear_metadata_cache()
         with counted_requests(warehouse.file_io) as of_table:
             operation(warehouse.table)
-        forget_shared_metadata()
+        clear_metadata_cache()
         with counted_requests(warehouse.file_io) as of_branch:
             operation(branch)
         assert of_branch.serial <= of_table.serial
@@ -142,7 +142,7 @@ def test_a_stream_looks_for_rows_with_1_and_finds_10_snapshots_with_6() -> None:
     assert warehouse.serial(advance) <= 1
     for number in range(10):
         warehouse.table.append(rows(number * 100))
-    forget_shared_metadata()
+    clear_metadata_cache()
     before = offset[0]
     assert warehouse.serial(advance) <= 6
     assert sum(len(task.splits) for task in session.plan(before, offset[0])) > 0

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import penstock
 from penstock.clocks import utc_millis
 from penstock.format.file_index import decode_index_places
+from penstock.table.metadata_cache import clear_metadata_cache
 from penstock.table.read.indexes import files as index_files
-from penstock.table.shared_metadata import forget_shared_metadata
 from penstock.table.store import MetadataStore
 from penstock.table.stream.tasks import TaskPlanner
 from penstock.testing.requests import counted_requests, memory_store
@@ -127,7 +127,7 @@ def test_streams_plan_as_reads_do(table: Table) -> None:
     units = [entry for snapshot in snapshots for entry in store.load_delta(snapshot)]
     planner = TaskPlanner(ref, store, M == "m3")
     assert [index for index, _ in planner.kept(units, None)] == [3]
-    forget_shared_metadata()
+    clear_metadata_cache()
     assert [index for index, _ in planner.kept(units[2:5], None)] == [1]
     assert list(TaskPlanner(table.with_options(OFF)._ref, store, M == "m3").kept(units, None)) == [*enumerate(units)]
 
@@ -193,9 +193,9 @@ def bucket() -> Iterator[Table]:
     for path in GOLDEN.rglob("*"):
         if path.is_file():
             file_io.write(f"{root}/w/d.db/t/{path.relative_to(GOLDEN)}", path.read_bytes())
-    forget_shared_metadata()
+    clear_metadata_cache()
     yield penstock.Catalog(f"{root}/w", dict(file_io.settings.options)).load_table("d.t")
-    forget_shared_metadata()
+    clear_metadata_cache()
 
 
 @pytest.mark.filterwarnings("ignore::penstock.errors.OtherEngineWarning")
@@ -206,7 +206,7 @@ def test_on_object_stores_all_files_take_one_request_or_two_in_a_row(
     monkeypatch.setattr(index_files, "_HEAD_BYTES", head_bytes)
     with counted_requests(bucket._ref.file_io) as plain:
         assert files(bucket.with_options(OFF), M == "m3") == FILES
-    forget_shared_metadata()
+    clear_metadata_cache()
     with counted_requests(bucket._ref.file_io) as counts:
         assert files(bucket, M == "m3") == 1
     requests = [name for name in counts.names if ".index" in name]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +10,7 @@ from penstock.errors import FormatError, NotFoundError, StorageError
 from penstock.format.layout import TableLayout
 from penstock.format.manifest.files import decode_manifest_list, encode_manifest_list
 from penstock.table.location import TableLocation
-from penstock.table.metadata_cache import ManifestCache, entry_bytes
+from penstock.table.metadata_cache import MetadataCache, entry_bytes
 from penstock.table.store import MetadataStore
 from penstock.testing.file_io import RecordingFileIO
 
@@ -194,14 +193,14 @@ def test_manifests_come_base_before_delta_and_are_read_once() -> None:
     assert [entry.file.file_name for entry in store.load_delta(snapshot)] == ["f3.parquet"]
 
 
-def test_the_cache_forgets_the_least_recently_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_forgets_the_least_recently_used() -> None:
     table = table_of(3)
     (meta,) = table.store.load_delta_manifests(table.snapshots[-1])
     size = entry_bytes(table.store.load_manifest(meta.file_name, meta.file_size))
-    monkeypatch.setattr("penstock.table.store.ManifestCache", partial(ManifestCache, max_entry_bytes=2 * size))
     recording = RecordingFileIO(table.file_io)
-    store = MetadataStore(TableLocation(file_io=recording, location=table.location, name="shop.orders"))
-    names = [meta.file_name for meta in store.load_manifests(table.snapshots[-1])]
+    place = TableLocation(file_io=recording, location=table.location, name="shop.orders")
+    names = [meta.file_name for meta in MetadataStore(place).load_manifests(table.snapshots[-1])]
+    store = MetadataStore(place, cache=MetadataCache(2 * size - 1))
     before = len(recording.calls)
     for place in (0, 1, 0, 2, 0, 1):
         store.load_manifest(names[place], 1)

@@ -14,8 +14,8 @@ from penstock.spark.connector.local_rows import LocalRows
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import Pushed, conjunction_of, take_filters
 from penstock.spark.connector.scan import ScanRequest, TableScan
-from penstock.spark.connector.stores import shared_store
 from penstock.table.identity import check_same_table
+from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +62,7 @@ class TableScanBuilder(Proxy):
         self._spark = spark
         self._pin = pin
         self._stream = stream
-        self._store = shared_store(stream, identity)
+        self._store = MetadataStore(stream, identity=identity)
         self._identity = identity
         self._schema = schema
         self._pushed: tuple[Pushed, ...] = ()
@@ -109,7 +109,7 @@ class TableScanBuilder(Proxy):
         aggregates = take_aggregates(self._bridge, aggregation)
         if aggregates:
             plan = self._plan(conjunction_of(self._pushed))
-            self._answers = answer(self._read, self._store.store, plan, aggregates)
+            self._answers = answer(self._read, self._store, plan, aggregates)
         return self._answers is not None
 
     def pushAggregation(self, aggregation: JavaObject) -> bool:
@@ -138,7 +138,7 @@ class TableScanBuilder(Proxy):
             spark=self._spark,
             pin=lambda: self._read,
             stream=self._stream,
-            store=self._store.store,
+            store=self._store,
             plan=self._plan,
             given=self._given,
             identity=self._identity,
@@ -149,10 +149,9 @@ class TableScanBuilder(Proxy):
 
     def _plan(self, predicate: Predicate | None) -> ScanPlan:
         """Plan the scan; Spark asks for its size and then for its files, so the last plan is cached."""
-        with self._store.lock:
-            if self._planned is None or self._planned[0] != predicate:
-                self._planned = predicate, self._read.plan(self._store.store, predicate, with_vectors=True)
-            return self._planned[1]
+        if self._planned is None or self._planned[0] != predicate:
+            self._planned = predicate, self._read.plan(self._store, predicate, with_vectors=True)
+        return self._planned[1]
 
     def _chosen(self, places: list[int]) -> JavaObject:
         """Return some of the given filters."""

@@ -48,7 +48,7 @@ from penstock.table.stale_schema import check_buckets_of_new_files, check_schema
 from penstock.table.store import SchemaFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from penstock.format.manifest.entry import ManifestEntry, ManifestFileMeta
     from penstock.options import CommitOptions, ManifestOptions
@@ -352,10 +352,8 @@ class TableCommitter:
         base_manifests = _without_lost(request, apply_merges(self._manifests(base), merges))
         with writer.written_at_once(also=self._check_schemas):
             base_list = writer.write_list(base_manifests)
-            delta_manifests = self._write_manifests(writer, delta, schema_id)
+            delta_manifests = writer.write_manifests(delta, schema_id=schema_id)
             delta_list = writer.write_list(delta_manifests)
-        self.store.remember_list(base_list.name, base_manifests)
-        self.store.remember_list(delta_list.name, delta_manifests)
         added = sum(entry.file.row_count * (1 - 2 * entry.kind) for entry in delta)
         snapshot = Snapshot(
             id=base.id + 1 if base else 1,
@@ -522,16 +520,8 @@ class TableCommitter:
             self._manifests(base),
             self.manifest_options,
             lambda meta: self.store.load_manifest(meta.file_name, meta.file_size),
-            lambda entries: self._write_manifests(writer, entries, base.schema_id),
+            lambda entries: writer.write_manifests(entries, schema_id=base.schema_id),
         )
-
-    def _write_manifests(
-        self, writer: ManifestWriter, entries: Sequence[ManifestEntry], schema_id: int
-    ) -> tuple[ManifestFileMeta, ...]:
-        metas = writer.write_manifests(entries, schema_id=schema_id)
-        if len(metas) == 1:
-            self.store.remember_manifest(metas[0].file_name, entries)
-        return metas
 
     def _manifests(self, base: Snapshot | None) -> tuple[ManifestFileMeta, ...]:
         return tuple(self.store.load_manifests(base)) if base else ()

@@ -10,14 +10,14 @@ import uuid
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import StorageError
 from penstock.format.layout import MANIFEST_LIST_PREFIX, MANIFEST_PREFIX, NameSource, TableLayout
 from penstock.format.manifest.entry import FileKind, ManifestEntry, ManifestFileMeta
 from penstock.format.manifest.files import encode_manifest, encode_manifest_list
 from penstock.format.manifest.stats import partition_stats
-from penstock.table.shared_metadata import write_metadata
+from penstock.table.metadata_cache import METADATA, entry_bytes, meta_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -61,7 +61,7 @@ class ManifestWriter:
     manifest_names: NameSource = field(default_factory=lambda: NameSource(MANIFEST_PREFIX, str(uuid.uuid4())))
     list_names: NameSource = field(default_factory=lambda: NameSource(MANIFEST_LIST_PREFIX, str(uuid.uuid4())))
     written: list[str] = field(default_factory=list)
-    _waiting: list[tuple[str, bytes]] | None = None
+    _waiting: list[Callable[[], None]] | None = None
 
     def write_manifests(self, entries: Sequence[ManifestEntry], *, schema_id: int) -> tuple[ManifestFileMeta, ...]:
         """Write the entries, in order, to manifests of ``manifest.target-file-size`` or slightly more.
@@ -86,7 +86,7 @@ class ManifestWriter:
             manifests, codec=self.options.manifest_compression, level=self.options.compression_zstd_level
         )
         name = self.list_names.next_name()
-        self._write(name, data)
+        self._write(name, data, manifests, meta_bytes(manifests))
         return ListFile(name=name, size=len(data))
 
     def forget(self, names: Collection[str]) -> None:
@@ -113,8 +113,7 @@ class ManifestWriter:
         self._waiting = []
         try:
             yield
-            writes = [partial(write_metadata, self.file_io, path, data) for path, data in self._waiting]
-            self.file_io.run_many([*writes, also])
+            self.file_io.run_many([*self._waiting, also])
         finally:
             self._waiting = None
 
@@ -134,7 +133,7 @@ class ManifestWriter:
 
     def _write_manifest(self, entries: Sequence[ManifestEntry], data: bytes, schema_id: int) -> ManifestFileMeta:
         name = self.manifest_names.next_name()
-        self._write(name, data)
+        self._write(name, data, entries, entry_bytes(entries))
         deleted = sum(entry.kind is FileKind.DELETE for entry in entries)
         buckets = [entry.bucket for entry in entries]
         levels = [entry.file.level for entry in entries]
@@ -162,11 +161,16 @@ class ManifestWriter:
             max_row_id=max(last_row_ids) if has_row_ids else None,
         )
 
-    def _write(self, name: str, data: bytes) -> None:
+    def _write(self, name: str, data: bytes, content: Sequence[Any], size: int) -> None:
         path = TableLayout(self.location).manifest_path(name)
         # The path is recorded before the write: a failed write may have created the file nevertheless.
         self.written.append(path)
+        write = partial(self._write_now, path, data, tuple(content), size)
         if self._waiting is None:
-            write_metadata(self.file_io, path, data)
+            write()
         else:
-            self._waiting.append((path, data))
+            self._waiting.append(write)
+
+    def _write_now(self, path: str, data: bytes, content: tuple[Any, ...], size: int) -> None:
+        self.file_io.write(path, data)
+        METADATA.put(self.file_io, path, content, size)

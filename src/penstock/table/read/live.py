@@ -41,9 +41,8 @@ def load_live_entries(
     answers: dict[bytes, bool] = {}
     kept = []
     metas = [meta for meta in store.load_manifests(snapshot) if pruner is None or pruner.may_hold(meta)]
-    store.fetch_manifests(metas)
-    for meta in metas:
-        for entry in store.load_manifest(meta.file_name, meta.file_size, snapshot_id=snapshot.id):
+    for entries in store.iter_manifests(metas, snapshot_id=snapshot.id):
+        for entry in entries:
             answer = answers.get(entry.partition)
             if answer is None:
                 answer = answers[entry.partition] = keep(entry.partition)
@@ -74,9 +73,8 @@ def load_live_numbers(
     pruner = PartitionPruner(schema, _partition_filter(schema, partitions))
     live: dict[str, ManifestEntry | EntryNumbers] = {}
     metas = [meta for meta in store.load_manifests(snapshot) if pruner.may_hold(meta)]
-    store.fetch_manifests(metas)
-    for meta in metas:
-        for entry in store.load_entry_numbers(meta.file_name, meta.file_size, snapshot_id=snapshot.id):
+    for entries in store.iter_entry_numbers(metas, snapshot_id=snapshot.id):
+        for entry in entries:
             if entry.partition not in partitions:
                 continue
             if entry.kind is FileKind.ADD:

@@ -13,7 +13,7 @@ from penstock.errors import TableStoreError
 from penstock.format.file_index import BITMAP, BLOOM_FILTER, decode_index_places, may_hold, part_of
 from penstock.printable import open_log
 from penstock.table.bulk_files import map_parallel
-from penstock.table.shared_metadata import read_index_part
+from penstock.table.metadata_cache import read_index_part
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
