@@ -16,7 +16,7 @@ from penstock.catalog.changes import (
     UpdateColumnNullability,
     UpdateColumnType,
 )
-from penstock.spark.connector import native_files
+from penstock.spark.read import native_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -224,7 +224,7 @@ def test_files_without_ids_come_through_python(
         frame = spark.sql("SELECT a, b FROM penstock.d.renamed_columns")
         assert "has no field ids to find them by" in _plan(frame)
         assert _rows(frame.toArrow()) == _rows(renamed.to_arrow(["a", "b"]))
-    monkeypatch.setattr(native_files, "_MOST_FOOTERS", 1)
+    monkeypatch.setattr(native_files, "_MAX_FOOTERS", 1)
     assert "more than 1 files" in _plan(spark.sql("SELECT a FROM penstock.d.renamed_columns"))
 
 

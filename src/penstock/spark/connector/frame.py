@@ -10,12 +10,12 @@ from penstock.errors import UnsupportedFeatureError
 from penstock.format.text.names import quoted
 from penstock.predicate.tree import TRUE
 from penstock.spark.connector.gateway import open_bridge
-from penstock.spark.connector.native_files import NativeReading, plan_reading
 from penstock.spark.connector.native_reader import is_vectorised
 from penstock.spark.connector.proxy import PlainTable, from_spark
 from penstock.spark.connector.scan_builder import TableScanBuilder
 from penstock.spark.read.filters import to_column
 from penstock.spark.read.frame import to_frame
+from penstock.spark.read.native_files import NativeReading, plan_reading
 from penstock.spark.types import nullable, to_spark_schema
 from penstock.table.identity import load_identity
 from penstock.table.read.batches import select_fields

@@ -15,7 +15,6 @@ from penstock.predicate.bind import columns_of
 from penstock.predicate.tree import And
 from penstock.printable import bytes_text
 from penstock.spark.connector.jvm.driver import listed_files, places_text
-from penstock.spark.connector.native_files import PADDED, NativeReading, has_chars, list_native, plan_reading
 from penstock.spark.connector.native_reader import FIELD_ID, is_vectorised, reader_factory
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import Pushed, conjunction_of, take_filters
@@ -24,6 +23,7 @@ from penstock.spark.connector.stream.micro_batches import TableStream
 from penstock.spark.connector.stream.reader import BatchReader
 from penstock.spark.native_settings import clone_session
 from penstock.spark.read.frame import ReadTask
+from penstock.spark.read.native_files import PADDED, NativeReading, has_chars, list_native, plan_reading
 from penstock.spark.stream.progress import listen
 from penstock.spark.types import to_spark_schema
 from penstock.table.inspect.explain import format_predicate

@@ -19,16 +19,13 @@ from penstock.format.text.names import quoted
 from penstock.predicate.tree import TRUE
 from penstock.printable import mask_locations, open_log
 from penstock.spark.batches import pad_chars, to_spark_batches
-from penstock.spark.hadoop_options import why_not_by_spark
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.read.filters import to_column, without_float_pushdown
-from penstock.spark.read.native_columns import NativeColumn, are_gregorian, plan_native_columns
+from penstock.spark.read.native_files import NativeFileChecker
 from penstock.spark.read.native_scan import scan_files
-from penstock.spark.read.partition_columns import PartitionColumns
 from penstock.spark.types import nullable, to_spark_schema, to_spark_type
 from penstock.table.external_paths import ExternalPaths
 from penstock.table.read.batches import TableReader, select_fields
-from penstock.table.read.column_stats import ColumnStatsReader
 from penstock.table.read.split import plan_splits
 from penstock.table.store import MetadataStore
 
@@ -38,8 +35,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from penstock.format.manifest.entry import DataFileMeta
     from penstock.format.types.data_types import DataField
+    from penstock.spark.read.native_columns import NativeColumn
     from penstock.table.read.scan import ScanPlan
     from penstock.table.read.split import DataSplit
     from penstock.table.ref import TableRef
@@ -61,15 +58,18 @@ def to_frame(
     native: dict[_NativeGroup, list[tuple[str, int]]] = defaultdict(list)
     others: list[DataSplit] = []
     external = ExternalPaths.of(ref)
-    groups = _GroupPlanner(ref=ref, store=store, fields=needed)
+    checker = NativeFileChecker(ref, store, needed)
+    if checker.refusal is not None:
+        _LOG.info("table %s is read by Python workers, because %s", mask_locations(ref.name), checker.refusal)
     for split in plan_splits(ref, plan):
         left = []
         deleted = {name for name, _ in split.vectors}
         for file in split.files:
-            group = None if file.file_name in deleted else groups.group_of(split, file)
-            if group is None:
+            found = checker.columns_of(file)
+            if found is None or file.file_name in deleted or checker.why_not(split, file) is not None:
                 left.append(file)
             else:
+                group = _NativeGroup(schema_id=file.schema_id, file_format=format_of(file.file_name), columns=found)
                 native[group].append((ref.file_io.to_uri(split.path_of(file, external)), file.file_size))
         if left:
             others.append(replace(split, files=tuple(left)))
@@ -90,52 +90,6 @@ class _NativeGroup:
     schema_id: int
     file_format: FileFormat
     columns: tuple[NativeColumn, ...]
-
-    @property
-    def orc_dates(self) -> tuple[str, ...]:
-        """Names of date columns in ORC, where Spark reads only dates since 1582-10-15 correctly."""
-        if self.file_format is not FileFormat.ORC:
-            return ()
-        return tuple(column.field.name for column in self.columns if column.is_date)
-
-
-class _GroupPlanner:
-    """Decides whether and how Spark reads files natively; plans the columns once for each (schema, format)."""
-
-    def __init__(self, *, ref: TableRef, store: MetadataStore, fields: tuple[DataField, ...]) -> None:
-        self._ref = ref
-        self._store = store
-        self._fields = fields
-        self._known: dict[tuple[int, FileFormat], _NativeGroup | None] = {}
-        reason = why_not_by_spark(ref.file_io)
-        self._is_refused = reason is not None
-        if reason is not None:
-            _LOG.info("table %s is read by Python workers, because %s", mask_locations(ref.name), reason)
-        self._stats = ColumnStatsReader(store.load_schema, fields)
-        self._keys = PartitionColumns(ref, store, fields)
-
-    def group_of(self, split: DataSplit, file: DataFileMeta) -> _NativeGroup | None:
-        if self._is_refused:
-            return None
-        key = (file.schema_id, format_of(file.file_name))
-        if key not in self._known:
-            self._known[key] = self._plan(*key)
-        group = self._known[key]
-        if group is None or not self._keys.are_in(split, file):
-            return None
-        if not group.orc_dates:
-            return group
-        known = self._stats.read(file)
-        is_modern = all(are_gregorian(known.get(name), file.row_count) for name in group.orc_dates)
-        return group if is_modern else None
-
-    def _plan(self, schema_id: int, file_format: FileFormat) -> _NativeGroup | None:
-        is_today = schema_id == self._ref.schema.id
-        file_fields = self._ref.schema.fields if is_today else self._store.load_schema(schema_id).fields
-        columns = plan_native_columns(file_format, file_fields, self._fields)
-        if columns is None:
-            return None
-        return _NativeGroup(schema_id=schema_id, file_format=file_format, columns=columns)
 
 
 def _native_frame(

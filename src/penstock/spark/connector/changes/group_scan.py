@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.predicate.bind import columns_of
 from penstock.predicate.tree import IsNull, Or
-from penstock.spark.connector.native_files import PADDED
 from penstock.spark.connector.proxy import from_spark
 from penstock.spark.connector.pushdown import conjunction_of
 from penstock.spark.connector.scan import ScanRequest, TableScan, is_padded
 from penstock.spark.connector.scan_builder import TableScanBuilder
+from penstock.spark.read.native_files import PADDED
 from penstock.table.dml.replacement import ReadFiles
 from penstock.table.read.prune import NO_FILTER
 

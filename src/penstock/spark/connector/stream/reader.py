@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.format.file_format import FileFormat
 from penstock.spark.connector.jvm.driver import ordered_files
-from penstock.spark.connector.native_files import PADDED, has_chars, list_native, why_not_native
 from penstock.spark.connector.native_reader import reader_factory
 from penstock.spark.connector.python_reader import python_factory, python_partitions
+from penstock.spark.read.native_files import PADDED, has_chars, list_native, why_not_native
 from penstock.spark.stream.task import StreamReadTask
 from penstock.table.read.batches import select_fields
 from penstock.table.store import MetadataStore
