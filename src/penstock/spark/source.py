@@ -32,7 +32,7 @@ from penstock.spark.read.source_filters import take_filters, warn_of_all_files
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.stream.options import (
     HANDED_OVER,
-    READER_OPTION,
+    STREAM_ID_OPTION,
     decode_reader_options,
     decode_storage_options,
     parallelism_of,
@@ -128,7 +128,7 @@ class PenstockDataSource(DataSource):
             ref=decode_reader_options(ref, self.options),
             schema=schema,
             predicate=None if text is None else parse_filter(text),
-            reader=self.options.get(READER_OPTION, ""),
+            stream_id=self.options.get(STREAM_ID_OPTION, ""),
             parallelism=parallelism_of(self.options),
             # For a name in Spark's catalog, the columns were chosen when that table was created.
             is_inferred=_location(self.options) is not None and has_location(schema),

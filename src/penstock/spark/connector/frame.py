@@ -13,6 +13,7 @@ from penstock.spark.connector.gateway import open_bridge
 from penstock.spark.connector.native_reader import is_vectorised
 from penstock.spark.connector.proxy import PlainTable, from_spark
 from penstock.spark.connector.scan_builder import TableScanBuilder
+from penstock.spark.connector.table_read import TableRead
 from penstock.spark.read.filters import to_column
 from penstock.spark.read.frame import to_frame
 from penstock.spark.read.native_files import NativeReading, plan_reading
@@ -91,8 +92,6 @@ class PlannedTable(PlainTable):
     def newScanBuilder(self, options: JavaObject) -> JavaObject:
         """Return the scan builder; ``to_spark`` has taken the options of the read."""
         query = self._query
-        builder = TableScanBuilder(
-            self._bridge, self._spark, lambda: query.pinned, query.ref, self._identity, self._schema
-        )
-        builder.start_from(query.plan)
-        return builder
+        read = TableRead(query.ref, self._identity, lambda: query.pinned)
+        read.start_from(query.plan)
+        return TableScanBuilder(self._bridge, self._spark, read, self._schema)

@@ -6,7 +6,7 @@ import logging
 import uuid
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from pyspark.sql.types import StructField, StructType
 
@@ -31,17 +31,15 @@ from penstock.table.read.batches import select_fields
 from penstock.table.read.split import iter_splits, plan_splits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
-    from penstock.predicate.tree import Predicate
     from penstock.spark.connector.gateway import Bridge, JavaObject
-    from penstock.table.read.query import PinnedRead
+    from penstock.spark.connector.table_read import TableRead
     from penstock.table.read.scan import ScanPlan
     from penstock.table.read.split import DataSplit
     from penstock.table.ref import TableRef
-    from penstock.table.store import MetadataStore
 
 _LOG: Final = logging.getLogger(__name__)
 _DELETED: Final = "rows of its files are deleted by deletion vectors"
@@ -55,47 +53,42 @@ class ScanRequest:
     """Input of a scan.
 
     Attributes:
-        pin: returns the pinned read, which the first call loads.
-        stream: the table with the options of the read, if it is a stream, which is not pinned.
         schema: the columns to read, in Spark's types.
-        plan: plans the read by a filter.
-        given: Spark's filters, a ``Predicate[]``.
+        filters: Spark's filters, a ``Predicate[]``.
         pushed: the filters that skip files.
         limit: number of matching rows that suffices; None for all.
-        identity: identity of the table.
     """
 
     spark: SparkSession
-    pin: Callable[[], PinnedRead]
-    stream: TableRef
-    store: MetadataStore
-    plan: Callable[[Predicate | None], ScanPlan]
-    given: JavaObject
-    identity: str
+    read: TableRead
     schema: StructType
+    filters: JavaObject
     pushed: tuple[Pushed, ...]
     limit: int | None
 
-    @property
-    def read(self) -> PinnedRead:
-        """The pinned read."""
-        return self.pin()
-
     def key(self) -> str:
-        """Return the key of the scan: scans with equal keys read the same rows."""
-        fixed = self.read.predicate
-        pushed = (each.predicate for each in self.pushed)
-        filters = format_predicate(And(operands=(*(() if fixed is None else (fixed,)), *pushed)))
-        options = sorted(self.read.ref.dynamic_options)
+        """Return the key of a batch scan: scans with equal keys read the same rows."""
+        read = self.read.pinned
+        fixed = () if read.predicate is None else (read.predicate,)
+        filters = format_predicate(And(operands=(*fixed, *(each.predicate for each in self.pushed))))
+        options = sorted(read.ref.dynamic_options)
         return (
-            f"{self.identity} schema {self.read.ref.schema.id} snapshot {self.read.state} options {options} columns "
+            f"{self.read.identity} schema {read.ref.schema.id} snapshot {read.state} options {options} columns "
             f"{self.schema.json()} filter {filters} limit {self.limit}"
         )
+
+    def plan(self, runtime: Sequence[Pushed] = ()) -> ScanPlan:
+        """Plan the files of a batch scan.
+
+        Args:
+            runtime: filters whose values Spark determined while the query runs.
+        """
+        return self.read.plan(conjunction_of((*self.pushed, *runtime)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Files:
-    """The files of a scan before runtime filters, and the way in which they are read.
+    """The files of a batch scan before runtime filters, and the way in which they are read.
 
     Attributes:
         columns: the columns that the reader returns.
@@ -107,14 +100,57 @@ class _Files:
     columns: StructType
     reading: NativeReading | str
 
+    @classmethod
+    def of(cls, bridge: Bridge, request: ScanRequest, *, pads: bool) -> Self:
+        """Plan the files, and choose their reader.
+
+        Args:
+            pads: whether the scan pads values of CHAR.
+        """
+        ref = request.read.pinned.ref
+        plan = request.plan()
+        splits = _enough(iter_splits(ref, plan), request.limit)
+        fields = select_fields(ref, request.schema.fieldNames()) if len(request.schema) else ()
+        may_use_ids = is_vectorised(bridge)
+        reading: NativeReading | str = PADDED if pads and has_chars(fields) else _DELETED
+        if reading is _DELETED and not any(split.vectors for split in splits):
+            reading = plan_reading(ref, request.read.store, splits, fields, may_use_ids=may_use_ids)
+        columns = request.schema
+        if isinstance(reading, str):
+            # Arrow batches without columns lose their rows, so read at least one column.
+            columns = request.schema if fields else to_spark_schema(ref.schema.fields[:1])
+            _LOG.warning("table %s: read by Python workers, not by Spark's own reader: %s", ref.name, reading)
+        return cls(plan=plan, splits=splits, columns=columns, reading=reading)
+
     @property
     def is_by_id(self) -> bool:
         """Whether the way of reading depends on a setting that may change before Spark reads."""
         return isinstance(self.reading, NativeReading) and self.reading.by_id
 
+    def description(self) -> str:
+        """Describe the files and their reader, for ``explain``."""
+        plan, funnel = self.plan, self.plan.funnel
+        if plan.snapshot is None:
+            return "nothing was committed yet"
+        pushed = format_predicate(plan.predicate.root, plan.predicate.fields)
+        steps = [f"{stage.name} {stage.files}" for stage in funnel.stages[1:]]
+        left = f" (left by {', '.join(steps)})" if steps else ""
+        kept, live = (funnel.stages[place].bytes for place in (-1, 0))
+        unread = funnel.manifests_total - funnel.manifests_read
+        of_live = (
+            f"{bytes_text(kept)} of {bytes_text(live)}{f' in {funnel.manifests_read} manifests' if unread else ''}"
+        )
+        return (
+            f"snapshot {plan.snapshot.id}, {plan.file_count} of {funnel.files_total} files{left}, {of_live}, by "
+            f"{_describe(self.reading)}, filter: {pushed}"
+        )
+
 
 class TableScan(Proxy):
-    """One batch or streaming scan. The files of a batch are planned when Spark first needs them."""
+    """One scan, of which Spark says only after it was built whether it is a batch or a stream.
+
+    The files of a batch are planned when Spark first needs them.
+    """
 
     interfaces: ClassVar = (f"{_READ}SupportsRuntimeV2Filtering", f"{_READ}SupportsReportStatistics")
     cached_methods: ClassVar = frozenset({"description", "estimateStatistics", "filterAttributes", "readSchema"})
@@ -130,27 +166,10 @@ class TableScan(Proxy):
 
     @cached_property
     def _files(self) -> _Files:
-        request = self._request
-        ref = request.read.ref
-        plan = self._planned(())
-        splits = _enough(iter_splits(ref, plan), request.limit)
-        fields = select_fields(ref, request.schema.fieldNames()) if len(request.schema) else ()
-        may_use_ids = is_vectorised(self._bridge)
-        reading: NativeReading | str = PADDED if self._pads() and has_chars(fields) else _DELETED
-        if reading is _DELETED and not any(split.vectors for split in splits):
-            reading = plan_reading(ref, request.store, splits, fields, may_use_ids=may_use_ids)
-        columns = request.schema
-        if isinstance(reading, str):
-            # Arrow batches without columns lose their rows, so read at least one column.
-            columns = request.schema if fields else to_spark_schema(ref.schema.fields[:1])
-            _LOG.warning("table %s: read by Python workers, not by Spark's own reader: %s", ref.name, reading)
-        return _Files(plan=plan, splits=splits, columns=columns, reading=reading)
+        return _Files.of(self._bridge, self._request, pads=self._pads())
 
     def _text(self) -> str:
         return self._request.key() if self._stream is None else self._stream.toString()
-
-    def _planned(self, more: Sequence[Pushed]) -> ScanPlan:
-        return self._request.plan(conjunction_of((*self._request.pushed, *more)))
 
     # Scan
 
@@ -162,25 +181,7 @@ class TableScan(Proxy):
     @from_spark
     def description(self) -> str:
         """Describe the scan, for ``explain``."""
-        if self._stream is not None:
-            return self._stream.description()
-        files = self._files
-        plan, funnel = files.plan, files.plan.funnel
-        if plan.snapshot is None:
-            return "nothing was committed yet"
-        way = _describe(files.reading)
-        pushed = format_predicate(plan.predicate.root, plan.predicate.fields)
-        steps = [f"{stage.name} {stage.files}" for stage in funnel.stages[1:]]
-        left = f" (left by {', '.join(steps)})" if steps else ""
-        kept, live = (funnel.stages[place].bytes for place in (-1, 0))
-        unread = funnel.manifests_total - funnel.manifests_read
-        of_live = (
-            f"{bytes_text(kept)} of {bytes_text(live)}{f' in {funnel.manifests_read} manifests' if unread else ''}"
-        )
-        return (
-            f"snapshot {plan.snapshot.id}, {plan.file_count} of {funnel.files_total} files{left}, {of_live}, by {way}, "
-            f"filter: {pushed}"
-        )
+        return self._files.description() if self._stream is None else self._stream.description()
 
     @from_spark
     def toBatch(self) -> JavaObject:
@@ -189,7 +190,7 @@ class TableScan(Proxy):
         if self._batch is None or self._files.is_by_id:
             splits = self._files.splits
             if self._runtime:
-                splits = plan_splits(self._request.read.ref, self._planned(self._runtime))
+                splits = plan_splits(self._request.read.pinned.ref, self._request.plan(self._runtime))
             self._batch = TableBatch(self._bridge, self, splits, self._runtime)
         return self._batch
 
@@ -197,10 +198,11 @@ class TableScan(Proxy):
     def toMicroBatchStream(self, location: str) -> JavaObject:
         """Return the source of a streaming query; its checkpoint has a place for the source, which is not used."""
         request = self._request
-        listen(request.spark).follow(reader := uuid.uuid4().hex, request.stream)
-        pads = is_padded(request.spark)
-        files = BatchReader(self._bridge, request.spark, request.stream, request.schema, pads=pads)
-        self._stream = TableStream(self._bridge, files, reader=reader)
+        listen(request.spark).follow(stream_id := uuid.uuid4().hex, request.read.ref)
+        files = BatchReader(
+            self._bridge, request.spark, request.read.ref, request.schema, pads=is_padded(request.spark)
+        )
+        self._stream = TableStream(self._bridge, files, stream_id=stream_id)
         return self._stream
 
     # SupportsReportStatistics
@@ -214,7 +216,7 @@ class TableScan(Proxy):
         size = sum(file.file_size for split in files.splits for file in split.files)
         rows = sum(split.row_count for split in files.splits)
         # As in Spark's own scans: the columns' share of the default sizes of all columns.
-        whole = self._bridge.schema(to_spark_schema(self._request.read.ref.schema.fields)).defaultSize()
+        whole = self._bridge.schema(to_spark_schema(self._request.read.pinned.ref.schema.fields)).defaultSize()
         share = self._bridge.schema(files.columns).defaultSize() / max(whole, 1)
         return self._bridge.driver.statistics(int(size * share), rows)
 
@@ -227,7 +229,7 @@ class TableScan(Proxy):
 
     def _laid_out(self) -> list[str]:
         """Return the columns by which rows are laid out; values of other columns are spread over most files."""
-        ref = self._request.read.ref
+        ref = self._request.read.pinned.ref
         wanted = set(self._request.schema.fieldNames())
         laid_out = (
             *ref.schema.partition_keys,
@@ -239,9 +241,8 @@ class TableScan(Proxy):
     @from_spark
     def filter(self, predicates: JavaObject) -> None:
         """Take the runtime filters, whose values Spark determines while the query runs."""
-        ref = self._request.read.ref
         self._batch = None
-        self._runtime = tuple(filter(None, take_filters(self._bridge, ref, predicates)))
+        self._runtime = tuple(filter(None, take_filters(self._bridge, self._request.read.pinned.ref, predicates)))
 
     # Helpers
 
@@ -251,20 +252,19 @@ class TableScan(Proxy):
 
     def partitions_of(self, splits: Sequence[DataSplit]) -> tuple[JavaObject, JavaObject]:
         """Return the partitions and their reader factory."""
-        request, bridge, files = self._request, self._bridge, self._files
+        bridge, files, ref = self._bridge, self._files, self._request.read.pinned.ref
         reading = files.reading
         # Spark reads the setting when it creates the factory, which may be long after planning.
         if not isinstance(reading, str) and (not files.is_by_id or is_vectorised(bridge)):
             factory = self._native_factory(reading)
             session = bridge.session()
-            native = list_native(request.read.ref, splits)
-            settings = _split_settings(request.read.ref)
+            settings = _split_settings(ref)
             packing = clone_session(session, settings) if settings else session
-            return bridge.driver.packed(packing, listed_files(native)), factory
-        task = ReadTask(ref=request.read.ref, columns=tuple(files.columns.fieldNames()), pads=self._pads())
+            return bridge.driver.packed(packing, listed_files(list_native(ref, splits))), factory
+        task = ReadTask(ref=ref, columns=tuple(files.columns.fieldNames()), pads=self._pads())
         return (
             python_partitions(bridge, splits),
-            python_factory(bridge, request.spark, task, files.columns),
+            python_factory(bridge, self._request.spark, task, files.columns),
         )
 
     def _native_factory(self, reading: NativeReading) -> JavaObject:
@@ -282,8 +282,8 @@ class TableScan(Proxy):
             and read.issuperset(names := tuple(columns_of(each.predicate)))
             and reading.pushes(names)
         ]
-        filters = self._bridge.driver.filters(request.given, places_text(places))
-        columns = _with_ids(columns, request.read.ref) if reading.by_id else columns
+        filters = self._bridge.driver.filters(request.filters, places_text(places))
+        columns = _with_ids(columns, request.read.pinned.ref) if reading.by_id else columns
         session = self._bridge.session()
         self._factory = reader_factory(self._bridge, session, reading.file_format, columns, filters)
         return self._factory

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyspark.sql.types import StructType
@@ -15,18 +15,12 @@ from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import Pushed, conjunction_of, take_filters
 from penstock.spark.connector.scan import ScanRequest, TableScan
 from penstock.table.identity import check_same_table
-from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import SparkSession
 
-    from penstock.predicate.tree import Predicate
     from penstock.spark.connector.gateway import Bridge, JavaObject
-    from penstock.table.read.query import PinnedRead
-    from penstock.table.read.scan import ScanPlan
-    from penstock.table.ref import TableRef
+    from penstock.spark.connector.table_read import TableRead
 
 _READ: Final = "org.apache.spark.sql.connector.read."
 
@@ -35,8 +29,6 @@ class TableScanBuilder(Proxy):
     """Collects the push-downs of one scan; each scan has its own builder.
 
     Args:
-        pin: loads the pinned read, if the scan is not one of a stream.
-        stream: the table with the options of the read, for a stream.
         schema: all columns of the table, in Spark's types.
     """
 
@@ -49,45 +41,25 @@ class TableScanBuilder(Proxy):
 
     cached_methods: ClassVar = frozenset({"pushedPredicates"})
 
-    def __init__(
-        self,
-        bridge: Bridge,
-        spark: SparkSession,
-        pin: Callable[[], PinnedRead],
-        stream: TableRef,
-        identity: str,
-        schema: StructType,
-    ) -> None:
+    def __init__(self, bridge: Bridge, spark: SparkSession, read: TableRead, schema: StructType) -> None:
         super().__init__(bridge, f"{id(self)}")
         self._spark = spark
-        self._pin = pin
-        self._stream = stream
-        self._store = MetadataStore(stream, identity=identity)
-        self._identity = identity
+        self._read = read
         self._schema = schema
         self._pushed: tuple[Pushed, ...] = ()
         self._answers: Answers | None = None
         self._limit: int | None = None
-        self._given: JavaObject = bridge.no_items("expressions.filter.Predicate")
-        self._given_count = 0
-        self._planned: tuple[Predicate | None, ScanPlan] | None = None
-
-    def start_from(self, plan: ScanPlan) -> None:
-        """Reuse an existing plan of the read without the filters of the query."""
-        self._planned = None, plan
-
-    @cached_property
-    def _read(self) -> PinnedRead:
-        return self._pin()
+        self._filters: JavaObject = bridge.no_items("expressions.filter.Predicate")
+        self._filter_count = 0
 
     @from_spark
     def pushPredicates(self, predicates: JavaObject) -> JavaObject:
         """Take the filters of the query that can prune; return those that Spark must still apply to each row."""
-        taken = take_filters(self._bridge, self._read.ref, predicates)
+        taken = take_filters(self._bridge, self._read.pinned.ref, predicates)
         self._pushed = tuple(each for each in taken if each is not None)
-        self._given = predicates
+        self._filters = predicates
+        self._filter_count = len(taken)
         left = [place for place, found in enumerate(taken) if found is None or not found.is_exact]
-        self._given_count = len(taken)
         return self._chosen(left)
 
     def pushedPredicates(self) -> JavaObject:
@@ -104,12 +76,12 @@ class TableScanBuilder(Proxy):
     def supportCompletePushDown(self, aggregation: JavaObject) -> bool:
         """Whether all aggregates of a query can be computed from metadata."""
         self._answers = None
-        if self._read.point is None or not all(each.is_exact for each in self._pushed):
+        if self._read.pinned.point is None or not all(each.is_exact for each in self._pushed):
             return False
         aggregates = take_aggregates(self._bridge, aggregation)
         if aggregates:
-            plan = self._plan(conjunction_of(self._pushed))
-            self._answers = answer(self._read, self._store, plan, aggregates)
+            plan = self._read.plan(conjunction_of(self._pushed))
+            self._answers = answer(self._read.pinned, self._read.store, plan, aggregates)
         return self._answers is not None
 
     def pushAggregation(self, aggregation: JavaObject) -> bool:
@@ -124,9 +96,9 @@ class TableScanBuilder(Proxy):
     @from_spark
     def build(self) -> JavaObject:
         """Plan the scan."""
-        check_same_table(self._stream)
+        check_same_table(self._read.ref)
         if self._answers is not None:
-            text = f"{self._identity} from metadata: {self._answers.text}"
+            text = f"{self._read.identity} from metadata: {self._answers.text}"
             return LocalRows(self._bridge, text, self._answers.schema, partial(self._answers.to_rows, self._bridge))
         return self._scan()
 
@@ -136,27 +108,17 @@ class TableScanBuilder(Proxy):
     def _request(self) -> ScanRequest:
         return ScanRequest(
             spark=self._spark,
-            pin=lambda: self._read,
-            stream=self._stream,
-            store=self._store,
-            plan=self._plan,
-            given=self._given,
-            identity=self._identity,
+            read=self._read,
             schema=self._schema,
+            filters=self._filters,
             pushed=self._pushed,
             limit=self._limit,
         )
 
-    def _plan(self, predicate: Predicate | None) -> ScanPlan:
-        """Plan the scan; Spark asks for its size and then for its files, so the last plan is cached."""
-        if self._planned is None or self._planned[0] != predicate:
-            self._planned = predicate, self._read.plan(self._store, predicate, with_vectors=True)
-        return self._planned[1]
-
     def _chosen(self, places: list[int]) -> JavaObject:
-        """Return some of the given filters."""
+        """Return some of Spark's filters."""
         if not places:
             return self._bridge.no_items("expressions.filter.Predicate")
-        if len(places) == self._given_count:
-            return self._given
-        return self._bridge.driver.chosen(self._given, places_text(places))
+        if len(places) == self._filter_count:
+            return self._filters
+        return self._bridge.driver.chosen(self._filters, places_text(places))

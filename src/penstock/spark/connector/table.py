@@ -19,6 +19,7 @@ from penstock.spark.connector.proxy import from_spark
 from penstock.spark.connector.pushdown import conjunction_of, take_filters
 from penstock.spark.connector.scan_builder import TableScanBuilder
 from penstock.spark.connector.stream.table_write import StreamSinks
+from penstock.spark.connector.table_read import TableRead
 from penstock.spark.connector.write import TableWriteBuilder, own_options, partition_scope
 from penstock.spark.types import nullable, to_catalog_schema, to_declared_schema, to_spark_schema
 from penstock.table.actions.changes import commit_overwrite, open_committer, truncate
@@ -188,9 +189,7 @@ class CatalogTable(PartitionManagement):
         return kind(
             self._bridge,
             self._spark,
-            partial(self._read_with, own),
-            self._ref.with_options(own),
-            self._identity,
+            TableRead(self._ref.with_options(own), self._identity, partial(self._read_with, own)),
             self._schema,
         )
 

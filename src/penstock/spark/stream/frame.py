@@ -71,13 +71,13 @@ def read_stream(
     if why_not_by_spark(ref.file_io) is not None:
         # Its tasks need Python, which takes as long to start as the query.
         begin_to_ensure(spark)
-    reader = uuid.uuid4().hex
-    handed = encode_reader_options(ref, reader=reader, parallelism=spark.sparkContext.defaultParallelism)
+    stream_id = uuid.uuid4().hex
+    handed = encode_reader_options(ref, stream_id=stream_id, parallelism=spark.sparkContext.defaultParallelism)
     parsed = parse_filter(predicate) if isinstance(predicate, str) else predicate
     if parsed is not None:
         bind(parsed, ref.schema.fields, ref.name)
-    listen(spark).follow(reader, ref)
-    frame = None if make is None else make(spark, ref, schema, parsed, reader)
+    listen(spark).follow(stream_id, ref)
+    frame = None if make is None else make(spark, ref, schema, parsed, stream_id)
     if frame is None:
         ensure_python_worker(spark)
         stream = spark.readStream.format("penstock").schema(schema).options(**handed)

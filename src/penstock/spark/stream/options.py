@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from penstock.table.ref import TableRef
 
-READER_OPTION: Final = "penstock.reader"
+STREAM_ID_OPTION: Final = "penstock.reader"
 """Option with the id by which the driver finds the query's progress."""
 
 _NAME_OPTION: Final = "penstock.table"
@@ -28,15 +28,15 @@ _PARALLELISM_OPTION: Final = "penstock.parallelism"
 # In plans and logs, Spark masks values whose key contains "secret" (spark.redaction.regex).
 _STORAGE_OPTION: Final = "penstock.storage-secret"
 
-HANDED_OVER: Final = frozenset({READER_OPTION, _NAME_OPTION, _SCHEMA_OPTION, _PARALLELISM_OPTION, _STORAGE_OPTION})
+HANDED_OVER: Final = frozenset({STREAM_ID_OPTION, _NAME_OPTION, _SCHEMA_OPTION, _PARALLELISM_OPTION, _STORAGE_OPTION})
 """Keys that are not options of the table."""
 
 
-def encode_reader_options(ref: TableRef, *, reader: str, parallelism: int) -> dict[str, str]:
+def encode_reader_options(ref: TableRef, *, stream_id: str, parallelism: int) -> dict[str, str]:
     """Return the options from which ``decode_reader_options`` restores the same table.
 
     Args:
-        reader: id by which the driver finds the query's progress.
+        stream_id: id by which the driver finds the query's progress.
         parallelism: number of tasks that the session runs at the same time.
 
     Raises:
@@ -49,7 +49,7 @@ def encode_reader_options(ref: TableRef, *, reader: str, parallelism: int) -> di
         **dict(ref.dynamic_options),
         **({_STORAGE_OPTION: json.dumps(storage)} if storage else {}),
         "path": ref.location,
-        READER_OPTION: reader,
+        STREAM_ID_OPTION: stream_id,
         _NAME_OPTION: ref.name,
         _SCHEMA_OPTION: str(ref.schema.id),
         _PARALLELISM_OPTION: str(parallelism),

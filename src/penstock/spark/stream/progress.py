@@ -71,7 +71,7 @@ class StreamProgress:
         is_partial: whether not all of the lag was counted.
         event_time_lag_ms: difference between the table's watermark and that of the delivered rows; None without
             watermarks.
-        reader: which DataFrame of ``read_stream``; empty for ``readStream.format``.
+        stream_id: which DataFrame of ``read_stream``; empty for ``readStream.format``.
     """
 
     query_id: str
@@ -90,7 +90,7 @@ class StreamProgress:
     rows_behind: int
     is_partial: bool
     event_time_lag_ms: int | None
-    reader: str
+    stream_id: str
 
 
 def decode_progress(progress: Mapping[str, Any]) -> tuple[StreamProgress, ...]:
@@ -118,7 +118,7 @@ def decode_progress(progress: Mapping[str, Any]) -> tuple[StreamProgress, ...]:
                 rows_behind=latest["rows_behind"],
                 is_partial=latest["is_partial"],
                 event_time_lag_ms=latest.get("event_time_lag_ms"),
-                reader=latest["reader"],
+                stream_id=latest["reader"],
             )
         )
     return tuple(found)
@@ -157,12 +157,12 @@ class ProgressListener(StreamingQueryListener):
         with self._lock:
             return dict(self._last)
 
-    def follow(self, reader: str, ref: TableRef) -> None:
-        """Move the consumer that the table's options name, if any, after every micro-batch of this reader."""
+    def follow(self, stream_id: str, ref: TableRef) -> None:
+        """Move the consumer that the table's options name, if any, after every micro-batch of this stream."""
         consumer = ref.parsed(ConsumerOptions).consumer_id
         if consumer is not None:
             with self._lock:
-                _put_last(self._consumers, reader, (ref, consumer))
+                _put_last(self._consumers, stream_id, (ref, consumer))
 
     def at_start(self, key: str, action: Callable[[str], None]) -> None:
         """Call a function with the id of each query that starts from now on, before its first micro-batch.
@@ -211,9 +211,9 @@ class ProgressListener(StreamingQueryListener):
     def _move_consumer(self, progress: StreamProgress) -> None:
         following = following_snapshot(progress.position)
         with self._lock:
-            target = self._consumers.get(progress.reader)
-            if target is not None:  # no event ends a reader: evict the least recent one
-                _put_last(self._consumers, progress.reader, target)
+            target = self._consumers.get(progress.stream_id)
+            if target is not None:  # no event ends a stream: evict the least recent one
+                _put_last(self._consumers, progress.stream_id, target)
         if target is None or following is None:
             return
         ref, consumer = target

@@ -44,7 +44,7 @@ class StreamSession:
     """Plans the micro-batches of one query, in the process that Spark keeps for its source. Not thread-safe.
 
     Args:
-        reader: id of the DataFrame, which ``report`` repeats.
+        stream_id: id of the DataFrame, which ``report`` repeats.
         parallelism: number of tasks that run at the same time; unordered work is cut into that many tasks.
         clock: monotonic, in seconds.
         sleep: takes seconds.
@@ -60,14 +60,14 @@ class StreamSession:
         ref: TableRef,
         predicate: Predicate | None = None,
         *,
-        reader: str = "",
+        stream_id: str = "",
         parallelism: int = 1,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         options = ref.parsed(StreamOptions)
         self._ref = ref
-        self._reader = reader
+        self._stream_id = stream_id
         # A split size that the user sets overrides the session's parallelism.
         self._parallelism = options.scan_parallelism or (1 if _SPLIT_SIZE_KEY in ref.options else parallelism)
         self._open_file_cost_bytes = ref.parsed(ReadOptions).split_open_file_cost_bytes
@@ -204,7 +204,7 @@ class StreamSession:
             "event_time_lag_ms": backlog.event_time_lag_ms,
             "waits_for": None if self._aligned.held_by is None else self._aligned.held_by.table,
             "table": self._ref.name,
-            "reader": self._reader,
+            "reader": self._stream_id,
         }
         return {key: value for key, value in found.items() if value is not None}
 
@@ -214,7 +214,7 @@ def open_session(
     schema: StructType,
     predicate: Predicate | None,
     *,
-    reader: str,
+    stream_id: str,
     parallelism: int,
     is_inferred: bool,
 ) -> StreamSession:
@@ -232,7 +232,7 @@ def open_session(
         check_not_outdated(ref, schema)
     declared = usable_watermark(ref)
     check_columns(ref, schema, event_time=None if declared is None else declared.column)
-    return StreamSession(ref, predicate, reader=reader, parallelism=parallelism)
+    return StreamSession(ref, predicate, stream_id=stream_id, parallelism=parallelism)
 
 
 def following_snapshot(offset: StreamOffset) -> int | None:

@@ -69,7 +69,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ref: the table, with the options of the stream.
         schema: the columns that Spark expects from the tasks.
         predicate: filter on rows; files without a matching row are skipped.
-        reader: id by which the driver finds the query's progress; empty if no DataFrame of ``read_stream`` needs it.
+        stream_id: id by which the driver finds the query's progress; empty if no DataFrame of ``read_stream`` needs it.
         parallelism: number of tasks that run at the same time.
         is_inferred: whether Spark got the columns from Penstock, and not from the user.
     """
@@ -80,14 +80,14 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         schema: StructType,
         predicate: Predicate | None,
         *,
-        reader: str = "",
+        stream_id: str = "",
         parallelism: int = 1,
         is_inferred: bool = False,
     ) -> None:
         self._ref = ref
         self._schema = schema
         self._open_session = partial(
-            open_session, ref, schema, predicate, reader=reader, parallelism=parallelism, is_inferred=is_inferred
+            open_session, ref, schema, predicate, stream_id=stream_id, parallelism=parallelism, is_inferred=is_inferred
         )
         self._session: StreamSession | None = None
         self._is_aligned = AlignmentRule.of(ref) is not None

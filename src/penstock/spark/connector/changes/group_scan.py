@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.predicate.bind import columns_of
 from penstock.predicate.tree import IsNull, Or
@@ -19,8 +18,11 @@ from penstock.table.read.prune import NO_FILTER
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
     from penstock.spark.connector.gateway import Bridge, JavaObject
-    from penstock.table.read.query import PinnedRead
+    from penstock.spark.connector.table_read import TableRead
     from penstock.table.read.split import DataSplit
 
 
@@ -33,17 +35,19 @@ class GroupScanBuilder(TableScanBuilder):
 
     Args:
         made: called with the scan.
-        of_a_scan: arguments of ``TableScanBuilder``.
     """
 
-    def __init__(self, made: Callable[[GroupScan], None], *of_a_scan: Any) -> None:  # noqa: ANN401 - passed on
-        super().__init__(*of_a_scan)
-        self._made = made
-
-    @cached_property
-    def _read(self) -> PinnedRead:
+    def __init__(
+        self,
+        made: Callable[[GroupScan], None],
+        bridge: Bridge,
+        spark: SparkSession,
+        read: TableRead,
+        schema: StructType,
+    ) -> None:
         # Rows of a fallback branch are read, but changed only in that branch.
-        return replace(self._pin(), fallback=None)
+        super().__init__(bridge, spark, read.without_fallback(), schema)
+        self._made = made
 
     @from_spark
     def supportCompletePushDown(self, aggregation: JavaObject) -> bool:
@@ -76,7 +80,7 @@ class GroupScan(TableScan):
     def read_files(self) -> ReadFiles:
         """Return the files that the scan has read; if it has not run, those that it would read."""
         request = self._request
-        point = request.read.point
+        point = request.read.pinned.point
         return ReadFiles(
             snapshot=None if point is None else point.snapshot,
             predicate=conjunction_of(request.pushed),
@@ -100,7 +104,7 @@ class GroupScan(TableScan):
         """
         if len(self._files.splits) < _LEAST_SPLITS or self._files.reading == PADDED:
             return self._bridge.references(())
-        keys = self._request.read.ref.schema.partition_keys
+        keys = self._request.read.pinned.ref.schema.partition_keys
         without = frozenset(keys if self.partition_count() < _LEAST_PARTITIONS else ())
         return self._bridge.references(name for name in self._laid_out() if name not in without)
 

@@ -32,13 +32,13 @@ _CONNECTOR: Final = "org.apache.spark.sql.connector."
 
 
 def stream_frame(
-    spark: SparkSession, ref: TableRef, schema: StructType, predicate: Predicate | None, reader: str
+    spark: SparkSession, ref: TableRef, schema: StructType, predicate: Predicate | None, stream_id: str
 ) -> DataFrame | None:
     """Return a stream that this process plans; None if the session or its version of Spark does not allow that.
 
     Args:
         schema: the columns of the stream. A column without a zone may be TIMESTAMP there, as an event time.
-        reader: id by which the driver finds the query's progress.
+        stream_id: id by which the driver finds the query's progress.
     """
     try:
         bridge = open_bridge(spark)
@@ -51,7 +51,7 @@ def stream_frame(
         return None
     bound = None if predicate is None else bind(predicate, ref.schema.fields, ref.name)
     needed = _needed(schema, bound)
-    table = StreamTable(bridge, spark, ref, needed, predicate, reader)
+    table = StreamTable(bridge, spark, ref, needed, predicate, stream_id)
     frame = bridge.stream_frame(spark, ref.name, table.exposed(), needed)
     if bound is not None:
         frame = frame.where(to_column(bound))
@@ -91,13 +91,13 @@ class StreamTable(PlainTable):
         ref: TableRef,
         schema: StructType,
         predicate: Predicate | None,
-        reader: str,
+        stream_id: str,
     ) -> None:
-        super().__init__(bridge, f"{ref.name} {reader}", ref.name, schema)
+        super().__init__(bridge, f"{ref.name} {stream_id}", ref.name, schema)
         self._spark = spark
         self._ref = ref
         self._predicate = predicate
-        self._reader = reader
+        self._stream_id = stream_id
 
     @from_spark
     def newScanBuilder(self, options: JavaObject) -> JavaObject:
@@ -108,7 +108,7 @@ class StreamTable(PlainTable):
     def build(self) -> JavaObject:
         """Return the scan of one query."""
         files = BatchReader(self._bridge, self._spark, self._ref, self._schema)
-        stream = TableStream(self._bridge, files, self._predicate, reader=self._reader)
+        stream = TableStream(self._bridge, files, self._predicate, stream_id=self._stream_id)
         return StreamScan(self._bridge, stream, self._schema)
 
 

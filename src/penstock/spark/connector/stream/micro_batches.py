@@ -39,7 +39,7 @@ class TableStream(Proxy):
     Args:
         files: reads the table with the options of the stream, and the columns that Spark expects.
         predicate: filter that skips files. Rows that Spark's reader returns are not filtered by it.
-        reader: id by which the driver finds the query's progress.
+        stream_id: id by which the driver finds the query's progress.
     """
 
     interfaces: ClassVar = (f"{_STREAMING}MicroBatchStream", f"{_STREAMING}SupportsTriggerAvailableNow")
@@ -51,7 +51,7 @@ class TableStream(Proxy):
         files: BatchReader,
         predicate: Predicate | None = None,
         *,
-        reader: str,
+        stream_id: str,
     ) -> None:
         # Spark keeps offsets by source, and two sources of one table are not the same.
         super().__init__(bridge, f"{files.ref.name} {uuid.uuid4().hex}")
@@ -61,7 +61,7 @@ class TableStream(Proxy):
             files.ref,
             files.schema,
             predicate,
-            reader=reader,
+            stream_id=stream_id,
             parallelism=files.spark.sparkContext.defaultParallelism,
             is_inferred=False,
         )
