@@ -16,7 +16,7 @@ from tests.spark.ways import READ_FORMAT_IF_SLOW
 
 from penstock import Table
 from penstock.spark.source import PenstockDataSource
-from penstock.spark.types import to_spark_schema
+from penstock.spark.types import nullable, to_spark_schema
 from penstock.table.read.travel import at_snapshot
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def test_data_source_reads_the_same_rows(path: Path) -> None:
     fields = Table.at(location).schema.fields
     reader = PenstockDataSource({"path": location}).reader(to_spark_schema(fields))
     batches = [batch for partition in reader.partitions() for batch in reader.read(partition)]
-    schema = to_arrow_schema(to_spark_schema(fields), timezone="UTC")
+    schema = to_arrow_schema(nullable(to_spark_schema(fields)), timezone="UTC")
     states = [state for state in states_of(path) if "tag" not in state]
     expected = states[-1]["rows"] if states else rows_of(Table.at(location).to_arrow())
     assert sort_rows(rows_of(pa.Table.from_batches(batches, schema))) == expected_in_spark(expected, fields)
