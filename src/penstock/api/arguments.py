@@ -10,9 +10,9 @@ import os
 import reprlib
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, TypeVar, cast, get_args
 
 from penstock.api.lazy import lazy_spark
 from penstock.catalog.changes import SchemaChange, SetOption
@@ -40,19 +40,34 @@ Progress: TypeAlias = "Callable[[int, int | None], None]"
 # Options that give no access: the catalog has none of its own with them.
 _NO_ACCESS: Final = ("penstock.object-store.", "penstock.azure.account")
 
-_EXPLAINED: Final = frozenset({"trigger"})
-"""Arguments whose own check shows what they look like."""
-
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_C = TypeVar("_C")
 
 
-class _Kind(NamedTuple):
-    """A type in annotations of the public API: its name in messages, and a test."""
+@dataclass(frozen=True, slots=True)
+class ArgumentType:
+    """What an argument may be.
+
+    Attributes:
+        name: for messages.
+        accepts: whether a value is one.
+    """
 
     name: str
     accepts: Callable[[object], bool]
+
+    def __or__(self, other: ArgumentType) -> ArgumentType:
+        return ArgumentType(f"{self.name} or {other.name}", lambda value: self.accepts(value) or other.accepts(value))
+
+
+def instance_of(kind: type) -> ArgumentType:
+    """Return the type of the instances of a class."""
+    return ArgumentType(f"a {kind.__name__}", lambda value: isinstance(value, kind))
+
+
+def one_of(*texts: str) -> ArgumentType:
+    """Return the type of some texts."""
+    return ArgumentType(" or ".join(map(repr, texts)), lambda value: isinstance(value, str) and value in texts)
 
 
 def _is_texts(value: object) -> bool:
@@ -68,119 +83,67 @@ def _is_number(value: object, kind: type) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-_KINDS: Final[Mapping[str, _Kind]] = {
-    "None": _Kind("None", lambda value: value is None),
-    "str": _Kind("text", lambda value: isinstance(value, str)),
-    "bool": _Kind("True or False", lambda value: isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}),
-    "int": _Kind("a whole number", lambda value: _is_number(value, numbers.Integral)),
-    "float": _Kind("a number", lambda value: _is_number(value, numbers.Real)),
-    "datetime": _Kind("a datetime", lambda value: isinstance(value, datetime)),
-    "os.PathLike[str]": _Kind("a path", lambda value: isinstance(value, os.PathLike)),
-    "Names": _Kind("a name or a list of names", _is_texts),
-    "Sequence[str]": _Kind("a list of texts", lambda value: _is_texts(value) and not isinstance(value, str)),
-    "Mapping[str, object]": _Kind(
-        "a mapping by names", lambda value: isinstance(value, Mapping) and _all(list(value), str)
-    ),
-    "Mapping[str, str]": _Kind(
-        "a mapping of texts",
-        lambda value: isinstance(value, Mapping) and _all([*value, *value.values()], str),
-    ),
-    "tuple[str, str | None]": _Kind(
-        "a pair of a column and a delay",
-        lambda value: isinstance(value, tuple) and len(value) == 2 and all(isinstance(v, str | None) for v in value),
-    ),
-    "Literal['earliest', 'latest']": _Kind(
-        "'earliest' or 'latest'", lambda value: isinstance(value, str) and value in {"earliest", "latest"}
-    ),
-    "Sequence[Mapping[str, object]]": _Kind(
-        "a list of mappings",
-        lambda value: isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping),
-    ),
-    "Progress": _Kind("a function", callable),
-    "CollectorRegistry": _Kind("a CollectorRegistry", lambda value: _is_called(value, "CollectorRegistry")),
-    "Table": _Kind("a Table", lambda value: _is_called(value, "Table")),
-    "Catalog": _Kind("a Catalog", lambda value: _is_called(value, "Catalog")),
-}
+NONE: Final = ArgumentType("None", lambda value: value is None)
+TEXT: Final = ArgumentType("text", lambda value: isinstance(value, str))
+FLAG: Final = ArgumentType(
+    "True or False", lambda value: isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}
+)
+INTEGER: Final = ArgumentType("a whole number", lambda value: _is_number(value, numbers.Integral))
+NUMBER: Final = ArgumentType("a number", lambda value: _is_number(value, numbers.Real))
+TIME: Final = ArgumentType("a datetime", lambda value: isinstance(value, datetime)) | INTEGER
+LOCATION: Final = TEXT | ArgumentType("a path", lambda value: isinstance(value, os.PathLike))
+NAMES: Final = ArgumentType("a name or a list of names", _is_texts)
+TEXTS: Final = ArgumentType("a list of texts", lambda value: _is_texts(value) and not isinstance(value, str))
+MAPPING: Final = ArgumentType("a mapping by names", lambda value: isinstance(value, Mapping) and _all(list(value), str))
+TEXT_MAPPING: Final = ArgumentType(
+    "a mapping of texts", lambda value: isinstance(value, Mapping) and _all([*value, *value.values()], str)
+)
+MAPPINGS: Final = ArgumentType(
+    "a list of mappings", lambda value: isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+)
+PARTITION: Final = MAPPING | TEXT
+FUNCTION: Final = ArgumentType("a function", callable)
 
 
-def _is_called(value: object, name: str) -> bool:
-    return any(kind.__name__ == name for kind in type(value).__mro__)
+def accepts(**types: ArgumentType) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Return a decorator that checks arguments of a function before anything else.
 
+    A wrong argument raises ``InvalidOptionError`` with what was expected, and nothing has been changed.
 
-def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Return the function with a check of the types of its arguments, by its annotations.
-
-    Arguments of other types than those of ``_KINDS`` are left to the function. The check is made before anything else,
-    so that a wrong argument raises ``InvalidOptionError`` with what was expected, and nothing has been changed.
+    Args:
+        types: of each argument, by name; of each item of a ``*`` parameter.
     """
 
-    @functools.wraps(function)
-    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        _check_arguments(function, args, kwargs)
-        return function(*args, **kwargs)
+    def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        signature = inspect.signature(function)
+        unknown = types.keys() - signature.parameters.keys()
+        if unknown:
+            raise TypeError(f"{function.__qualname__} has no parameter {unknown.pop()}")
 
-    return call
+        @functools.wraps(function)
+        def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            try:
+                arguments = signature.bind(*args, **kwargs).arguments
+            except TypeError:
+                arguments = {}  # the call itself raises it, with Python's words
+            for name, given in arguments.items():
+                if name not in types:
+                    continue
+                is_several = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
+                for value in given if is_several else (given,):
+                    if not types[name].accepts(value):
+                        raise InvalidOptionError(
+                            f"{_call_name(function, args)}: argument {name} = {reprlib.repr(value)}: expected "
+                            f"{types[name].name}, not a {type(value).__name__}"
+                        )
+            return function(*args, **kwargs)
 
+        return call
 
-def with_checks(kind: type[_C]) -> type[_C]:
-    """Return the class with ``checked`` methods, as far as they are public."""
-    for name, member in list(vars(kind).items()):
-        if name.startswith("_") and name != "__init__":
-            continue
-        if isinstance(member, staticmethod):
-            setattr(kind, name, staticmethod(checked(member.__func__)))
-        elif inspect.isfunction(member):
-            setattr(kind, name, checked(member))
-    return kind
-
-
-def _check_arguments(function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
-    signature, kinds = _kinds_of(function)
-    try:
-        given = signature.bind(*args, **kwargs).arguments
-    except TypeError:
-        return  # the call itself raises it, with Python's words
-    for name, value in given.items():
-        wanted = kinds.get(name)
-        if wanted is None:
-            continue
-        is_several = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
-        for each in cast("tuple[object, ...]", value) if is_several else (value,):
-            if not any(kind.accepts(each) for kind in wanted):
-                expected = " or ".join(kind.name for kind in wanted)
-                raise InvalidOptionError(
-                    f"{_place_of(function, args)}: argument {name} = {reprlib.repr(each)}: expected {expected}, not a "
-                    f"{type(each).__name__}"
-                )
+    return decorate
 
 
-@functools.cache
-def _kinds_of(function: Callable[..., object]) -> tuple[inspect.Signature, Mapping[str, tuple[_Kind, ...]]]:
-    """Return the signature, and the kinds that each parameter accepts; only parameters of which all are known."""
-    signature = inspect.signature(function)
-    kinds = {}
-    for name, parameter in signature.parameters.items():
-        if name in _EXPLAINED:
-            continue
-        parts = _parts_of(str(parameter.annotation))
-        if all(part in _KINDS or part.startswith("Callable[") for part in parts):
-            kinds[name] = tuple(_KINDS["Progress" if part.startswith("Callable[") else part] for part in parts)
-    return signature, kinds
-
-
-def _parts_of(annotation: str) -> list[str]:
-    """Return the alternatives of an annotation."""
-    parts, depth = [""], 0
-    for piece in annotation.split(" "):
-        if piece == "|" and depth == 0:
-            parts.append("")
-            continue
-        depth += piece.count("[") - piece.count("]")
-        parts[-1] += f" {piece}" if parts[-1] else piece
-    return parts
-
-
-def _place_of(function: Callable[..., object], args: tuple[Any, ...]) -> str:
+def _call_name(function: Callable[..., object], args: tuple[Any, ...]) -> str:
     """Return the function's name for messages, with that of its table."""
     owner = args[0] if args and "." in function.__qualname__ else None
     table = getattr(owner, "name", None) or getattr(getattr(owner, "_table", None), "name", None)

@@ -5,16 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.api.arguments import (
+    FLAG,
+    FUNCTION,
+    LOCATION,
+    NAMES,
+    NONE,
+    TEXT,
+    TEXT_MAPPING,
+    ArgumentType,
     Names,
     Options,
     Progress,
+    accepts,
     changes_of,
     check_spark,
     location_of,
     names_of,
     no_progress,
     texts_of,
-    with_checks,
     with_store_options,
 )
 from penstock.api.columns import SchemaLike, columns_of
@@ -45,6 +53,10 @@ if TYPE_CHECKING:
     from penstock.table.compact.job import CompactionResult
 
 
+_WATERMARK: Final = ArgumentType(
+    "a pair of a column and a delay",
+    lambda value: isinstance(value, tuple) and len(value) == 2 and all(isinstance(each, str | None) for each in value),
+)
 # Names of other libraries, with the name used here.
 _OTHER_NAMES: Final = {
     **dict.fromkeys(("table", "get_table", "open_table", "load", "open", "read"), "load_table('database.table')"),
@@ -59,7 +71,6 @@ _OTHER_NAMES: Final = {
 }
 
 
-@with_checks
 class Catalog:
     """Databases and tables of a warehouse directory, in the layout of Paimon's file-system catalog.
 
@@ -76,6 +87,7 @@ class Catalog:
         StorageError: a REST server does not answer, or rejects the token.
     """
 
+    @accepts(warehouse=LOCATION)
     def __init__(self, warehouse: str | os.PathLike[str], options: Options | None = None) -> None:
         location = location_of(warehouse)
         self._warehouse = open_warehouse(location, with_store_options(location, texts_of(options)))
@@ -100,6 +112,7 @@ class Catalog:
         """Location of the warehouse."""
         return self._warehouse.location
 
+    @accepts(name=TEXT, views=FLAG)
     def attach(self, spark: SparkSession, name: str = "penstock", *, views: bool = True) -> None:
         """Add the warehouse to a Spark session as a catalog: ``SELECT ... FROM penstock.db.table``.
 
@@ -114,6 +127,7 @@ class Catalog:
         check_spark(spark, self.warehouse)
         lazy_spark.attach(spark, self._warehouse if views else without_views(self._warehouse), name)
 
+    @accepts(name=TEXT, if_not_exists=FLAG)
     def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
         """Create a database.
 
@@ -127,6 +141,7 @@ class Catalog:
         """Names of the databases, sorted."""
         return tables.list_databases(self._warehouse)
 
+    @accepts(name=TEXT, if_exists=FLAG, cascade=FLAG)
     def drop_database(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
         """Remove a database; with ``cascade`` its tables and views too.
 
@@ -136,10 +151,12 @@ class Catalog:
         """
         tables.drop_database(self._warehouse, name, if_exists=if_exists, cascade=cascade)
 
+    @accepts(database=TEXT)
     def list_tables(self, database: str) -> tuple[str, ...]:
         """Names of the tables of a database, sorted. Raises ``NotFoundError``."""
         return tables.list_tables(self._warehouse, database)
 
+    @accepts(name=TEXT, partition_by=NAMES, comment=TEXT | NONE, watermark=_WATERMARK | TEXT | NONE, if_not_exists=FLAG)
     def create_table(  # noqa: PLR0913 - the clauses of a CREATE TABLE
         self,
         name: str,
@@ -178,6 +195,9 @@ class Catalog:
         )
         return Table(tables.create_table(self._warehouse, name, definition, if_not_exists=if_not_exists))
 
+    @accepts(
+        directory=LOCATION, name=TEXT, partition_types=TEXT_MAPPING | NONE, copy=FLAG, dry_run=FLAG, progress=FUNCTION
+    )
     def migrate(  # noqa: PLR0913 - what a table is made of
         self,
         directory: str | os.PathLike[str],
@@ -222,6 +242,7 @@ class Catalog:
             progress=progress,
         )
 
+    @accepts(directory=LOCATION, database=TEXT | NONE, copy=FLAG, dry_run=FLAG)
     def migrate_database(
         self,
         directory: str | os.PathLike[str],
@@ -258,6 +279,7 @@ class Catalog:
 
         return tuple(migrate_each(directory, name, adopt))
 
+    @accepts(name=TEXT)
     def load_table(self, name: str, options: Options | None = None) -> Table:
         """Load a table with its latest schema.
 
@@ -275,6 +297,7 @@ class Catalog:
         given = {"branch": branch, **(options or {})} if branch is not None else options
         return table.with_options(given) if given else table
 
+    @accepts(name=TEXT)
     def system_table(self, name: str) -> pa.Table:
         """Return a system table of the whole catalog, ``sys.<name>`` in SQL.
 
@@ -286,14 +309,17 @@ class Catalog:
         """
         return load_catalog_table(self._warehouse, name)
 
+    @accepts(name=TEXT, if_exists=FLAG)
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
         """Remove a table and its files. Raises ``NotFoundError`` unless ``if_exists``."""
         tables.drop_table(self._warehouse, name, if_exists=if_exists)
 
+    @accepts(source=TEXT, target=TEXT)
     def rename_table(self, source: str, target: str) -> None:
         """Rename a table within this warehouse. Raises ``NotFoundError`` or ``AlreadyExistsError``."""
         tables.rename_table(self._warehouse, source, target)
 
+    @accepts(name=TEXT)
     def alter_table(self, name: str, *changes: SchemaChange) -> Table:
         """Apply changes to a table's schema, all or none; concurrent changes by others are kept.
 
@@ -306,10 +332,12 @@ class Catalog:
         """
         return Table(tables.alter_table(self._warehouse, name, changes_of(changes, name)))
 
+    @accepts(database=TEXT)
     def list_views(self, database: str) -> tuple[str, ...]:
         """Names of the views of a database, sorted. Raises ``NotFoundError``."""
         return views.list_views(self._warehouse, database)
 
+    @accepts(name=TEXT)
     def load_view(self, name: str) -> View:
         """Return the definition of a view. To read its rows, use Spark or ``penstock.sql``.
 
@@ -323,6 +351,7 @@ class Catalog:
         """
         return views.load_view(self._warehouse, name)
 
+    @accepts(name=TEXT, query=TEXT, comment=TEXT | NONE, replace=FLAG, if_not_exists=FLAG)
     def create_view(
         self,
         name: str,
@@ -361,6 +390,7 @@ class Catalog:
             raise
         return view
 
+    @accepts(name=TEXT, if_exists=FLAG)
     def drop_view(self, name: str, *, if_exists: bool = False) -> None:
         """Remove a view. Raises ``NotFoundError`` unless ``if_exists``."""
         try:
@@ -369,10 +399,14 @@ class Catalog:
             if not if_exists:
                 raise
 
+    @accepts(source=TEXT, target=TEXT)
     def rename_view(self, source: str, target: str) -> None:
         """Rename a view within this warehouse. Raises ``NotFoundError`` or ``AlreadyExistsError``."""
         views.rename_view(self._warehouse, source, target)
 
+    @accepts(
+        databases=TEXT, including=TEXT, excluding=TEXT | NONE, strategy=TEXT | NONE, idle_time=TEXT | NONE, dry_run=FLAG
+    )
     def compact_database(  # noqa: PLR0913 - the arguments of Paimon's procedure
         self,
         databases: str = ".*",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.api.arguments import Progress, no_progress, with_checks
+from penstock.api.arguments import FLAG, FUNCTION, INTEGER, NONE, TEXT, Progress, accepts, no_progress
 from penstock.api.handle import TableMethods
 from penstock.table.inspect.fsck import FsckReport, check_table
 from penstock.table.inspect.history.commits import DEFAULT_LIMIT
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@with_checks
 class TableInspection(TableMethods):
     """Read-only methods for a table's metadata: ``table.inspect``."""
 
+    @accepts(name=TEXT, snapshot_id=INTEGER | NONE)
     def system_table(self, name: str, *, snapshot_id: int | None = None) -> pa.Table:
         """Return a system table, such as ``snapshots``, ``files``, ``partitions`` or ``compaction``.
 
@@ -36,10 +36,12 @@ class TableInspection(TableMethods):
         """All schemas, oldest first."""
         return self.system_table("schemas")
 
+    @accepts(snapshot_id=INTEGER | NONE)
     def buckets(self, *, snapshot_id: int | None = None) -> pa.Table:
         """Buckets of a snapshot, with rows, files and bytes."""
         return self.system_table("buckets", snapshot_id=snapshot_id)
 
+    @accepts(snapshot_id=INTEGER | NONE)
     def manifests(self, *, snapshot_id: int | None = None) -> pa.Table:
         """Manifests of a snapshot."""
         return self.system_table("manifests", snapshot_id=snapshot_id)
@@ -56,10 +58,12 @@ class TableInspection(TableMethods):
         """All consumers and their positions."""
         return self.system_table("consumers")
 
+    @accepts(snapshot_id=INTEGER | NONE)
     def compaction_debt(self, *, snapshot_id: int | None = None) -> pa.Table:
         """Small files of a snapshot per partition, and which of them a full compaction would merge."""
         return self.system_table("compaction", snapshot_id=snapshot_id)
 
+    @accepts(limit=INTEGER)
     def history(self, *, limit: int = DEFAULT_LIMIT) -> pa.Table:
         """Return the changes of each commit and the state of the table after it, oldest first; reads metadata only.
 
@@ -79,6 +83,7 @@ class TableInspection(TableMethods):
         """Return the main figures of the table; reads only metadata of the latest snapshot."""
         return summarize(self._table.ref, self._table.checked_store)
 
+    @accepts(all_snapshots=FLAG, progress=FUNCTION)
     def fsck(self, *, all_snapshots: bool = False, progress: Progress = no_progress) -> FsckReport:
         """Check that all metadata can be read and that every live file exists with its recorded size; changes nothing.
 
@@ -88,6 +93,7 @@ class TableInspection(TableMethods):
         """
         return check_table(self._table.ref, self._table.checked_store, all_snapshots=all_snapshots, progress=progress)
 
+    @accepts(checkpoints=TEXT)
     def lag(self, *checkpoints: str) -> pa.Table:
         """Return the lag of readers: one row per consumer, and per Spark query given by its checkpoint.
 

@@ -8,9 +8,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from penstock.api.arguments import (
+    FLAG,
+    INTEGER,
+    MAPPING,
+    MAPPINGS,
+    NONE,
+    NUMBER,
+    TEXT,
     Options,
+    accepts,
+    one_of,
     texts_of,
-    with_checks,
 )
 from penstock.api.handle import TableMethods
 from penstock.api.lazy import lazy_spark
@@ -50,12 +58,12 @@ def _nothing() -> None:
     pass
 
 
-@with_checks
 class TableMaintenance(TableMethods):
     """Consumers, partitions, buckets, and repair of metadata: ``table.maintenance``."""
 
     # Consumers
 
+    @accepts(consumer_id=TEXT, next_snapshot=INTEGER | one_of("earliest", "latest"), dry_run=FLAG)
     def reset_consumer(
         self, consumer_id: str, next_snapshot: int | Literal["earliest", "latest"], *, dry_run: bool = False
     ) -> ConsumerReset:
@@ -75,6 +83,7 @@ class TableMaintenance(TableMethods):
         """
         return reset_consumer(self._table.checked_store, consumer_id, next_snapshot, dry_run=dry_run)
 
+    @accepts(consumer_id=TEXT, dry_run=FLAG)
     def delete_consumer(self, consumer_id: str, *, dry_run: bool = False) -> None:
         """Delete a consumer, so that snapshots that it has not read can expire.
 
@@ -87,6 +96,7 @@ class TableMaintenance(TableMethods):
         """
         delete_consumer(self._table.checked_store, consumer_id, dry_run=dry_run)
 
+    @accepts(including=TEXT, excluding=TEXT | NONE)
     def clear_consumers(self, including: str = ".*", excluding: str | None = None) -> tuple[str, ...]:
         """Delete the consumers whose whole id matches a regular expression.
 
@@ -110,6 +120,7 @@ class TableMaintenance(TableMethods):
 
     # Compaction
 
+    @accepts(threads=INTEGER | NONE, idle_seconds=NUMBER)
     def compact_in_background(
         self,
         spark: SparkSession | None = None,
@@ -155,6 +166,7 @@ class TableMaintenance(TableMethods):
 
     # Partitions, buckets and metadata
 
+    @accepts(expiration_time=TEXT | NONE, dry_run=FLAG)
     def expire_partitions(
         self, *, expiration_time: str | None = None, dry_run: bool = False
     ) -> tuple[ExpiredPartition, ...]:
@@ -181,6 +193,7 @@ class TableMaintenance(TableMethods):
             drop_expired_partitions(committer, found, batch_size=options.batch_size)
         return found
 
+    @accepts(dry_run=FLAG)
     def compact_manifests(self, *, dry_run: bool = False) -> ManifestCompaction:
         """Merge manifests that are small or contain entries of deleted files; commits merge fewer at a time.
 
@@ -192,6 +205,7 @@ class TableMaintenance(TableMethods):
             open_committer(self._table.ref, self._table.checked_store, adds_rows=False), dry_run=dry_run
         )
 
+    @accepts(dry_run=FLAG)
     def remove_missing_files(self, *, dry_run: bool = True) -> tuple[MissingFile, ...]:
         """Find data files of the latest snapshot that are missing on storage, and remove them unless ``dry_run``.
 
@@ -211,6 +225,7 @@ class TableMaintenance(TableMethods):
             drop_missing_files(open_committer(self._table.ref, self._table.store, adds_rows=False), missing)
         return missing
 
+    @accepts(dry_run=FLAG)
     def remove_missing_manifests(self, *, dry_run: bool = True) -> tuple[MissingManifest, ...]:
         """Find manifests of the latest snapshot that are missing on storage, and remove them unless ``dry_run``.
 
@@ -230,6 +245,7 @@ class TableMaintenance(TableMethods):
             return find_missing_manifests(self._table.checked_store)
         return drop_missing_manifests(open_committer(self._table.ref, self._table.checked_store, adds_rows=False))
 
+    @accepts(buckets=INTEGER | NONE, partition=MAPPING | NONE, dry_run=FLAG)
     def rescale(
         self, buckets: int | None = None, *, partition: Mapping[str, object] | None = None, dry_run: bool = False
     ) -> tuple[RescaledPartition, ...]:
@@ -275,6 +291,7 @@ class TableMaintenance(TableMethods):
         )
         return tuple(found)
 
+    @accepts(partitions=MAPPINGS | NONE, dry_run=FLAG)
     def mark_partitions_done(
         self, partitions: Sequence[Mapping[str, object]] | None = None, *, dry_run: bool = False
     ) -> tuple[DonePartition, ...]:

@@ -6,14 +6,22 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.api.arguments import (
+    FLAG,
+    FUNCTION,
+    INTEGER,
+    MAPPINGS,
+    NAMES,
+    NONE,
+    TEXT,
+    TIME,
     Names,
     Options,
     Progress,
+    accepts,
     check_classic,
     names_of,
     no_progress,
     texts_of,
-    with_checks,
 )
 from penstock.api.handle import TableMethods
 from penstock.api.lazy import lazy_spark
@@ -47,10 +55,21 @@ def _ignore(_: object) -> None:
     pass
 
 
-@with_checks
 class TableOperations(TableMethods):
     """Compaction, expiration, removal of orphan files, tags and rollback."""
 
+    @accepts(
+        partitions=MAPPINGS | NONE,
+        where=TEXT | NONE,
+        strategy=TEXT | NONE,
+        idle_time=TEXT | NONE,
+        order_strategy=TEXT | NONE,
+        order_by=NAMES | NONE,
+        dry_run=FLAG,
+        threads=INTEGER | NONE,
+        on_start=FUNCTION,
+        on_done=FUNCTION,
+    )
     def compact(  # noqa: PLR0913 - the arguments of Paimon's procedure
         self,
         spark: SparkSession | None = None,
@@ -117,6 +136,14 @@ class TableOperations(TableMethods):
         execute = run_here(ref, threads) if spark is None else lazy_spark.SparkMerger(spark=spark, ref=ref).execute
         return compact_table(ref, request, execute, dry_run=dry_run, on_plan=on_plan, on_done=on_done)
 
+    @accepts(
+        retain_max=INTEGER | NONE,
+        retain_min=INTEGER | NONE,
+        older_than=TIME | NONE,
+        max_deletes=INTEGER | NONE,
+        dry_run=FLAG,
+        progress=FUNCTION,
+    )
     def expire_snapshots(
         self,
         *,
@@ -159,6 +186,7 @@ class TableOperations(TableMethods):
         )
         return expirer.run(rules, dry_run=dry_run, progress=progress)
 
+    @accepts(older_than=TIME | NONE, dry_run=FLAG, allow_recent=FLAG, progress=FUNCTION)
     def remove_orphan_files(
         self,
         *,
@@ -192,6 +220,9 @@ class TableOperations(TableMethods):
             progress=progress,
         )
 
+    @accepts(
+        name=TEXT, snapshot_id=INTEGER | NONE, timestamp=TIME | NONE, watermark=TIME | NONE, time_retained=TEXT | NONE
+    )
     def create_tag(
         self,
         name: str,
@@ -234,6 +265,7 @@ class TableOperations(TableMethods):
         tag = create_tag(store, name, snapshot_id=snapshot_id, time_retained=time_retained, options=options)
         return tag.snapshot
 
+    @accepts(snapshot_id=INTEGER | NONE, tag=TEXT | NONE, timestamp=TIME | NONE, watermark=TIME | NONE, dry_run=FLAG)
     def rollback_to(
         self,
         *,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from penstock.api.arguments import changes_of, location_of, partition_of, with_checks
+from penstock.api.arguments import FLAG, LOCATION, NONE, PARTITION, accepts, changes_of, location_of, partition_of
 from penstock.api.handle import TableMethods
 from penstock.api.rows import ArrowRows, Rows, arrow_rows, fit_rows
 from penstock.catalog.checks.features import check_writable
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from penstock.format.schema import TableSchema
 
 
-@with_checks
 class TablePreview(TableMethods):
     """Returns the effect of row or schema changes without making them: ``table.preview``."""
 
+    @accepts(partition=PARTITION | NONE)
     def overwrite(
         self,
         rows: Rows,
@@ -60,11 +60,13 @@ class TablePreview(TableMethods):
         """Return what ``Table.truncate`` would remove."""
         return preview_removal(self._table.ref, self._table.checked_store, WholeTable())
 
+    @accepts(partitions=PARTITION)
     def drop_partitions(self, *partitions: Mapping[str, object] | str) -> Removal:
         """Return what ``Table.drop_partitions`` would remove; raises the same errors."""
         specs = [partition_of(each, self._table.name) for each in partitions]
         return preview_drop(self._table.ref, self._table.checked_store, specs)
 
+    @accepts(partitions=PARTITION, may_miss=FLAG)
     def existing_partitions(
         self, *partitions: Mapping[str, object] | str, may_miss: bool = False
     ) -> tuple[Mapping[str, object], ...]:
@@ -86,6 +88,7 @@ class TablePreview(TableMethods):
             ref.schema, changes_of(changes, ref.name), table=ref.name, file_io=ref.file_io, location=ref.location
         )
 
+    @accepts(directory=LOCATION)
     def hive_import(self, directory: str | os.PathLike[str]) -> tuple[HiveFile, ...]:
         """List the Parquet files of a Hive-style directory, ``dt=2026-01-01/part-0.parquet``, sorted by path.
 

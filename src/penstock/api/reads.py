@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
-from penstock.api.arguments import Names, Options, check_spark, limit_of, names_of, with_checks
+from penstock.api.arguments import INTEGER, NAMES, NONE, Names, Options, accepts, check_spark, limit_of, names_of
 from penstock.api.exports import library
 from penstock.api.handle import TableMethods
 from penstock.api.lazy import lazy_dataset, lazy_spark
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from penstock.predicate.tree import Predicate
 
 
-@with_checks
 class TableReads(TableMethods):
     """Reads of one snapshot."""
 
+    @accepts(columns=NAMES | NONE, limit=INTEGER | NONE)
     def to_arrow(
         self,
         columns: Names | None = None,
@@ -60,6 +60,7 @@ class TableReads(TableMethods):
             query.ref, self._table.store, query.plan, names_of(columns), limit_of(limit, self._table.name)
         )
 
+    @accepts(columns=NAMES | NONE, limit=INTEGER | NONE)
     def to_batches(
         self,
         columns: Names | None = None,
@@ -75,6 +76,7 @@ class TableReads(TableMethods):
             query.ref, self._table.store, query.plan, names_of(columns), limit_of(limit, self._table.name)
         )
 
+    @accepts(columns=NAMES | NONE, limit=INTEGER | NONE)
     def to_pandas(
         self,
         columns: Names | None = None,
@@ -93,6 +95,7 @@ class TableReads(TableMethods):
         rows = self.to_arrow(columns, filter, limit=limit, options=options, **at)
         return pandas_frame(rows, self._table.name)
 
+    @accepts(columns=NAMES | NONE, limit=INTEGER | NONE)
     def to_polars(
         self,
         columns: Names | None = None,
@@ -107,6 +110,7 @@ class TableReads(TableMethods):
         frame: pl.DataFrame = library("polars", self._table.name).from_arrow(rows)
         return frame
 
+    @accepts(columns=NAMES | NONE, limit=INTEGER | NONE)
     def to_duckdb(
         self,
         columns: Names | None = None,
@@ -150,6 +154,7 @@ class TableReads(TableMethods):
         query = self._table.plan(filter, options, position_options(at, "to_dataset"), with_vectors=True)
         return lazy_dataset.to_dataset(query, self._table.store)
 
+    @accepts(columns=NAMES | NONE)
     def to_spark(
         self,
         spark: SparkSession,

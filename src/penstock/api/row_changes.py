@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
-from penstock.api.arguments import Names, check_classic, filter_of, is_spark_object, names_of, with_checks
+from penstock.api.arguments import (
+    FLAG,
+    MAPPING,
+    NAMES,
+    TEXT_MAPPING,
+    Names,
+    accepts,
+    check_classic,
+    filter_of,
+    is_spark_object,
+    names_of,
+)
 from penstock.api.handle import TableMethods
 from penstock.api.rows import Rows, arrow_rows, as_table
 from penstock.catalog.checks.features import check_writable
@@ -32,10 +43,10 @@ T = TypeVar("T")
 Clauses: TypeAlias = "T | Sequence[T]"
 
 
-@with_checks
 class RowChanges(TableMethods):
     """DELETE, UPDATE and MERGE by copy-on-write."""
 
+    @accepts(dry_run=FLAG)
     def delete(self, where: Predicate | str, *, dry_run: bool = False) -> ChangeResult:
         """Delete the rows for which a condition is true, in one commit.
 
@@ -59,6 +70,7 @@ class RowChanges(TableMethods):
         change = DeleteRows(predicate=self._condition(where))
         return run_change(self._change_committer(), lambda _: change, dry_run=dry_run)
 
+    @accepts(set=MAPPING, dry_run=FLAG)
     def update(self, set: Mapping[str, object], where: Predicate | str, *, dry_run: bool = False) -> ChangeResult:
         """Set columns of the rows for which a condition is true, in one commit.
 
@@ -83,6 +95,7 @@ class RowChanges(TableMethods):
 
         return run_change(self._change_committer(), new_change, dry_run=dry_run)
 
+    @accepts(on=TEXT_MAPPING | NAMES, dry_run=FLAG)
     def merge(
         self,
         source: Rows,

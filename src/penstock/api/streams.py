@@ -5,8 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.api.arguments import (
+    FLAG,
+    FUNCTION,
+    INTEGER,
+    NAMES,
+    NONE,
+    NUMBER,
+    TEXT,
+    TIME,
     Names,
     Options,
+    accepts,
     check_classic,
     check_spark,
     check_stream,
@@ -15,7 +24,6 @@ from penstock.api.arguments import (
     limit_of,
     names_of,
     texts_of,
-    with_checks,
 )
 from penstock.api.handle import TableMethods
 from penstock.api.lazy import lazy_spark
@@ -41,10 +49,10 @@ if TYPE_CHECKING:
     from penstock.predicate.tree import Predicate
 
 
-@with_checks
 class TableStreams(TableMethods):
     """Streams from the table and into it."""
 
+    @accepts(checkpoint=TEXT, output_mode=TEXT, query_name=TEXT | NONE)
     def write_stream(
         self,
         sdf: DataFrame,
@@ -92,6 +100,7 @@ class TableStreams(TableMethods):
         )
         return lazy_spark.write_stream(sdf, ref, request)
 
+    @accepts(columns=NAMES | NONE)
     def read_stream(
         self,
         spark: SparkSession,
@@ -132,6 +141,7 @@ class TableStreams(TableMethods):
             make=lazy_spark.stream_frame,
         )
 
+    @accepts(columns=NAMES | NONE, limit=INTEGER | NONE, once=FLAG, interval_ms=INTEGER, on_snapshot=FUNCTION | NONE)
     def follow(  # noqa: PLR0913 - of a command too
         self,
         columns: Names | None = None,
@@ -180,6 +190,7 @@ class TableStreams(TableMethods):
         )
         return tail.read(PollOptions(interval_ms=interval_ms, once=once), limit=limit_of(limit, self._table.name))
 
+    @accepts(watermark=TIME, timeout=NUMBER | NONE, interval=NUMBER, on_poll=FUNCTION)
     def wait_until(
         self,
         watermark: int | datetime,

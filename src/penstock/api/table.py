@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from penstock.api.arguments import (
+    INTEGER,
+    LOCATION,
+    NONE,
+    PARTITION,
     Options,
+    accepts,
     check_classic,
     is_spark_object,
     location_of,
     partition_of,
     texts_of,
-    with_checks,
     with_store_options,
 )
 from penstock.api.exports import table_html
@@ -52,7 +56,6 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
 
 
-@with_checks
 class Table(TableReads, TableStreams, RowChanges, TableOperations):
     """A table with the schema it was loaded with. Get one from ``Catalog``.
 
@@ -78,6 +81,7 @@ class Table(TableReads, TableStreams, RowChanges, TableOperations):
         return self._table.store
 
     @staticmethod
+    @accepts(location=LOCATION)
     def at(location: str | os.PathLike[str]) -> Table:
         """Load the table at a path or URI, without a catalog. Raises as ``Catalog.load_table``."""
         place = location_of(location)
@@ -160,10 +164,12 @@ class Table(TableReads, TableStreams, RowChanges, TableOperations):
         """All snapshots, oldest first."""
         return self.inspect.system_table("snapshots")
 
+    @accepts(snapshot_id=INTEGER | NONE)
     def files(self, *, snapshot_id: int | None = None) -> pa.Table:
         """Data files of a snapshot."""
         return self.inspect.system_table("files", snapshot_id=snapshot_id)
 
+    @accepts(snapshot_id=INTEGER | NONE)
     def partitions(self, *, snapshot_id: int | None = None) -> pa.Table:
         """Partitions of a snapshot, with rows, files and bytes."""
         return self.inspect.system_table("partitions", snapshot_id=snapshot_id)
@@ -195,6 +201,7 @@ class Table(TableReads, TableStreams, RowChanges, TableOperations):
         compact_appended(committer, messages, lambda latest: _merge_on(rows, latest))
         return snapshot
 
+    @accepts(partition=PARTITION | NONE)
     def overwrite(self, rows: Rows, *, partition: Mapping[str, object] | str | None = None) -> Snapshot | None:
         """Replace rows by new ones.
 
@@ -220,6 +227,7 @@ class Table(TableReads, TableStreams, RowChanges, TableOperations):
         """Remove all rows in a new snapshot."""
         return changes.truncate(self._table.committer())
 
+    @accepts(partitions=PARTITION)
     def drop_partitions(self, *partitions: Mapping[str, object] | str) -> Snapshot | None:
         """Remove the rows of partitions in a new snapshot, even if there are none, as Paimon's API does.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.api.arguments import with_checks
+from penstock.api.arguments import FLAG, INTEGER, NONE, TEXT, TIME, accepts
 from penstock.api.handle import TableMethods
 from penstock.catalog.checks.features import check_taggable, check_writable
 from penstock.clocks import to_millis
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot
 
 
-@with_checks
 class TableVersions(TableMethods):
     """Tags, branches, and a rollback that retains later snapshots: ``table.versions``."""
 
+    @accepts(name=TEXT, snapshot_id=INTEGER | NONE, time_retained=TEXT | NONE)
     def replace_tag(self, name: str, *, snapshot_id: int | None = None, time_retained: str | None = None) -> Snapshot:
         """Move a tag to another snapshot; files that only the tag retained are deleted.
 
@@ -41,6 +41,7 @@ class TableVersions(TableMethods):
             self._table.ref, self._table.checked_store, name, snapshot_id=snapshot_id, time_retained=time_retained
         ).snapshot
 
+    @accepts(name=TEXT, new_name=TEXT)
     def rename_tag(self, name: str, new_name: str) -> None:
         """Rename a tag.
 
@@ -51,11 +52,13 @@ class TableVersions(TableMethods):
         check_taggable(self._table.ref)
         rename_tag(self._table.checked_store, name, new_name, self._table.ref.parsed(TagOptions))
 
+    @accepts(name=TEXT)
     def delete_tag(self, name: str) -> None:
         """Delete a tag, and the files that only it retained. Raises ``NotFoundError``."""
         check_taggable(self._table.ref)
         delete_tag(self._table.ref, self._table.checked_store, name)
 
+    @accepts(older_than=TIME | NONE, dry_run=FLAG)
     def expire_tags(self, *, older_than: datetime | int | None = None, dry_run: bool = False) -> tuple[str, ...]:
         """Delete tags whose ``time_retained`` has passed; commits do this automatically.
 
@@ -87,6 +90,7 @@ class TableVersions(TableMethods):
             expire_tags(self._table.ref, store)
         return made
 
+    @accepts(snapshot_id=INTEGER | NONE, tag=TEXT | NONE)
     def rollback_to_as_latest(self, *, snapshot_id: int | None = None, tag: str | None = None) -> Snapshot | None:
         """Commit the state of an older snapshot as a new snapshot; later snapshots stay readable until they expire.
 
@@ -107,6 +111,7 @@ class TableVersions(TableMethods):
 
     # Branches
 
+    @accepts(name=TEXT, tag=TEXT | NONE, snapshot_id=INTEGER | NONE)
     def create_branch(self, name: str, *, tag: str | None = None, snapshot_id: int | None = None) -> None:
         """Create a branch with its own snapshots and schemas, which shares its initial files with the table.
 
@@ -125,6 +130,7 @@ class TableVersions(TableMethods):
         check_writable(self._table.ref)
         create_branch(self._table.checked_ref, name, tag=tag, snapshot_id=snapshot_id)
 
+    @accepts(name=TEXT, new_name=TEXT)
     def rename_branch(self, name: str, new_name: str) -> None:
         """Rename a branch; nothing may write to it meanwhile.
 
@@ -136,6 +142,7 @@ class TableVersions(TableMethods):
         check_writable(self._table.ref)
         rename_branch(self._table.checked_ref, name, new_name)
 
+    @accepts(name=TEXT)
     def delete_branch(self, name: str) -> None:
         """Delete a branch, or the rest of an interrupted creation; files that only it uses are removed as orphan files.
 
@@ -146,6 +153,7 @@ class TableVersions(TableMethods):
         check_writable(self._table.ref)
         delete_branch(self._table.checked_ref, name)
 
+    @accepts(name=TEXT)
     def fast_forward(self, name: str) -> int:
         """Move the main branch to the snapshots, schemas and tags of a branch.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from penstock.api.arguments import check_spark, checked
+from penstock.api.arguments import FLAG, LOCATION, TEXT, accepts, check_spark, instance_of
 from penstock.api.catalog import Catalog
 from penstock.api.lazy import lazy_spark
 from penstock.catalog.names import is_location, split_name
@@ -30,7 +30,7 @@ _TABLES: Final = frozenset({"table", "target_table"})
 _PARTS_WITH_CATALOG: Final = 3
 
 
-@checked
+@accepts(warehouse=LOCATION | instance_of(Catalog), name=TEXT, views=FLAG)
 def attach(
     spark: SparkSession, warehouse: str | os.PathLike[str] | Catalog, name: str = "penstock", *, views: bool = True
 ) -> Catalog:

@@ -80,12 +80,14 @@ def _public(owner: object) -> Iterator[Callable[..., object]]:
             yield getattr(owner, name)
 
 
-def _calls(call: Callable[..., object], more: dict[str, Any]) -> Iterator[tuple[str, Callable[[], object]]]:
+def _calls(
+    call: Callable[..., object], more: dict[str, Any], odd_values: tuple[Any, ...] = ODD
+) -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield calls with one odd argument each, and their text."""
     parameters = inspect.signature(call).parameters.values()
     by_name = [each for each in parameters if each.kind is not inspect.Parameter.VAR_KEYWORD]
     for changed in by_name:
-        for odd in ODD:
+        for odd in odd_values:
             given = {each.name: _other(each, more) for each in by_name if _is_needed(each)} | {changed.name: odd}
             several = [given.pop(each.name) for each in by_name if each.kind is inspect.Parameter.VAR_POSITIONAL]
             placed = [given.pop(each.name) for each in by_name if several and _is_placed(each) and each.name in given]
@@ -130,6 +132,34 @@ def test_no_argument_raises_an_error_of_python(
                 raw.append(f"{text}: {type(error).__name__}: {error}")
     assert raw == []
     assert count > 1_500
+
+
+# Arguments that a method checks itself, with an example of what it takes, or Spark.
+CHECKED_BY_METHODS = {
+    "options", "filter", "where", "spark", "sdf", "trigger", "rows", "schema", "changes", "connection", "matched",
+    "not_matched", "not_matched_by_source",
+}  # fmt: skip
+
+
+def test_every_argument_is_checked_before_anything_else(catalog: Catalog, table: Table) -> None:
+    more = {
+        "catalog": catalog,
+        "warehouse": catalog,
+        "table": table,
+        "tables": table,
+        "source": "x",
+        "directory": "x",
+        "next_snapshot": 1,
+        "partitions": "dt=a",
+    }
+    functions = [penstock.attach, penstock.convert, penstock.export_metrics, penstock.export_parquet]
+    owners = [catalog, table, *(getattr(table, name) for name in NAMESPACES)]
+    for call in (*functions, *(each for owner in owners for each in _public(owner))):
+        for text, run in _calls(call, more, odd_values=(Odd(),)):
+            name = text.partition("(")[2].partition("=")[0]
+            if name not in CHECKED_BY_METHODS | ({"source"} if call.__name__ == "merge" else set()):
+                with pytest.raises(InvalidOptionError, match=f"argument {name} = "):
+                    run()
 
 
 WHOLE = "expected a whole number"

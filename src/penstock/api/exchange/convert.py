@@ -9,7 +9,23 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from penstock.api.arguments import Names, Options, Progress, checked, names_of, no_progress
+from penstock.api.arguments import (
+    FLAG,
+    FUNCTION,
+    LOCATION,
+    NAMES,
+    NONE,
+    TEXT,
+    TEXT_MAPPING,
+    Names,
+    Options,
+    Progress,
+    accepts,
+    instance_of,
+    names_of,
+    no_progress,
+)
+from penstock.api.catalog import Catalog
 from penstock.api.columns import columns_of
 from penstock.api.exchange.lakes import load_with_spark, partition_columns
 from penstock.api.exchange.source import (
@@ -38,7 +54,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.api.catalog import Catalog
     from penstock.api.table import Table
     from penstock.format.snapshot import Snapshot
     from penstock.io.file_io import FileIO
@@ -80,7 +95,16 @@ class Conversion:
     rows: int
 
 
-@checked
+@accepts(
+    catalog=instance_of(Catalog),
+    name=TEXT,
+    source=LOCATION,
+    format=TEXT | NONE,
+    partition_by=NAMES | NONE,
+    types=TEXT_MAPPING | NONE,
+    dry_run=FLAG,
+    progress=FUNCTION,
+)
 def convert(  # noqa: PLR0913 - the options of a command
     catalog: Catalog,
     name: str,

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from penstock.api.arguments import checked, no_progress
+from penstock.api.arguments import FUNCTION, LOCATION, NAMES, NONE, accepts, instance_of, no_progress
+from penstock.api.table import Table
 from penstock.errors import AlreadyExistsError, FormatError, UnsupportedFeatureError
 from penstock.io.resolve import resolve
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from penstock.api.arguments import Names, Options, Progress
     from penstock.api.read_at import ReadAt
-    from penstock.api.table import Table
     from penstock.predicate.tree import Predicate
 
 
@@ -41,7 +41,7 @@ class ParquetExport:
     rows: int
 
 
-@checked
+@accepts(table=instance_of(Table), directory=LOCATION, columns=NAMES | NONE, progress=FUNCTION)
 def export_parquet(
     table: Table,
     directory: str | os.PathLike[str],

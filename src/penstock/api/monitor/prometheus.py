@@ -6,7 +6,8 @@ import importlib
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.api.arguments import checked
+from penstock.api.arguments import INTEGER, NONE, TEXT, TEXTS, ArgumentType, accepts, instance_of
+from penstock.api.table import Table
 from penstock.errors import InvalidOptionError, TableStoreError, UnsupportedFeatureError
 from penstock.metrics import (
     METRICS,
@@ -34,9 +35,11 @@ if TYPE_CHECKING:
 
     from prometheus_client import CollectorRegistry
 
-    from penstock.api.table import Table
 
 _LOG: Final = open_log("penstock.metrics")
+_REGISTRY: Final = ArgumentType(
+    "a CollectorRegistry", lambda value: any(kind.__name__ == "CollectorRegistry" for kind in type(value).__mro__)
+)
 # From a commit on a local disk to a micro-batch of some minutes.
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 
@@ -141,7 +144,7 @@ class TableCollector:
         yield from families.values()
 
 
-@checked
+@accepts(tables=instance_of(Table), checkpoints=TEXTS, port=INTEGER | NONE, host=TEXT, registry=_REGISTRY | NONE)
 def export_metrics(
     *tables: Table,
     checkpoints: Sequence[str] = (),
