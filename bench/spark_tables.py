@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 import penstock
 from bench.result import DELTA, ICEBERG, IN_FEWER_TASKS, OURS, PARQUET, PARQUET_BUCKETS, PARQUET_PARTITIONS
+from penstock.spark.source import PenstockDataSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -305,10 +306,12 @@ class OurSourceTarget(OurTarget):
 
     def load_stream(self) -> DataFrame:
         """Open the source by path."""
+        self._spark.dataSource.register(PenstockDataSource)  # in place of what refuses streams after attach
         return self._spark.readStream.format("penstock").load(self.table().location)
 
     def start_stream(self, rows: DataFrame, checkpoint: str) -> StreamingQuery:
         """Start the sink by path."""
+        self._spark.dataSource.register(PenstockDataSource)
         return _writer(rows, checkpoint).format("penstock").start(self.table().location)
 
 

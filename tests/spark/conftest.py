@@ -24,6 +24,7 @@ from penstock.predicate.tree import TRUE
 from penstock.spark import exports
 from penstock.spark.connector import gateway
 from penstock.spark.read.filters import to_column
+from penstock.spark.source import PenstockDataSource
 from penstock.spark.write import native_sink, sink
 from penstock.table.read.query import Query
 
@@ -105,6 +106,12 @@ def _frame_by_format(
     if query.plan.predicate.root != TRUE:
         frame = frame.where(to_column(query.plan.predicate))
     return frame if columns is None else frame.select(*[quoted(name) for name in columns])
+
+
+@pytest.fixture
+def format_streams(spark: SparkSession) -> None:
+    """Let ``format("penstock")`` read and write streams in this test, as it does in Spark Connect."""
+    spark.dataSource.register(PenstockDataSource)
 
 
 @pytest.fixture(scope="session")

@@ -39,8 +39,8 @@ def batches_of(spark: SparkSession, name: str, checkpoint: Path, **options: str)
         found.append(bag(expected_in_spark(rows_of(frame.toArrow()), fields)))
 
     fields = Table.at(str(LOCATIONS[name])).schema.fields
-    given = {"scan.mode": "earliest", "scan.max-snapshot.count": "1"} | options
-    frame = spark.readStream.format("penstock").options(**given).load(str(LOCATIONS[name]))
+    given = {"scan.mode": "earliest", "scan.max-snapshot.count": "1", "penstock.read.watermark": "false"} | options
+    frame = Table.at(str(LOCATIONS[name])).read_stream(spark, given)
     writer = frame.writeStream.foreachBatch(keep).option("checkpointLocation", str(checkpoint))
     query = writer.trigger(availableNow=True).start()
     assert query.awaitTermination(90), query.status

@@ -106,6 +106,7 @@ def test_a_queue_without_options_has_one_bucket_where_the_catalog_says_so(sql: S
     assert table.to_arrow()["n"].to_pylist() == [3, 1]
 
 
+@pytest.mark.usefixtures("format_streams")
 def test_both_sinks_of_streams_compact_unless_the_table_is_write_only(
     spark: SparkSession, catalog: Catalog, tmp_path: Path
 ) -> None:

@@ -40,6 +40,7 @@ def check(table: Table, files: int) -> None:
     assert report.orphans == ()
 
 
+@pytest.mark.usefixtures("format_streams")
 def test_the_files_of_all_tasks_become_one(spark: SparkSession, table: Table, tmp_path: Path) -> None:
     table.append(numbers(spark))
     check(table, 1)

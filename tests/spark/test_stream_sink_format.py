@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from penstock import Catalog, Table
 
+pytestmark = pytest.mark.usefixtures("format_streams")
+
 
 @pytest.fixture
 def feed(spark: SparkSession, tmp_path: Path) -> Feed:

@@ -100,6 +100,7 @@ def failure(query: StreamingQuery) -> str:
     return str(raised.value)
 
 
+@pytest.mark.usefixtures("format_streams")
 @STREAM_BOTH_WAYS
 def test_both_entry_points_give_the_same_rows_with_columns_and_filter(
     spark: SparkSession, queue: Table, tmp_path: Path
@@ -191,6 +192,7 @@ def test_limits_cut_and_progress_says_how_far_the_query_is_behind(
         spark.streams.removeListener(listener)
 
 
+@pytest.mark.usefixtures("format_streams")
 @STREAM_PYTHON_IF_SLOW
 def test_a_running_query_sees_what_is_committed_and_a_restart_goes_on_with_new_columns(
     spark: SparkSession, queue: Table, catalog: Catalog, tmp_path: Path
@@ -216,6 +218,7 @@ def test_a_running_query_sees_what_is_committed_and_a_restart_goes_on_with_new_c
     assert Query(chosen, checkpoint.with_name("chosen")).wait().numbers == list(range(100, 311))
 
 
+@pytest.mark.usefixtures("format_streams")
 @STREAM_PYTHON_IF_SLOW
 def test_a_dropped_or_replaced_table_fails_its_queries_by_name(
     spark: SparkSession, queue: Table, catalog: Catalog, tmp_path: Path
@@ -239,6 +242,7 @@ def consumer_of(table: Table, name: str) -> int | None:
     return found.get(name)
 
 
+@pytest.mark.usefixtures("format_streams")
 @STREAM_PYTHON_IF_SLOW
 def test_a_consumer_stands_behind_the_last_batch_and_is_one_query_at_a_time(
     spark: SparkSession, queue: Table, tmp_path: Path
@@ -267,6 +271,7 @@ def test_a_consumer_stands_behind_the_last_batch_and_is_one_query_at_a_time(
     assert eventually(lambda: consumer_of(queue, "c") == 6)
 
 
+@pytest.mark.usefixtures("format_streams")
 @STREAM_PYTHON_IF_SLOW
 def test_a_name_in_sparks_catalog_is_a_stream_too(spark: SparkSession, queue: Table, tmp_path: Path) -> None:
     spark.sql(f"CREATE TABLE streamed USING penstock OPTIONS (path '{queue.location}')")
@@ -276,6 +281,7 @@ def test_a_name_in_sparks_catalog_is_a_stream_too(spark: SparkSession, queue: Ta
         spark.sql("DROP TABLE streamed")
 
 
+@pytest.mark.usefixtures("format_streams")
 @STREAM_PYTHON_IF_SLOW
 def test_what_cannot_be_a_stream_is_refused_where_it_is_asked_for(
     spark: SparkSession, queue: Table, tmp_path: Path

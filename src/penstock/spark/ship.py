@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Final
 from pyspark import SparkFiles
 
 from penstock.errors import UnsupportedFeatureError
+from penstock.spark.connector.gateway import is_supported
 from penstock.spark.executor_probe import OPTIONAL, PACKAGES, ask_executors, python_kind
 from penstock.spark.python_worker import ensure_python_worker, is_on_this_machine
 from penstock.spark.session import activate, is_connect
-from penstock.spark.source import PenstockDataSource
+from penstock.spark.source import BatchDataSource, PenstockDataSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,7 +38,7 @@ def register(spark: SparkSession) -> None:
     """Register the format with a session, and make it the active one of this thread."""
     if not is_connect(spark):  # there, the server chooses the Python
         ensure_python_worker(spark)
-    spark.dataSource.register(PenstockDataSource)
+    spark.dataSource.register(BatchDataSource if is_supported(spark) else PenstockDataSource)
     activate(spark)
 
 

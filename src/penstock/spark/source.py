@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from penstock.catalog.checks.features import check_writable
 from penstock.catalog.filesystem import load_location
-from penstock.errors import InvalidOptionError, SchemaMismatchError
+from penstock.errors import InvalidOptionError, SchemaMismatchError, UnsupportedFeatureError
 from penstock.options import KNOWN_KEYS, Side, check_batch, check_keys, check_side
 from penstock.predicate.parse import parse_filter
 from penstock.predicate.tree import And
@@ -76,7 +76,7 @@ _SPELLING: Final = {key.lower(): key for key in sorted(KNOWN_KEYS)}
 
 
 class PenstockDataSource(DataSource):
-    """The data source of ``format("penstock")``."""
+    """The data source of ``format("penstock")``, as Spark finds it by itself and as Spark Connect uses it."""
 
     @classmethod
     def name(cls) -> str:
@@ -158,6 +158,36 @@ class PenstockDataSource(DataSource):
         rule = OverwriteRule.of(ref, self.options, overwrite=overwrite)
         note = "" if _location(self.options) else why_rows_may_not_fit(ref, schema)
         return TableSourceWriter(ref, replaces=rule if overwrite else None, note=note)
+
+
+class BatchDataSource(PenstockDataSource):
+    """The data source in a session whose driver runs streams itself: it refuses them with the calls to use.
+
+    ``Table.read_stream`` still hands its streams over, in a version of Spark whose driver cannot plan them.
+    """
+
+    @without_frames
+    def streamReader(self, schema: StructType) -> PenstockStreamReader:  # noqa: N802 - PySpark's name
+        """Return the source of a stream of ``Table.read_stream``; refuse others."""
+        if STREAM_ID_OPTION in self.options:
+            return super().streamReader(schema)
+        location = _location(self.options) or find_source(schema)
+        raise UnsupportedFeatureError(
+            f"table {location}: in this session, read the stream with Table.at('{location}').read_stream(spark), or "
+            "with spark.readStream.table('penstock.<database>.<table>') after penstock.attach(spark, '<warehouse>'); "
+            "readStream.format('penstock') is for Spark Connect"
+        )
+
+    @without_frames
+    def streamWriter(self, schema: StructType, overwrite: bool) -> PenstockStreamWriter:  # noqa: FBT001, N802, ARG002 - as above
+        """Refuse."""
+        location = _location(self.options) or find_target(schema)
+        raise UnsupportedFeatureError(
+            f"table {location}: in this session, write the stream with Table.at('{location}').write_stream(df, "
+            "checkpoint='<path>'), or with writeStream.toTable('penstock.<database>.<table>') after "
+            "penstock.attach(spark, '<warehouse>'), which guarantee more; writeStream.format('penstock') is for Spark "
+            "Connect"
+        )
 
 
 @dataclass

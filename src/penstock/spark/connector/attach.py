@@ -17,7 +17,7 @@ from penstock.spark.connector.gateway import (
 )
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.read.source_filters import FILTER_PUSHDOWN
-from penstock.spark.source import PenstockDataSource
+from penstock.spark.source import BatchDataSource
 from penstock.spark.stream.progress import listen
 from penstock.table.commit.observe import on_change
 
@@ -51,7 +51,7 @@ def attach(spark: SparkSession, warehouse: Warehouse, name: str, procedures: Pro
     bridge.driver.recacheAfterWrites(spark._jsparkSession)
     with suppress(UnsupportedFeatureError):  # a session that only uses Spark's own readers needs no Python in tasks
         ensure_python_worker(spark)
-    spark.dataSource.register(PenstockDataSource)
+    spark.dataSource.register(BatchDataSource)
     for key, value in _SETTINGS.items():
         if not spark._jsparkSession.sessionState().conf().contains(key):
             spark.conf.set(key, value)

@@ -353,6 +353,15 @@ class Bridge:
         return self.java("java.lang.Thread").currentThread().getContextClassLoader()
 
 
+def is_supported(spark: SparkSession) -> bool:
+    """Whether there is a bridge to the JVM of a session."""
+    return hasattr(spark, "_jsparkSession") and _version() in SUPPORTED
+
+
+def _version() -> str:
+    return ".".join(pyspark.__version__.split(".")[:2])
+
+
 def open_bridge(spark: SparkSession) -> Bridge:
     """Return a bridge to the JVM of a session, and enable calls from the JVM to this process.
 
@@ -364,8 +373,7 @@ def open_bridge(spark: SparkSession) -> Bridge:
             "attach needs the JVM of the session in this process, which Spark Connect does not have: read and write "
             'with format("penstock") there'
         )
-    version = ".".join(pyspark.__version__.split(".")[:2])
-    if version not in SUPPORTED:
+    if _version() not in SUPPORTED:
         raise UnsupportedFeatureError(
             f"attach supports Spark {' and '.join(SUPPORTED)}, this is {pyspark.__version__}: use to_spark and "
             'format("penstock"), or one of these versions'

@@ -108,7 +108,7 @@ def test_a_queue_has_one_task_a_bucket_in_order_read_by_spark(
 
 
 def test_a_checkpoint_goes_on_in_the_other_way_with_the_same_offsets(
-    spark: SparkSession, queue: Table, tmp_path: Path
+    spark: SparkSession, queue: Table, tmp_path: Path, format_streams: None
 ) -> None:
     def frame(way: str, **options: str) -> DataFrame:
         reader = spark.readStream.options(**{"scan.mode": "earliest", "maxFilesPerTrigger": "5", **options})

@@ -144,7 +144,7 @@ def test_a_batch_that_dies_around_its_commit_is_there_once_after_the_restart(
 
 
 def test_a_first_batch_that_was_committed_by_the_format_is_not_written_again(
-    catalog: Catalog, spark: SparkSession, checkpoint: Path, tmp_path: Path
+    catalog: Catalog, spark: SparkSession, checkpoint: Path, tmp_path: Path, format_streams: None
 ) -> None:
     table = catalog.create_table("d.t", COLUMNS, options={"write-only": "true"})
     feed = new_feed(spark, tmp_path / "one", 10)
