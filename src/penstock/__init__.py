@@ -137,9 +137,9 @@ if TYPE_CHECKING:
     from penstock.api.inspection import TableInspection
     from penstock.api.maintenance import TableMaintenance
     from penstock.api.migrate import Migration, TableMigration
-    from penstock.api.monitor.prometheus import MetricsExport, export_metrics
     from penstock.api.preview import TablePreview
-    from penstock.api.read_at import ReadAt
+    from penstock.api.prometheus import MetricsExport, export_metrics
+    from penstock.api.reads import ReadAt
     from penstock.api.register import register, ship
     from penstock.api.table import Table
     from penstock.api.versions import TableVersions
@@ -194,93 +194,77 @@ if TYPE_CHECKING:
 
 # Imported on first use: a worker that only unpickles an error, and a command that prints its help, need no Arrow, and
 # only SQL needs sqlglot.
-_HOMES: Final = {
-    "BackgroundCompactor": "penstock.table.compact.background",
-    "ConsumerReset": "penstock.table.stream.consumers",
-    "HiveFile": "penstock.table.write.hive_import",
-    "Removal": "penstock.table.write.preview",
-    "Migration": "penstock.api.migrate",
-    "TablePreview": "penstock.api.preview",
-    "TableSummary": "penstock.table.inspect.summary",
-    "AddColumn": "penstock.catalog.changes",
-    "Catalog": "penstock.api.catalog",
-    "ChangeResult": "penstock.table.dml.result",
-    "ChangedFile": "penstock.table.dml.result",
-    "CommitKind": "penstock.format.snapshot",
-    "CompactionResult": "penstock.table.compact.job",
-    "CompactionState": "penstock.table.compact.state",
-    "WaitingFiles": "penstock.table.compact.state",
-    "Conversion": "penstock.api.exchange.convert",
-    "ConversionPlan": "penstock.api.exchange.convert",
-    "DataField": "penstock.format.types.data_types",
-    "DonePartition": "penstock.table.mark_done.marker",
-    "DropColumn": "penstock.catalog.changes",
-    "Expiration": "penstock.table.expire.snapshots",
-    "ExpiredPartition": "penstock.table.expire.partitions",
-    "Finding": "penstock.table.inspect.fsck",
-    "FindingKind": "penstock.table.inspect.fsck",
-    "FsckReport": "penstock.table.inspect.fsck",
-    "ManifestCompaction": "penstock.table.actions.manifests",
-    "MergedFiles": "penstock.table.compact.task",
-    "MissingFile": "penstock.table.actions.missing_files",
-    "MissingManifest": "penstock.table.actions.missing_manifests",
-    "MergeDelete": "penstock.table.dml.merge",
-    "MergeInsert": "penstock.table.dml.merge",
-    "MergeUpdate": "penstock.table.dml.merge",
-    "MetricsExport": "penstock.api.monitor.prometheus",
-    "MoveColumn": "penstock.catalog.changes",
-    "OrphanFile": "penstock.table.expire.orphan_candidates",
-    "OrphanKind": "penstock.table.expire.orphan_candidates",
-    "OrphanReport": "penstock.table.expire.orphans",
-    "ParquetExport": "penstock.api.exchange.export",
-    "PartitionResult": "penstock.table.compact.job",
-    "Position": "penstock.catalog.changes",
-    "Predicate": "penstock.predicate.tree",
-    "ReadAt": "penstock.api.read_at",
-    "RemoveOption": "penstock.catalog.changes",
-    "RenameColumn": "penstock.catalog.changes",
-    "RescaledPartition": "penstock.table.actions.rescale",
-    "Retainer": "penstock.table.expire.plan",
-    "RetainerKind": "penstock.table.expire.plan",
-    "RollbackPlan": "penstock.table.expire.rollback",
-    "SchemaChange": "penstock.catalog.changes",
-    "SetOption": "penstock.catalog.changes",
-    "Snapshot": "penstock.format.snapshot",
-    "StreamProgress": "penstock.spark.stream.progress",
-    "Table": "penstock.api.table",
-    "TableCompaction": "penstock.api.compact_tables",
-    "TableMigration": "penstock.api.migrate",
-    "TableInspection": "penstock.api.inspection",
-    "TableMaintenance": "penstock.api.maintenance",
-    "TableSchema": "penstock.format.schema",
-    "TableVersions": "penstock.api.versions",
-    "UpdateColumnComment": "penstock.catalog.changes",
-    "UpdateColumnDefault": "penstock.catalog.changes",
-    "UpdateColumnNullability": "penstock.catalog.changes",
-    "UpdateColumnType": "penstock.catalog.changes",
-    "UpdateComment": "penstock.catalog.changes",
-    "View": "penstock.catalog.stored_view",
-    "WriteProgress": "penstock.spark.write.progress",
-    "after": "penstock.catalog.changes",
-    "before": "penstock.catalog.changes",
-    "attach": "penstock.dialect.attach",
-    "col": "penstock.predicate.tree",
-    "convert": "penstock.api.exchange.convert",
-    "export_metrics": "penstock.api.monitor.prometheus",
-    "export_parquet": "penstock.api.exchange.export",
-    "last_progress": "penstock.spark.stream.progress",
-    "last_write": "penstock.spark.write.progress",
-    "register": "penstock.api.register",
-    "ship": "penstock.api.register",
-    "sql": "penstock.dialect.session",
+_MODULES: Final = {
+    "penstock.api.catalog": ("Catalog",),
+    "penstock.api.compact_tables": ("TableCompaction",),
+    "penstock.api.exchange.convert": ("Conversion", "ConversionPlan", "convert"),
+    "penstock.api.exchange.export": ("ParquetExport", "export_parquet"),
+    "penstock.api.inspection": ("TableInspection",),
+    "penstock.api.maintenance": ("TableMaintenance",),
+    "penstock.api.migrate": ("Migration", "TableMigration"),
+    "penstock.api.preview": ("TablePreview",),
+    "penstock.api.prometheus": ("MetricsExport", "export_metrics"),
+    "penstock.api.reads": ("ReadAt",),
+    "penstock.api.register": ("register", "ship"),
+    "penstock.api.table": ("Table",),
+    "penstock.api.versions": ("TableVersions",),
+    "penstock.catalog.changes": (
+        "AddColumn",
+        "DropColumn",
+        "MoveColumn",
+        "Position",
+        "RemoveOption",
+        "RenameColumn",
+        "SchemaChange",
+        "SetOption",
+        "UpdateColumnComment",
+        "UpdateColumnDefault",
+        "UpdateColumnNullability",
+        "UpdateColumnType",
+        "UpdateComment",
+        "after",
+        "before",
+    ),
+    "penstock.catalog.stored_view": ("View",),
+    "penstock.dialect.attach": ("attach",),
+    "penstock.dialect.session": ("sql",),
+    "penstock.format.schema": ("TableSchema",),
+    "penstock.format.snapshot": ("CommitKind", "Snapshot"),
+    "penstock.format.types.data_types": ("DataField",),
+    "penstock.predicate.tree": ("Predicate", "col"),
+    "penstock.spark.stream.progress": ("StreamProgress", "last_progress"),
+    "penstock.spark.write.progress": ("WriteProgress", "last_write"),
+    "penstock.table.actions.manifests": ("ManifestCompaction",),
+    "penstock.table.actions.missing_files": ("MissingFile",),
+    "penstock.table.actions.missing_manifests": ("MissingManifest",),
+    "penstock.table.actions.rescale": ("RescaledPartition",),
+    "penstock.table.compact.background": ("BackgroundCompactor",),
+    "penstock.table.compact.job": ("CompactionResult", "PartitionResult"),
+    "penstock.table.compact.state": ("CompactionState", "WaitingFiles"),
+    "penstock.table.compact.task": ("MergedFiles",),
+    "penstock.table.dml.merge": ("MergeDelete", "MergeInsert", "MergeUpdate"),
+    "penstock.table.dml.result": ("ChangeResult", "ChangedFile"),
+    "penstock.table.expire.orphan_candidates": ("OrphanFile", "OrphanKind"),
+    "penstock.table.expire.orphans": ("OrphanReport",),
+    "penstock.table.expire.partitions": ("ExpiredPartition",),
+    "penstock.table.expire.plan": ("Retainer", "RetainerKind"),
+    "penstock.table.expire.rollback": ("RollbackPlan",),
+    "penstock.table.expire.snapshots": ("Expiration",),
+    "penstock.table.inspect.fsck": ("Finding", "FindingKind", "FsckReport"),
+    "penstock.table.inspect.summary": ("TableSummary",),
+    "penstock.table.mark_done.marker": ("DonePartition",),
+    "penstock.table.stream.consumers": ("ConsumerReset",),
+    "penstock.table.write.hive_import": ("HiveFile",),
+    "penstock.table.write.preview": ("Removal",),
 }
+_HOMES: Final = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
     if name in _HOMES:
-        found: object = getattr(importlib.import_module(_HOMES[name]), name)
-        globals()[name] = found
-        return found
+        value: object = getattr(importlib.import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

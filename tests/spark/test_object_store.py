@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from tests.s3_server import ACCESS_KEY, SECRET_KEY
 
 from penstock import Catalog, StorageError, Table
-from penstock.api.arguments import with_store_options
+from penstock.api.arguments import add_session_store_options
 from penstock.io.resolve import resolve
 from penstock.spark.hadoop_options import why_not_by_spark
 
@@ -63,9 +63,9 @@ def test_a_catalog_on_azure_takes_the_key_of_the_session(spark: SparkSession) ->
             ("abfss://c@acc.dfs.core.windows.net/a", {}),
             ("az://c/a", {"penstock.azure.account": "acc"}),
         ):
-            assert with_store_options(location, options) == {**options, setting: "SECRET"}
+            assert add_session_store_options(location, options) == {**options, setting: "SECRET"}
         for options in ({setting: "own"}, {"fs.azure.sas.fixed.token.acc.dfs.core.windows.net": "own"}):
-            assert with_store_options("abfss://c@acc.dfs.core.windows.net/a", options) == options
+            assert add_session_store_options("abfss://c@acc.dfs.core.windows.net/a", options) == options
     finally:
         settings.unset(setting)
     assert why_not_by_spark(resolve("abfss://c@acc.dfs.core.windows.net/a")[0]) == (

@@ -14,10 +14,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, TypeVar, cast, get_args
 
-from penstock.api.lazy import lazy_spark
+import pyarrow as pa
+
+from penstock.api.lazy import is_spark_object, lazy_spark
 from penstock.catalog.changes import SchemaChange, SetOption
+from penstock.datafile.types import from_arrow_schema
 from penstock.errors import InvalidFilterError, InvalidOptionError, InvalidSchemaError, UnsupportedFeatureError
 from penstock.format.text.partitions import parse_partition
+from penstock.format.types.ddl import ColumnSpec, parse_columns
 from penstock.io.object_store.address import SCHEMES, StoreKind, parse_address
 from penstock.io.object_store.settings import store_settings
 from penstock.options.object_store import store_options
@@ -26,9 +30,12 @@ from penstock.predicate.tree import And, Compare, Constant, In, IsNull, Not, Or,
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pyspark.sql.types import StructType
+
 OptionValue: TypeAlias = "str | bool | int | float"
 Options: TypeAlias = "Mapping[str, OptionValue]"
 Names: TypeAlias = "Sequence[str] | str"
+SchemaLike: TypeAlias = "str | pa.Schema | StructType | Sequence[ColumnSpec]"
 
 _TRIGGERS: Final = "{'processingTime': '10 seconds'}, {'availableNow': True}, {'once': True}, or None for no pause"
 _CHANGES: Final = get_args(SchemaChange)
@@ -126,11 +133,11 @@ def accepts(**types: ArgumentType) -> Callable[[Callable[_P, _R]], Callable[_P, 
                 arguments = signature.bind(*args, **kwargs).arguments
             except TypeError:
                 arguments = {}  # the call itself raises it, with Python's words
-            for name, given in arguments.items():
+            for name, argument in arguments.items():
                 if name not in types:
                     continue
                 is_several = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
-                for value in given if is_several else (given,):
+                for value in argument if is_several else (argument,):
                     if not types[name].accepts(value):
                         raise InvalidOptionError(
                             f"{_call_name(function, args)}: argument {name} = {reprlib.repr(value)}: expected "
@@ -150,7 +157,7 @@ def _call_name(function: Callable[..., object], args: tuple[Any, ...]) -> str:
     return f"table {table}: {function.__name__}" if isinstance(table, str) else function.__qualname__
 
 
-def texts_of(options: Options | None) -> dict[str, str]:
+def encode_options(options: Options | None) -> dict[str, str]:
     """Return options with their values as strings, as they are stored: ``true`` for True, ``4`` for 4.
 
     Raises:
@@ -167,10 +174,10 @@ def texts_of(options: Options | None) -> dict[str, str]:
         raise InvalidOptionError(
             f"option {wrong!r}: expected text such as 'target-file-size' as the key, not a {type(wrong).__name__}"
         )
-    return {key: text_of(key, value) for key, value in options.items()}
+    return {key: encode_option(key, value) for key, value in options.items()}
 
 
-def text_of(key: str, value: object) -> str:
+def encode_option(key: str, value: object) -> str:
     """Return the value of an option as a string, as it is stored. Raises ``InvalidOptionError``."""
     match value:
         case bool():
@@ -188,7 +195,7 @@ def text_of(key: str, value: object) -> str:
             )
 
 
-def with_store_options(location: str, options: Mapping[str, str]) -> dict[str, str]:
+def add_session_store_options(location: str, options: Mapping[str, str]) -> dict[str, str]:
     """Return a catalog's options, with the Spark session's for S3 or Azure if the catalog has none.
 
     This does not import PySpark: a process that has not imported it has no session.
@@ -201,33 +208,33 @@ def with_store_options(location: str, options: Mapping[str, str]) -> dict[str, s
     return {**lazy_spark.hadoop_store_options(store_settings(address, options)), **options}
 
 
-def names_of(names: Names | None) -> tuple[str, ...] | None:
+def to_names(names: Names | None) -> tuple[str, ...] | None:
     """Return column names as a tuple; a string is a single name, and None stays None."""
     if names is None:
         return None
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def location_of(location: str | os.PathLike[str]) -> str:
+def to_location(location: str | os.PathLike[str]) -> str:
     """Return a path or URI as a string."""
     return os.fspath(location)
 
 
-def filter_of(given: Predicate | str | None, table: str) -> Predicate | str | None:
+def check_filter(filter: Predicate | str | None, table: str) -> Predicate | str | None:
     """Return a filter after checking its type.
 
     Raises:
         InvalidFilterError: the value is not a filter but, for example, a pyarrow or PySpark expression, or a function.
     """
-    if given is None or isinstance(given, (str, *_NODES)):
-        return given
+    if filter is None or isinstance(filter, (str, *_NODES)):
+        return filter
     raise InvalidFilterError(
         f"table {table}: filter: expected text such as \"dt = '2026-01-01' AND price > 10\", or penstock.col('price') "
-        f"> 10, not a {type(given).__module__}.{type(given).__name__}"
+        f"> 10, not a {type(filter).__module__}.{type(filter).__name__}"
     )
 
 
-def limit_of(limit: int | None, table: str) -> int | None:
+def check_limit(limit: int | None, table: str) -> int | None:
     """Return the greatest number of rows after checking it. Raises ``InvalidOptionError``."""
     try:
         count = None if limit is None else operator.index(limit)
@@ -238,22 +245,19 @@ def limit_of(limit: int | None, table: str) -> int | None:
     return count
 
 
-def partition_of(given: object, table: str) -> Mapping[str, object]:
-    """Return the values of a partition, given as a mapping or as text such as ``dt=2026-01-01/hour=3``.
+def to_partition(partition: object, table: str) -> Mapping[str, object]:
+    """Return the values of a partition, a mapping or as text such as ``dt=2026-01-01/hour=3``.
 
     Raises:
         InvalidOptionError: the value has another form.
     """
-    if isinstance(given, Mapping):
-        return given
-    if isinstance(given, str) and "=" in given:
-        return parse_partition(given)
-    raise InvalidOptionError(f"table {table}: partition {given!r}: expected {{'dt': '2026-01-01'}} or 'dt=2026-01-01'")
-
-
-def is_spark_object(value: object) -> bool:
-    """Whether a value is a PySpark object, without importing PySpark."""
-    return type(value).__module__.partition(".")[0] == "pyspark"
+    if isinstance(partition, Mapping):
+        return partition
+    if isinstance(partition, str) and "=" in partition:
+        return parse_partition(partition)
+    raise InvalidOptionError(
+        f"table {table}: partition {partition!r}: expected {{'dt': '2026-01-01'}} or 'dt=2026-01-01'"
+    )
 
 
 def check_spark(spark: object, table: str | None, instead: str | None = None) -> None:
@@ -268,10 +272,10 @@ def check_spark(spark: object, table: str | None, instead: str | None = None) ->
         UnsupportedFeatureError: it is a Spark Connect session.
     """
     if not is_spark_object(spark) and not hasattr(spark, "dataSource"):
-        given = "None" if spark is None else f"a {type(spark).__name__}"
+        got = "None" if spark is None else f"a {type(spark).__name__}"
         where = "" if table is None else f"table {table}: "
         raise InvalidOptionError(
-            f"{where}expected a SparkSession, not {given}: SparkSession.builder.getOrCreate() creates one, and "
+            f"{where}expected a SparkSession, not {got}: SparkSession.builder.getOrCreate() creates one, and "
             "to_arrow, to_batches and follow read without Spark"
         )
     if instead is not None:
@@ -306,7 +310,7 @@ def check_trigger(trigger: object, table: str) -> None:
         raise InvalidOptionError(f"table {table}: trigger {trigger!r}: expected one of {_TRIGGERS}")
 
 
-def changes_of(changes: Sequence[SchemaChange], table: str) -> tuple[SchemaChange, ...]:
+def to_changes(changes: Sequence[SchemaChange], table: str) -> tuple[SchemaChange, ...]:
     """Return schema changes, with option values as strings.
 
     Raises:
@@ -319,9 +323,38 @@ def changes_of(changes: Sequence[SchemaChange], table: str) -> tuple[SchemaChang
                 "penstock.AddColumn(column=('note',), type='STRING'); SQL goes through penstock.sql"
             )
     return tuple(
-        replace(each, value=text_of(each.key, each.value)) if isinstance(each, SetOption) else each for each in changes
+        replace(each, value=encode_option(each.key, each.value)) if isinstance(each, SetOption) else each
+        for each in changes
     )
 
 
 def no_progress(_files: int, _bytes: int | None) -> None:
     """Report no progress."""
+
+
+def to_columns(schema: SchemaLike) -> tuple[ColumnSpec, ...]:
+    """Return the columns of a schema.
+
+    Args:
+        schema: text such as ``id BIGINT NOT NULL, name STRING``, a pyarrow or Spark schema, or column definitions.
+
+    Raises:
+        InvalidSchemaError: the text cannot be parsed, or the schema has another form.
+        UnsupportedFeatureError: the format does not have a type.
+    """
+    if isinstance(schema, str):
+        return parse_columns(schema)
+    if isinstance(schema, pa.Schema):
+        return tuple(
+            ColumnSpec(name=column.name, type=column.type, description=column.description)
+            for column in from_arrow_schema(schema)
+        )
+    if is_spark_object(schema):
+        return lazy_spark.from_spark_schema(cast("StructType", schema))
+    columns = tuple(schema) if isinstance(schema, list | tuple) else ()
+    if not columns or not all(isinstance(column, ColumnSpec) for column in columns):
+        raise InvalidSchemaError(
+            f"cannot derive columns from a {type(schema).__name__}: give text such as 'id BIGINT, name STRING', a "
+            "pyarrow schema, or a Spark schema"
+        )
+    return columns

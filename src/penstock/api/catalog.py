@@ -16,20 +16,21 @@ from penstock.api.arguments import (
     Names,
     Options,
     Progress,
+    SchemaLike,
     accepts,
-    changes_of,
+    add_session_store_options,
     check_spark,
-    location_of,
-    names_of,
+    encode_options,
     no_progress,
-    texts_of,
-    with_store_options,
+    to_changes,
+    to_columns,
+    to_location,
+    to_names,
 )
-from penstock.api.columns import SchemaLike, columns_of
 from penstock.api.compact_tables import TableCompaction, compact_tables
-from penstock.api.exports import names_html
 from penstock.api.lazy import lazy_spark
 from penstock.api.migrate import Migration, TableMigration, list_directories, migrate, migrate_each
+from penstock.api.notebook import names_html
 from penstock.api.table import Table
 from penstock.catalog import tables, views
 from penstock.catalog.names import split_table_branch
@@ -89,8 +90,8 @@ class Catalog:
 
     @accepts(warehouse=LOCATION)
     def __init__(self, warehouse: str | os.PathLike[str], options: Options | None = None) -> None:
-        location = location_of(warehouse)
-        self._warehouse = open_warehouse(location, with_store_options(location, texts_of(options)))
+        location = to_location(warehouse)
+        self._warehouse = open_warehouse(location, add_session_store_options(location, encode_options(options)))
 
     if not TYPE_CHECKING:  # A type checker must not see other names.
 
@@ -187,9 +188,9 @@ class Catalog:
             UnsupportedFeatureError: a feature of the format that Penstock does not support.
         """
         definition = TableDefinition(
-            columns=columns_of(schema),
-            partition_by=names_of(partition_by) or (),
-            options=tuple(texts_of(options).items()),
+            columns=to_columns(schema),
+            partition_by=to_names(partition_by) or (),
+            options=tuple(encode_options(options).items()),
             comment=comment,
             watermark=(watermark, None) if isinstance(watermark, str) else watermark,
         )
@@ -236,7 +237,7 @@ class Catalog:
             directory,
             name,
             partition_types=partition_types or {},
-            options=texts_of(options),
+            options=encode_options(options),
             copy=copy,
             dry_run=dry_run,
             progress=progress,
@@ -269,7 +270,7 @@ class Catalog:
             NotFoundError: it has no subdirectory.
             InvalidOptionError: it is the directory of a single table.
         """
-        name = database or location_of(directory).rstrip("/").rpartition("/")[2].removesuffix(".db")
+        name = database or to_location(directory).rstrip("/").rpartition("/")[2].removesuffix(".db")
         list_directories(directory)
         if not dry_run:
             self.create_database(name, if_not_exists=True)
@@ -294,8 +295,8 @@ class Catalog:
         """
         plain, branch = split_table_branch(name)
         table = Table(tables.load_table(self._warehouse, plain))
-        given = {"branch": branch, **(options or {})} if branch is not None else options
-        return table.with_options(given) if given else table
+        all_options = {"branch": branch, **(options or {})} if branch is not None else options
+        return table.with_options(all_options) if all_options else table
 
     @accepts(name=TEXT)
     def system_table(self, name: str) -> pa.Table:
@@ -330,7 +331,7 @@ class Catalog:
             NotFoundError: no such table or column.
             InvalidSchemaError, InvalidOptionError, UnsupportedFeatureError: a change that is not allowed.
         """
-        return Table(tables.alter_table(self._warehouse, name, changes_of(changes, name)))
+        return Table(tables.alter_table(self._warehouse, name, to_changes(changes, name)))
 
     @accepts(database=TEXT)
     def list_views(self, database: str) -> tuple[str, ...]:
@@ -380,7 +381,7 @@ class Catalog:
         """
         if replace and if_not_exists:
             raise InvalidOptionError(f"view {name}: replace and if_not_exists exclude each other; give one of them")
-        view = new_view(name, query, columns_of(schema), comment=comment)
+        view = new_view(name, query, to_columns(schema), comment=comment)
         make = views.create_or_replace_view if replace else views.create_view
         try:
             make(self._warehouse, name, view)

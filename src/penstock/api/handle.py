@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from penstock.api.arguments import Options, filter_of, texts_of
+from penstock.api.arguments import Options, check_filter, encode_options
 from penstock.catalog.checks.features import check_writable
 from penstock.options import Side, check_batch, check_keys
 from penstock.table.compact.local import open_appender
@@ -85,11 +85,11 @@ class TableHandle:
         Raises:
             TableStoreError: as ``Table.to_arrow``.
         """
-        given = translate_as_of({**texts_of(options), **position}, self.name, zone)
-        check_keys(given, table=self.name, of_batch_read=True)
-        check_batch(given, self.name, Side.SOURCE)
-        ref = self.ref.with_options(given)
-        return plan_query(ref, self.store, filter_of(filter, self.name), with_vectors=with_vectors)
+        encoded = translate_as_of({**encode_options(options), **position}, self.name, zone)
+        check_keys(encoded, table=self.name, of_batch_read=True)
+        check_batch(encoded, self.name, Side.SOURCE)
+        ref = self.ref.with_options(encoded)
+        return plan_query(ref, self.store, check_filter(filter, self.name), with_vectors=with_vectors)
 
 
 class TableMethods:

@@ -17,8 +17,8 @@ from penstock.api.arguments import (
     TEXT,
     Options,
     accepts,
+    encode_options,
     one_of,
-    texts_of,
 )
 from penstock.api.handle import TableMethods
 from penstock.api.lazy import lazy_spark
@@ -111,12 +111,12 @@ class TableMaintenance(TableMethods):
             InvalidOptionError: an invalid regular expression.
         """
         try:
-            wanted, kept = re.compile(including), None if excluding is None else re.compile(excluding)
+            include, exclude = re.compile(including), None if excluding is None else re.compile(excluding)
         except re.error as error:
             raise InvalidOptionError(
                 f"table {self._table.name}: '{error.pattern!s}' is not a regular expression for consumers: {error}"
             ) from None
-        return clear_consumers(self._table.checked_store, wanted, kept)
+        return clear_consumers(self._table.checked_store, include, exclude)
 
     # Compaction
 
@@ -141,13 +141,13 @@ class TableMaintenance(TableMethods):
         Raises:
             UnsupportedFeatureError: as ``compact``.
         """
-        given = texts_of(options)
-        check_keys(given, table=self._table.name)
+        encoded = encode_options(options)
+        check_keys(encoded, table=self._table.name)
         store = self._table.checked_store
-        ref = for_compaction(at_latest_schema(self._table.ref, store), given)
+        ref = for_compaction(at_latest_schema(self._table.ref, store), encoded)
         check_writable(ref)
         check_compactable(ref, store, store.load_latest_snapshot())
-        most = threads or ref.parsed(CompactOptions).max_tasks
+        limit = threads or ref.parsed(CompactOptions).max_tasks
         merge: Callable[[CompactTask, TableRef], MergedFiles] = merge_one
         cancel, cores = _nothing, os.cpu_count() or 1
         if spark is not None:
@@ -159,7 +159,7 @@ class TableMaintenance(TableMethods):
             ref,
             merge,
             commit_user=new_commit_user(ref.parsed(CommitOptions).user_prefix),
-            max_tasks=most or max(1, cores - 1),
+            max_tasks=limit or max(1, cores - 1),
             idle_seconds=idle_seconds,
             cancel=cancel,
         )
@@ -185,13 +185,13 @@ class TableMaintenance(TableMethods):
             CommitConflictError: others replaced some of the files meanwhile; repeat the call.
         """
         check_writable(self._table.ref)
-        given = {} if expiration_time is None else {"partition.expiration-time": expiration_time}
-        options = PartitionExpireOptions.parse(self._table.ref.options, given, table=self._table.name)
-        found = find_expired_partitions(self._table.ref, self._table.checked_store, options=options)
+        overrides = {} if expiration_time is None else {"partition.expiration-time": expiration_time}
+        options = PartitionExpireOptions.parse(self._table.ref.options, overrides, table=self._table.name)
+        expired = find_expired_partitions(self._table.ref, self._table.checked_store, options=options)
         if not dry_run:
             committer = open_committer(self._table.ref, self._table.store, adds_rows=False)
-            drop_expired_partitions(committer, found, batch_size=options.batch_size)
-        return found
+            drop_expired_partitions(committer, expired, batch_size=options.batch_size)
+        return expired
 
     @accepts(dry_run=FLAG)
     def compact_manifests(self, *, dry_run: bool = False) -> ManifestCompaction:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock.api.arguments import location_of
+from penstock.api.arguments import to_location
 from penstock.api.table import Table
 from penstock.catalog import tables
 from penstock.catalog.new_schema import TableDefinition
@@ -71,7 +71,7 @@ def list_directories(directory: str | os.PathLike[str]) -> tuple[tuple[str, str]
         NotFoundError: there is none.
         InvalidOptionError: it is the directory of one table.
     """
-    file_io, root = resolve(location_of(directory))
+    file_io, root = resolve(to_location(directory))
     found = []
     for each in file_io.list(root):
         if each.name.startswith(_HIDDEN):
@@ -118,7 +118,7 @@ def migrate(  # noqa: PLR0913 - as Catalog.migrate
     progress: Progress,
 ) -> Migration:
     """Migrate a directory; see ``Catalog.migrate``."""
-    file_io, root = resolve(location_of(directory))
+    file_io, root = resolve(to_location(directory))
     plan = plan_adoption(file_io, root)
     definition = _definition(plan, partition_types, options, name)
     columns = tuple(f"{each.name} {format_sql_type(each.type)}" for each in definition.columns)

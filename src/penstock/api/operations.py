@@ -19,9 +19,9 @@ from penstock.api.arguments import (
     Progress,
     accepts,
     check_classic,
-    names_of,
+    encode_options,
     no_progress,
-    texts_of,
+    to_names,
 )
 from penstock.api.handle import TableMethods
 from penstock.api.lazy import lazy_spark
@@ -119,13 +119,13 @@ class TableOperations(TableMethods):
             TableStoreError: a file cannot be read or written, or the commit failed; merges that were already committed
                 remain, the others leave no files.
         """
-        given = texts_of(options)
-        check_keys(given, table=self._table.name)
-        ref = for_compaction(at_latest_schema(self._table.ref, self._table.checked_store), given)
+        encoded = encode_options(options)
+        check_keys(encoded, table=self._table.name)
+        ref = for_compaction(at_latest_schema(self._table.ref, self._table.checked_store), encoded)
         check_writable(ref)
         check_classic(spark, ref.name, "compact() without spark, which merges in this process")
         request = request_compaction(ref, partitions=partitions, where=where, strategy=strategy, idle_time=idle_time)
-        order = parse_order(ref, order_strategy, names_of(order_by))
+        order = parse_order(ref, order_strategy, to_names(order_by))
 
         def on_plan(plan: CompactionPlan) -> None:
             on_start(sum(task.size_bytes for task in plan.tasks))

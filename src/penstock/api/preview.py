@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from penstock.api.arguments import FLAG, LOCATION, NONE, PARTITION, accepts, changes_of, location_of, partition_of
+from penstock.api.arguments import FLAG, LOCATION, NONE, PARTITION, accepts, to_changes, to_location, to_partition
 from penstock.api.handle import TableMethods
 from penstock.api.rows import ArrowRows, Rows, arrow_rows, fit_rows
 from penstock.catalog.checks.features import check_writable
@@ -42,15 +42,8 @@ class TablePreview(TableMethods):
             partition: as for ``Table.overwrite``.
         """
         check_writable(self._table.ref)
-        spec = None if partition is None else partition_of(partition, self._table.name)
-        given = arrow_rows(rows, self._table.ref)
-        batches = (
-            [given]
-            if isinstance(given, pa.RecordBatch)
-            else given
-            if isinstance(given, pa.RecordBatchReader)
-            else given.to_batches()
-        )
+        spec = None if partition is None else to_partition(partition, self._table.name)
+        batches = _batches(arrow_rows(rows, self._table.ref))
         fitted = fit_rows(self._table.ref.schema, self._table.name, batches)
         return preview_removal(
             self._table.ref, self._table.checked_store, overwrite_scope(self._table.ref, spec), fitted
@@ -63,7 +56,7 @@ class TablePreview(TableMethods):
     @accepts(partitions=PARTITION)
     def drop_partitions(self, *partitions: Mapping[str, object] | str) -> Removal:
         """Return what ``Table.drop_partitions`` would remove; raises the same errors."""
-        specs = [partition_of(each, self._table.name) for each in partitions]
+        specs = [to_partition(each, self._table.name) for each in partitions]
         return preview_drop(self._table.ref, self._table.checked_store, specs)
 
     @accepts(partitions=PARTITION, may_miss=FLAG)
@@ -78,14 +71,14 @@ class TablePreview(TableMethods):
         Raises:
             NotFoundError: one is missing, and ``may_miss`` is false.
         """
-        specs = [partition_of(each, self._table.name) for each in partitions]
+        specs = [to_partition(each, self._table.name) for each in partitions]
         return existing_specs(self._table.ref, self._table.checked_store, specs, may_miss=may_miss)
 
     def alter(self, *changes: SchemaChange) -> TableSchema:
         """Return the schema that ``Catalog.alter_table`` would write; raises the same errors."""
         ref = self._table.ref
         return change_stored_schema(
-            ref.schema, changes_of(changes, ref.name), table=ref.name, file_io=ref.file_io, location=ref.location
+            ref.schema, to_changes(changes, ref.name), table=ref.name, file_io=ref.file_io, location=ref.location
         )
 
     @accepts(directory=LOCATION)
@@ -101,7 +94,7 @@ class TablePreview(TableMethods):
                 column.
         """
         check_writable(self._table.ref)
-        file_io, root = resolve(location_of(directory))
+        file_io, root = resolve(to_location(directory))
         return plan_hive_import(self._table.ref, file_io, root)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
-from penstock.api.arguments import INTEGER, NAMES, NONE, Names, Options, accepts, check_spark, limit_of, names_of
-from penstock.api.exports import library
+import pyarrow as pa
+
+from penstock.api.arguments import INTEGER, NAMES, NONE, Names, Options, accepts, check_limit, check_spark, to_names
 from penstock.api.handle import TableMethods
-from penstock.api.lazy import lazy_dataset, lazy_spark
-from penstock.api.pandas_frame import pandas_frame
-from penstock.api.read_at import ReadAt, position_options
+from penstock.api.lazy import import_library, lazy_dataset, lazy_spark
+from penstock.datafile.conform import leaf_arrays
 from penstock.table.inspect.explain import explain_plan, plan_values
 from penstock.table.read.batches import open_batches, read_arrow
 
@@ -17,11 +17,47 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
     import polars as pl
-    import pyarrow as pa
     import pyarrow.dataset as ds
     from pyspark.sql import DataFrame, SparkSession
 
+    from penstock.datafile.types import ArrowAny
     from penstock.predicate.tree import Predicate
+
+
+class ReadAt(TypedDict, total=False):
+    """Keyword arguments that select the snapshot of a read; at most one, and by default the latest.
+
+    Attributes:
+        snapshot_id: the snapshot with this id.
+        timestamp_millis: the newest snapshot committed at or before it, ms since 1970-01-01 UTC.
+        tag: the snapshot with this tag.
+        watermark: the first snapshot whose watermark (ms of event time) has reached it.
+    """
+
+    snapshot_id: int | None
+    timestamp_millis: int | None
+    tag: str | None
+    watermark: int | None
+
+
+_OPTIONS: Final = {
+    "snapshot_id": "scan.snapshot-id",
+    "timestamp_millis": "scan.timestamp-millis",
+    "tag": "scan.tag-name",
+    "watermark": "scan.watermark",
+}
+
+
+def position_options(at: ReadAt, method: str) -> dict[str, str]:
+    """Return the keyword arguments as options of a read.
+
+    Raises:
+        TypeError: a keyword that ``method`` does not accept.
+    """
+    for keyword in at:
+        if keyword not in _OPTIONS:
+            raise TypeError(f"{method}() got an unexpected keyword argument {keyword!r}")
+    return {_OPTIONS[keyword]: str(value) for keyword, value in at.items() if value is not None}
 
 
 class TableReads(TableMethods):
@@ -57,7 +93,7 @@ class TableReads(TableMethods):
         """
         query = self._table.plan(filter, options, position_options(at, "to_arrow"), with_vectors=True)
         return read_arrow(
-            query.ref, self._table.store, query.plan, names_of(columns), limit_of(limit, self._table.name)
+            query.ref, self._table.store, query.plan, to_names(columns), check_limit(limit, self._table.name)
         )
 
     @accepts(columns=NAMES | NONE, limit=INTEGER | NONE)
@@ -73,7 +109,7 @@ class TableReads(TableMethods):
         """Read batch by batch: like ``to_arrow``, but files are opened while the reader is consumed."""
         query = self._table.plan(filter, options, position_options(at, "to_batches"), with_vectors=True)
         return open_batches(
-            query.ref, self._table.store, query.plan, names_of(columns), limit_of(limit, self._table.name)
+            query.ref, self._table.store, query.plan, to_names(columns), check_limit(limit, self._table.name)
         )
 
     @accepts(columns=NAMES | NONE, limit=INTEGER | NONE)
@@ -91,7 +127,7 @@ class TableReads(TableMethods):
         Integer columns with NULLs have the nullable types of pandas, such as ``Int64``, so that no number changes;
         other columns are converted as pyarrow does it.
         """
-        library("pandas", self._table.name)
+        import_library("pandas", self._table.name)
         rows = self.to_arrow(columns, filter, limit=limit, options=options, **at)
         return pandas_frame(rows, self._table.name)
 
@@ -107,7 +143,7 @@ class TableReads(TableMethods):
     ) -> pl.DataFrame:
         """Read into a polars DataFrame; arguments as for ``to_arrow``."""
         rows = self.to_arrow(columns, filter, limit=limit, options=options, **at)
-        frame: pl.DataFrame = library("polars", self._table.name).from_arrow(rows)
+        frame: pl.DataFrame = import_library("polars", self._table.name).from_arrow(rows)
         return frame
 
     @accepts(columns=NAMES | NONE, limit=INTEGER | NONE)
@@ -126,7 +162,7 @@ class TableReads(TableMethods):
         Args:
             connection: a DuckDB connection; None for the default one.
         """
-        module = library("duckdb", self._table.name)
+        module = import_library("duckdb", self._table.name)
         rows = self.to_arrow(columns, filter, limit=limit, options=options, **at)
         relation: duckdb.DuckDBPyRelation = (connection or module.default_connection()).from_arrow(rows)
         return relation
@@ -173,7 +209,7 @@ class TableReads(TableMethods):
         check_spark(spark, self._table.name, f"spark.read.format('penstock').load('{self._table.ref.location}')")
         zone = spark.conf.get("spark.sql.session.timeZone")
         query = self._table.plan(filter, options, position_options(at, "to_spark"), zone, with_vectors=True)
-        return lazy_spark.batch_frame(spark, query, self._table.store, names_of(columns))
+        return lazy_spark.batch_frame(spark, query, self._table.store, to_names(columns))
 
     def explain(
         self,
@@ -194,3 +230,33 @@ class TableReads(TableMethods):
     ) -> dict[str, Any]:
         """Return the result of ``explain`` as values, for programs."""
         return plan_values(self._table.plan(filter, options, position_options(at, "explain_values")).plan)
+
+
+def pandas_frame(rows: pa.Table, table: str) -> pd.DataFrame:
+    """Return rows as a DataFrame; columns are converted as pyarrow does it, except where that would change values.
+
+    Integers with NULLs get the nullable types of pandas, such as ``Int64``: pyarrow makes them floating-point numbers.
+    Nested values with NULLs become lists and dicts instead of arrays of numpy.
+
+    Args:
+        table: name for messages.
+    """
+    module: Any = import_library("pandas", table)
+    frame: pd.DataFrame = rows.to_pandas()
+    for place, column in enumerate(rows.columns):
+        if pa.types.is_integer(column.type) and column.null_count:
+            nullable = getattr(module, f"Int{column.type.bit_width}Dtype")()
+            frame.isetitem(place, nullable.__from_arrow__(column))
+        elif pa.types.is_nested(column.type) and not all(map(_is_exact_in_numpy, leaf_arrays(column.chunks))):
+            values = module.Series(column.to_pylist(), index=frame.index, dtype=object)
+            frame.isetitem(place, values)
+    return frame
+
+
+def _is_exact_in_numpy(chunks: list[ArrowAny]) -> bool:
+    """Whether arrays of numpy hold the values: they have no NULL among numbers, and no time zones."""
+    kind = chunks[0].type
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return False
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return not is_number or not any(chunk.null_count for chunk in chunks)

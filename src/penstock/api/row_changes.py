@@ -13,11 +13,11 @@ from penstock.api.arguments import (
     Names,
     accepts,
     check_classic,
-    filter_of,
-    is_spark_object,
-    names_of,
+    check_filter,
+    to_names,
 )
 from penstock.api.handle import TableMethods
+from penstock.api.lazy import is_spark_object
 from penstock.api.rows import Rows, arrow_rows, as_table
 from penstock.catalog.checks.features import check_writable
 from penstock.errors import InvalidFilterError
@@ -131,7 +131,7 @@ class RowChanges(TableMethods):
             rows = cast("DataFrame", source).toArrow()
         else:
             rows = as_table(arrow_rows(source, committer.ref))
-        keys = dict(on) if isinstance(on, Mapping) else {name: name for name in names_of(on) or ()}
+        keys = dict(on) if isinstance(on, Mapping) else {name: name for name in to_names(on) or ()}
         clauses = MergeClauses(
             matched=_several(matched),
             not_matched=_several(not_matched),
@@ -145,7 +145,7 @@ class RowChanges(TableMethods):
         return open_committer(ref, self._table.store)
 
     def _condition(self, where: Predicate | str) -> Predicate:
-        condition = filter_of(where, self._table.name)
+        condition = check_filter(where, self._table.name)
         if condition is None:
             raise InvalidFilterError(f"table {self._table.name}: say which rows; truncate removes all of them")
         return parse_filter(condition) if isinstance(condition, str) else condition

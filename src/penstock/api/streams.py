@@ -17,21 +17,23 @@ from penstock.api.arguments import (
     Options,
     accepts,
     check_classic,
+    check_filter,
+    check_limit,
     check_spark,
     check_stream,
     check_trigger,
-    filter_of,
-    limit_of,
-    names_of,
-    texts_of,
+    encode_options,
+    to_names,
 )
 from penstock.api.handle import TableMethods
 from penstock.api.lazy import lazy_spark
 from penstock.catalog.checks.features import check_writable
 from penstock.clocks import to_millis
-from penstock.options import Side, check_keys, check_side
+from penstock.options import ReadOptions, Side, check_keys, check_side
+from penstock.options.choices import ScanMode
 from penstock.predicate.parse import parse_filter
 from penstock.table.identity import check_same_table
+from penstock.table.read.travel import resolve_default
 from penstock.table.read.wait import WaitPolicy, shortfall, wait_for_watermark
 from penstock.table.store import MetadataStore
 from penstock.table.stream.offset import Phase
@@ -88,12 +90,12 @@ class TableStreams(TableMethods):
             UnsupportedFeatureError: output mode ``update``, or a table that Penstock only reads.
         """
         check_classic(sdf, self._table.name, f"sdf.writeStream.format('penstock').start('{self._table.ref.location}')")
-        given = texts_of(options)
+        encoded = encode_options(options)
         check_trigger(trigger, self._table.name)
         check_stream(sdf, self._table.name)
-        check_keys(given, table=self._table.name)
-        check_side(given, self._table.name, Side.SINK)
-        ref = self._table.ref.with_options(given)
+        check_keys(encoded, table=self._table.name)
+        check_side(encoded, self._table.name, Side.SINK)
+        ref = self._table.ref.with_options(encoded)
         check_writable(ref)
         request = lazy_spark.StreamWrite(
             checkpoint=checkpoint, trigger=trigger, output_mode=output_mode, query_name=query_name
@@ -129,15 +131,15 @@ class TableStreams(TableMethods):
             InvalidFilterError: a filter that does not fit the table.
         """
         check_spark(spark, self._table.name, f"spark.readStream.format('penstock').load('{self._table.ref.location}')")
-        given = texts_of(options)
-        check_keys(given, table=self._table.name)
-        check_side(given, self._table.name, Side.SOURCE)
+        encoded = encode_options(options)
+        check_keys(encoded, table=self._table.name)
+        check_side(encoded, self._table.name, Side.SOURCE)
         check_same_table(self._table.ref)
         return lazy_spark.read_stream(
             spark,
-            self._table.ref.with_options(given),
-            names_of(columns),
-            filter_of(filter, self._table.name),
+            self._table.ref.with_options(encoded),
+            to_names(columns),
+            check_filter(filter, self._table.name),
             make=lazy_spark.stream_frame,
         )
 
@@ -175,20 +177,20 @@ class TableStreams(TableMethods):
             InvalidOptionError: options that contradict each other, or that apply to batch reads only.
             InvalidFilterError: a filter that does not fit the table.
         """
-        given = texts_of(options)
-        check_keys(given, table=self._table.name)
-        check_side(given, self._table.name, Side.SOURCE)
-        condition = filter_of(filter, self._table.name)
+        encoded = encode_options(options)
+        check_keys(encoded, table=self._table.name)
+        check_side(encoded, self._table.name, Side.SOURCE)
+        condition = check_filter(filter, self._table.name)
         predicate = parse_filter(condition) if isinstance(condition, str) else condition
         check_same_table(self._table.ref)
         tail = LocalStreamReader(
-            self._table.ref.with_options(given),
+            self._table.ref.with_options(encoded),
             MetadataStore(self._table.ref),
-            columns=names_of(columns),
+            columns=to_names(columns),
             predicate=predicate,
             on_snapshot=None if on_snapshot is None else lambda each, phase: on_snapshot(each, phase is Phase.FULL),
         )
-        return tail.read(PollOptions(interval_ms=interval_ms, once=once), limit=limit_of(limit, self._table.name))
+        return tail.read(PollOptions(interval_ms=interval_ms, once=once), limit=check_limit(limit, self._table.name))
 
     @accepts(watermark=TIME, timeout=NUMBER | NONE, interval=NUMBER, on_poll=FUNCTION)
     def wait_until(
@@ -226,3 +228,9 @@ class TableStreams(TableMethods):
             WaitPolicy(timeout=timeout, interval=interval),
             on_poll=lambda latest: on_poll(shortfall(wanted, latest)),
         )
+
+
+def names_a_start(options: Mapping[str, str], table: str) -> bool:
+    """Whether options set where a stream begins; otherwise it begins with all rows."""
+    mode = resolve_default(ReadOptions.parse(options, table=table))
+    return "scan.mode" in options or mode is not ScanMode.LATEST_FULL

@@ -11,18 +11,17 @@ from penstock.api.arguments import (
     PARTITION,
     Options,
     accepts,
+    add_session_store_options,
     check_classic,
-    is_spark_object,
-    location_of,
-    partition_of,
-    texts_of,
-    with_store_options,
+    encode_options,
+    to_location,
+    to_partition,
 )
-from penstock.api.exports import table_html
 from penstock.api.handle import TableHandle
 from penstock.api.inspection import TableInspection
-from penstock.api.lazy import lazy_spark
+from penstock.api.lazy import is_spark_object, lazy_spark
 from penstock.api.maintenance import TableMaintenance
+from penstock.api.notebook import table_html
 from penstock.api.operations import TableOperations
 from penstock.api.preview import TablePreview
 from penstock.api.reads import TableReads
@@ -84,8 +83,8 @@ class Table(TableReads, TableStreams, RowChanges, TableOperations):
     @accepts(location=LOCATION)
     def at(location: str | os.PathLike[str]) -> Table:
         """Load the table at a path or URI, without a catalog. Raises as ``Catalog.load_table``."""
-        place = location_of(location)
-        return Table(load_location(place, with_store_options(place, {})))
+        place = to_location(location)
+        return Table(load_location(place, add_session_store_options(place, {})))
 
     def with_options(self, options: Options) -> Table:
         """Return a handle of the same table with other options, which override the stored ones.
@@ -98,11 +97,11 @@ class Table(TableReads, TableStreams, RowChanges, TableOperations):
             InvalidOptionError: an option would change where rows and files are stored.
             UnsupportedFeatureError: reads or writes do not support an option that changes their result.
         """
-        given = texts_of(options)
-        branch = given.pop("branch", None)
-        check_keys(given, table=self.name)
+        encoded = encode_options(options)
+        branch = encoded.pop("branch", None)
+        check_keys(encoded, table=self.name)
         ref = self._ref if branch is None else at_branch(self._ref, branch)
-        return Table(ref.with_options(given))
+        return Table(ref.with_options(encoded))
 
     # The table
 
@@ -218,7 +217,7 @@ class Table(TableReads, TableStreams, RowChanges, TableOperations):
             InvalidOptionError: ``partition`` has other columns than partition columns, or rows outside of it.
             TableStoreError: as ``append``.
         """
-        spec = None if partition is None else partition_of(partition, self.name)
+        spec = None if partition is None else to_partition(partition, self.name)
         scope = changes.overwrite_scope(self._ref, spec)
         with self._table.committing() as committer:
             return changes.commit_overwrite(committer, self._write(rows), scope)
@@ -234,7 +233,7 @@ class Table(TableReads, TableStreams, RowChanges, TableOperations):
         Args:
             partitions: each such as ``{"dt": "2026-01-01"}``, where None means NULL, or ``dt=2026-01-01``.
         """
-        return changes.drop_partitions(self._table.committer(), [partition_of(each, self.name) for each in partitions])
+        return changes.drop_partitions(self._table.committer(), [to_partition(each, self.name) for each in partitions])
 
     # Reading
 

@@ -6,8 +6,8 @@ import os
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
-from penstock.api.arguments import is_spark_object
 from penstock.api.catalog import Catalog
+from penstock.api.lazy import is_spark_object
 from penstock.dialect.parse import statements
 from penstock.dialect.parse.parser import parse_script
 from penstock.dialect.parse.script import TOO_DEEP

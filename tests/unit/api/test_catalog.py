@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.api.columns import columns_of
+from penstock.api.arguments import to_columns
 from penstock.catalog.changes import AddColumn, RenameColumn
 from penstock.errors import AlreadyExistsError, InvalidOptionError, InvalidSchemaError, NotFoundError, OptionWarning
 from penstock.format.types.data_types import STRING
@@ -96,13 +96,13 @@ def test_columns_come_as_text_as_arrow_or_as_they_are(catalog: penstock.Catalog)
         "db.b", pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("name", pa.string())])
     )
     assert [field.type for field in text.schema.fields] == [field.type for field in arrow.schema.fields]
-    assert columns_of([ColumnSpec(name="name", type=STRING)]) == (ColumnSpec(name="name", type=STRING),)
+    assert to_columns([ColumnSpec(name="name", type=STRING)]) == (ColumnSpec(name="name", type=STRING),)
 
 
 @pytest.mark.parametrize("schema", [[], 7, ["id BIGINT"], None])
 def test_what_is_no_schema_is_refused_with_what_to_give(schema: object) -> None:
     with pytest.raises(InvalidSchemaError, match="give text such as 'id BIGINT, name STRING'"):
-        columns_of(schema)  # type: ignore[arg-type]
+        to_columns(schema)  # type: ignore[arg-type]
 
 
 def test_an_altered_table_has_all_the_changes_or_none(catalog: penstock.Catalog) -> None:

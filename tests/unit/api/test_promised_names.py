@@ -29,7 +29,7 @@ NOT_EXPORTED = {
     "penstock.dialect.outcome.Value",
     "penstock.predicate.tree.Column",
     # Aliases of what Python and Arrow have.
-    "penstock.api.columns.SchemaLike",
+    "penstock.api.arguments.SchemaLike",
     "penstock.catalog.changes.ColumnPath",
     "penstock.api.arguments.Names",
     "penstock.api.arguments.Options",

@@ -7,7 +7,7 @@ import pytest
 
 import penstock
 from penstock.api import lazy
-from penstock.api.arguments import is_spark_object
+from penstock.api.lazy import is_spark_object
 from penstock.catalog.changes import AddColumn
 from penstock.errors import (
     InvalidFilterError,

@@ -22,18 +22,19 @@ from penstock.api.arguments import (
     Progress,
     accepts,
     instance_of,
-    names_of,
     no_progress,
+    to_columns,
+    to_names,
 )
 from penstock.api.catalog import Catalog
-from penstock.api.columns import columns_of
-from penstock.api.exchange.lakes import load_with_spark, partition_columns
 from penstock.api.exchange.source import (
     SourceFile,
     SourceFormat,
     count_rows,
     find_lake,
     list_source,
+    load_with_spark,
+    partition_columns,
     partition_types,
     read_file,
     source_schema,
@@ -143,15 +144,15 @@ def convert(  # noqa: PLR0913 - the options of a command
         FormatError: the row counts of the new table and the source differ; the table was removed.
     """
     file_io, root = resolve(str(source))
-    wanted = _format_of(format)
-    lake: SourceFormat | None = wanted if wanted in {SourceFormat.DELTA, SourceFormat.ICEBERG} else None
-    if wanted is None and (spark is None or file_io.exists(root)):
+    source_format = _format_of(format)
+    lake: SourceFormat | None = source_format if source_format in {SourceFormat.DELTA, SourceFormat.ICEBERG} else None
+    if source_format is None and (spark is None or file_io.exists(root)):
         lake = find_lake(file_io, root)
     if lake is not None or spark is not None:
-        reading: _Reading = _SparkReading(file_io, root, spark, lake or wanted or SourceFormat.PARQUET)
+        reading: _Reading = _SparkReading(file_io, root, spark, lake or source_format or SourceFormat.PARQUET)
     else:
-        reading = _FileReading(file_io, root, wanted, types or {})
-    plan = _plan(reading, name, names_of(partition_by), types or {})
+        reading = _FileReading(file_io, root, source_format, types or {})
+    plan = _plan(reading, name, to_names(partition_by), types or {})
     if dry_run:
         return Conversion(plan=plan, snapshot=None, rows=plan.rows or 0)
     database = name.partition(".")[0]
@@ -179,10 +180,10 @@ class _Reading(ABC):
     """A source that can be planned and copied.
 
     Attributes:
-        place: where it is.
+        location: where it is.
     """
 
-    place: str
+    location: str
 
     @abstractmethod
     def columns(self) -> tuple[ColumnSpec, ...]: ...
@@ -199,17 +200,19 @@ class _Reading(ABC):
 
 
 class _FileReading(_Reading):
-    def __init__(self, file_io: FileIO, root: str, wanted: SourceFormat | None, types: Mapping[str, str]) -> None:
+    def __init__(
+        self, file_io: FileIO, root: str, source_format: SourceFormat | None, types: Mapping[str, str]
+    ) -> None:
         if not file_io.exists(root):
             raise NotFoundError(f"there is no directory {root} to convert; check the path")
-        self._file_io, self.place = file_io, root
-        self._files = list_source(file_io, root, wanted)
-        own = {each.name: to_arrow_type(each.type) for each in _specs(types)}
-        self._schema = with_types(source_schema(file_io, self._files), own)
+        self._file_io, self.location = file_io, root
+        self._files = list_source(file_io, root, source_format)
+        arrow_types = {each.name: to_arrow_type(each.type) for each in _specs(types)}
+        self._schema = with_types(source_schema(file_io, self._files), arrow_types)
         self._partition_types = {**partition_types(self._files)}
 
     def columns(self) -> tuple[ColumnSpec, ...]:
-        return (*columns_of(self._schema), *_specs(self._partition_types))
+        return (*to_columns(self._schema), *_specs(self._partition_types))
 
     def partition_keys(self) -> tuple[str, ...]:
         return tuple(self._partition_types)
@@ -260,7 +263,7 @@ class _FileReading(_Reading):
 
 class _SparkReading(_Reading):
     def __init__(self, file_io: FileIO, root: str, spark: SparkSession | None, name: SourceFormat) -> None:
-        self.place, self._name = root, name
+        self.location, self._name = root, name
         self._frame: DataFrame = load_with_spark(spark, file_io, root, name)
         self._keys = partition_columns(file_io, root, name)
 
@@ -284,19 +287,19 @@ class _SparkReading(_Reading):
 def _plan(
     reading: _Reading, name: str, partition_by: tuple[str, ...] | None, types: Mapping[str, str]
 ) -> ConversionPlan:
-    given = {each.name: each for each in _specs(types)}
+    overrides = {each.name: each for each in _specs(types)}
     columns = reading.columns()
-    unknown = sorted(given.keys() - {each.name for each in columns})
+    unknown = sorted(overrides.keys() - {each.name for each in columns})
     if unknown:
         raise InvalidOptionError(
             f"types: there is no column '{unknown[0]}' in the source; its columns are "
             f"{', '.join(each.name for each in columns)}"
         )
-    columns = tuple(given.get(each.name, each) for each in columns)
+    columns = tuple(overrides.get(each.name, each) for each in columns)
     text = ", ".join(f"`{each.name}` {format_sql_type(each.type)}" for each in columns)
     plan = ConversionPlan(
         table=name,
-        source=reading.place,
+        source=reading.location,
         format="",
         columns=text,
         partition_by=reading.partition_keys() if partition_by is None else partition_by,
@@ -313,19 +316,19 @@ def _verify(table: Table, copied: _Copied) -> None:
     rows, by_partition = copied.rows, copied.by_partition
     keys = table.schema.partition_keys
     column = keys or (table.schema.field_names[0],)
-    found: Counter[tuple[object, ...]] = Counter()
+    counted: Counter[tuple[object, ...]] = Counter()
     total = 0
     for batch in table.to_batches(columns=list(column)):
         total += batch.num_rows
         if by_partition is not None and keys:
             groups = pa.Table.from_batches([batch]).group_by(list(keys)).aggregate([([], "count_all")])
             for row in groups.to_pylist():
-                found[tuple(row[key] for key in keys)] += row["count_all"]
+                counted[tuple(row[key] for key in keys)] += row["count_all"]
     if total != rows:
         raise FormatError(
             f"table {table.name}: {total} rows were read back, but the source has {rows}; the table was removed"
         )
-    if keys and by_partition is not None and found != _typed(by_partition, table):
+    if keys and by_partition is not None and counted != _typed(by_partition, table):
         raise FormatError(f"table {table.name}: rows are in other partitions than in the source; the table was removed")
 
 
@@ -355,10 +358,10 @@ def _specs(types: Mapping[str, str]) -> tuple[ColumnSpec, ...]:
     return parse_columns(", ".join(f"`{name}` {text}" for name, text in types.items()))
 
 
-def _format_of(given: str | None) -> SourceFormat | None:
+def _format_of(name: str | None) -> SourceFormat | None:
     try:
-        return None if given is None else SourceFormat(given)
+        return None if name is None else SourceFormat(name)
     except ValueError as error:
         raise InvalidOptionError(
-            f"format '{given}': expected one of {', '.join(SourceFormat)}; other formats: table.append(spark.read...)"
+            f"format '{name}': expected one of {', '.join(SourceFormat)}; other formats: table.append(spark.read...)"
         ) from error

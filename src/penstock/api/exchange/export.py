@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from penstock.api.arguments import Names, Options, Progress
-    from penstock.api.read_at import ReadAt
+    from penstock.api.reads import ReadAt
     from penstock.predicate.tree import Predicate
 
 
@@ -71,13 +71,13 @@ def export_parquet(
         NotFoundError: no such snapshot, tag or column.
         FormatError: the files do not have as many rows as were read; they were removed.
     """
-    file_io, place = resolve(str(directory))
+    file_io, path = resolve(str(directory))
     if not file_io.is_local:
         raise UnsupportedFeatureError(
-            f"table {table.name}: export writes to a local directory, not to {place}: with Spark, "
-            f"table.to_spark(spark).write.parquet('{place}') writes there"
+            f"table {table.name}: export writes to a local directory, not to {path}: with Spark, "
+            f"table.to_spark(spark).write.parquet('{path}') writes there"
         )
-    target = Path(place)
+    target = Path(path)
     if target.exists() and any(target.iterdir()):
         raise AlreadyExistsError(f"table {table.name}: {target} has files already: export into a new directory")
     reader = table.to_batches(columns, filter, options=options, **at)

@@ -1,7 +1,8 @@
-"""The files of a directory to convert, with their partitions, columns and rows."""
+"""Sources of a conversion: files, read in this process, and what Spark reads, such as Delta Lake and Iceberg."""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,14 +11,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from pyarrow import fs
 from pyarrow.csv import ParseOptions
 
-from penstock.errors import InvalidOptionError, NotFoundError, SchemaMismatchError
+from penstock.api.lazy import lazy_spark
+from penstock.errors import InvalidOptionError, NotFoundError, SchemaMismatchError, UnsupportedFeatureError
 from penstock.table.write.hive_import import files_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
 
     from penstock.io.file_io import FileIO
 
@@ -71,11 +76,11 @@ def find_lake(file_io: FileIO, root: str) -> SourceFormat | None:
     return None
 
 
-def list_source(file_io: FileIO, root: str, wanted: SourceFormat | None) -> tuple[SourceFile, ...]:
+def list_source(file_io: FileIO, root: str, file_format: SourceFormat | None) -> tuple[SourceFile, ...]:
     """List the files with rows, sorted by path.
 
     Args:
-        wanted: the format of all files, whatever their suffixes are; None to determine it from the suffixes.
+        file_format: the format of all files, whatever their suffixes are; None to determine it from the suffixes.
 
     Raises:
         NotFoundError: there are none.
@@ -85,7 +90,7 @@ def list_source(file_io: FileIO, root: str, wanted: SourceFormat | None) -> tupl
     files = tuple(
         SourceFile(path=each.path, size=each.size, format=kind, partition=each.partition)
         for each in sorted(files_below(file_io, root), key=lambda file: file.path)
-        if (kind := wanted or _format_of(each.path))
+        if (kind := file_format or _format_of(each.path))
     )
     if not files:
         raise NotFoundError(
@@ -115,14 +120,14 @@ def source_schema(file_io: FileIO, files: Sequence[SourceFile]) -> pa.Schema:
     Raises:
         SchemaMismatchError: a file cannot be read, or has columns of unsupported types.
     """
-    found: list[pa.Schema] = []
+    schemas: list[pa.Schema] = []
     for file in files:
         with _named(file):
             schema = _fragment(file_io, file).physical_schema
-        if schema not in found:
-            found.append(schema)
+        if schema not in schemas:
+            schemas.append(schema)
     try:
-        schema = pa.unify_schemas(found, promote_options="permissive")
+        schema = pa.unify_schemas(schemas, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise SchemaMismatchError(
             f"the columns of the files differ too much: {error}; give the types with 'types', or convert them apart"
@@ -214,3 +219,87 @@ def _format_of(path: str) -> SourceFormat | None:
     if suffixes and suffixes[-1] in _COMPRESSED:
         suffixes.pop()
     return _SUFFIXES.get(suffixes[-1]) if suffixes else None
+
+
+_PACKAGES: Final = {
+    SourceFormat.DELTA: "io.delta:delta-spark_4.2_2.13 (and spark.sql.extensions as its documentation says)",
+    SourceFormat.ICEBERG: "org.apache.iceberg:iceberg-spark-runtime for your version of Spark",
+}
+
+
+_WITHOUT_JAR: Final = (
+    "DATA_SOURCE_NOT_FOUND",
+    "ClassNotFoundException",
+    "NoClassDefFoundError",
+    "does not have the JAR",
+)
+
+
+def load_with_spark(spark: SparkSession | None, file_io: FileIO, source: str, name: SourceFormat) -> DataFrame:
+    """Return the rows of a table of another format.
+
+    Raises:
+        NotFoundError: an Iceberg table has no metadata file.
+        UnsupportedFeatureError: there is no session, or it cannot read the format.
+    """
+    package = _PACKAGES.get(name, f"the JAR that reads {name}")
+    if spark is None:
+        raise UnsupportedFeatureError(
+            f"{source} is a table of {name}, which Spark reads: give a session that has {package}: "
+            "convert(..., spark=spark), or penstock convert --spark local[2] --packages group:name:version"
+        )
+    try:
+        if name is SourceFormat.ICEBERG:
+            return lazy_spark.read_iceberg(spark, _newest_of_iceberg(file_io, f"{source}/metadata"))
+        return spark.read.format(str(name)).load(source)
+    except Exception as error:
+        text = str(error)
+        if any(sign in text for sign in _WITHOUT_JAR):
+            raise UnsupportedFeatureError(
+                f"{source} is a table of {name}, which this session of Spark cannot read: put {package} into "
+                "spark.jars.packages before the session starts"
+            ) from error
+        raise
+
+
+def partition_columns(file_io: FileIO, root: str, name: SourceFormat) -> tuple[str, ...]:
+    """Return the columns by which a table is partitioned, without transforms such as ``days(t)``."""
+    if name is SourceFormat.DELTA:
+        return _of_delta(file_io, f"{root}/_delta_log")
+    return _of_iceberg(file_io, f"{root}/metadata") if name is SourceFormat.ICEBERG else ()
+
+
+def _of_delta(file_io: FileIO, log: str) -> tuple[str, ...]:
+    paths = sorted((each.path for each in file_io.list(log) if not each.is_dir), reverse=True)
+    for path in paths:
+        if path.endswith(".json"):
+            actions = (json.loads(line) for line in file_io.read(path).decode().splitlines() if line.strip())
+            found = [each["metaData"] for each in actions if "metaData" in each]
+        elif path.endswith(".parquet"):
+            with file_io.open_input(path) as stream:
+                rows = pq.read_table(stream, columns=["metaData"]).column("metaData").to_pylist()
+            found = [each for each in rows if each is not None]
+        else:
+            continue
+        if found:
+            return tuple(found[-1].get("partitionColumns") or ())
+    return ()
+
+
+def _of_iceberg(file_io: FileIO, directory: str) -> tuple[str, ...]:
+    metadata: dict[str, Any] = json.loads(file_io.read(_newest_of_iceberg(file_io, directory)))
+    schemas = metadata.get("schemas") or [metadata["schema"]]
+    names = {field["id"]: field["name"] for schema in schemas for field in schema["fields"]}
+    specs = {each["spec-id"]: each for each in metadata.get("partition-specs", ())}
+    fields = specs.get(metadata.get("default-spec-id"), {}).get("fields", ())
+    return tuple(names[field["source-id"]] for field in fields if field["transform"] == "identity")
+
+
+def _newest_of_iceberg(file_io: FileIO, directory: str) -> str:
+    """Return the path of the newest metadata file."""
+    found = [each for each in file_io.list(directory) if each.name.endswith(".metadata.json")]
+    if not found:
+        raise NotFoundError(
+            f"{directory} has no metadata file of Iceberg (*.metadata.json); give the table's directory"
+        )
+    return max(found, key=lambda each: (each.modified_millis, each.name)).path

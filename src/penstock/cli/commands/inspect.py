@@ -15,7 +15,7 @@ from penstock.cli.times import parse_millis
 from penstock.printable import bytes_text
 
 if TYPE_CHECKING:
-    from penstock.api.read_at import ReadAt
+    from penstock.api.reads import ReadAt
 
 # Columns that fit on a screen; JSON and CSV have all.
 _BRIEF: Final = {

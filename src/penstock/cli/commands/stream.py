@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
-from penstock.api.read_at import names_a_start
+from penstock.api.streams import names_a_start
 from penstock.cli.arguments import Options, TableName, Where, parse_pairs, split_list
 from penstock.cli.exit_codes import ExitCode
 from penstock.cli.output.render import note, print_rows

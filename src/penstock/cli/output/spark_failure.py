@@ -6,8 +6,7 @@ import logging
 import re
 from typing import TYPE_CHECKING, Final
 
-from penstock.api.arguments import is_spark_object
-from penstock.api.lazy import lazy_spark
+from penstock.api.lazy import is_spark_object, lazy_spark
 from penstock.cli.output.render import note
 from penstock.errors import TableStoreError
 

@@ -1,41 +1,19 @@
-"""Exports to other libraries, which are imported on first use, and the display of tables in notebooks."""
+"""The display of tables and catalogs in notebooks."""
 
 from __future__ import annotations
 
-import importlib
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from penstock.errors import TableStoreError, UnsupportedFeatureError
+from penstock.errors import TableStoreError
 from penstock.format.types.text import format_sql_type
 from penstock.printable import mask_locations, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from types import ModuleType
 
     from penstock.format.schema import TableSchema
     from penstock.format.snapshot import Snapshot
-
-
-def library(name: str, table: str) -> Any:  # noqa: ANN401 - a module that is not there for a type checker
-    """Import a library that Penstock does not depend on.
-
-    Args:
-        table: the table to export, for the error message.
-
-    Raises:
-        UnsupportedFeatureError: it is not installed.
-    """
-    try:
-        module: ModuleType = importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise
-        raise UnsupportedFeatureError(
-            f"table {table}: {name} is not installed: pip install {name}, or 'penstock[frames]'; to_arrow needs neither"
-        ) from error
-    return module
 
 
 def table_html(name: str, location: str, schema: TableSchema, load_latest: Callable[[], Snapshot | None]) -> str:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from penstock import Catalog, Table, UnsupportedFeatureError
-from penstock.api import exports
+from penstock.api import lazy
 
 COLUMNS = "k BIGINT, price DECIMAL(10, 2), at TIMESTAMP(3), tags ARRAY<STRING>, dt STRING"
 ROWS = [
@@ -75,7 +75,7 @@ def test_a_library_that_is_missing_is_named(table: Table, monkeypatch: pytest.Mo
     def find_none(name: str) -> None:
         raise ModuleNotFoundError(name=name)
 
-    monkeypatch.setattr(exports.importlib, "import_module", find_none)
+    monkeypatch.setattr(lazy.importlib, "import_module", find_none)
     with pytest.raises(UnsupportedFeatureError, match="polars is not installed: pip install polars"):
         table.to_polars()
 

@@ -198,19 +198,19 @@ def prometheus_client(module: str = "") -> Any:  # noqa: ANN401 - a module that 
 
 
 def _state_of(table: Table) -> Iterator[tuple[Metric, float, tuple[str, ...]]]:
-    found = table.inspect.summary()
+    summary = table.inspect.summary()
     yield TABLE_UP, 1, ()
-    yield TABLE_SNAPSHOTS, found.snapshots, ()
-    yield TABLE_ROWS, found.rows, ()
-    yield TABLE_FILES, found.files, ()
-    yield TABLE_BYTES, found.bytes, ()
-    if found.small_files is not None:
-        yield TABLE_SMALL_FILES, found.small_files, ()
-    if found.latest is not None:
-        yield TABLE_SNAPSHOT, found.latest.id, ()
-        yield TABLE_COMMIT_TIME, found.latest.time_millis / 1000, ()
-        if found.latest.watermark is not None:
-            yield TABLE_WATERMARK, found.latest.watermark / 1000, ()
+    yield TABLE_SNAPSHOTS, summary.snapshots, ()
+    yield TABLE_ROWS, summary.rows, ()
+    yield TABLE_FILES, summary.files, ()
+    yield TABLE_BYTES, summary.bytes, ()
+    if summary.small_files is not None:
+        yield TABLE_SMALL_FILES, summary.small_files, ()
+    if summary.latest is not None:
+        yield TABLE_SNAPSHOT, summary.latest.id, ()
+        yield TABLE_COMMIT_TIME, summary.latest.time_millis / 1000, ()
+        if summary.latest.watermark is not None:
+            yield TABLE_WATERMARK, summary.latest.watermark / 1000, ()
 
 
 def _readers_of(table: Table, checkpoints: Sequence[str]) -> Iterator[tuple[Metric, float, tuple[str, ...]]]:

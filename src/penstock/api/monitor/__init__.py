@@ -1,1 +1,0 @@
-"""Interfaces for monitoring systems."""
