@@ -55,7 +55,7 @@ class TableHandle:
     def committing(self) -> Iterator[TableCommitter]:
         """Yield the committer; its first reads are requested while the block writes data files."""
         committer = self.committer()
-        with self.ref.file_io.prefetch():
+        with committer.prefetch():
             committer.request_base()
             yield committer
 

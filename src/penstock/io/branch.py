@@ -43,7 +43,16 @@ class BranchFileIO(WrappingFileIO):
         """The branch."""
         return self.branch
 
+    @property
+    def branch_identity(self) -> str:
+        """Identity of the branch that was loaded."""
+        return self.identity
 
-def metadata_root(file_io: FileIO, location: str) -> str:
-    """Return the directory of a table's snapshots and schemas: the table's own, or that of the branch."""
-    return file_io.root if isinstance(file_io, BranchFileIO) else location
+    @property
+    def main(self) -> FileIO:
+        """The storage without the branch."""
+        return self.inner
+
+    def metadata_root(self, location: str) -> str:  # noqa: ARG002 - of a table without a branch
+        """Return the branch's directory."""
+        return self.root

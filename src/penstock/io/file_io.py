@@ -56,28 +56,6 @@ class Directories(Protocol):
         ...
 
 
-class Ahead:
-    """The requests of one block of ``FileIO.prefetch``; this class sends none, for storages that answer at once."""
-
-    def read(self, path: str, *, then: Callable[[bytes], None] | None = None, uses: int = 1) -> None:
-        """Request the content of a file, unless it was requested before.
-
-        Args:
-            uses: how many calls may receive the answer.
-            then: called with the content, in another thread, before the answer is available; may request more.
-        """
-
-    def list(self, path: str) -> None:
-        """Request a listing, unless it was requested before."""
-
-    def has(self, path: str) -> bool:  # noqa: ARG002 - of those that send requests
-        """Whether the content of a file was requested, and the answer is not used yet."""
-        return False
-
-    def drop(self, prefix: str) -> None:
-        """Drop the answers for paths that begin with the prefix."""
-
-
 class CommitServer(Protocol):
     """The server of a catalog that decides which snapshot of a table is next."""
 
@@ -199,6 +177,20 @@ class FileIO(ABC):
         return None
 
     @property
+    def branch_identity(self) -> str | None:
+        """Identity of that branch when it was loaded; another branch can get its name."""
+        return None
+
+    @property
+    def main(self) -> FileIO:
+        """The storage of the main branch."""
+        return self
+
+    def metadata_root(self, location: str) -> str:
+        """Return the directory of a table's snapshots and schemas: the table's own, or that of the branch."""
+        return location
+
+    @property
     def commit_server(self) -> CommitServer | None:
         """The server that decides which snapshot is next; None if ``put_if_absent`` decides."""
         return None
@@ -306,10 +298,35 @@ class FileIO(ABC):
         """Return the directories below a directory, from one recursive listing where supported, else on demand."""
         return self
 
+    # Requests that are sent before their results are needed
+
     @contextmanager
-    def prefetch(self) -> Iterator[Ahead]:
-        """Open a block in which this thread's requests may be sent before their results are needed; see ``Ahead``."""
-        yield Ahead()
+    def prefetch(self) -> Iterator[FileIO]:
+        """Yield a view of the storage: reads through it are answered by the requests that were sent ahead in the block.
+
+        The storage itself, for which requesting does nothing, where it answers at once; see ``penstock.io.prefetch``.
+        """
+        yield self
+
+    def request_read(  # noqa: B027 - of views
+        self, path: str, *, then: Callable[[bytes], None] | None = None, uses: int = 1
+    ) -> None:
+        """Request the content of a file, unless it was requested before, if this is such a view.
+
+        Args:
+            uses: how many calls may receive the answer.
+            then: called with the content, in another thread, before the answer is available; may request more.
+        """
+
+    def request_list(self, path: str) -> None:  # noqa: B027 - of views
+        """Request a listing, unless it was requested before, if this is such a view."""
+
+    def is_requested(self, path: str) -> bool:  # noqa: ARG002 - of views
+        """Whether the content of a file was requested, and the answer is not used yet."""
+        return False
+
+    def drop_requested(self, prefix: str = "") -> None:  # noqa: B027 - of views
+        """Drop the answers for paths that begin with the prefix."""
 
     def run_many(self, calls: Sequence[Callable[[], None]]) -> None:
         """Make independent calls: in parallel if the storage is slow, otherwise in the given order.

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
-from penstock.io.file_io import Ahead, FileIO
+from penstock.io.file_io import FileIO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
@@ -107,7 +107,7 @@ class WrappingFileIO(FileIO):
         """Delegate."""
         return replace(self, inner=self.inner.unconfined())
 
-    def with_durability(self, *, durable: bool) -> Self:
+    def with_durability(self, *, durable: bool) -> FileIO:
         """Delegate."""
         return replace(self, inner=self.inner.with_durability(durable=durable))
 
@@ -137,25 +137,23 @@ class WrappingFileIO(FileIO):
         self.inner.delete_many([self.real(path) for path in paths])
 
     @contextmanager
-    def prefetch(self) -> Iterator[Ahead]:
-        """Delegate."""
+    def prefetch(self) -> Iterator[FileIO]:
+        """Yield this layer in front of the view of ``inner``."""
         with self.inner.prefetch() as ahead:
-            yield _MappedAhead(ahead, self.real)
+            yield self if ahead is self.inner else replace(self, inner=ahead)
 
+    def request_read(self, path: str, *, then: Callable[[bytes], None] | None = None, uses: int = 1) -> None:
+        """Delegate."""
+        self.inner.request_read(self.real(path), then=then, uses=uses)
 
-class _MappedAhead(Ahead):
-    def __init__(self, inner: Ahead, real: Callable[[str], str]) -> None:
-        self._inner = inner
-        self._real = real
+    def request_list(self, path: str) -> None:
+        """Delegate."""
+        self.inner.request_list(self.real(path))
 
-    def read(self, path: str, *, then: Callable[[bytes], None] | None = None, uses: int = 1) -> None:
-        self._inner.read(self._real(path), then=then, uses=uses)
+    def is_requested(self, path: str) -> bool:
+        """Delegate."""
+        return self.inner.is_requested(self.real(path))
 
-    def list(self, path: str) -> None:
-        self._inner.list(self._real(path))
-
-    def has(self, path: str) -> bool:
-        return self._inner.has(self._real(path))
-
-    def drop(self, prefix: str) -> None:
-        self._inner.drop(self._real(prefix))
+    def drop_requested(self, prefix: str = "") -> None:
+        """Delegate."""
+        self.inner.drop_requested(self.real(prefix))

@@ -36,7 +36,7 @@ from penstock.table.commit.observe import note_change
 from penstock.table.commit.put import is_there
 from penstock.table.lease.process import decode_process, encode_process, is_surely_dead, this_process
 from penstock.table.other_engines import check_other_engines
-from penstock.table.read.branch import at_branch, check_branch_name, has_branch, main_storage, no_branch
+from penstock.table.read.branch import at_branch, check_branch_name, has_branch, no_branch
 from penstock.table.read.fallback import KEY as FALLBACK
 from penstock.table.read.fallback import fallback_of
 from penstock.table.storage_clock import load_storage_millis
@@ -236,7 +236,7 @@ class _Creation:
 def _branch_to_change(ref: TableRef, branch: str) -> TableLayout:
     """Return the layout of a branch to create or delete; raise if the name is invalid or a server has the table."""
     check_branch_name(ref.name, branch)
-    if main_storage(ref.file_io).commit_server is not None:
+    if ref.file_io.main.commit_server is not None:
         raise UnsupportedFeatureError(
             f"table {ref.name}: only the table's REST catalog changes its branches: create and change them with Paimon"
         )

@@ -14,10 +14,8 @@ from penstock.clocks import utc_millis
 from penstock.errors import NotFoundError
 from penstock.format.layout import TableLayout, schema_id_of
 from penstock.format.schema_json import decode_schema
-from penstock.io.branch import BranchFileIO
 
 if TYPE_CHECKING:
-    from penstock.io.file_io import Ahead
     from penstock.table.location import HasLocation
     from penstock.table.ref import TableRef
 
@@ -73,14 +71,14 @@ def read_identity(table: HasLocation) -> bytes:
     """
     file_io, path = table.file_io, table.layout.schema_path(0)
     data = file_io.read(path)
-    if not isinstance(file_io, BranchFileIO):
+    if file_io.branch_name is None:
         return data
     try:
-        return data + file_io.read(TableLayout(file_io.root).branch_identity_path)
+        return data + file_io.read(_branch_identity_path(table))
     except NotFoundError:
         statuses = file_io.list(table.layout.schema_directory)
         millis = next((each.modified_millis for each in statuses if schema_id_of(each.name) == 0), 0)
-        return data + f"{file_io.branch} {millis}".encode()
+        return data + f"{file_io.branch_name} {millis}".encode()
 
 
 def check_same_table(ref: TableRef) -> None:
@@ -94,23 +92,29 @@ def check_same_table(ref: TableRef) -> None:
         FormatError: the schema file is damaged.
     """
     file_io = ref.file_io
-    if not isinstance(file_io, BranchFileIO):
+    if file_io.branch_name is None:
         _check_schema(ref)
         return
     with file_io.prefetch() as ahead:
-        request_identity(ref, ahead)
-        _check_schema(ref)
-        if load_identity(ref) != file_io.identity:
+        reading = replace(ref, file_io=ahead)
+        request_identity(reading)
+        _check_schema(reading)
+        if load_identity(reading) != file_io.branch_identity:
             raise _made_anew(ref)
 
 
-def request_identity(ref: TableRef, ahead: Ahead) -> None:
+def request_identity(ref: TableRef) -> None:
     """Request what ``check_same_table`` reads."""
+    file_io = ref.file_io
     path, first = ref.layout.schema_path(ref.schema.id), ref.layout.schema_path(0)
-    if isinstance(ref.file_io, BranchFileIO):
-        ahead.read(first, uses=2 if path == first else 1)
-        ahead.read(TableLayout(ref.file_io.root).branch_identity_path)
-    ahead.read(path)
+    if file_io.branch_name is not None:
+        file_io.request_read(first, uses=2 if path == first else 1)
+        file_io.request_read(_branch_identity_path(ref))
+    file_io.request_read(path)
+
+
+def _branch_identity_path(table: HasLocation) -> str:
+    return TableLayout(table.file_io.metadata_root(table.location)).branch_identity_path
 
 
 def _check_schema(ref: TableRef) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.format.schema import TableSchema
     from penstock.format.snapshot import Snapshot
     from penstock.format.tag import Tag
-    from penstock.io.file_io import Ahead, FileIO
+    from penstock.io.file_io import FileIO
     from penstock.table.location import HasLocation
 
 _HINT_TRIES: Final = 3
@@ -51,6 +52,13 @@ class SchemaFiles:
 
     ids: tuple[int, ...]
     freed_ids: tuple[range, ...]
+
+
+@dataclass(slots=True)
+class _Seen:
+    """The latest snapshot that was seen, as a guess for the next request."""
+
+    id: int | None = None
 
 
 class MetadataStore:
@@ -83,11 +91,17 @@ class MetadataStore:
         self._sleep = sleep
         self._schemas = {} if identity is None else _schemas_of(self.file_io, self.location, identity)
         self._cache = cache
-        self._seen_id: int | None = None
+        self._seen = _Seen()
+
+    def reading(self, file_io: FileIO) -> MetadataStore:
+        """Return this store with reads through another view of its storage, such as one of ``FileIO.prefetch``."""
+        other = copy(self)
+        other.file_io = file_io
+        return other
 
     def note_latest(self, snapshot: Snapshot) -> None:
         """Record which snapshot is the latest one, as a guess for the next request."""
-        self._seen_id = snapshot.id
+        self._seen.id = snapshot.id
 
     # Schemas
 
@@ -160,36 +174,37 @@ class MetadataStore:
             hints.
         """
         with self.file_io.prefetch() as ahead:
-            self.request_latest(ahead)
-            hint = self._read_hint(self.layout.latest_hint_path)
-            if hint is not None and not self.has_snapshot(hint + 1) and self.has_snapshot(hint):
-                self._seen_id = hint
+            store = self.reading(ahead)
+            store.request_latest()
+            hint = store._read_hint(self.layout.latest_hint_path)  # noqa: SLF001 - of this class
+            if hint is not None and not store.has_snapshot(hint + 1) and store.has_snapshot(hint):
+                self._seen.id = hint
                 return hint
         return max(self.list_snapshot_ids(), default=None)
 
-    def request_latest(self, ahead: Ahead) -> None:
+    def request_latest(self) -> None:
         """Request what ``load_latest_snapshot`` reads: the hint, its snapshot and the next one.
 
         The latest snapshot that this object has seen is probably that of the hint, so it is requested together with it.
         """
         hint_path = self.layout.latest_hint_path
-        if ahead.has(hint_path):
+        file_io = self.file_io
+        if file_io.is_requested(hint_path):
             return
-        ahead.drop(f"{self.layout.snapshot_directory}/")
+        file_io.drop_requested(f"{self.layout.snapshot_directory}/")
+        self._request_two(self._seen.id)
+        file_io.request_read(hint_path, then=lambda data: self._request_two(decode_hint(data)))
 
-        self._request_two(ahead, self._seen_id)
-        ahead.read(hint_path, then=lambda data: self._request_two(ahead, decode_hint(data)))
-
-    def request_earliest(self, ahead: Ahead) -> None:
+    def request_earliest(self) -> None:
         """Request the hint of the earliest snapshot, that snapshot and the one after it."""
         path = self.layout.earliest_hint_path
-        ahead.read(path, then=lambda data: self._request_two(ahead, decode_hint(data)))
+        self.file_io.request_read(path, then=lambda data: self._request_two(decode_hint(data)))
 
-    def _request_two(self, ahead: Ahead, hint: int | None) -> None:
+    def _request_two(self, hint: int | None) -> None:
         """Request the snapshot of a hint and the one after it."""
         if hint is not None and hint > 0:
-            ahead.read(self.layout.snapshot_path(hint))
-            ahead.read(self.layout.snapshot_path(hint + 1))
+            self.file_io.request_read(self.layout.snapshot_path(hint))
+            self.file_io.request_read(self.layout.snapshot_path(hint + 1))
 
     def has_snapshot(self, snapshot_id: int) -> bool:
         """Whether a snapshot exists; costs one request to storage."""
@@ -234,16 +249,17 @@ class MetadataStore:
             StorageError: in ten listings in a row, all listed snapshots had expired before one could be read.
         """
         snapshot = self._load_latest_snapshot()
-        self._seen_id = None if snapshot is None else snapshot.id
+        self._seen.id = None if snapshot is None else snapshot.id
         return snapshot
 
     def _load_latest_snapshot(self) -> Snapshot | None:
         for number in range(_LISTINGS):
             with self.file_io.prefetch() as ahead:
-                self.request_latest(ahead)
-                hint = self._read_hint(self.layout.latest_hint_path)
-                if hint is not None and not self.has_snapshot(hint + 1):
-                    snapshot = self.find_snapshot(hint)
+                store = self.reading(ahead)
+                store.request_latest()
+                hint = store._read_hint(self.layout.latest_hint_path)  # noqa: SLF001 - of this class
+                if hint is not None and not store.has_snapshot(hint + 1):
+                    snapshot = store.find_snapshot(hint)
                     if snapshot is not None:
                         return snapshot
             ids = self.list_snapshot_ids()
@@ -391,7 +407,7 @@ class MetadataStore:
                 metas += self.load_delta_manifests(snapshot)
         self._read_ahead([meta.file_name for meta in metas[: self._batch_end(metas, 0)]])
 
-    def request_changes(self, ahead: Ahead, snapshot_ids: Iterable[int]) -> None:
+    def request_changes(self, snapshot_ids: Iterable[int]) -> None:
         """Request snapshots, and with each the manifests of its changes."""
 
         def read_manifests(data: bytes, path: str) -> None:
@@ -405,7 +421,7 @@ class MetadataStore:
 
         for snapshot_id in dict.fromkeys(each for each in snapshot_ids if each > 0):
             path = self.layout.snapshot_path(snapshot_id)
-            ahead.read(path, then=partial(read_manifests, path=path))
+            self.file_io.request_read(path, then=partial(read_manifests, path=path))
 
     def _in_batches(self, metas: Sequence[ManifestFileMeta]) -> Iterator[ManifestFileMeta]:
         """Yield the manifests; before the first of each batch, those that are not cached are read in parallel."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from penstock.errors import StorageError, UnsupportedFeatureError
-from penstock.io.ahead import StoreAhead, block_of, drop_answers, is_answer_a_file, take_answer
 from penstock.io.file_io import FileIO, FileStatus
 from penstock.io.local import MAX_READ_BYTES
 from penstock.io.object_store.address import StoreKind
@@ -17,6 +16,7 @@ from penstock.io.object_store.conditional import put_new
 from penstock.io.object_store.probe import PREFIX, check_conditional_puts
 from penstock.io.object_store.reader import ObjectReader
 from penstock.io.object_store.writer import ObjectWriter
+from penstock.io.prefetch import PrefetchedFileIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -54,10 +54,6 @@ class ObjectFileIO(FileIO):
 
     def read(self, path: str) -> bytes:
         """Return the content of an object of at most ``MAX_READ_BYTES``."""
-        answer = take_answer(self, "read", path)
-        return self._read_now(path) if answer is None else cast("bytes", answer.result())
-
-    def _read_now(self, path: str) -> bytes:
         key = self._key(path)
 
         def load(library: Any, store: Any) -> bytes | int:  # noqa: ANN401 - of a library without types
@@ -79,14 +75,12 @@ class ObjectFileIO(FileIO):
 
     def write(self, path: str, data: bytes) -> None:
         """Create or replace an object, in one request."""
-        drop_answers(self)
         key = self._key(path)
         with self._failing("write", path) as client:
             client.call(lambda library, store: library.put(store, key, data, use_multipart=False))
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Create an object only if it does not exist; a store that lets two callers do so is rejected."""
-        drop_answers(self)
         key = self._key(path)
         with self._failing("create", path) as client:
             check_conditional_puts(client, key.rpartition("/")[0])
@@ -102,10 +96,6 @@ class ObjectFileIO(FileIO):
 
     def list(self, path: str) -> Sequence[FileStatus]:
         """Return the direct children sorted by name, without a request per child; skips other engines' markers."""
-        answer = take_answer(self, "list", path)
-        return self._list_now(path) if answer is None else cast("Sequence[FileStatus]", answer.result())
-
-    def _list_now(self, path: str) -> Sequence[FileStatus]:
         key = self._key(path)
         prefix = f"{key}/" if key else ""
         with self._failing("list", path) as client:
@@ -164,7 +154,6 @@ class ObjectFileIO(FileIO):
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
         """Delete an object, or with ``recursive`` all objects below, many per request."""
-        drop_answers(self)
         key = self._key(path)
         with self._failing("delete", path) as client:
             if _has_object(client, key):
@@ -178,10 +167,6 @@ class ObjectFileIO(FileIO):
 
     def has_file(self, path: str) -> bool:
         """Whether the path is an object; objects below it do not count, so one request is enough."""
-        answer = take_answer(self, "read", path)
-        is_file = None if answer is None else is_answer_a_file(answer)
-        if is_file is not None:
-            return is_file
         key = self._key(path)
         with self._failing("look for", path) as client:
             return _has_object(client, key)
@@ -193,7 +178,6 @@ class ObjectFileIO(FileIO):
 
     def delete_many(self, paths: Sequence[str]) -> None:
         """Delete objects, up to a thousand per request; missing objects are ignored."""
-        drop_answers(self)
         keys = [self._key(path) for path in paths]
         if keys:
             with self._failing("delete", paths[0]) as client:
@@ -201,7 +185,6 @@ class ObjectFileIO(FileIO):
 
     def rename_file(self, source: str, target: str) -> None:
         """Copy inside the store, then delete the source; for a moment a reader sees both, each complete."""
-        drop_answers(self)
         key, new_key = self._key(source), self._key(target)
         with self._failing("rename", source) as client:
             client.call(lambda library, store: library.copy(store, key, new_key))
@@ -234,10 +217,10 @@ class ObjectFileIO(FileIO):
         return dict(self.settings.options)
 
     @contextmanager
-    def prefetch(self) -> Iterator[StoreAhead]:
-        """Open a block in which requests are sent ahead, see ``penstock.io.ahead``."""
-        with block_of(self, lambda: StoreAhead(self._read_now, self._list_now)) as block:
-            yield block
+    def prefetch(self) -> Iterator[FileIO]:
+        """Yield a view that sends requests ahead."""
+        with closing(PrefetchedFileIO(inner=self)) as view:
+            yield view
 
     def to_uri(self, path: str) -> str:
         """Return the location in the form of Hadoop's connectors, special characters percent-encoded."""

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError, StorageError, UnsupportedFeatureError
 from penstock.format.hint import encode_hint
 from penstock.format.layout import TableLayout, snapshot_id_of
-from penstock.io.file_io import Ahead
 from penstock.io.wrapper import WrappingFileIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from penstock.io.file_io import Directories
+    from penstock.io.file_io import Directories, FileIO
     from penstock.io.rest.server import Body, RestServer
 
 _NO_SNAPSHOT: Final = "SNAPSHOT"
@@ -155,9 +154,9 @@ class RestTableFileIO(WrappingFileIO):
         return self.inner.list_tree(directory)
 
     @contextmanager
-    def prefetch(self) -> Iterator[Ahead]:
+    def prefetch(self) -> Iterator[FileIO]:
         """Send nothing ahead: the hint comes from the server."""
-        yield Ahead()
+        yield self
 
     @property
     def is_object_store(self) -> bool:

@@ -26,7 +26,7 @@ from penstock.table.tags.reader import TagReader
 
 if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot
-    from penstock.io.file_io import Ahead
+    from penstock.io.file_io import FileIO
     from penstock.table.commit.committer import TableCommitter
     from penstock.table.expire.plan import ExpireRules
 
@@ -70,38 +70,32 @@ class Retention:
         with self._committer.ref.file_io.prefetch() as ahead:
             if self._now() >= self._next_look:
                 self._request(ahead)
-            self._keep(snapshot)
+            self._make_tags(snapshot)  # first, so that no snapshot expires before it gets its tag
+            self._expire(snapshot.id, ahead, is_end=snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER)
 
-    def _request(self, ahead: Ahead) -> None:
+    def _request(self, ahead: FileIO) -> None:
         """Request what is read at the first commit, and periodically."""
         layout = self._committer.ref.layout
         if self._tag_options.time_expire_enabled:
-            ahead.list(layout.tag_directory)
-        ahead.list(layout.consumer_directory)
-        self._committer.store.request_earliest(ahead)
-
-    def _keep(self, snapshot: Snapshot) -> None:
-        self._make_tags(snapshot)  # first, so that no snapshot expires before it gets its tag
-        self._expire(snapshot.id, is_end=snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER)
+            ahead.request_list(layout.tag_directory)
+        ahead.request_list(layout.consumer_directory)
+        self._committer.store.reading(ahead).request_earliest()
 
     def run_on_idle(self) -> None:
         """Run what is due by time alone, except tags, which need a snapshot; all errors are raised."""
         self._latest = self._latest or self._committer.store.load_latest_snapshot()
         if self._latest is not None:
-            self._expire(self._latest.id, is_end=False)
+            self._expire(self._latest.id, self._committer.ref.file_io, is_end=False)
 
     def _now(self) -> int:
         return self._committer.clock_millis()
 
-    def _expire(self, latest_id: int, *, is_end: bool) -> None:
-        self._expire_tags_and_consumers()
-        with self._committer.ref.file_io.prefetch() as ahead:
-            # An expiration of snapshots lists the tags after it has announced itself.
-            ahead.drop(self._committer.ref.layout.tag_directory)
+    def _expire(self, latest_id: int, ahead: FileIO, *, is_end: bool) -> None:
+        self._expire_tags_and_consumers(ahead)
         latest_id += self._expire_partitions(is_end=is_end)
         rules = self._expirer.rules(max_deletes=self._expirer.options.expire_limit)
         if _may_expire(rules, self._known, latest_id):
-            self._known = self._expirer.run(rules, latest_id=latest_id)
+            self._known = self._expirer.run(rules, latest_id=latest_id, ahead=ahead)
 
     def _make_tags(self, snapshot: Snapshot) -> None:
         committer = self._committer
@@ -114,15 +108,15 @@ class Retention:
         ):
             make_batch_tag(committer.ref, committer.store, self._tag_options)
 
-    def _expire_tags_and_consumers(self) -> None:
+    def _expire_tags_and_consumers(self, ahead: FileIO) -> None:
         now, committer = self._now(), self._committer
         if now < self._next_look:
             return
         self._next_look = now + _LOOK_INTERVAL_MS
         if self._tag_options.time_expire_enabled:
-            expire_tags(committer.ref, committer.store, reader=self._tags)
+            expire_tags(committer.ref, committer.store, tags=self._tags.load(ahead))
         if self._consumer_options.expiration_time_ms is not None:
-            expire_consumers(committer.store, self._consumer_options.expiration_time_ms, clock=self._now)
+            expire_consumers(committer.store.reading(ahead), self._consumer_options.expiration_time_ms, clock=self._now)
 
     def _expire_partitions(self, *, is_end: bool) -> int:
         """Drop expired partitions if it is time to check for them; returns the number of snapshots created."""

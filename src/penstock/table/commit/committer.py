@@ -13,6 +13,7 @@ from __future__ import annotations
 import random
 import time
 import uuid
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, assert_never
 
@@ -48,9 +49,10 @@ from penstock.table.stale_schema import check_buckets_of_new_files, check_schema
 from penstock.table.store import SchemaFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from penstock.format.manifest.entry import ManifestEntry, ManifestFileMeta
+    from penstock.io.file_io import FileIO
     from penstock.options import CommitOptions, ManifestOptions
     from penstock.table.commit.request import CommitRequest
     from penstock.table.ref import TableRef
@@ -160,6 +162,7 @@ class TableCommitter:
     check_alone: Callable[[], None] | None = None
     _schemas: SchemaFiles = field(default_factory=lambda: SchemaFiles(ids=(0,), freed_ids=()))
     _own_schema_id: int = -1
+    _ahead: FileIO | None = None
 
     def __post_init__(self) -> None:
         """Make the hooks."""
@@ -184,20 +187,35 @@ class TableCommitter:
         """
         self.may_be_committed = False
         self._own_schema_id = -1
-        with self.ref.file_io.prefetch():
-            base = self._load_base()
-            committed = self._find_committed(request, base)
-            if committed is not None:
-                return committed
-            with observed(self.ref.name), Race(ref=self.ref, options=self.options, sleep=self.sleep) as race:
-                return self._attempt(request, base, race)
+        base = self._load_base()
+        committed = self._find_committed(request, base)
+        if committed is not None:
+            return committed
+        with observed(self.ref.name), Race(ref=self.ref, options=self.options, sleep=self.sleep) as race:
+            return self._attempt(request, base, race)
+
+    @contextmanager
+    def prefetch(self) -> Iterator[FileIO]:
+        """Yield a view of the storage: the first commit of the block loads its base through it.
+
+        So the base can be requested (``request_base``) before the files of the commit are written.
+        """
+        with self.ref.file_io.prefetch() as ahead:
+            self._ahead = ahead
+            try:
+                yield ahead
+            finally:
+                self._ahead = None
 
     def request_base(self) -> None:
-        """Request what an attempt reads first, if this thread is in a ``prefetch`` block."""
-        with self.ref.file_io.prefetch() as ahead:
-            request_identity(self.ref, ahead)
-            ahead.list(self.ref.layout.schema_directory)
-            self.store.request_latest(ahead)
+        """Request what the commit of a ``prefetch`` block reads first."""
+        if self._ahead is not None:
+            self._request_base(self._ahead)
+
+    def _request_base(self, ahead: FileIO) -> None:
+        request_identity(replace(self.ref, file_io=ahead))
+        ahead.request_list(self.ref.layout.schema_directory)
+        self.store.reading(ahead).request_latest()
 
     def _attempt(self, request: CommitRequest, base: Snapshot | None, race: Race) -> Snapshot | None:
         """Build metadata on the latest snapshot and put our snapshot, until one attempt wins."""
@@ -277,10 +295,12 @@ class TableCommitter:
 
     def _load_base(self) -> Snapshot | None:
         """Load the latest snapshot, after a check that the table is still the one that the changes were made for."""
-        self.request_base()
-        check_same_table(self.ref)
-        base, schemas = load_base(self.store, self.sleep)
-        self._schemas = schemas
+        # What was requested before the last attempt is out of date.
+        requested, self._ahead = self._ahead, None
+        with self.ref.file_io.prefetch() if requested is None else nullcontext(requested) as ahead:
+            self._request_base(ahead)
+            check_same_table(replace(self.ref, file_io=ahead))
+            base, self._schemas = load_base(self.store.reading(ahead), self.sleep)
         check_other_engines(self.ref, base)
         return base
 

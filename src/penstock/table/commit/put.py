@@ -200,9 +200,10 @@ def _is_next_id_unused(store: MetadataStore, base: Snapshot) -> bool:
     if not store.file_io.delete_batch_size > 1:
         return is_there(store, base)
     with store.file_io.prefetch() as ahead:
-        ahead.read(store.layout.expiring_path)
-        ahead.read(store.layout.snapshot_path(base.id))
-        return is_there(store, base) and not is_announced(store, base.id)
+        ahead.request_read(store.layout.expiring_path)
+        ahead.request_read(store.layout.snapshot_path(base.id))
+        reading = store.reading(ahead)
+        return is_there(reading, base) and not is_announced(reading, base.id)
 
 
 def _is_built_on(store: MetadataStore, following: Snapshot, snapshot: Snapshot, delta: Sequence[ManifestEntry]) -> bool:

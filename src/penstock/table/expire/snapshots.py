@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_millis
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from penstock.format.snapshot import Snapshot
+    from penstock.io.file_io import FileIO
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
@@ -123,6 +125,7 @@ class SnapshotExpirer:
         latest_id: int | None = None,
         dry_run: bool = False,
         progress: Callable[[int, int | None], None] = lambda _files, _total: None,
+        ahead: FileIO | None = None,
     ) -> Expiration:
         """Expire the snapshots that the rules do not keep.
 
@@ -130,6 +133,7 @@ class SnapshotExpirer:
             latest_id: id of the latest snapshot, if it is known.
             dry_run: only find what would be deleted.
             progress: called with the number of files deleted so far.
+            ahead: view of the storage in which the earliest snapshot and the consumers were requested.
 
         Raises:
             StorageError: files could not be deleted or read; the next run continues.
@@ -138,21 +142,23 @@ class SnapshotExpirer:
             UnsupportedFeatureError: another engine keeps changelogs longer than snapshots.
         """
         with enough_memory(self.ref.name):
-            return self._run(rules, latest_id, dry_run=dry_run, progress=progress)
+            store = self._store if ahead is None else self._store.reading(ahead)
+            return self._run(rules, latest_id, store, dry_run=dry_run, progress=progress)
 
     def _run(
         self,
         rules: ExpireRules,
         latest_id: int | None,
+        store: MetadataStore,
         *,
         dry_run: bool,
         progress: Callable[[int, int | None], None],
     ) -> Expiration:
         latest_id = self._store.latest_snapshot_id() if latest_id is None else latest_id
-        earliest_id = self._find_earliest(dry_run=dry_run) if latest_id is not None else None
+        earliest_id = self._find_earliest(store, dry_run=dry_run) if latest_id is not None else None
         if latest_id is None or earliest_id is None:
             return Expiration(is_dry_run=dry_run)
-        plan = self._plan(rules, earliest_id, latest_id)
+        plan = self._plan(rules, earliest_id, latest_id, store)
         if plan.end > plan.first:
             self._check_changelogs()
             plan = self._with_interrupted(plan, latest_id)
@@ -229,35 +235,27 @@ class SnapshotExpirer:
         """Whether a rollback was made since the first kept snapshot was read."""
         return expiring_end(self._store) < kept.id or not is_there(self._store, kept)
 
-    def _find_earliest(self, *, dry_run: bool) -> int | None:
+    def _find_earliest(self, store: MetadataStore, *, dry_run: bool) -> int | None:
         """Return the id of the earliest snapshot; correct the hint if it is wrong, except in a dry run."""
         path = self.ref.layout.earliest_hint_path
         with suppress(NotFoundError):
-            hint = decode_hint(self.ref.file_io.read(path))
-            if hint and self.ref.file_io.has_file(self.ref.layout.snapshot_path(hint)):
+            hint = decode_hint(store.file_io.read(path))
+            if hint and store.has_snapshot(hint):
                 return hint
         earliest_id = min(self._store.list_snapshot_ids(), default=None)
         if earliest_id is not None and not dry_run:
             self._write_hint(earliest_id)
         return earliest_id
 
-    def _plan(self, rules: ExpireRules, earliest_id: int, latest_id: int) -> ExpirationPlan:
+    def _plan(self, rules: ExpireRules, earliest_id: int, latest_id: int, store: MetadataStore) -> ExpirationPlan:
         has_some = latest_id - rules.retain_min + 1 > earliest_id
         return plan_expiration(
             earliest=earliest_id,
             latest=latest_id,
             rules=rules,
-            consumers=self._load_consumers() if has_some and not self._ignores_consumers else {},
-            time_of=self._time_of,
+            consumers=_load_consumers(store) if has_some and not self._ignores_consumers else {},
+            time_of=partial(_time_of, store),
         )
-
-    def _load_consumers(self) -> Mapping[str, int]:
-        found = {name: self._store.load_consumer(name) for name in self._store.list_consumers()}
-        return {name: next_id for name, next_id in found.items() if next_id is not None}
-
-    def _time_of(self, snapshot_id: int) -> int | None:
-        snapshot = self._store.find_snapshot(snapshot_id)
-        return None if snapshot is None else snapshot.time_millis
 
     def _check_changelogs(self) -> None:
         if self.ref.file_io.list(self.ref.layout.changelog_directory):
@@ -284,6 +282,16 @@ class SnapshotExpirer:
         # Errors are ignored: if the hint is wrong, readers list the directory.
         with suppress(TableStoreError):
             self.ref.file_io.relaxed().write(self.ref.layout.earliest_hint_path, encode_hint(snapshot_id))
+
+
+def _load_consumers(store: MetadataStore) -> Mapping[str, int]:
+    found = {name: store.load_consumer(name) for name in store.list_consumers()}
+    return {name: next_id for name, next_id in found.items() if next_id is not None}
+
+
+def _time_of(store: MetadataStore, snapshot_id: int) -> int | None:
+    snapshot = store.find_snapshot(snapshot_id)
+    return None if snapshot is None else snapshot.time_millis
 
 
 def _add(done: Expiration, chunk: Chunk) -> Expiration:

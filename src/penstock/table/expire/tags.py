@@ -131,7 +131,7 @@ def expire_tags(
     *,
     older_than_millis: int | None = None,
     dry_run: bool = False,
-    reader: TagReader | None = None,
+    tags: Mapping[str, Tag] | None = None,
 ) -> tuple[str, ...]:
     """Delete the tags whose retention time has passed; return their names, sorted.
 
@@ -139,9 +139,9 @@ def expire_tags(
         older_than_millis: also delete all tags created before this time, ms since 1970-01-01 UTC; a tag without a
             retention time stores no creation time, so its file's modification time is used, as in the reference.
         dry_run: only find them.
-        reader: a reader that is kept between calls reads only new tags.
+        tags: all tags of the table, if they are loaded.
     """
-    tags = (reader or TagReader(ref.file_io, ref.location)).load()
+    tags = TagReader(ref.file_io, ref.location).load() if tags is None else tags
     names = set(find_expired_tags(tags))
     if older_than_millis is not None:
         names |= _made_before(ref, tags, older_than_millis)

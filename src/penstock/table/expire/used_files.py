@@ -107,8 +107,8 @@ class UsedFiles:
                 layout.tag_directory,
                 layout.changelog_directory,
             ):
-                ahead.list(directory)
-            return list(self._roots_in(self._file_io))
+                ahead.request_list(directory)
+            return list(self._roots_in(ahead))
 
     def _roots_in(self, directories: Directories) -> Iterator[FileStatus]:
         for name in (MAIN_BRANCH, *list_branches(directories, self._layout)):

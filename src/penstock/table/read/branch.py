@@ -47,7 +47,7 @@ def at_branch(ref: TableRef, branch: str) -> TableRef:
     Raises:
         NotFoundError: there is no such branch.
     """
-    main = main_storage(ref.file_io)
+    main = ref.file_io.main
     name = split_branch(ref.name)[0]
     if branch == MAIN_BRANCH:
         plain = replace(ref, name=name, file_io=main)
@@ -65,7 +65,7 @@ def at_branch(ref: TableRef, branch: str) -> TableRef:
 
 def has_branch(file_io: FileIO, location: str, branch: str) -> bool:
     """Whether there is a branch of that name, other than the main one."""
-    return main_storage(file_io).has_file(TableLayout(location).branch(branch).schema_path(0))
+    return file_io.main.has_file(TableLayout(location).branch(branch).schema_path(0))
 
 
 def no_branch(ref: TableRef, branch: str) -> NotFoundError:
@@ -78,7 +78,7 @@ def load_branches(ref: TableRef) -> tuple[Branch, ...]:
     """Return all branches except the main one, by name; not what an interrupted creation or deletion has left."""
     found = [
         Branch(name=name, created_millis=status.modified_millis)
-        for status in main_storage(ref.file_io).list(ref.layout.branches_directory)
+        for status in ref.file_io.main.list(ref.layout.branches_directory)
         if status.is_dir
         and (name := branch_name_of(status.name)) is not None
         and has_branch(ref.file_io, ref.location, name)
@@ -100,8 +100,3 @@ def check_branch_name(table: str, branch: str) -> None:
             "at the beginning"
         )
     check_length(branch, f"table {table}: a branch")
-
-
-def main_storage(file_io: FileIO) -> FileIO:
-    """Return the storage of the table without the branch."""
-    return file_io.inner if isinstance(file_io, BranchFileIO) else file_io

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from penstock.format.manifest.entry import ManifestEntry
     from penstock.format.snapshot import Snapshot
-    from penstock.io.file_io import Ahead
     from penstock.options import StreamOptions
     from penstock.table.store import MetadataStore
     from penstock.table.stream.align.limit import WatermarkLimit
@@ -170,22 +169,23 @@ class MicroBatchPlanner:
     def run(self) -> None:
         """Plan until a limit, a bound, the horizon, or the limit of the alignment group."""
         with self.table.store.file_io.prefetch() as ahead:
-            self._request(ahead)
-            self._run()
+            store = self.table.store.reading(ahead)
+            self._request(store)
+            self._run(store)
 
-    def _request(self, ahead: Ahead) -> None:
+    def _request(self, store: MetadataStore) -> None:
         """Request the snapshots up to the horizon, with their changes, as far as this micro-batch may need them."""
         position, limits = self.position, self.budget.limits
         if position.snapshot_id > self.horizon or position.phase is Phase.FULL:
             return
         most = _REQUESTED_SNAPSHOTS if limits == NO_LIMITS else _REQUESTED_BY_LIMITED
         last = min(self.horizon, position.snapshot_id + most - 1)
-        self.table.store.request_changes(ahead, [position.rests_on, *range(position.snapshot_id, last + 1)])
+        store.request_changes([position.rests_on, *range(position.snapshot_id, last + 1)])
 
-    def _run(self) -> None:
-        self._check_predecessor()
+    def _run(self, store: MetadataStore) -> None:
+        self._check_predecessor(store)
         while not self.is_cut and not self.offset.ended and not self.is_held:
-            snapshot = self._next_snapshot()
+            snapshot = self._next_snapshot(store)
             if snapshot is None:
                 return
             if len(self.snapshots) < _KEPT_SNAPSHOTS:
@@ -225,15 +225,15 @@ class MicroBatchPlanner:
         # The later of both: batch writers repeat the last watermark that a stream has stored, but their rows are newer.
         return latest_of(watermark_of(snapshot), least_of(watermarks))
 
-    def _check_predecessor(self) -> None:
+    def _check_predecessor(self, store: MetadataStore) -> None:
         position = self.position
         # Snapshots taken before a pause may be rolled back even if no later snapshot exists.
         may_differ = position.snapshot_id <= self.horizon or self.budget.files > 0
         if not position.is_inside and may_differ:
-            before = self.table.store.find_snapshot(position.rests_on) if position.rests_on > 0 else None
+            before = store.find_snapshot(position.rests_on) if position.rests_on > 0 else None
             self.table.history.check_seen(before, self.offset)
 
-    def _next_snapshot(self) -> Snapshot | None:
+    def _next_snapshot(self, store: MetadataStore) -> Snapshot | None:
         while True:
             position = self.position
             if not position.is_inside and self.bounds.is_beyond_id(position.snapshot_id):
@@ -241,7 +241,7 @@ class MicroBatchPlanner:
                 return None
             if position.snapshot_id > self.horizon and position.phase is Phase.CHANGES:
                 return None
-            snapshot = self.table.store.find_snapshot(position.snapshot_id)
+            snapshot = store.find_snapshot(position.snapshot_id)
             if snapshot is None:
                 self._skip_lost()
                 continue

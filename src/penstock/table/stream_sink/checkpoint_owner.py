@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import CheckpointError
 from penstock.format.layout import TableLayout
-from penstock.io.branch import metadata_root
 from penstock.io.local import is_same_file
 from penstock.table.identity import load_identity
 from penstock.table.stream_sink.batch_log import CheckpointMark
@@ -37,7 +36,7 @@ def claim_checkpoint(
         CheckpointError: it belongs to another table, or to another sink.
         NotFoundError: there is no table.
     """
-    identity, root = load_identity(ref), metadata_root(ref.file_io, ref.location)
+    identity, root = load_identity(ref), ref.file_io.metadata_root(ref.location)
     mark = notes.load_mark()
     if mark is not None and (mark.location, mark.identity) == (root, identity):
         return mark
@@ -62,7 +61,7 @@ def check_identity(mark: CheckpointMark, identity: str, ref: TableRef, notes: Ba
     is_same = mark.identity == identity
     if is_same and (_is_same_place(mark.location, ref) or not _may_be_there(ref, mark.location)):
         return
-    if mark.location != metadata_root(ref.file_io, ref.location):
+    if mark.location != ref.file_io.metadata_root(ref.location):
         cure = "use a new checkpoint for this one"
         if is_same:
             cure += f", a copy of that; or, if both paths lead to one table, load it from {mark.location}"
@@ -78,7 +77,7 @@ def check_identity(mark: CheckpointMark, identity: str, ref: TableRef, notes: Ba
 
 def _is_same_place(location: str, ref: TableRef) -> bool:
     """Whether a location is the table's, possibly by another path to the directory, such as a link or a mount."""
-    root = metadata_root(ref.file_io, ref.location)
+    root = ref.file_io.metadata_root(ref.location)
     if location == root:
         return True
     return ref.file_io.is_local and is_same_file(Path(location), Path(root))

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.format.snapshot import Snapshot
+    from penstock.io.file_io import FileIO
     from penstock.table.commit.committer import TableCommitter
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
@@ -156,10 +157,10 @@ class StreamCommitter:
         """
         ref = self._committer.ref
         with ref.file_io.prefetch() as ahead:
-            ahead.read(ref.layout.schema_path(0))
-            ahead.list(ref.layout.schema_directory)
-            self._check_table()
-            schema = self._store.load_latest_schema()
+            ahead.request_read(ref.layout.schema_path(0))
+            ahead.request_list(ref.layout.schema_directory)
+            self._check_table(ahead)
+            schema = self._store.reading(ahead).load_latest_schema()
         if schema.id != ref.schema.id:
             ref = replace(ref, schema=schema)
             self._committer = open_committer(ref, self._store, before=self._committer)
@@ -221,11 +222,11 @@ class StreamCommitter:
             TableStoreError: as ``TableCommitter.commit``. Unless the outcome is unknown, the messages' files are
                 deleted.
         """
-        with self._committer.ref.file_io.prefetch() as ahead:
+        with self._committer.prefetch() as ahead:
             # The commit reads the same file if the table's schema is the first.
-            ahead.read(self._committer.ref.layout.schema_path(0), uses=1 + (self._committer.ref.schema.id == 0))
+            ahead.request_read(self._committer.ref.layout.schema_path(0), uses=1 + (self._committer.ref.schema.id == 0))
             self._committer.request_base()
-            self._check_table()
+            self._check_table(ahead)
             self._committer.check_alone = self.check_alone if self._is_alone else None
             snapshot = _commit(
                 self._committer, batch, messages, after_id=self._seen_id or 0, is_overwrite=self._is_overwrite
@@ -261,7 +262,7 @@ class StreamCommitter:
 
         Raises as ``commit``.
         """
-        self._check_table()
+        self._check_table(self._committer.ref.file_io)
         request = CommitRequest(
             commit_user=f"{last.commit_user}{IDLE_SUFFIX}",
             commit_identifier=self._committer.clock_millis(),
@@ -293,10 +294,10 @@ class StreamCommitter:
             after_id = self._mark.base_id if note is None or note.batch_id > batch.id else note.base_id
         return search_commits(self._store, _is_of(batch.commit_user), latest_id=latest_id, after_id=after_id)
 
-    def _check_table(self) -> None:
+    def _check_table(self, file_io: FileIO) -> None:
         ref = self._committer.ref
         try:
-            identity = load_identity(ref)
+            identity = load_identity(replace(ref, file_io=file_io))
         except NotFoundError as error:
             raise NotFoundError(
                 f"table {ref.name}: it was dropped or moved while a query wrote to it, whose checkpoint is "

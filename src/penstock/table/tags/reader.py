@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.format.tag import Tag
-    from penstock.io.file_io import FileIO, FileStatus
+    from penstock.io.file_io import Directories, FileIO, FileStatus
 
 # A recreated tag has another modification time, unless both are too recent to be distinguished.
 _SURE_AFTER_MILLIS: Final = 60_000
@@ -32,8 +32,11 @@ class TagReader:
         self._clock_millis = clock_millis or utc_millis
         self._known: dict[FileStatus, Tag] = {}
 
-    def load(self) -> dict[str, Tag]:
+    def load(self, directories: Directories | None = None) -> dict[str, Tag]:
         """Return tags by name, sorted.
+
+        Args:
+            directories: in which the tags are listed; None for the storage.
 
         Raises:
             FormatError: a tag is damaged; callers need all tags.
@@ -41,7 +44,7 @@ class TagReader:
         known, self._known = self._known, {}
         tags: dict[str, Tag] = {}
         sure_before = self._clock_millis() - _SURE_AFTER_MILLIS
-        for status in self._file_io.list(TableLayout(self._location).tag_directory):
+        for status in (directories or self._file_io).list(TableLayout(self._location).tag_directory):
             name = tag_name_of(status.name)
             if name is None or status.is_dir:
                 continue
