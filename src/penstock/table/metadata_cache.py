@@ -62,6 +62,10 @@ class MetadataCache:
         self._largest = 0
         self._files: OrderedDict[tuple[FileIO, str], _Cached] = OrderedDict()
 
+    def __reduce__(self) -> tuple[Callable[[], MetadataCache], tuple[()]]:
+        """Pickle as the cache of the process in which it is loaded."""
+        return _of_process, ()
+
     def get(self, file_io: FileIO, path: str) -> Content | None:
         """Return a content, if it is cached and the file is the same."""
         key = _key(file_io, path)
@@ -122,6 +126,11 @@ def _key(file_io: FileIO, path: str) -> tuple[FileIO, str]:
 
 METADATA: Final = MetadataCache()
 """Manifests and manifest lists of this process: decoded, or the bytes of those that were not decoded yet."""
+
+
+def _of_process() -> MetadataCache:
+    return METADATA
+
 
 _INDEX_PARTS: Final = MetadataCache(_MAX_INDEX_BYTES)
 

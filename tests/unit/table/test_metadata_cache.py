@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from penstock import Catalog
 from penstock.errors import NotFoundError
 from penstock.io.local import LocalFileIO
 from penstock.io.memory import MemoryFileIO
-from penstock.table.metadata_cache import MetadataCache, entry_bytes, meta_bytes
+from penstock.table.metadata_cache import METADATA, MetadataCache, entry_bytes, meta_bytes
 from penstock.table.read.live import load_live_entries
 from penstock.table.store import MetadataStore
 from penstock.testing.file_io import Operation, RecordingFileIO
@@ -66,6 +67,13 @@ def test_the_largest_content_is_kept_whatever_its_size() -> None:
     assert [cache.get(file_io, name) for name in ("small", "large", "next", "last")] == [None, b"l", b"n", b"t"]
     cache.put(file_io, "larger", b"r", 1_001)
     assert [cache.get(file_io, name) for name in ("large", "larger")] == [None, b"r"]
+
+
+def test_a_pickled_cache_is_that_of_the_other_process() -> None:
+    cache, file_io = MetadataCache(), stored("a")
+    cache.put(file_io, "a", b"content", 7)
+    assert pickle.loads(pickle.dumps(cache)) is METADATA
+    assert pickle.loads(pickle.dumps(METADATA)) is METADATA
 
 
 def test_the_same_path_of_another_storage_is_another_file() -> None:
