@@ -35,7 +35,7 @@ from penstock.errors import (
     TableStoreError,
     UnsupportedFeatureError,
 )
-from penstock.spark.write import small_batch
+from penstock.spark.stream import row_writer
 from penstock.table.lease.holder import LeaseKeeper, acquire
 from penstock.table.stream_sink.committer import BATCH_DIGEST, StreamCommitter
 
@@ -80,7 +80,7 @@ def test_each_micro_batch_is_one_snapshot_and_a_restart_goes_on(
     catalog: Catalog, feed: Feed, checkpoint: Path, monkeypatch: pytest.MonkeyPatch, where: str, options: dict[str, str]
 ) -> None:
     if where == "tasks":
-        monkeypatch.setattr(small_batch, "_MAX_ROWS", 3)
+        monkeypatch.setattr(row_writer, "_MAX_ROWS", 3)
     table = catalog.create_table("d.t", COLUMNS, options=options)
     query = run(table, feed, checkpoint)
     assert commits(table) == [(1, "APPEND", 10), (2, "APPEND", 20), (3, "APPEND", 30)]
@@ -248,7 +248,7 @@ def test_a_query_that_lost_its_lease_commits_nothing_more(
 def test_complete_output_replaces_the_table_each_time_and_its_state_survives_a_replay(
     catalog: Catalog, feed: Feed, checkpoint: Path, monkeypatch: pytest.MonkeyPatch, max_rows: int
 ) -> None:
-    monkeypatch.setattr(small_batch, "_MAX_ROWS", max_rows)
+    monkeypatch.setattr(row_writer, "_MAX_ROWS", max_rows)
     table = catalog.create_table("d.t", "k INT, c BIGINT NOT NULL")
     counts = feed.stream().groupBy("k").agg(F.count("*").alias("c"))
     for _ in range(2):
@@ -347,7 +347,7 @@ def test_columns_that_come_while_the_query_runs_are_null_and_those_that_go_end_i
     catalog.alter_table("d.t", AddColumn(column="more", type="ROW<x INT, y STRING>"))
     feed.add(2)
     query.processAllAvailable()
-    monkeypatch.setattr(small_batch, "_MAX_ROWS", 0)
+    monkeypatch.setattr(row_writer, "_MAX_ROWS", 0)
     feed.add(3)
     query.processAllAvailable()
     rows = catalog.load_table("d.t").to_arrow().to_pylist()
@@ -384,7 +384,7 @@ def test_stopping_in_the_middle_of_a_batch_is_no_failure(catalog: Catalog, feed:
 def test_metrics_of_a_batch_count_each_row_once(
     catalog: Catalog, feed: Feed, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(small_batch, "_MAX_ROWS", 3)
+    monkeypatch.setattr(row_writer, "_MAX_ROWS", 3)
     table = catalog.create_table("d.t", COLUMNS)
     rows = feed.stream().observe("seen", F.count("*").alias("rows"))
     query = table.write_stream(rows, checkpoint=str(checkpoint), trigger=DONE)

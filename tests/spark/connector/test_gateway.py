@@ -14,11 +14,11 @@ from penstock import Catalog, InvalidOptionError, UnsupportedFeatureError
 from penstock.spark.connector import catalog as catalog_module
 from penstock.spark.connector import frame as batch_frames
 from penstock.spark.connector import gateway, local_rows, procedures, scan, scan_builder, table, write
+from penstock.spark.connector import staging as staged_table
 from penstock.spark.connector.actions import dynamic_overwrite
 from penstock.spark.connector.changes import group_scan, operation, replace_files
 from penstock.spark.connector.gateway import PRIVATE, SUPPORTED, open_bridge
 from penstock.spark.connector.proxy import Proxy
-from penstock.spark.connector.staging import table as staged_table
 from penstock.spark.connector.stream import frame, micro_batches, table_write
 
 if TYPE_CHECKING:

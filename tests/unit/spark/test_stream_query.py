@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkValueError
 
-from penstock.spark.stream.query import TableStreamingQuery
+from penstock.spark.stream.sink import TableStreamingQuery
 
 
 def test_a_wrong_number_of_seconds_is_refused_at_once_while_the_query_runs() -> None:

@@ -6,6 +6,7 @@ job of many tasks, a micro-batch would wait for all of them. No row passes throu
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 import uuid
@@ -19,7 +20,6 @@ from pyspark.errors import PySparkException
 
 from penstock.errors import StorageError, TableStoreError
 from penstock.options import CompactOptions
-from penstock.spark.compact.failure import failed_job
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.shared_storage import check_files_arrived, mark_storage
 from penstock.table.commit.discard import delete_job_files
@@ -36,12 +36,36 @@ if TYPE_CHECKING:
     from penstock.table.compact.task import CompactTask
     from penstock.table.ref import TableRef
 
+_OURS: Final = "penstock.errors."
+# Spark puts the error of the task at the end of the line: "... (host executor driver): java.io.IOException: ...".
+_OF_TASK: Final = re.compile(r"most recent failure: .*?\)\s*:\s*(?P<error>.+)")
 POOL: Final = "penstock-compaction"
 """Scheduler pool of the merges, where the session has a fair scheduler."""
 
 # Spark kills the Python of a cancelled task after two pauses of 2 s each (spark.python.task.killTimeout).
 _KILL_SECONDS: Final = 20.0
 _LOOK_SECONDS: Final = 0.05
+
+
+def failed_job(ref: TableRef, work: str, error: Exception) -> TableStoreError:
+    """Return the error to raise instead of Spark's.
+
+    Args:
+        work: what the job does, for example ``merges 3 files``.
+    """
+    cause = spark_cause(error)
+    text = f"table {ref.name}: the Spark job that {work} failed or was cancelled, and it left no files: {cause}"
+    return StorageError(text) if f"{_OURS}StorageError" in cause else TableStoreError(text)
+
+
+def spark_cause(error: Exception) -> str:
+    """Return the part of Spark's error text that names the cause, without stack traces."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    ours = [line for line in lines if line.startswith(_OURS)]
+    if ours:
+        return ours[-1]
+    of_task = [found["error"] for line in lines if (found := _OF_TASK.search(line))]
+    return (of_task or lines or [type(error).__name__])[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

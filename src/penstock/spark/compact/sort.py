@@ -18,7 +18,7 @@ from penstock.format.manifest.entry import FileKind, ManifestEntry
 from penstock.format.row.row import decode_row
 from penstock.format.snapshot import CommitKind
 from penstock.options import CommitOptions, CompactOptions, SortOptions, WriteOptions
-from penstock.spark.compact.failure import failed_job, spark_cause
+from penstock.spark.compact.job import failed_job, spark_cause
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.read.frame import to_frame
 from penstock.spark.write.sink import write_dataframe

@@ -30,7 +30,7 @@ from penstock.spark.connector.failures import (
 from penstock.spark.connector.local_rows import SystemTable
 from penstock.spark.connector.procedures import NO_PROCEDURES, SparkProcedure
 from penstock.spark.connector.proxy import from_spark
-from penstock.spark.connector.staging.methods import StagingMethods
+from penstock.spark.connector.staging import StagingMethods
 from penstock.spark.connector.table import CatalogTable
 from penstock.spark.types import to_spark_schema
 from penstock.table.inspect.row_tables import AUDIT_LOG, INSERTION, ROW_KIND, ROW_TABLES

@@ -18,9 +18,8 @@ from penstock.spark.connector.jvm.driver import listed_files, places_text
 from penstock.spark.connector.native_reader import FIELD_ID, is_vectorised, reader_factory
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import Pushed, conjunction_of, take_filters
-from penstock.spark.connector.python_reader import python_factory, python_partitions
-from penstock.spark.connector.stream.micro_batches import TableStream
-from penstock.spark.connector.stream.reader import BatchReader
+from penstock.spark.connector.python_workers import python_factory, python_partitions
+from penstock.spark.connector.stream.micro_batches import BatchReader, TableStream
 from penstock.spark.native_settings import clone_session
 from penstock.spark.read.frame import ReadTask
 from penstock.spark.read.native_files import PADDED, NativeReading, has_chars, list_native, plan_reading

@@ -15,7 +15,7 @@ from penstock.errors import NotFoundError, UnsupportedFeatureError
 from penstock.format.text.names import quoted
 from penstock.spark.kafka.decode import ORIGIN, decode_values
 from penstock.spark.kafka.encode import encode_value
-from penstock.spark.read.native_scan import LOG_DIRECTORY
+from penstock.spark.read.frame import LOG_DIRECTORY
 from penstock.spark.types import nullable, to_spark_schema
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ Source:
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from py4j.java_gateway import JavaPackage
@@ -16,21 +17,21 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from penstock.errors import InvalidOptionError, NotFoundError, StorageError, UnsupportedFeatureError
+from penstock.format.text.names import quoted
 from penstock.options.kafka import EndMode, StartMode, parse_kafka, parse_kafka_key
 from penstock.printable import open_log
-from penstock.spark.kafka.decode import ORIGIN, check_columns, decode_values
-from penstock.spark.kafka.keys import KEY, with_key
-from penstock.spark.kafka.metadata import HEADERS, check_metadata, origin_of, with_metadata
+from penstock.spark.kafka.decode import ORIGIN, ORIGIN_FIELDS, check_columns, decode_values
+from penstock.spark.types import to_spark_type
 from penstock.spark.watermark.observed_times import observe_times, partition_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from penstock.format.types.data_types import DataField
     from penstock.format.watermark import DeclaredWatermark
-    from penstock.options.kafka import KafkaOptions, Offsets
+    from penstock.options.kafka import KafkaKey, KafkaOptions, Offsets
 
 _LOG: Final = open_log(__name__)
 _WAIT_MS: Final = 10_000
@@ -42,6 +43,14 @@ _EARLIEST: Final = -2
 _MAX_OBSERVED: Final = 256
 
 Partitions = dict[str, tuple[int, ...]]
+KEY: Final = "key"
+"""The field of ``ORIGIN`` with the key of a record."""
+
+_ROW: Final = "__kafka_row"
+HEADERS: Final = "headers"
+_KEYS: Final = ("topic", "partition", HEADERS, "offset", "timestamp", "timestamp-type")
+_SPARK_NAMES: Final = {"timestamp-type": "timestampType"}
+_TYPES: Final = {0: "CreateTime", 1: "LogAppendTime"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,3 +287,95 @@ def _check_partitions(offsets: Offsets, partitions: Partitions, table: str) -> N
             raise NotFoundError(
                 f"table {table}: topic {topic} has no partition {number}: it has {', '.join(map(str, numbers))}"
             )
+
+
+def with_key(rows: DataFrame, key: KafkaKey, fields: Sequence[DataField], table: str) -> DataFrame:
+    """Return ``ORIGIN`` and all columns in their order, those of the key decoded from it.
+
+    Args:
+        rows: from ``decode_values``, with ``KEY`` in its ``ORIGIN``.
+        fields: of key and value.
+        table: name of the table, for messages.
+
+    Raises:
+        UnsupportedFeatureError: the format does not support these columns.
+
+    Source:
+        Flink ``DynamicKafkaDeserializationSchema``: a record whose key cannot be decoded yields no row.
+    """
+    by_name = {field.name: field for field in fields}
+    # Without its prefix, a column of the key may have the name of a column of the value.
+    of_key = [replace(by_name[name], name=name.removeprefix(key.prefix)) for name in key.fields]
+    packed = rows.select(F.struct("*").alias(_ROW), F.col(ORIGIN)[KEY].alias("value"))
+    place = F.concat(F.lit("the key of Kafka topic "), *_place(F.col(_ROW)[ORIGIN]))
+    decoded = decode_values(packed, of_key, key.format, table, origin=F.col(_ROW), place=place)
+    names = {name: name.removeprefix(key.prefix) for name in key.fields}
+    row = F.col(ORIGIN)
+    columns = [
+        (F.col(quoted(names[field.name])) if field.name in names else row[field.name]).alias(field.name)
+        for field in fields
+    ]
+    return decoded.select(row[ORIGIN].alias(ORIGIN), *columns)
+
+
+def _place(origin: Column) -> tuple[Column, ...]:
+    return (origin["topic"], F.lit(", partition "), origin["partition"], F.lit(", offset "), origin["offset"])
+
+
+def check_metadata(shown: Mapping[str, str], table: str) -> None:
+    """Check the names of metadata, by column.
+
+    Raises:
+        InvalidOptionError: there is no such metadata.
+        UnsupportedFeatureError: Spark's source does not have it.
+    """
+    for column, key in shown.items():
+        if key == "leader-epoch":
+            raise UnsupportedFeatureError(
+                f"table {table}: column '{column}': Spark does not read 'leader-epoch': leave it out"
+            )
+        if key not in _KEYS:
+            near = get_close_matches(key, _KEYS, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(_KEYS)}"
+            raise InvalidOptionError(f"table {table}: column '{column}': a record has no metadata '{key}': {hint}")
+
+
+def origin_of(keys: Iterable[str]) -> Column:
+    """Return the origin of a record, with the requested metadata."""
+    names = [_SPARK_NAMES.get(key, key) for key in keys]
+    return F.struct(*dict.fromkeys((*ORIGIN_FIELDS, *names)))
+
+
+def with_metadata(rows: DataFrame, fields: Sequence[DataField], shown: Mapping[str, str]) -> DataFrame:
+    """Return ``ORIGIN`` and the columns of the table in their order, those of metadata with their declared types.
+
+    Source:
+        Flink's Kafka connector, "Available Metadata"; columns of Spark's Kafka source.
+    """
+    if not shown:
+        return rows
+    columns = [
+        _value(shown[field.name]).cast(to_spark_type(field.type)).alias(field.name)
+        if field.name in shown
+        else F.col(quoted(field.name))
+        for field in fields
+    ]
+    return rows.select(ORIGIN, *columns)
+
+
+def _value(key: str) -> Column:
+    found = F.col(ORIGIN)[_SPARK_NAMES.get(key, key)]
+    if key == HEADERS:
+        # A key may occur several times; the last value is used, as in Flink.
+        names = F.array_distinct(F.coalesce(found["key"], F.array()))
+        return F.map_from_arrays(names, F.transform(names, lambda name: _last(found, name)))
+    if key == "timestamp-type":
+        kind = F.lit("NoTimestampType")
+        for number, text in _TYPES.items():
+            kind = F.when(found == number, F.lit(text)).otherwise(kind)
+        return kind
+    return found
+
+
+def _last(headers: Column, name: Column) -> Column:
+    return F.element_at(F.filter(headers, lambda each: each["key"] == name), -1)["value"]

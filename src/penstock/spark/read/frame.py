@@ -6,12 +6,17 @@ configuration.
 
 from __future__ import annotations
 
+import json
 import pickle
+import shutil
+import tempfile
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from penstock.format.file_format import FileFormat, format_of
@@ -19,10 +24,10 @@ from penstock.format.text.names import quoted
 from penstock.predicate.tree import TRUE
 from penstock.printable import mask_locations, open_log
 from penstock.spark.batches import pad_chars, to_spark_batches
+from penstock.spark.native_settings import SCAN_OPTIONS, scan_session
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.read.filters import to_column, without_float_pushdown
 from penstock.spark.read.native_files import NativeFileChecker
-from penstock.spark.read.native_scan import scan_files
 from penstock.spark.types import nullable, to_spark_schema, to_spark_type
 from penstock.table.external_paths import ExternalPaths
 from penstock.table.read.batches import TableReader, select_fields
@@ -30,10 +35,11 @@ from penstock.table.read.split import plan_splits
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, SparkSession
+    from pyspark.sql.types import StructType
 
     from penstock.format.types.data_types import DataField
     from penstock.spark.read.native_columns import NativeColumn
@@ -43,6 +49,11 @@ if TYPE_CHECKING:
 
 _LOG: Final = open_log(__name__)
 _SPLIT_COLUMN: Final = "split"
+LOG_DIRECTORY: Final = "_spark_metadata"
+"""Name of the sink's log directory, below the directory that the sink writes to."""
+
+# Block size in the log; Spark uses it only to split files.
+_BLOCK_BYTES: Final = 134_217_728
 
 
 def to_frame(
@@ -160,3 +171,55 @@ def _python_frame(
     # One row per partition, so that every split is its own task.
     frame = spark.createDataFrame(rows, f"{_SPLIT_COLUMN} binary").repartition(len(rows))
     return frame.mapInArrow(ReadTask(ref=ref, columns=names), schema)
+
+
+def scan_files(
+    spark: SparkSession, file_format: FileFormat, schema: StructType, files: Iterable[tuple[str, int]]
+) -> DataFrame:
+    """Return a DataFrame of exactly these files of one format, read by Spark's own reader.
+
+    If a directory has ``_spark_metadata``, the log of Spark's file sink, Spark takes the list of files from it. So a
+    log in a temporary directory that names the files gives a scan without any listing, with Spark's vectorized reader,
+    column pruning and push-down. Spark reads the log once, when it makes the relation.
+
+    Args:
+        schema: columns, by their names in the files; columns that a file does not have are null.
+        files: URI and exact size in bytes of each file.
+    """
+    directory = tempfile.mkdtemp(prefix="penstock-scan-")
+    try:
+        log = Path(directory, LOG_DIRECTORY)
+        log.mkdir()
+        (log / "0").write_text("\n".join(["v1", *(log_line(uri, size) for uri, size in files)]), encoding="utf-8")
+        return _load(spark, file_format, schema, Path(directory).as_uri())
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _load(spark: SparkSession, file_format: FileFormat, schema: StructType, uri: str) -> DataFrame:
+    given: Any = spark._jsparkSession  # noqa: SLF001 - Python has no way to resolve in another session
+    resolving = scan_session(given, file_format)
+    reader: Any = spark.read
+    reader._jreader = resolving.read()  # noqa: SLF001 - see above
+    frame: DataFrame = reader.schema(schema).format(file_format).options(**SCAN_OPTIONS).load(uri)
+    if resolving is given:
+        return frame
+    jvm: Any = spark._jvm  # noqa: SLF001 - see above
+    resolved: Any = frame._jdf  # noqa: SLF001 - see above
+    plan = resolved.queryExecution().analyzed()
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(given, plan), spark)
+
+
+def log_line(uri: str, size: int) -> str:
+    """Return the log line for a file."""
+    return json.dumps(
+        {
+            "path": uri,
+            "size": size,
+            "isDir": False,
+            "modificationTime": 0,
+            "blockReplication": 1,
+            "blockSize": _BLOCK_BYTES,
+            "action": "add",
+        }
+    )

@@ -21,9 +21,8 @@ from penstock.spark.compact.job import SparkMerger
 from penstock.spark.compact.stream import StreamCompaction
 from penstock.spark.stream.idle import IdleTimer
 from penstock.spark.stream.query_lease import QueryLease
-from penstock.spark.stream.row_writer import RowWriter, Written
+from penstock.spark.stream.row_writer import RowWriter, Written, task_times
 from penstock.spark.types import to_spark_type
-from penstock.spark.watermark.task_times import task_times
 from penstock.spark.watermark.wall_clock import with_wall_clocks
 from penstock.spark.write.entry_point import QUERY_ID
 from penstock.spark.write.progress import WriteProgress, note_write
@@ -43,8 +42,8 @@ if TYPE_CHECKING:
     from penstock.format.types.data_types import DataField
     from penstock.spark.stream.checkpoint import Checkpoint
     from penstock.spark.stream.request import StreamWrite
+    from penstock.spark.stream.row_writer import TaskTimes
     from penstock.spark.watermark.query_shape import QueryShape
-    from penstock.spark.watermark.task_times import TaskTimes
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
     from penstock.table.stream.checkpoint import BatchEnds

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import atexit
 import json
+import threading
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakKeyDictionary
+from weakref import ref as weak
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
@@ -21,10 +24,11 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from penstock.errors import InvalidOptionError, TableStoreError
 from penstock.options import ConsumerOptions
 from penstock.printable import open_log
-from penstock.spark.stream.end import StreamEnder
+from penstock.spark.stream.checkpoint import Checkpoint
 from penstock.spark.stream.session import following_snapshot
 from penstock.spark.write.progress import WriteProgress, last_write
 from penstock.table.store import MetadataStore
+from penstock.table.stream.checkpoint import decode_batch
 from penstock.table.stream.consumers import record_progress
 from penstock.table.stream.offset import decode_offset
 
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
         QueryStartedEvent,
         QueryTerminatedEvent,
     )
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from penstock.table.ref import TableRef
     from penstock.table.stream.offset import StreamOffset
@@ -51,6 +56,9 @@ _LOG: Final = open_log(__name__)
 _QUERIES_KEPT: Final = 1_000
 # A limit, because another listener may hang; the last reports of a program take much less.
 _LAST_REPORTS_MS: Final = 10_000
+# By session: each session has its own query manager, which calls only its own listeners.
+_LISTENERS: Final[WeakKeyDictionary[SparkSession, ProgressListener]] = WeakKeyDictionary()
+_LISTENERS_LOCK: Final = Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,11 +240,6 @@ def _put_last(kept: dict[str, _Value], key: str, value: _Value) -> None:
         kept.pop(next(iter(kept)))
 
 
-# By session: each session has its own query manager, which calls only its own listeners.
-_LISTENERS: Final[WeakKeyDictionary[SparkSession, ProgressListener]] = WeakKeyDictionary()
-_LISTENERS_LOCK: Final = Lock()
-
-
 def listen(spark: SparkSession) -> ProgressListener:
     """Return the session's listener; the first call creates and adds it."""
     with _LISTENERS_LOCK:
@@ -293,3 +296,61 @@ def last_progress(spark: SparkSession, query_id: str | None = None) -> tuple[Str
 def _json(value: Any) -> Any:  # noqa: ANN401 - JSON
     """Decode an offset: listeners get offsets as text, ``lastProgress`` has them decoded."""
     return json.loads(value) if isinstance(value, str) and value != "None" else value
+
+
+class StreamEnder:
+    """Stops queries whose sources have all reached their bounds; Spark would let them idle forever.
+
+    It stops them between two micro-batches. Thread-safe.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = weak(spark)
+        self._begun: set[str] = set()
+        self._lock = threading.Lock()
+
+    def end(self, query_id: str, run_id: str) -> None:
+        """Stop a query whose sources have ended, once its pending rows are processed; returns immediately."""
+        self._once(run_id, query_id, is_sure=True)
+
+    def end_if_done(self, query_id: str, run_id: str) -> None:
+        """Do the same for an idle query if its checkpoint shows that its sources had ended before it was restarted."""
+        self._once(f"{run_id} idle", query_id, is_sure=False)
+
+    def forget(self, run_id: str) -> None:
+        """Forget a run that has ended."""
+        with self._lock:
+            self._begun -= {run_id, f"{run_id} idle"}
+
+    def _once(self, key: str, query_id: str, *, is_sure: bool) -> None:
+        with self._lock:
+            if key in self._begun:
+                return
+            self._begun.add(key)
+        # Not on the listener's thread: it delivers the event that a stopping query waits for.
+        run = partial(self._run, query_id, is_sure=is_sure)
+        threading.Thread(target=run, name=f"end of bounded query {query_id}", daemon=True).start()
+
+    def _run(self, query_id: str, *, is_sure: bool) -> None:
+        spark = self._spark()
+        # Callers get the failure, or the end of the session, from the query itself.
+        with suppress(PySparkException, Py4JError):
+            query = None if spark is None else spark.streams.get(query_id)
+            if spark is None or query is None or not (is_sure or _is_done(spark, query)):
+                return
+            # Spark may still run a micro-batch without input rows, which emits the rows held by aggregates.
+            query.processAllAvailable()
+            query.stop()
+
+
+def _is_done(spark: SparkSession, query: StreamingQuery) -> bool:
+    """Whether all sources are penstock tables, and the newest batch reached the bounds of all of them."""
+    given: Any = query._jsq  # noqa: SLF001 - Python does not say where the checkpoint is
+    try:
+        checkpoint = Checkpoint(spark, str(given.streamingQuery().resolvedCheckpointRoot()))
+        data = checkpoint.load_newest_offsets()
+        sources = () if data is None else decode_batch(data, checkpoint.place).sources
+    except TableStoreError as error:
+        _LOG.warning("query %s: cannot find out whether it has ended: %s", query.id, error)
+        return False
+    return bool(sources) and all(source is not None and source.ended for source in sources)

@@ -8,17 +8,19 @@ Source:
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+from pyspark.errors import PySparkException, PySparkValueError
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import InvalidOptionError, LeaseHeldError, UnsupportedFeatureError
 from penstock.options import CommitOptions
 from penstock.spark.batches import from_spark_batch
 from penstock.spark.stream.checkpoint import Checkpoint
 from penstock.spark.stream.micro_batches import MicroBatches
-from penstock.spark.stream.query import TableStreamingQuery
 from penstock.spark.watermark.query_shape import QueryShape
 from penstock.spark.watermark.wall_clock import with_wall_clocks
 from penstock.table.store import MetadataStore
@@ -28,8 +30,10 @@ from penstock.table.stream_sink.committer import StreamCommitter, load_first_bat
 from penstock.table.write.check_rows import plan_conform
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from threading import Thread
+
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
 
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 _TRIGGERS: Final = ("processingTime", "availableNow", "once")
+__all__ = ["TableStreamingQuery"]
 
 
 def write_stream(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> StreamingQuery:
@@ -157,3 +162,51 @@ def _with_request(writer: DataStreamWriter, request: StreamWrite) -> DataStreamW
         writer = writer.queryName(request.query_name)
     # Spark's signature has one keyword for each kind of trigger.
     return writer if request.trigger is None else writer.trigger(**request.trigger)  # type: ignore[call-overload]
+
+
+class TableStreamingQuery(StreamingQuery):
+    """Spark's query with its background work: waiting for the query also waits for that work.
+
+    Without it, a script could drop the table after ``awaitTermination``, or exit, while a merge is running.
+
+    Args:
+        query: the query that Spark started.
+        tail: thread that ends when the query and its background work have ended.
+        cancel: cancels the background work.
+    """
+
+    def __init__(self, query: StreamingQuery, tail: Thread, *, cancel: Callable[[], None]) -> None:
+        super().__init__(query._jsq)  # noqa: SLF001 - the only way to one with methods of our own
+        self._tail = tail
+        self._cancel = cancel
+
+    def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802 - PySpark's name
+        """Wait for the end of the query as Spark does, then for its background compaction.
+
+        Args:
+            timeout: seconds for both; None for no limit.
+
+        Raises:
+            StreamingQueryException: the query has failed.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        try:
+            has_ended = super().awaitTermination(timeout)  # type: ignore[arg-type] # it takes parts of a second too
+        except PySparkValueError:  # not a valid number of seconds: the query continues
+            raise
+        except PySparkException:
+            self._tail.join()
+            raise
+        if deadline is None:
+            self._tail.join()
+            return has_ended
+        if has_ended:
+            self._tail.join(max(0.0, deadline - time.monotonic()))
+        return bool(has_ended) and not self._tail.is_alive()
+
+    def stop(self) -> None:
+        """Stop the query as Spark does, cancel its background compaction, and wait until that has ended."""
+        super().stop()
+        # The tail lets the compaction finish if a query ends by itself, and a stopped query looks the same to it.
+        self._cancel()
+        self._tail.join()

@@ -23,8 +23,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from penstock.errors import InvalidOptionError
-from penstock.spark.plain_errors import without_frames
 from penstock.spark.shared_storage import mark_storage
+from penstock.spark.tracebacks import without_frames
 from penstock.spark.write.sink import collect_messages
 from penstock.spark.write.task import TaskOutcome, WriteTask
 from penstock.table.commit.discard import delete_job_files, delete_new_files

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.spark.stream.idle import IdleTimer
 from penstock.spark.stream.micro_batches import MicroBatches
-from penstock.spark.stream.query import TableStreamingQuery
+from penstock.spark.stream.sink import TableStreamingQuery
 
 
 class EndedQuery:

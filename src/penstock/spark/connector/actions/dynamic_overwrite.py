@@ -13,8 +13,8 @@ import pickle
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from penstock.spark.compact.job import SparkMerger
-from penstock.spark.connector.actions.python_writer import OUTCOME, outcomes_of, writer_source
 from penstock.spark.connector.proxy import Proxy, from_spark
+from penstock.spark.connector.python_workers import OUTCOME, outcomes_of, writer_source
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.write.sink import collect_messages

@@ -13,8 +13,7 @@ from penstock.predicate.bind import bind
 from penstock.printable import open_log
 from penstock.spark.connector.gateway import open_bridge
 from penstock.spark.connector.proxy import PlainTable, Proxy, from_spark
-from penstock.spark.connector.stream.micro_batches import TableStream
-from penstock.spark.connector.stream.reader import BatchReader
+from penstock.spark.connector.stream.micro_batches import BatchReader, TableStream
 from penstock.spark.read.filters import to_column
 from penstock.spark.types import nullable, to_spark_schema
 from penstock.spark.watermark.wall_clock import as_instant

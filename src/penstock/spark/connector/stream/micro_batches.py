@@ -10,27 +10,45 @@ Source:
 from __future__ import annotations
 
 import json
+import logging
 import uuid
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from penstock.format.file_format import FileFormat
 from penstock.options import StreamOptions
+from penstock.spark.connector.jvm.driver import ordered_files
+from penstock.spark.connector.native_reader import reader_factory
 from penstock.spark.connector.proxy import Proxy, from_spark
-from penstock.spark.connector.stream.input_end import InputEnd
+from penstock.spark.connector.python_workers import python_factory, python_partitions
+from penstock.spark.read.native_files import PADDED, has_chars, list_native, why_not_native
 from penstock.spark.stream.session import open_session
+from penstock.spark.stream.task import StreamReadTask
+from penstock.spark.watermark.query_shape import plan_keeps_rows
+from penstock.table.read.batches import select_fields
+from penstock.table.store import MetadataStore
 from penstock.table.stream.align.progress import AlignmentRule
+from penstock.table.stream.checkpoint import decode_end
 from penstock.table.stream.limits import NO_LIMITS, limits_of
-from penstock.table.stream.offset import UNRESOLVED, decode_offset, encode_offset
+from penstock.table.stream.offset import END_OF_INPUT_MS, UNRESOLVED, decode_offset, encode_offset
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
     from penstock.predicate.tree import Predicate
     from penstock.spark.connector.gateway import Bridge, JavaObject
-    from penstock.spark.connector.stream.reader import BatchReader
     from penstock.spark.stream.session import StreamSession
+    from penstock.table.ref import TableRef
+    from penstock.table.stream.tasks import StreamTask
 
 _STREAMING: Final = "org.apache.spark.sql.connector.read.streaming."
 # ``latestOffset`` applies all limits of the options; Spark only needs to know that there are some.
 _SOME_FILES: Final = 2**31 - 1
+_LOG: Final = logging.getLogger(__name__)
+_APPEND: Final = "Append"
 
 
 class TableStream(Proxy):
@@ -165,3 +183,115 @@ class TableStream(Proxy):
 def _decoded(offset: JavaObject) -> dict[str, Any]:
     decoded: dict[str, Any] = json.loads(offset.json())
     return decoded
+
+
+class BatchReader:
+    """Creates the partitions and then the reader factory of each batch: Spark requests both, in this order.
+
+    The choice depends on the files of the micro-batch only, so that a replayed batch is read in the same way.
+
+    Args:
+        ref: the table, with the columns that the query started with.
+        schema: the columns that Spark expects.
+        pads: whether values of CHAR are padded.
+    """
+
+    def __init__(
+        self, bridge: Bridge, spark: SparkSession, ref: TableRef, schema: StructType, *, pads: bool = False
+    ) -> None:
+        self._bridge = bridge
+        self.spark = spark
+        self.ref = ref
+        self.schema = schema
+        self._store = MetadataStore(ref)
+        self._fields = select_fields(ref, schema.fieldNames())
+        self._pads = pads and has_chars(self._fields)
+        self._reason: str | None = None
+        self._logged: set[str] = set()
+
+    @property
+    def way(self) -> str:
+        """How the files of the last micro-batch are read."""
+        return "parquet reader of Spark" if self._reason is None else f"Python workers, because {self._reason}"
+
+    def partitions(self, tasks: Sequence[StreamTask]) -> JavaObject:
+        """Return one partition for each task; it reads the task's files in their order."""
+        splits = [split for task in tasks for split in task.splits]
+        reason = PADDED if self._pads else why_not_native(self.ref, self._store, splits, self._fields)
+        self._reason = reason
+        if reason is None:
+            files = [list_native(self.ref, task.splits) for task in tasks]
+            return self._bridge.driver.ordered(ordered_files(files))
+        if reason not in self._logged:
+            self._logged.add(reason)
+            _LOG.warning(
+                "table %s: its stream is read by Python workers, not by Spark's own reader: %s", self.ref.name, reason
+            )
+        return python_partitions(self._bridge, tasks)
+
+    def factory(self) -> JavaObject:
+        """Return the reader factory for the partitions that were created last."""
+        return self._native_factory if self._reason is None else self._python_factory
+
+    # A factory holds a broadcast of the Hadoop configuration, so one serves the whole query.
+
+    @cached_property
+    def _native_factory(self) -> JavaObject:
+        no_filters = self._bridge.array(self._bridge.java("org.apache.spark.sql.sources.Filter"), ())
+        return reader_factory(self._bridge, self._bridge.session(), FileFormat.PARQUET, self.schema, no_filters)
+
+    @cached_property
+    def _python_factory(self) -> JavaObject:
+        task = StreamReadTask(ref=self.ref, schema=self.schema, pads=self._pads)
+        return python_factory(self._bridge, self.spark, task, self.schema)
+
+
+class InputEnd:
+    """Advances Spark's watermark to the end of time at the end of a bounded input, for one source of a query.
+
+    Spark then emits the rows that it holds in state, as Flink does. A watermark is the latest event time minus a delay,
+    so the last windows of a stream stay open. When all sources of a query have reached the bounds declared by their
+    options, no row follows, and the watermark can advance to the end of time.
+
+    Spark reads the watermark of a micro-batch after it has requested the offsets of the sources, and stores both before
+    the micro-batch runs. So if a source sets the watermark when its offset is requested, a replay uses the same
+    watermark. The source records this in its offset: because the offset is new, Spark runs a micro-batch, also as the
+    first one after a restart.
+
+    Source:
+        ``MicroBatchExecution.constructNextBatch`` of Spark 4.2.
+    """
+
+    def __init__(self, bridge: Bridge) -> None:
+        self._bridge = bridge
+        self._keeps_rows: bool | None = None
+
+    def is_to_close(self, start: dict[str, Any]) -> bool:
+        """Whether the next micro-batch is the one in which the query emits its state; if so, set the watermark.
+
+        All sources of a query return the same answer in one trigger, since it depends on previous micro-batches.
+
+        Args:
+            start: the current offset of the source.
+        """
+        offset = decode_offset(start)
+        if not offset.ended or offset.closed is not None or self._keeps_rows is False:
+            return False
+        query = self._bridge.running_stream()
+        if query is None:
+            return False
+        if self._keeps_rows is None:
+            self._keeps_rows = _keeps_rows(query)
+        if not self._keeps_rows or not self._have_ended(query):
+            return False
+        self._bridge.set_stream_watermark(query, END_OF_INPUT_MS)
+        return True
+
+    def _have_ended(self, query: JavaObject) -> bool:
+        found = [None if text is None else decode_end(text) for text in self._bridge.source_offsets(query)]
+        return all(offset is not None and offset.ended for offset in found)
+
+
+def _keeps_rows(query: JavaObject) -> bool:
+    """Whether a query emits rows only after its watermark has passed them; other output modes emit them earlier."""
+    return query.outputMode().toString() == _APPEND and plan_keeps_rows(query.analyzedPlan())

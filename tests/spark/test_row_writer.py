@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING
 
-from penstock.spark.write import small_batch
-from penstock.spark.write.small_batch import collect_small
+from penstock.spark.stream import row_writer
+from penstock.spark.stream.row_writer import collect_small
 
 if TYPE_CHECKING:
     import pytest
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def test_rows_come_unless_they_are_many_or_too_large(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(small_batch, "_MAX_BYTES", 10_000)
-    monkeypatch.setattr(small_batch, "_LEAST_ROWS_PER_TASK", 1)
+    monkeypatch.setattr(row_writer, "_MAX_BYTES", 10_000)
+    monkeypatch.setattr(row_writer, "_LEAST_ROWS_PER_TASK", 1)
     at = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
     values = [(0, None, None, None, None, None), (1, "é", b"x", [["a"], None], {"k": ("v", 1)}, at)]
     kinds = (

@@ -1,14 +1,11 @@
-"""Read with Penstock's reader in Spark's Python workers: for files that Spark's readers would misread.
-
-Source:
-    ``PythonPartitionReaderFactory`` of Spark, and ``pyspark.sql.worker.plan_data_source_read``, which defines the input
-    of the factory: a pickled function from Arrow batches of partitions to Arrow batches of rows.
-"""
+"""Readers and writers of Spark's that run a pickled function of ours in Python workers."""
 
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from penstock.spark.connector.gateway import wrapped_class
 from penstock.spark.python_worker import ensure_python_worker
@@ -19,11 +16,13 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.spark.write.task import TaskOutcome
     from penstock.table.read.split import DataSplit
     from penstock.table.stream.tasks import StreamTask
+OUTCOME: Final = StructType([StructField("outcome", BinaryType())])
+"""Columns of the batch, of one binary value, that a writer's function returns; it is pickled together with them."""
 
 
 def python_factory(
@@ -32,11 +31,15 @@ def python_factory(
     task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     schema: StructType,
 ) -> JavaObject:
-    """Return the factory that creates readers on executors.
+    """Return the factory that creates readers on executors, for files that Spark's readers would misread.
 
     Args:
         task: converts batches of partitions, each a pickled value, to rows.
         schema: the columns of the rows.
+
+    Source:
+        ``PythonPartitionReaderFactory`` of Spark, and ``pyspark.sql.worker.plan_data_source_read``, which defines the
+        input of the factory: a pickled function from Arrow batches of partitions to Arrow batches of rows.
     """
     ensure_python_worker(spark)
     source = bridge.private("UserDefinedPythonDataSource")(wrapped_class(spark, PenstockDataSource))
@@ -50,3 +53,13 @@ def python_partitions(bridge: Bridge, values: Sequence[DataSplit] | Sequence[Str
     made = bridge.private("PythonInputPartition")
     partitions = [made(place, bytearray(pickle.dumps(value))) for place, value in enumerate(values)]
     return bridge.array(bridge.connector("read.InputPartition"), partitions)
+
+
+def writer_source(bridge: Bridge, spark: SparkSession) -> JavaObject:
+    """Return the data source that the factory of writers takes; it only names the Python executable."""
+    return bridge.private("UserDefinedPythonDataSource")(wrapped_class(spark, PenstockDataSource))
+
+
+def outcomes_of(messages: JavaObject) -> list[TaskOutcome]:
+    """Return what the tasks sent to ``commit``."""
+    return [pickle.loads(bytes(message.pickledMessage())) for message in messages if message is not None]  # noqa: S301 - our own tasks wrote it

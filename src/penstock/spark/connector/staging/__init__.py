@@ -1,1 +1,0 @@
-"""Tables that a statement creates or replaces together with its rows."""
