@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def test_rows_come_unless_they_are_many_or_too_large(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_writer, "_MAX_BYTES", 10_000)
-    monkeypatch.setattr(row_writer, "_LEAST_ROWS_PER_TASK", 1)
+    monkeypatch.setattr(row_writer, "_MIN_ROWS_PER_TASK", 1)
     at = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
     values = [(0, None, None, None, None, None), (1, "é", b"x", [["a"], None], {"k": ("v", 1)}, at)]
     kinds = (

@@ -237,6 +237,6 @@ def test_merges_let_waiting_tasks_go_first(spark: SparkSession) -> None:
 
 
 def test_merges_run_where_tasks_wait_all_the_time(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_compaction, "_LONGEST_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(stream_compaction, "_MAX_WAIT_SECONDS", 0.1)
     monkeypatch.setattr(StreamCompaction, "_others_wait", lambda _: True)
     StreamCompaction(spark)._merge(Merger(), None, None)  # type: ignore[arg-type] # it is handed on as it is

@@ -42,9 +42,9 @@ PACKAGES: Final = {
 # Needed only for tables on some storages.
 OPTIONAL: Final = {"hdfs_native": "hdfs-native"}
 # The modules of most tasks, which the probed Python imports in advance: later tasks run in the same process.
-_OF_TASKS: Final = ("penstock.spark.stream.task", "penstock.spark.write.task")
+_TASK_MODULES: Final = ("penstock.spark.stream.task", "penstock.spark.write.task")
 # Spark has a Python daemon for each set of environment variables, and sets this variable for SQL tasks.
-_OF_SQL: Final = "SPARK_SIMPLIFIED_TRACEBACK"
+_SQL_VARIABLE: Final = "SPARK_SIMPLIFIED_TRACEBACK"
 _TEXT_LIMIT: Final = 300
 _LOCK: Final = threading.Lock()
 
@@ -87,7 +87,7 @@ def _ask(context: SparkContext, names: tuple[str, ...]) -> ExecutorPython:
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     try:
         with _like_sql(context):
-            asked = context.parallelize(range(tasks), tasks).mapPartitions(partial(look, names, _OF_TASKS))
+            asked = context.parallelize(range(tasks), tasks).mapPartitions(partial(look, names, _TASK_MODULES))
             return ExecutorPython(asked.collect())
     except Py4JJavaError as error:
         raise UnsupportedFeatureError(
@@ -101,14 +101,14 @@ def _ask(context: SparkContext, names: tuple[str, ...]) -> ExecutorPython:
 @contextmanager
 def _like_sql(context: SparkContext) -> Iterator[None]:
     """Run jobs that start in the block in the same Python processes as SQL tasks."""
-    if _OF_SQL in context.environment:
+    if _SQL_VARIABLE in context.environment:
         yield
         return
-    context.environment[_OF_SQL] = "1"
+    context.environment[_SQL_VARIABLE] = "1"
     try:
         yield
     finally:
-        context.environment.pop(_OF_SQL, None)
+        context.environment.pop(_SQL_VARIABLE, None)
 
 
 def python_kind() -> str:

@@ -42,7 +42,7 @@ _CENTRAL: Final = ("s3.amazonaws.com", "https://s3.amazonaws.com")
 _AZURE_ACCOUNT: Final = "penstock.azure.account"
 _AZURE_ENDPOINT: Final = "penstock.azure.endpoint"
 # Settings of Azure that can be made for one container.
-_OF_CONTAINERS: Final = ("sas.fixed.token", "sas.token.provider.type")
+_CONTAINER_KEYS: Final = ("sas.fixed.token", "sas.token.provider.type")
 _DFS_HOSTS: Final = ".dfs.core.windows.net"
 # Hadoop's connector for each store, and the JAR that has it.
 _CONNECTORS: Final = {
@@ -180,7 +180,7 @@ def _options_of_abfs(settings: StoreSettings, lookup: Lookup) -> dict[str, str]:
         return {}
 
     def find(name: str) -> str | None:
-        of_container = lookup(f"fs.azure.{name}.{bucket}.{host}") if name in _OF_CONTAINERS else None
+        of_container = lookup(f"fs.azure.{name}.{bucket}.{host}") if name in _CONTAINER_KEYS else None
         return of_container or lookup(f"fs.azure.{name}.{host}") or lookup(f"fs.azure.{name}")
 
     found: dict[str, str | None] = {}

@@ -25,7 +25,7 @@ from penstock.spark.types import DECLARED_TYPE
 
 _LOCATION_KEY: Final = "penstock.location"
 # Longer than any string in a row of Spark, so Spark's check of the length never fails.
-_LEAST_LENGTH: Final = 1 << 30
+_MIN_LENGTH: Final = 1 << 30
 
 
 def with_location(schema: StructType, location: str) -> StructType:
@@ -86,6 +86,6 @@ def _place(schema: StructType) -> int | None:
 
 def _declared_type(field: StructField, location: str) -> str:
     if isinstance(field.dataType, StringType):
-        return f"varchar({_LEAST_LENGTH + zlib.crc32(location.encode()) % _LEAST_LENGTH})"
+        return f"varchar({_MIN_LENGTH + zlib.crc32(location.encode()) % _MIN_LENGTH})"
     # The meaning of TIMESTAMP is a setting of the session.
     return "timestamp_ltz" if isinstance(field.dataType, TimestampType) else field.dataType.simpleString()

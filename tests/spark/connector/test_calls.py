@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _MEMORY = "m\n"
 # Measured for a join like this one: 24 calls from the JVM and 51 to it, with those of PySpark's own methods.
-_MOST_ANSWERS = 35
-_MOST_CALLS = 85
+_MAX_ANSWERS = 35
+_MAX_CALLS = 85
 
 
 class _Counter:
@@ -93,5 +93,5 @@ def test_calls_of_a_query_do_not_depend_on_the_number_of_files(
     for work in _queries(spark, "none"):
         assert found[work, "many"] == found[work, "few"], work
         answers, calls = found[work, "many"]
-        assert answers <= _MOST_ANSWERS, work
-        assert calls <= _MOST_CALLS, work
+        assert answers <= _MAX_ANSWERS, work
+        assert calls <= _MAX_CALLS, work

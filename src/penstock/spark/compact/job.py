@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _OURS: Final = "penstock.errors."
 # Spark puts the error of the task at the end of the line: "... (host executor driver): java.io.IOException: ...".
-_OF_TASK: Final = re.compile(r"most recent failure: .*?\)\s*:\s*(?P<error>.+)")
+_TASK_ERROR: Final = re.compile(r"most recent failure: .*?\)\s*:\s*(?P<error>.+)")
 POOL: Final = "penstock-compaction"
 """Scheduler pool of the merges, where the session has a fair scheduler."""
 
@@ -64,7 +64,7 @@ def spark_cause(error: Exception) -> str:
     ours = [line for line in lines if line.startswith(_OURS)]
     if ours:
         return ours[-1]
-    of_task = [found["error"] for line in lines if (found := _OF_TASK.search(line))]
+    of_task = [found["error"] for line in lines if (found := _TASK_ERROR.search(line))]
     return (of_task or lines or [type(error).__name__])[0]
 
 

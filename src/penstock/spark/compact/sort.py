@@ -53,8 +53,8 @@ _TIE: Final = "tie"
 # Each partition runs jobs on all cores, but a small partition leaves most cores idle: so sort a few at a time.
 _PARTITIONS_AT_ONCE: Final = 3
 # Ranks are computed by sorting each batch of 10,000 rows with the sample: a larger sample costs more than it gains.
-_MOST_SAMPLES: Final = 16_384
-_LEAST_SAMPLES: Final = 4_096
+_MAX_SAMPLES: Final = 16_384
+_MIN_SAMPLES: Final = 4_096
 # Files end at the end of a range. A range is cut into several files only if many rows are equal, or wide.
 _SLACK: Final = 2
 
@@ -177,7 +177,7 @@ def sort_frame(frame: DataFrame, job: SortJob, *, ranges: int, rows: int) -> Dat
 
 def _with_curve(frame: DataFrame, columns: list[str], job: SortJob, *, ranges: int, rows: int) -> DataFrame:
     options = job.ref.parsed(SortOptions)
-    wanted = min(max(ranges * options.sample_magnification, _LEAST_SAMPLES), _MOST_SAMPLES)
+    wanted = min(max(ranges * options.sample_magnification, _MIN_SAMPLES), _MAX_SAMPLES)
     few = frame.select(*columns)
     if rows > wanted:
         few = few.sample(wanted / rows, seed=0)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MAX_TASKS: Final = 64
 # Maximum time a merge waits while tasks of other jobs wait for a core; after that it runs, or small files would pile
 # up.
-_LONGEST_WAIT_SECONDS: Final = 10.0
+_MAX_WAIT_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 0.05
 
 
@@ -92,7 +92,7 @@ class StreamCompaction:
 
     def _merge(self, merger: SparkMerger, task: CompactTask, ref: TableRef) -> MergedFiles:
         """Run one merge, after tasks of other jobs that currently wait for a core."""
-        deadline = time.monotonic() + _LONGEST_WAIT_SECONDS
+        deadline = time.monotonic() + _MAX_WAIT_SECONDS
         while self._others_wait() and time.monotonic() < deadline and not self._is_over:
             time.sleep(_LOOK_SECONDS)
         return merger.merge_at(task, ref)

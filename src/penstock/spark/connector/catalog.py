@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 _CATALOG: Final = "org.apache.spark.sql.connector.catalog."
 _SYSTEM: Final = "sys"
 _SETTINGS: Final = "spark.paimon."
-_MOST_TABLES: Final = 1_000
-_OF_TABLES: Final = frozenset({*SYSTEM_TABLES, *ROW_TABLES})
+_MAX_TABLES: Final = 1_000
+_SYSTEM_TABLE_NAMES: Final = frozenset({*SYSTEM_TABLES, *ROW_TABLES})
 # Spark sets these for every database.
 _IGNORED_PROPERTIES: Final = frozenset({"owner"})
 
@@ -135,7 +135,7 @@ class WarehouseCatalog(StagingMethods):
             return False
         if name.partition(".")[0] == SYSTEM_DATABASE and str(ident.name()) in CATALOG_TABLES:
             return True
-        *namespace, last = self._bridge.parts(ident)
+        *namespace, last = self._bridge.identifier_parts(ident)
         path = _path_of(namespace, last)
         try:
             self._loaded(*((name, None) if path is None else path[:2]))
@@ -305,7 +305,7 @@ class WarehouseCatalog(StagingMethods):
     # Helpers
 
     def _found(self, ident: JavaObject, options: Mapping[str, str], *, changes_rows: bool = False) -> JavaObject | None:
-        *namespace, last = self._bridge.parts(ident)
+        *namespace, last = self._bridge.identifier_parts(ident)
         if namespace == [SYSTEM_DATABASE] and last in CATALOG_TABLES:
             return self._catalog_table(last, options)
         path = _path_of(namespace, last)
@@ -379,7 +379,7 @@ class WarehouseCatalog(StagingMethods):
 
     def _has_changed(self, table: CatalogTable) -> bool:
         """Whether the table has another state than when it was last loaded, so that cached rows of it may be old."""
-        if len(self._states) >= _MOST_TABLES:
+        if len(self._states) >= _MAX_TABLES:
             self._states.clear()
         last = self._states.get(table.schema_key, table.state)
         self._states[table.schema_key] = table.state
@@ -388,7 +388,7 @@ class WarehouseCatalog(StagingMethods):
     def _exposed(self, table: CatalogTable) -> JavaObject:
         answers = self._answers.get(table.schema_key)
         if answers is None:
-            if len(self._answers) >= _MOST_TABLES:
+            if len(self._answers) >= _MAX_TABLES:
                 self._answers.clear()
             answers = self._answers[table.schema_key] = self._bridge.driver.sharedAnswers()
         return table.exposed(answers)
@@ -439,12 +439,12 @@ class _TablePath(NamedTuple):
 
 def _path_of(namespace: list[str], name: str) -> _TablePath | None:
     """Split a name such as ``t``, ``t$snapshots``, ``t.snapshots`` or ``t$branch_b``; None if it cannot be a table."""
-    if len(namespace) == 2 and name in _OF_TABLES:
+    if len(namespace) == 2 and name in _SYSTEM_TABLE_NAMES:
         (database, table), system_table = namespace, name
     elif len(namespace) == 1:
         database, table, system_table = namespace[0], name, None
         base, _, last = name.rpartition("$")
-        if last in _OF_TABLES:
+        if last in _SYSTEM_TABLE_NAMES:
             table, system_table = base, last
     else:
         return None

@@ -54,7 +54,7 @@ def runtime_failure(bridge: Bridge, message: str) -> SparkFailureError:
     no_context = bridge.array(bridge.java("org.apache.spark.QueryContext"), ())
     return SparkFailureError(
         bridge.java("org.apache.spark.SparkRuntimeException")(
-            "USER_RAISED_EXCEPTION", parameters, None, no_context, bridge.nothing()
+            "USER_RAISED_EXCEPTION", parameters, None, no_context, bridge.scala_none()
         )
     )
 

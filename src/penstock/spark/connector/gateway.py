@@ -70,12 +70,12 @@ PRIVATE: Final = {
 """Private classes of Spark, by the names that this package uses for them."""
 
 
-_MOST_SCHEMAS: Final = 500
+_MAX_SCHEMAS: Final = 500
 _ONE_AT_A_TIME: Final = threading.RLock()
 """Several queries may start at once, each on a thread of its own."""
 
 
-class KnownClass(JavaClass):  # type: ignore[misc] # Py4J has no types
+class CachedJavaClass(JavaClass):  # type: ignore[misc] # Py4J has no types
     """A JVM class that looks up each of its static methods once; Py4J looks them up at each use."""
 
     def __getattr__(self, name: str) -> JavaObject:
@@ -97,7 +97,7 @@ class Bridge:
     """
 
     gateway: JavaObject
-    _kept: dict[Hashable, JavaObject] = field(default_factory=dict, repr=False, compare=False)
+    _cached: dict[Hashable, JavaObject] = field(default_factory=dict, repr=False, compare=False)
     _schemas: dict[str, JavaObject] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -105,16 +105,16 @@ class Bridge:
         """View of the JVM's packages and classes; ``java`` caches those that are used often."""
         return self.gateway.jvm
 
-    def once(self, key: Hashable, make: Callable[[], JavaObject]) -> JavaObject:
+    def cached(self, key: Hashable, make: Callable[[], JavaObject]) -> JavaObject:
         """Return an immutable JVM object, created at the first use of its key."""
-        found = self._kept.get(key)
+        found = self._cached.get(key)
         if found is None:
-            found = self._kept[key] = make()
+            found = self._cached[key] = make()
         return found
 
     def java(self, name: str) -> JavaObject:
         """Return a class by its full name; a member class has ``$`` in it."""
-        return self.once(name, lambda: KnownClass(name, self.gateway._gateway_client))
+        return self.cached(name, lambda: CachedJavaClass(name, self.gateway._gateway_client))
 
     def session(self) -> JavaObject:
         """Return the session of the running query: queries of cloned sessions call the same catalog."""
@@ -127,19 +127,19 @@ class Bridge:
     @property
     def driver(self) -> JavaObject:
         """The object of ``Driver.java``."""
-        found = self._kept.get("driver")
+        found = self._cached.get("driver")
         if found is not None:
             return found
         # Py4J caches methods by class name: a second class of this name would be called with the methods of the first
         # one.
         with _ONE_AT_A_TIME:
-            return self.once("driver", lambda: compile_driver(self.private("Compiler")(), self._loader()))
+            return self.cached("driver", lambda: compile_driver(self.private("Compiler")(), self._loader()))
 
     def names(self, items: frozenset[str]) -> JavaObject:
         """Return an immutable ``java.util.Set``."""
-        return self.once(("names", items), lambda: self.java_set(sorted(items)))
+        return self.cached(("names", items), lambda: self.java_set(sorted(items)))
 
-    def parts(self, ident: JavaObject) -> list[str]:
+    def identifier_parts(self, ident: JavaObject) -> list[str]:
         """Return the parts of an ``Identifier``: its namespace, then its name."""
         parts: list[str] = json.loads(self.driver.name(ident))
         return parts
@@ -155,7 +155,7 @@ class Bridge:
     def array(self, element: JavaObject, items: Sequence[object]) -> JavaObject:
         """Return an array of the JVM."""
         if not items:
-            return self.once(("array", element._fqn), lambda: self.gateway.new_array(element, 0))
+            return self.cached(("array", element._fqn), lambda: self.gateway.new_array(element, 0))
         made = self.gateway.new_array(element, len(items))
         for place, item in enumerate(items):
             made[place] = item
@@ -171,7 +171,7 @@ class Bridge:
 
     def values_of(self, enum: str, names: Sequence[str]) -> JavaObject:
         """Return a set of constants of one of the connector's enumerations."""
-        return self.once((enum, *names), lambda: self.java_set([self.value_of(enum, name) for name in names]))
+        return self.cached((enum, *names), lambda: self.java_set([self.value_of(enum, name) for name in names]))
 
     def java_set(self, items: Iterable[object]) -> JavaObject:
         """Return a ``java.util.Set``."""
@@ -194,19 +194,19 @@ class Bridge:
     def sequence(self, items: Sequence[object]) -> JavaObject:
         """Return an immutable Scala sequence."""
         if not items:
-            return self.once("sequence", lambda: self._utilities.toSeq([]))
+            return self.cached("sequence", lambda: self._utilities.toSeq([]))
         return self._utilities.toSeq(list(items))
 
-    def nothing(self) -> JavaObject:
+    def scala_none(self) -> JavaObject:
         """Return Scala's ``None``."""
-        return self.once("nothing", lambda: self.java("scala.Option").empty())
+        return self.cached("nothing", lambda: self.java("scala.Option").empty())
 
     def schema(self, schema: StructType) -> JavaObject:
         """Convert a PySpark schema to a JVM schema."""
         text = schema.json()
         found = self._schemas.get(text)
         if found is None:
-            if len(self._schemas) >= _MOST_SCHEMAS:
+            if len(self._schemas) >= _MAX_SCHEMAS:
                 self._schemas.clear()
             found = self._schemas[text] = self.java(f"{_SQL}types.DataType").fromJson(text)
         return found
@@ -223,13 +223,13 @@ class Bridge:
 
     def value_of(self, enum: str, name: str) -> JavaObject:
         """Return a constant of one of the connector's enumerations."""
-        return self.once(
+        return self.cached(
             ("enum", enum, name), lambda: self.java("java.lang.Enum").valueOf(self.java_class(_CONNECTOR + enum), name)
         )
 
     def java_class(self, name: str) -> JavaObject:
         """Return a ``java.lang.Class``."""
-        return self.once(
+        return self.cached(
             ("class", name),
             lambda: self.java("java.lang.Class").forName(name, True, self._loader()),  # noqa: FBT003
         )
@@ -302,7 +302,7 @@ class Bridge:
         Args:
             table: implements ``SupportsRead``.
         """
-        nothing = self.nothing()
+        nothing = self.scala_none()
         return self.frame(session, self.private("Relation").create(table, nothing, nothing))
 
     def stream_frame(self, session: SparkSession, name: str, table: object, schema: StructType) -> DataFrame:
@@ -313,7 +313,7 @@ class Bridge:
             table: implements ``SupportsRead``.
         """
         relation = self.private("StreamingRelation")
-        nothing = self.nothing()
+        nothing = self.scala_none()
         attributes = self.private("Attributes").toAttributes(self.schema(schema))
         no_name = getattr(relation, "apply$default$9")()
         plan = relation(nothing, name, table, self.case_insensitive({}), attributes, nothing, nothing, nothing, no_name)
@@ -442,3 +442,13 @@ def schema_of(schema: JavaObject) -> StructType:
 def wrapped_class(spark: SparkSession, source: type[DataSource]) -> JavaObject:
     """Return a Python data source class in its JVM form: pickled, with the Python executable that runs it."""
     return _wrap_function(spark.sparkContext, source)
+
+
+def batch_interruption() -> Exception:
+    """Return the error by which Spark recognizes that a batch ended because its query was stopped.
+
+    Spark searches the text of the error for it with a pattern that overflows the stack on a long trace; then Spark
+    prints a thousand lines instead of ending the query quietly. So this error has a short text.
+    """
+    kind: type[Exception] = type("Py4JJavaError", (Exception,), {"__module__": "py4j.protocol"})
+    return kind("An error occurred while calling foreachBatch.\n: java.lang.InterruptedException")

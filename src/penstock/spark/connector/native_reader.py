@@ -42,10 +42,10 @@ def reader_factory(
         schema: the columns to read, with their names in the files, or with field ids.
         filters: ``Filter[]`` by which the reader may skip row groups.
     """
-    options = bridge.once("scan options", lambda: bridge.case_insensitive(SCAN_OPTIONS))
-    settings = bridge.once("scan settings", lambda: bridge.scala_map({**SCAN_OPTIONS, **_BY_ID}))
+    options = bridge.cached("scan options", lambda: bridge.case_insensitive(SCAN_OPTIONS))
+    settings = bridge.cached("scan settings", lambda: bridge.scala_map({**SCAN_OPTIONS, **_BY_ID}))
     conf = session.sessionState().newHadoopConfWithOptions(settings)
-    columns, none, nothing = bridge.schema(schema), bridge.sequence(()), bridge.nothing()
+    columns, none, nothing = bridge.schema(schema), bridge.sequence(()), bridge.scala_none()
     scan = bridge.private(_SCANS[file_format])
     # A scan uses its file index only to plan partitions, which Penstock does itself.
     first = (session, conf, None, columns, columns, bridge.schema(StructType([])))

@@ -62,7 +62,7 @@ class Proxy:
         """
         bridge = self._bridge
         shared_methods = frozenset[str]() if answers is None else self.shared_methods
-        shared = bridge.once("nothing shared", bridge.driver.sharedAnswers) if answers is None else answers
+        shared = bridge.cached("nothing shared", bridge.driver.sharedAnswers) if answers is None else answers
         text = self._key if isinstance(self._key_source, str) else None
         names = map(bridge.names, (self.methods, self.cached_methods, shared_methods))
         return bridge.driver.proxy(self, text, *names, shared)

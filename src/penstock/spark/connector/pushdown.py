@@ -64,7 +64,7 @@ _PLAIN: Final[dict[str, Callable[[str], object]]] = {
 }
 # Spark's readers compare these with the ranges in footers, which omit NaN.
 _UNSAFE_IN_FILES: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
-_MOST_VALUES: Final = 1_000
+_MAX_VALUES: Final = 1_000
 # 1900-01-01: from then on, the Julian calendar of Java's older classes and local mean times do not change values.
 _FIRST_PLAIN_NANOS: Final = -2_208_988_800 * 10**9
 
@@ -107,15 +107,15 @@ def take_filters(bridge: Bridge, ref: TableRef, predicates: JavaObject) -> list[
 def _take(ref: TableRef, place: int, node: _Node) -> Pushed | None:
     roots = {field.name: field.type.root if isinstance(field.type, AtomicType) else None for field in ref.schema.fields}
     literals: list[object] = []
-    fine = frozenset(field.name for field in ref.schema.fields if _is_fine(field.type))
+    nanosecond_columns = frozenset(field.name for field in ref.schema.fields if _has_nanoseconds(field.type))
     chars = {field.name: field.type for field in ref.schema.fields if is_char(field.type)}
     try:
         predicate = _translate(node, literals)
         columns = set(columns_of(predicate))
-        if not fine.isdisjoint(columns):
-            predicate = _of_cut_off(predicate, fine)
+        if not nanosecond_columns.isdisjoint(columns):
+            predicate = _widen_to_micros(predicate, nanosecond_columns)
         if not chars.keys().isdisjoint(columns):
-            predicate = _of_padded(predicate, chars)
+            predicate = _widen_to_padding(predicate, chars)
         if any(roots.get(name) in _UNLIKE for name in columns):
             return None
         bind(predicate, ref.schema.fields, ref.name)
@@ -139,30 +139,30 @@ def _compares_alike(kind: DataType) -> bool:
     """Whether Penstock compares a value as Spark does: not for padded strings, nor for digits that Spark truncates."""
     if not isinstance(kind, AtomicType):
         return False
-    return kind.root in _EXACT_FOR_ROWS or (kind.root in _TIMESTAMPS and not _is_fine(kind))
+    return kind.root in _EXACT_FOR_ROWS or (kind.root in _TIMESTAMPS and not _has_nanoseconds(kind))
 
 
-def _is_fine(kind: DataType) -> bool:
+def _has_nanoseconds(kind: DataType) -> bool:
     """Whether values may have digits that Spark cuts off."""
     return isinstance(kind, AtomicType) and kind.root in _TIMESTAMPS and timestamp_precision(kind) > SPARK_PRECISION
 
 
-def _of_cut_off(node: Predicate, fine: frozenset[str]) -> Predicate:
-    """Return what is true for a value where ``node`` is true for the microseconds of it that Spark sees.
+def _widen_to_micros(node: Predicate, nanosecond_columns: frozenset[str]) -> Predicate:
+    """Rewrite comparisons for Spark's truncation to microseconds: true for a value where Spark finds ``node`` true.
 
     Args:
-        fine: columns with more digits.
+        nanosecond_columns: columns with more digits.
     """
     match node:
         case And(operands=operands):
-            return And(operands=tuple(_of_cut_off(each, fine) for each in operands))
+            return And(operands=tuple(_widen_to_micros(each, nanosecond_columns) for each in operands))
         case Or(operands=operands):
-            return Or(operands=tuple(_of_cut_off(each, fine) for each in operands))
+            return Or(operands=tuple(_widen_to_micros(each, nanosecond_columns) for each in operands))
         case Not(operand=operand):
-            return Not(operand=_of_cut_off(operand, fine))
-        case In(column=column, values=values) if column in fine:
+            return Not(operand=_widen_to_micros(operand, nanosecond_columns))
+        case In(column=column, values=values) if column in nanosecond_columns:
             return Or(operands=tuple(_same_micro(column, each) for each in values))
-        case Compare(column=column, value=TimestampLiteral() as value) if column in fine:
+        case Compare(column=column, value=TimestampLiteral() as value) if column in nanosecond_columns:
             return _compare_micros(node.operator, column, value)
         case _:
             return node
@@ -189,7 +189,7 @@ def _same_micro(column: str, value: object) -> Predicate:
     return And(operands=(least, Compare(column=column, operator=Operator.LT, value=_next_micro(value))))
 
 
-def _of_padded(node: Predicate, chars: Mapping[str, DataType]) -> Predicate:
+def _widen_to_padding(node: Predicate, chars: Mapping[str, DataType]) -> Predicate:
     """Return what is true for a stored value where ``node`` is true for the padded value that Spark compares.
 
     Other engines store values of CHAR(n) with fewer than n characters, which Spark pads when it reads them.
@@ -199,16 +199,16 @@ def _of_padded(node: Predicate, chars: Mapping[str, DataType]) -> Predicate:
     """
     match node:
         case And(operands=operands):
-            return And(operands=tuple(_of_padded(each, chars) for each in operands))
+            return And(operands=tuple(_widen_to_padding(each, chars) for each in operands))
         case Or(operands=operands):
-            return Or(operands=tuple(_of_padded(each, chars) for each in operands))
+            return Or(operands=tuple(_widen_to_padding(each, chars) for each in operands))
         case In(column=column, values=values, negated=False) if column in chars:
             texts = [text for value in values if isinstance(value, str) for text in char_texts(value, chars[column])]
-            if not 0 < len(texts) <= _MOST_VALUES:
+            if not 0 < len(texts) <= _MAX_VALUES:
                 raise _UnknownError
             return In(column=column, values=tuple(texts))
         case Compare(column=column, operator=Operator.EQ, value=value) if column in chars:
-            return _of_padded(In(column=column, values=(value,)), chars)
+            return _widen_to_padding(In(column=column, values=(value,)), chars)
         case _ if isinstance(node, IsNull) or chars.keys().isdisjoint(columns_of(node)):
             return node
         case _:
@@ -265,7 +265,7 @@ def _leaf(name: str, children: list[_Node], literals: list[object]) -> Predicate
     match name:
         case "IS_NULL" | "IS_NOT_NULL":
             return IsNull(column=_column(children[0]), negated=name == "IS_NOT_NULL")
-        case "IN" if 1 < len(children) <= _MOST_VALUES + 1:
+        case "IN" if 1 < len(children) <= _MAX_VALUES + 1:
             return In(column=_column(children[0]), values=tuple(_literal(each, literals) for each in children[1:]))
         case "STARTS_WITH":
             return StartsWith(column=_column(children[0]), prefix=_literal(children[1], literals))

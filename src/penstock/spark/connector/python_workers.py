@@ -45,7 +45,7 @@ def python_factory(
     source = bridge.private("UserDefinedPythonDataSource")(wrapped_class(spark, PenstockDataSource))
     factory = bridge.private("PythonPartitionReaderFactory")
     function = bytearray(pickle.dumps((task, schema)))
-    return factory(source, function, bridge.schema(schema), bridge.nothing(), bridge.nothing())
+    return factory(source, function, bridge.schema(schema), bridge.scala_none(), bridge.scala_none())
 
 
 def python_partitions(bridge: Bridge, values: Sequence[DataSplit] | Sequence[StreamTask]) -> JavaObject:

@@ -220,7 +220,7 @@ class ViewMethods(Proxy):
 
         Spark would store them itself after it has resolved the view, but only in its own catalog.
         """
-        parts = (self._name, *self._bridge.parts(ident))
+        parts = (self._name, *self._bridge.identifier_parts(ident))
         name, resolving = join_name(parts), self._resolving.__dict__
         if name in resolving:
             return None
@@ -319,7 +319,7 @@ class ViewMethods(Proxy):
         return join_name((self._stored_database(database) or database, last))
 
     def _needed_name(self, ident: JavaObject) -> str:
-        parts = self._bridge.parts(ident)
+        parts = self._bridge.identifier_parts(ident)
         if len(parts) != 2:
             raise no_such_namespace(self._bridge, parts[:-1])
         return join_name(parts)
@@ -330,7 +330,7 @@ class ViewMethods(Proxy):
         Raises:
             UnsupportedFeatureError: it is a name in another catalog.
         """
-        parts = self._bridge.parts(new)
+        parts = self._bridge.identifier_parts(new)
         before = self._needed_name(old)
         match parts:
             case [name]:
@@ -341,11 +341,11 @@ class ViewMethods(Proxy):
                 return self._checked_new(join_name(rest), before)
             case _:
                 raise UnsupportedFeatureError(
-                    f"{join_name(self._bridge.parts(old))} of catalog {self._name} cannot become {join_name(parts)}: "
-                    "the new name is <name> or <database>.<name>, in the same catalog"
+                    f"{join_name(self._bridge.identifier_parts(old))} of catalog {self._name} cannot become "
+                    f"{join_name(parts)}: the new name is <name> or <database>.<name>, in the same catalog"
                 )
 
     def _name_of(self, ident: JavaObject) -> str | None:
         """Return the name of a table or view; None if there cannot be one, as for a path: Spark reads that itself."""
-        parts = self._bridge.parts(ident)
+        parts = self._bridge.identifier_parts(ident)
         return join_name(parts) if len(parts) == 2 and all(map(is_path_part, parts)) else None

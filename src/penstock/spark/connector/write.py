@@ -41,7 +41,7 @@ KeepFiles: TypeAlias = "Callable[[TableRef, tuple[CommitMessage, ...]], None]"
 
 _WRITE: Final = "org.apache.spark.sql.connector.write."
 # Options of every streaming query.
-_OF_SPARK: Final = frozenset({"checkpointlocation", "path", "queryname"})
+_SPARK_OPTIONS: Final = frozenset({"checkpointlocation", "path", "queryname"})
 _SPELLING: Final = {key.lower(): key for key in sorted(KNOWN_KEYS)}
 
 
@@ -105,7 +105,9 @@ class TableWriteBuilder(Proxy):
         super().__init__(bridge, f"{ref.name} {info.queryId()}")
         self._keep = keep
         self._sinks = sinks
-        self._own = {key: value for key, value in own_options(bridge, info.options()).items() if key not in _OF_SPARK}
+        self._own = {
+            key: value for key, value in own_options(bridge, info.options()).items() if key not in _SPARK_OPTIONS
+        }
         check_keys(self._own, table=ref.name)
         self._ref = ref.with_options(self._own)
         self._spark = spark

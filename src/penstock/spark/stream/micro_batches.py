@@ -19,6 +19,7 @@ from penstock.options import WatermarkOptions, WriteOptions
 from penstock.printable import mask_locations, open_log
 from penstock.spark.compact.job import SparkMerger
 from penstock.spark.compact.stream import StreamCompaction
+from penstock.spark.connector.gateway import batch_interruption
 from penstock.spark.stream.idle import IdleTimer
 from penstock.spark.stream.query_lease import QueryLease
 from penstock.spark.stream.row_writer import RowWriter, Written, task_times
@@ -128,7 +129,7 @@ class MicroBatches:
                 self._run(df, batch_id)
         except Exception:
             if self.query is not None and not self.is_active:
-                raise _interrupted() from None
+                raise batch_interruption() from None
             raise
 
     def resume(self, query_id: str) -> None:
@@ -338,13 +339,3 @@ def _note_batch(batch: WriteProgress, seconds: float) -> None:
 
 def _have_ended(ends: BatchEnds) -> bool:
     return all(source is not None and source.ended for source in ends.sources)
-
-
-def _interrupted() -> Exception:
-    """Return the error by which Spark recognizes that a batch ended because its query was stopped.
-
-    Spark searches the text of the error for it with a pattern that overflows the stack on a long trace; then Spark
-    prints a thousand lines instead of ending the query quietly. So this error has a short text.
-    """
-    kind: type[Exception] = type("Py4JJavaError", (Exception,), {"__module__": "py4j.protocol"})
-    return kind("An error occurred while calling foreachBatch.\n: java.lang.InterruptedException")

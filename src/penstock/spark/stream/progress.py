@@ -25,7 +25,7 @@ from penstock.errors import InvalidOptionError, TableStoreError
 from penstock.options import ConsumerOptions
 from penstock.printable import open_log
 from penstock.spark.stream.checkpoint import Checkpoint
-from penstock.spark.stream.session import following_snapshot
+from penstock.spark.stream.session import next_undelivered_snapshot
 from penstock.spark.write.progress import WriteProgress, last_write
 from penstock.table.store import MetadataStore
 from penstock.table.stream.checkpoint import decode_batch
@@ -217,7 +217,7 @@ class ProgressListener(StreamingQueryListener):
             self._ender.forget(str(event.runId))
 
     def _move_consumer(self, progress: StreamProgress) -> None:
-        following = following_snapshot(progress.position)
+        following = next_undelivered_snapshot(progress.position)
         with self._lock:
             target = self._consumers.get(progress.stream_id)
             if target is not None:  # no event ends a stream: evict the least recent one

@@ -41,7 +41,7 @@ _MAX_ROWS: Final = 20_000
 _MAX_BYTES: Final = 16 << 20
 # Rows that all tasks together may send, as a multiple of the limit, since one task may have all rows.
 _TASKS_FACTOR: Final = 4
-_LEAST_ROWS_PER_TASK: Final = 1_000
+_MIN_ROWS_PER_TASK: Final = 1_000
 # Overhead of an element: an offset and a flag.
 _OVERHEAD_BYTES: Final = 8
 _TOO_LARGE: Final = "spark.driver.maxResultSize"
@@ -120,7 +120,7 @@ def collect_small(df: DataFrame, max_rows: int) -> pa.Table | None:
     without_wide = _without_wide_rows(df, _MAX_BYTES // max_rows)
     limit = max_rows + 1
     limited = _limited(without_wide, limit)
-    per_task = max(_LEAST_ROWS_PER_TASK, max_rows * _TASKS_FACTOR // _count_tasks(limited))
+    per_task = max(_MIN_ROWS_PER_TASK, max_rows * _TASKS_FACTOR // _count_tasks(limited))
     if per_task < max_rows:
         limit = per_task + 1
         limited = _limited(without_wide, limit)

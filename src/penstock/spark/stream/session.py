@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _DISCOVERY_KEY: Final = "continuous.discovery-interval"
 _SPLIT_SIZE_KEY: Final = "source.split.target-size"
 # Under the default trigger Spark polls every 10 ms while there are no new rows.
-_LEAST_WAIT_MS: Final = 200
+_MIN_WAIT_MS: Final = 200
 _NOTHING_YET: Final = 0
 
 
@@ -76,7 +76,7 @@ class StreamSession:
         self._clock = clock
         self._limits = limits_of(options)
         self._bound = Bounds.describe(options)
-        self._wait_ms = options.discovery_interval_ms if _DISCOVERY_KEY in ref.options else _LEAST_WAIT_MS
+        self._wait_ms = options.discovery_interval_ms if _DISCOVERY_KEY in ref.options else _MIN_WAIT_MS
         self._store = MetadataStore(ref)
         self._follower = StreamScanner(ref, self._store, predicate=predicate)
         self._aligned = AlignedScanner(self._follower, open_membership(ref, clock=clock), clock=clock, sleep=sleep)
@@ -84,7 +84,7 @@ class StreamSession:
         self._until: int | None = None
         self._idle: tuple[dict[str, Any], float, int] | None = None
         self._report: dict[str, Any] | None = None
-        self._kept: int | None = None
+        self._recorded: int | None = None
         self._consumer = ref.parsed(ConsumerOptions).consumer_id
         self._lease = None if self._consumer is None else _lease_consumer(ref, self._consumer)
 
@@ -122,10 +122,10 @@ class StreamSession:
             return start
         given = decode_offset(start)
         self._check_closed(given)
-        following = following_snapshot(given)
-        if following != self._kept:
+        following = next_undelivered_snapshot(given)
+        if following != self._recorded:
             # This call means that the previous micro-batch is done. For the last one, Spark does not call commit().
-            self._keep(following)
+            self._record_consumer(following)
         offset = replace(given, waits=0)
         limits = self._limits if applies_limits else NO_LIMITS
         if self._until is not None:
@@ -161,13 +161,13 @@ class StreamSession:
         first, last = decode_offset(start), decode_offset(end)
         if first.start is None and last.start is not None and last.start.phase is Phase.CHANGES:
             # Protect unread snapshots from expiry from the first micro-batch on, replayed or not.
-            self._keep(last.start.snapshot_id)
+            self._record_consumer(last.start.snapshot_id)
         tasks = self._follower.plan_range(first, last)
         return spread_tasks(tasks, parallelism=self._parallelism, least_bytes=self._open_file_cost_bytes)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Move the consumer after a micro-batch."""
-        self._keep(following_snapshot(decode_offset(end)))
+        self._record_consumer(next_undelivered_snapshot(decode_offset(end)))
 
     def close(self) -> None:
         """Release the consumer's lease, and leave the alignment group."""
@@ -175,10 +175,10 @@ class StreamSession:
         if self._lease is not None:
             self._lease.close()
 
-    def _keep(self, following: int | None) -> None:
+    def _record_consumer(self, following: int | None) -> None:
         if self._consumer is not None and following is not None:
             record_progress(self._store, self._consumer, following)
-            self._kept = following
+            self._recorded = following
 
     def _check_closed(self, given: StreamOffset) -> None:
         if given.closed is not None and given.closed != self._bound:
@@ -237,7 +237,7 @@ def open_session(
     return StreamSession(ref, predicate, stream_id=stream_id, parallelism=parallelism)
 
 
-def following_snapshot(offset: StreamOffset) -> int | None:
+def next_undelivered_snapshot(offset: StreamOffset) -> int | None:
     """Return the first snapshot that is not completely delivered; None while the first snapshot is read in full.
 
     A consumer set to that snapshot would continue with its changes only, and miss the rest of its rows.

@@ -68,7 +68,7 @@ def write_stream(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> Streami
     except BaseException:
         batches.lease.give_back()
         raise
-    return TableStreamingQuery(query, follow_to_end(batches, query), cancel=batches.cancel_compaction)
+    return TableStreamingQuery(query, join_in_background(batches, query), cancel=batches.cancel_compaction)
 
 
 def open_batches(
@@ -93,7 +93,7 @@ def open_batches(
     return MicroBatches(sdf, ref, request, checkpoint, committer, shape)
 
 
-def follow_to_end(batches: MicroBatches, query: StreamingQuery) -> threading.Thread:
+def join_in_background(batches: MicroBatches, query: StreamingQuery) -> threading.Thread:
     """Start the thread that ends the background work of a query when the query has ended."""
     batches.query = query
     # Not a listener: Spark calls listeners late, and for every batch of every query.

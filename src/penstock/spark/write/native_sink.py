@@ -59,7 +59,7 @@ _PLAIN: Final = frozenset(
 _UNBOUNDED: Final = frozenset({TypeRoot.VARCHAR, TypeRoot.VARBINARY})
 _TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 # Timestamps of up to three digits are stored as milliseconds; Spark writes microseconds only.
-_LEAST_PRECISION: Final = 4
+_MIN_PRECISION: Final = 4
 # Types of partition columns whose values are in statistics, and which Spark and the table compare in the same way.
 _PARTITION_ROOTS: Final = frozenset(
     {TypeRoot.BOOLEAN, TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.DATE}
@@ -194,7 +194,7 @@ def _is_unbounded(data_type: AtomicType) -> bool:
 
 
 def _is_in_micros(data_type: AtomicType) -> bool:
-    return data_type.root in _TIMESTAMPS and _LEAST_PRECISION <= timestamp_precision(data_type) <= SPARK_PRECISION
+    return data_type.root in _TIMESTAMPS and _MIN_PRECISION <= timestamp_precision(data_type) <= SPARK_PRECISION
 
 
 def _fits(given: spark_types.DataType, wanted: spark_types.DataType) -> bool:

@@ -87,7 +87,7 @@ class DynamicBatchWrite(Proxy):
         source = writer_source(bridge, self._spark)
         function = bytearray(pickle.dumps((self._task, OUTCOME)))
         factory = bridge.private("PythonBatchWriterFactory")
-        return factory(source, function, bridge.schema(self._columns), bridge.nothing(), bridge.nothing())
+        return factory(source, function, bridge.schema(self._columns), bridge.scala_none(), bridge.scala_none())
 
     @from_spark
     def commit(self, messages: JavaObject, summary: JavaObject = None) -> None:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from penstock.table.read.split import DataSplit
 
 
-_LEAST_SPLITS: Final = 2
-_LEAST_PARTITIONS: Final = 2
+_MIN_SPLITS: Final = 2
+_MIN_PARTITIONS: Final = 2
 
 
 class GroupScanBuilder(TableScanBuilder):
@@ -102,10 +102,10 @@ class GroupScan(TableScan):
         That query reads the columns of the condition, so it is useful only if it can exclude some of the files. Spark
         fails to plan it for a condition on values that it pads.
         """
-        if len(self._files.splits) < _LEAST_SPLITS or self._files.reading == PADDED:
+        if len(self._files.splits) < _MIN_SPLITS or self._files.reading == PADDED:
             return self._bridge.references(())
         keys = self._request.read.pinned.ref.schema.partition_keys
-        without = frozenset(keys if self.partition_count() < _LEAST_PARTITIONS else ())
+        without = frozenset(keys if self.partition_count() < _MIN_PARTITIONS else ())
         return self._bridge.references(name for name in self._laid_out() if name not in without)
 
     def remember(self, splits: Sequence[DataSplit]) -> None:

@@ -220,7 +220,7 @@ class _Counts:
 def _names_any_directory(bridge: Bridge) -> bool:
     """Whether the JVM can encode all strings in directory names, so that no two partitions share a directory."""
     return bool(
-        bridge.once("encoding of names", lambda: bridge.java("java.lang.System").getProperty(_ENCODING)) == _UTF8
+        bridge.cached("encoding of names", lambda: bridge.java("java.lang.System").getProperty(_ENCODING)) == _UTF8
     )
 
 
@@ -311,7 +311,7 @@ class StagedFiles:
         described = bridge.private("WriteInfo")(info.queryId(), given, options, optional.empty(), optional.empty())
         kind = bridge.java_class(bridge.class_names("ParquetFileFormat")[0])
         paths = bridge.sequence([f"file://{self._staging}"])
-        table = bridge.private("ParquetTable")(ref.name, session, options, paths, bridge.nothing(), kind)
+        table = bridge.private("ParquetTable")(ref.name, session, options, paths, bridge.scala_none(), kind)
         sessions = bridge.private("SparkSession")
         # The source takes its settings from the active session.
         sessions.setActiveSession(session)

@@ -29,7 +29,7 @@ from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.stream.checkpoint import Checkpoint
 from penstock.spark.stream.request import StreamWrite
-from penstock.spark.stream.sink import check_output_mode, follow_to_end, open_batches
+from penstock.spark.stream.sink import check_output_mode, join_in_background, open_batches
 from penstock.spark.write.sink import collect_messages
 from penstock.spark.write.task import TaskOutcome, WriteTask
 from penstock.table.commit.discard import delete_job_files
@@ -113,7 +113,7 @@ class StreamSinks:
         checkpoint = Checkpoint(session, request.checkpoint)
         batches = open_batches(sdf, ref, request, checkpoint, has_batches=has_batches)
         query = running.sparkSession().streams().get(running.id())
-        follow_to_end(batches, StreamingQuery(query))
+        join_in_background(batches, StreamingQuery(query))
         return batches
 
 
@@ -198,7 +198,7 @@ class StreamTableWrite(Proxy):
             new_columns=self._batches.new_columns(ref, names),
         )
         pickled = bytearray(pickle.dumps((function, OUTCOME)))
-        nothing = self._bridge.nothing()
+        nothing = self._bridge.scala_none()
         factory = self._bridge.private("PythonStreamingWriterFactory")
         source = writer_source(self._bridge, session)
         return factory(source, pickled, self._bridge.schema(self._columns), nothing, nothing)
