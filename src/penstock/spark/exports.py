@@ -6,11 +6,8 @@ from penstock.spark.connector.attach import attach
 from penstock.spark.connector.frame import batch_frame
 from penstock.spark.connector.procedures import ProcedureSource
 from penstock.spark.connector.stream.frame import stream_frame
-from penstock.spark.external.files import read_files
-from penstock.spark.external.generated import read_generated
-from penstock.spark.external.iceberg import read_iceberg
-from penstock.spark.external.sinks import ConnectorSink, QueryStart, start_connector, write_connector
 from penstock.spark.hadoop_options import hadoop_store_options
+from penstock.spark.iceberg import read_iceberg
 from penstock.spark.kafka.frame import read_kafka
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.session import cancellable_jobs, open_session
@@ -27,8 +24,11 @@ from penstock.spark.sql.frames import (
     view_frame,
 )
 from penstock.spark.sql.windows import cumulate_frame, event_time_frame
+from penstock.spark.sql_connectors.files import read_files
+from penstock.spark.sql_connectors.generated import read_generated
+from penstock.spark.sql_connectors.sinks import ConnectorSink, QueryStart, start_connector, write_connector
 from penstock.spark.stream.frame import read_stream
-from penstock.spark.stream.request import StreamWrite
+from penstock.spark.stream.micro_batches import StreamWrite
 from penstock.spark.stream.sink import write_stream
 from penstock.spark.types import from_spark_schema, nullable, to_spark_schema
 from penstock.spark.write.sink import write_dataframe

@@ -13,15 +13,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from penstock.catalog.checks.features import check_writable
-from penstock.errors import TableStoreError
+from penstock.errors import LeaseHeldError, StorageError, TableStoreError
 from penstock.metrics import BATCH_ROWS, BATCH_SECONDS, record
 from penstock.options import WatermarkOptions, WriteOptions
 from penstock.printable import mask_locations, open_log
 from penstock.spark.compact.job import SparkMerger
 from penstock.spark.compact.stream import StreamCompaction
 from penstock.spark.connector.gateway import batch_interruption
-from penstock.spark.stream.idle import IdleTimer
-from penstock.spark.stream.query_lease import QueryLease
 from penstock.spark.stream.row_writer import RowWriter, Written, task_times
 from penstock.spark.types import to_spark_type
 from penstock.spark.watermark.wall_clock import with_wall_clocks
@@ -29,27 +27,30 @@ from penstock.spark.write.entry_point import QUERY_ID
 from penstock.spark.write.progress import WriteProgress, note_write
 from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.identity import digest_of
+from penstock.table.lease.holder import LeaseKeeper, acquire
 from penstock.table.stream.checkpoint import decode_batch
 from penstock.table.stream.event_time import usable_watermark
 from penstock.table.stream_sink.committer import Batch, StreamCommitter
 from penstock.table.stream_sink.watermark import NOTHING_OBSERVED, SinkWatermark, tells_no_times
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection, Mapping
 
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
     from penstock.format.types.data_types import DataField
     from penstock.spark.stream.checkpoint import Checkpoint
-    from penstock.spark.stream.request import StreamWrite
     from penstock.spark.stream.row_writer import TaskTimes
     from penstock.spark.watermark.query_shape import QueryShape
+    from penstock.table.lease.holder import Lease
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
     from penstock.table.stream.checkpoint import BatchEnds
 
 _LOG: Final = open_log(__name__)
+# Idle timeouts are seconds or longer.
+_LOOK_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,3 +340,115 @@ def _note_batch(batch: WriteProgress, seconds: float) -> None:
 
 def _have_ended(ends: BatchEnds) -> bool:
     return all(source is not None and source.ended for source in ends.sources)
+
+
+class QueryLease:
+    """The lease that allows this process to run a query, on the storage of its table. Thread-safe."""
+
+    def __init__(self, ref: TableRef) -> None:
+        self._ref = ref
+        self._lease: Lease | None = None
+        self._keeper: LeaseKeeper | None = None
+        self._is_over = False
+        self._lock = threading.Lock()
+
+    def take(self, query_id: str) -> None:
+        """Take the lease; if this process took it already, check that it still holds it. Raises ``LeaseHeldError``."""
+        with self._lock:
+            if self._keeper is None and not self._is_over:
+                self._lease = acquire(self._ref.file_io, self._ref.location, f"query-{query_id}")
+                self._keeper = LeaseKeeper(self._lease)
+        self.check()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this process took the lease and has not released it."""
+        return self._keeper is not None and not self._is_over
+
+    def may_have_rival(self) -> bool:
+        """Whether the process that ran the query before may still be alive, and may still commit."""
+        return self._lease is not None and self._lease.may_have_rival
+
+    def check(self) -> None:
+        """Raise ``LeaseHeldError`` if a renewal found that another process has the lease. No call to the storage."""
+        if self._keeper is not None:
+            self._keeper.check()
+
+    def look(self) -> None:
+        """Read the storage; raise ``LeaseHeldError`` if another process has the lease or this one never took it."""
+        self.check()
+        if self._lease is None:
+            raise LeaseHeldError(f"table {self._ref.name}: the query is not run by this process")
+        self._lease.check()
+
+    def give_back(self) -> None:
+        """Release the lease."""
+        with self._lock:
+            self._is_over = True
+            if self._keeper is not None:
+                with suppress(StorageError):  # the lease expires by itself
+                    self._keeper.close()
+
+
+class IdleTimer:
+    """Calls a function periodically on a separate thread, also while Spark runs no micro-batch, until ``end``.
+
+    Args:
+        check: the function. Its ``TableStoreError`` is logged, and the next call tries again.
+        name: name of the query and its table, for messages.
+    """
+
+    def __init__(self, check: Callable[[], None], name: str) -> None:
+        self._check = check
+        self._name = name
+        self._is_over = threading.Event()
+        self._last_failure = ""
+        # A plain thread: with the local properties of the stream, Spark would cancel its jobs with those of the stream.
+        self._thread = threading.Thread(target=self._run, name=f"idle check of {name}", daemon=True)
+
+    def begin(self) -> None:
+        """Start the timer."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """Stop the timer, and wait for a call that is running."""
+        self._is_over.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._is_over.wait(_LOOK_SECONDS):
+            try:
+                self._check()
+            except TableStoreError as error:
+                if str(error) != self._last_failure:
+                    self._last_failure = str(error)
+                    _LOG.warning("%s: while it has no rows: %s; it is tried again", self._name, error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamWrite:
+    """How a query writes to a table.
+
+    Attributes:
+        checkpoint: the checkpoint directory of the query, as a path or URI for Spark.
+        trigger: one of ``{"processingTime": "10 seconds"}``, ``{"availableNow": True}``, ``{"once": True}``; None to
+            start each batch as soon as the previous one is done.
+        output_mode: ``append``, or ``complete``: each batch replaces all rows.
+        query_name: name that Spark shows.
+    """
+
+    checkpoint: str
+    trigger: Mapping[str, object] | None = None
+    output_mode: str = "append"
+    query_name: str | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether each batch replaces all rows."""
+        return self.output_mode.lower() == "complete"
+
+    @property
+    def is_to_finish(self) -> bool:
+        """Whether the query ends on its own under this trigger."""
+        return self.trigger is not None and "processingTime" not in self.trigger

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
 
-    from penstock.spark.stream.request import StreamWrite
+    from penstock.spark.stream.micro_batches import StreamWrite
     from penstock.table.ref import TableRef
 
 _TRIGGERS: Final = ("processingTime", "availableNow", "once")

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.spark.stream.idle import IdleTimer
-from penstock.spark.stream.micro_batches import MicroBatches
+from penstock.spark.stream.micro_batches import IdleTimer, MicroBatches
 from penstock.spark.stream.sink import TableStreamingQuery
 
 

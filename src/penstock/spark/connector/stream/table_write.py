@@ -28,7 +28,7 @@ from penstock.spark.connector.python_workers import OUTCOME, outcomes_of, writer
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.stream.checkpoint import Checkpoint
-from penstock.spark.stream.request import StreamWrite
+from penstock.spark.stream.micro_batches import StreamWrite
 from penstock.spark.stream.sink import check_output_mode, join_in_background, open_batches
 from penstock.spark.write.sink import collect_messages
 from penstock.spark.write.task import TaskOutcome, WriteTask
