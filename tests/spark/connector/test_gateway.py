@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
-import traceback
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -102,13 +100,6 @@ def test_a_version_that_is_not_known_is_refused(spark: SparkSession, monkeypatch
     monkeypatch.setattr(gateway.pyspark, "__version__", "5.0.0")
     with pytest.raises(UnsupportedFeatureError, match=r"5\.0\.0"):
         open_bridge(spark)
-
-
-def test_spark_recognizes_the_interruption_of_a_batch() -> None:
-    text = "".join(traceback.format_exception_only(gateway.batch_interruption()))
-    # The pattern by which Spark finds an exception of Py4J in the text of an error of foreachBatch.
-    pattern = r"py4j\.protocol\.Py4JJavaError: An error occurred while calling.*java\.lang\.InterruptedException"
-    assert re.search(pattern, text, re.DOTALL)
 
 
 def test_a_name_that_sql_cannot_say_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -442,13 +442,3 @@ def schema_of(schema: JavaObject) -> StructType:
 def wrapped_class(spark: SparkSession, source: type[DataSource]) -> JavaObject:
     """Return a Python data source class in its JVM form: pickled, with the Python executable that runs it."""
     return _wrap_function(spark.sparkContext, source)
-
-
-def batch_interruption() -> Exception:
-    """Return the error by which Spark recognizes that a batch ended because its query was stopped.
-
-    Spark searches the text of the error for it with a pattern that overflows the stack on a long trace; then Spark
-    prints a thousand lines instead of ending the query quietly. So this error has a short text.
-    """
-    kind: type[Exception] = type("Py4JJavaError", (Exception,), {"__module__": "py4j.protocol"})
-    return kind("An error occurred while calling foreachBatch.\n: java.lang.InterruptedException")

@@ -19,7 +19,6 @@ from penstock.options import WatermarkOptions, WriteOptions
 from penstock.printable import mask_locations, open_log
 from penstock.spark.compact.job import SparkMerger
 from penstock.spark.compact.stream import StreamCompaction
-from penstock.spark.connector.gateway import batch_interruption
 from penstock.spark.stream.row_writer import RowWriter, Written, task_times
 from penstock.spark.types import to_spark_type
 from penstock.spark.watermark.wall_clock import with_wall_clocks
@@ -340,6 +339,16 @@ def _note_batch(batch: WriteProgress, seconds: float) -> None:
 
 def _have_ended(ends: BatchEnds) -> bool:
     return all(source is not None and source.ended for source in ends.sources)
+
+
+def batch_interruption() -> Exception:
+    """Return the error by which Spark recognizes that a batch ended because its query was stopped.
+
+    Spark searches the text of the error for it with a pattern that overflows the stack on a long trace; then Spark
+    prints a thousand lines instead of ending the query quietly. So this error has a short text.
+    """
+    kind: type[Exception] = type("Py4JJavaError", (Exception,), {"__module__": "py4j.protocol"})
+    return kind("An error occurred while calling foreachBatch.\n: java.lang.InterruptedException")
 
 
 class QueryLease:
