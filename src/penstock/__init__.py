@@ -170,8 +170,7 @@ if TYPE_CHECKING:
     from penstock.spark.stream.progress import StreamProgress, last_progress
     from penstock.spark.write.progress import WriteProgress, last_write
     from penstock.table.actions.manifests import ManifestCompaction
-    from penstock.table.actions.missing_files import MissingFile
-    from penstock.table.actions.missing_manifests import MissingManifest
+    from penstock.table.actions.missing_files import MissingFile, MissingManifest
     from penstock.table.actions.rescale import RescaledPartition
     from penstock.table.compact.background import BackgroundCompactor
     from penstock.table.compact.job import CompactionResult, PartitionResult
@@ -179,15 +178,14 @@ if TYPE_CHECKING:
     from penstock.table.compact.task import MergedFiles
     from penstock.table.dml.merge import MergeDelete, MergeInsert, MergeUpdate
     from penstock.table.dml.result import ChangedFile, ChangeResult
-    from penstock.table.expire.orphan_candidates import OrphanFile, OrphanKind
-    from penstock.table.expire.orphans import OrphanReport
+    from penstock.table.expire.orphans import OrphanFile, OrphanKind, OrphanReport
     from penstock.table.expire.partitions import ExpiredPartition
     from penstock.table.expire.plan import Retainer, RetainerKind
     from penstock.table.expire.rollback import RollbackPlan
     from penstock.table.expire.snapshots import Expiration
     from penstock.table.inspect.fsck import Finding, FindingKind, FsckReport
     from penstock.table.inspect.summary import TableSummary
-    from penstock.table.mark_done.marker import DonePartition
+    from penstock.table.mark_done.marks import DonePartition
     from penstock.table.stream.consumers import ConsumerReset
     from penstock.table.write.hive_import import HiveFile
     from penstock.table.write.preview import Removal
@@ -235,8 +233,7 @@ _MODULES: Final = {
     "penstock.spark.stream.progress": ("StreamProgress", "last_progress"),
     "penstock.spark.write.progress": ("WriteProgress", "last_write"),
     "penstock.table.actions.manifests": ("ManifestCompaction",),
-    "penstock.table.actions.missing_files": ("MissingFile",),
-    "penstock.table.actions.missing_manifests": ("MissingManifest",),
+    "penstock.table.actions.missing_files": ("MissingFile", "MissingManifest"),
     "penstock.table.actions.rescale": ("RescaledPartition",),
     "penstock.table.compact.background": ("BackgroundCompactor",),
     "penstock.table.compact.job": ("CompactionResult", "PartitionResult"),
@@ -244,15 +241,14 @@ _MODULES: Final = {
     "penstock.table.compact.task": ("MergedFiles",),
     "penstock.table.dml.merge": ("MergeDelete", "MergeInsert", "MergeUpdate"),
     "penstock.table.dml.result": ("ChangeResult", "ChangedFile"),
-    "penstock.table.expire.orphan_candidates": ("OrphanFile", "OrphanKind"),
-    "penstock.table.expire.orphans": ("OrphanReport",),
+    "penstock.table.expire.orphans": ("OrphanFile", "OrphanKind", "OrphanReport"),
     "penstock.table.expire.partitions": ("ExpiredPartition",),
     "penstock.table.expire.plan": ("Retainer", "RetainerKind"),
     "penstock.table.expire.rollback": ("RollbackPlan",),
     "penstock.table.expire.snapshots": ("Expiration",),
     "penstock.table.inspect.fsck": ("Finding", "FindingKind", "FsckReport"),
     "penstock.table.inspect.summary": ("TableSummary",),
-    "penstock.table.mark_done.marker": ("DonePartition",),
+    "penstock.table.mark_done.marks": ("DonePartition",),
     "penstock.table.stream.consumers": ("ConsumerReset",),
     "penstock.table.write.hive_import": ("HiveFile",),
     "penstock.table.write.preview": ("Removal",),

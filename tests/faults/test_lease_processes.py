@@ -13,7 +13,7 @@ import pytest
 
 from penstock.errors import LeaseHeldError
 from penstock.io.local import LocalFileIO
-from penstock.table.lease.holder import acquire
+from penstock.table.lease import acquire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ RACER: Final = """
 import json, sys, time
 from penstock.errors import LeaseHeldError
 from penstock.io.local import LocalFileIO
-from penstock.table.lease.holder import acquire
+from penstock.table.lease import acquire
 
 def give_up(_seconds):
     raise LeaseHeldError("held")
@@ -52,7 +52,7 @@ sys.stdin.readline()
 HOLDER: Final = """
 import sys
 from penstock.io.local import LocalFileIO
-from penstock.table.lease.holder import LeaseKeeper, acquire
+from penstock.table.lease import LeaseKeeper, acquire
 
 keeper = LeaseKeeper(acquire(LocalFileIO(), sys.argv[1], "consumer-c", ttl_ms=int(sys.argv[2])))
 print("held", flush=True)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from penstock import Catalog, LeaseHeldError
-from penstock.table.lease.holder import acquire, find_holder
+from penstock.table.lease import acquire, find_holder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,7 @@ table = Catalog(root, options).load_table("d.t")
 """
 
 HOLDER: Final = f"""{WRONG_CLOCK}
-from penstock.table.lease.holder import LeaseKeeper, acquire
+from penstock.table.lease import LeaseKeeper, acquire
 handle = table._table.ref
 keeper = LeaseKeeper(acquire(handle.file_io, handle.location, "consumer-c", ttl_ms=6000))
 print("held", flush=True)

@@ -9,7 +9,7 @@ from tests.interop.engines import JavaPaimon
 
 from penstock.table.read.travel import watermark_of
 from penstock.table.store import MetadataStore
-from penstock.table.tags.first import first_since, first_with_watermark
+from penstock.table.tags import first_since, first_with_watermark
 
 
 def filled(location: Path) -> MetadataStore:

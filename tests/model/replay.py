@@ -22,9 +22,8 @@ from penstock.table.actions.changes import open_committer
 from penstock.table.commit.outcome import commit_or_discard
 from penstock.table.commit.request import CommitRequest
 from penstock.table.expire.rollback import apply_rollback, plan_rollback
-from penstock.table.lease.files import LEASE_MS, LeaseFiles, LeaseRecord
-from penstock.table.lease.holder import Lease, acquire
-from penstock.table.lease.process import this_process
+from penstock.table.lease import LEASE_MS, Lease, LeaseFiles, LeaseRecord, acquire
+from penstock.table.process import this_process
 from penstock.table.store import MetadataStore
 from penstock.table.write.writer import write_arrow
 from penstock.testing.file_io import Call, Operation, ProcessDiedError, RecordingFileIO

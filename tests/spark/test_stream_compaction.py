@@ -15,7 +15,7 @@ from penstock.spark.compact import stream as stream_compaction
 from penstock.spark.compact.stream import StreamCompaction
 from penstock.spark.stream.progress import ProgressListener, WriteProgress, last_write
 from penstock.table.compact.background import LEASE_NAME
-from penstock.table.lease.holder import find_holder
+from penstock.table.lease import find_holder
 from penstock.testing.garbage import needed_files, stored_files
 
 if TYPE_CHECKING:

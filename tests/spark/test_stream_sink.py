@@ -36,7 +36,7 @@ from penstock.errors import (
     UnsupportedFeatureError,
 )
 from penstock.spark.stream import row_writer
-from penstock.table.lease.holder import LeaseKeeper, acquire
+from penstock.table.lease import LeaseKeeper, acquire
 from penstock.table.stream_sink.committer import BATCH_DIGEST, StreamCommitter
 
 if TYPE_CHECKING:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.table.inspect.history.buckets import BucketOrder, SequenceRange, overlapping
-from penstock.table.inspect.history.commits import DEFAULT_LIMIT, Commit
+from penstock.table.inspect.history.commits import DEFAULT_LIMIT, Commit, StalledWatermark
 from penstock.table.inspect.history.health import HealthStatus, evaluate
-from penstock.table.inspect.history.history import HistoryReader, TableHistory, TagMark
-from penstock.table.inspect.history.readers import Reader
-from penstock.table.inspect.history.stored import history_table
-from penstock.table.inspect.history.watermarks import StalledWatermark
+from penstock.table.inspect.history.history import HistoryReader, Reader, TableHistory, TagMark, history_table
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:

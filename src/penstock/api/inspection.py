@@ -8,8 +8,7 @@ from penstock.api.arguments import FLAG, FUNCTION, INTEGER, NONE, TEXT, Progress
 from penstock.api.handle import TableMethods
 from penstock.table.inspect.fsck import FsckReport, check_table
 from penstock.table.inspect.history.commits import DEFAULT_LIMIT
-from penstock.table.inspect.history.history import load_history
-from penstock.table.inspect.history.stored import history_table
+from penstock.table.inspect.history.history import history_table, load_history
 from penstock.table.inspect.summary import TableSummary, summarize
 from penstock.table.inspect.system import load_system_table
 from penstock.table.stream.lag import measure_lag

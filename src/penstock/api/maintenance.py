@@ -30,8 +30,14 @@ from penstock.errors import InvalidOptionError
 from penstock.options import BucketOptions, CommitOptions, CompactOptions, PartitionExpireOptions, check_keys
 from penstock.table.actions.changes import open_committer
 from penstock.table.actions.manifests import ManifestCompaction, compact_manifests
-from penstock.table.actions.missing_files import MissingFile, drop_missing_files, find_missing_files
-from penstock.table.actions.missing_manifests import MissingManifest, drop_missing_manifests, find_missing_manifests
+from penstock.table.actions.missing_files import (
+    MissingFile,
+    MissingManifest,
+    drop_missing_files,
+    drop_missing_manifests,
+    find_missing_files,
+    find_missing_manifests,
+)
 from penstock.table.actions.rescale import RescaledPartition, rescale_partitions
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.compact.background import BackgroundCompactor
@@ -39,7 +45,7 @@ from penstock.table.compact.job import merge_one
 from penstock.table.compact.local import for_compaction
 from penstock.table.compact.plan import check_compactable
 from penstock.table.expire.partitions import ExpiredPartition, drop_expired_partitions, find_expired_partitions
-from penstock.table.mark_done.partitions import mark_due_partitions, mark_named_partitions
+from penstock.table.mark_done.trigger import mark_due_partitions, mark_named_partitions
 from penstock.table.partition_scope import partition_of_spec
 from penstock.table.stale_schema import at_latest_schema
 from penstock.table.stream.consumers import ConsumerReset, clear_consumers, delete_consumer, reset_consumer
@@ -50,7 +56,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from penstock.table.compact.task import CompactTask, MergedFiles
-    from penstock.table.mark_done.marker import DonePartition
+    from penstock.table.mark_done.marks import DonePartition
     from penstock.table.ref import TableRef
 
 

@@ -34,10 +34,9 @@ from penstock.table.compact.sort import parse_order, sort_table
 from penstock.table.expire.orphans import OrphanReport, remove_orphan_files
 from penstock.table.expire.rollback import RollbackPlan, apply_rollback, plan_rollback
 from penstock.table.expire.snapshots import Expiration, SnapshotExpirer
-from penstock.table.other_engines import check_other_engines
+from penstock.table.foreign_commits import check_other_engines
 from penstock.table.stale_schema import at_latest_schema
-from penstock.table.tags.first import first_since, first_with_watermark
-from penstock.table.tags.store import create_tag
+from penstock.table.tags import create_tag, first_since, first_with_watermark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -14,7 +14,7 @@ from penstock.table.actions.changes import open_committer
 from penstock.table.actions.restore import restore_snapshot
 from penstock.table.branches import create_branch, delete_branch, fast_forward, rename_branch
 from penstock.table.expire.tags import delete_tag, expire_tags, replace_tag
-from penstock.table.tags.store import rename_tag
+from penstock.table.tags import rename_tag
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -34,13 +34,13 @@ from penstock.format.text.json import decode_json, encode_json
 from penstock.table.commit.announced import is_announced
 from penstock.table.commit.observe import note_change
 from penstock.table.commit.put import is_there
-from penstock.table.lease.process import decode_process, encode_process, is_surely_dead, this_process
-from penstock.table.other_engines import check_other_engines
+from penstock.table.foreign_commits import check_other_engines
+from penstock.table.process import decode_process, encode_process, is_surely_dead, this_process
 from penstock.table.read.branch import at_branch, check_branch_name, has_branch, no_branch
 from penstock.table.read.fallback import KEY as FALLBACK
 from penstock.table.read.fallback import fallback_of
-from penstock.table.storage_clock import load_storage_millis
 from penstock.table.store import MetadataStore
+from penstock.table.times import load_storage_millis
 
 # A creation takes seconds.
 _CREATION_MS: Final = 600_000

@@ -18,7 +18,7 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 # For so few items, starting threads costs more than the calls themselves on a local disk.
-_FEW: Final = 4
+_MAX_SEQUENTIAL_ITEMS: Final = 4
 
 
 def thread_count(option: int | None, file_io: FileIO) -> int:
@@ -36,7 +36,7 @@ def map_parallel(function: Callable[[_Item], _Result], items: Sequence[_Item], *
             the calls mostly wait for responses; then threads are used for a few items, too.
     """
     waits_for_answers = threads > (os.cpu_count() or 1)
-    if threads <= 1 or len(items) <= (1 if waits_for_answers else _FEW):
+    if threads <= 1 or len(items) <= (1 if waits_for_answers else _MAX_SEQUENTIAL_ITEMS):
         yield from map(function, items)
         return
     pool = ThreadPoolExecutor(max_workers=min(threads, len(items)), thread_name_prefix="penstock-files")

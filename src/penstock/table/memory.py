@@ -27,8 +27,8 @@ def enough_memory(table: str) -> Iterator[None]:
     except TableStoreError:
         raise
     except MemoryError as error:
-        said = f" ({error})" if str(error) else ""
-        raise OutOfMemoryError(f"table {table}: memory ran out{said}; {MEMORY_CURE}", True) from error  # noqa: FBT003 - positional, so that pickling works
+        detail = f" ({error})" if str(error) else ""
+        raise OutOfMemoryError(f"table {table}: memory ran out{detail}; {MEMORY_CURE}", True) from error  # noqa: FBT003 - positional, so that pickling works
     except RuntimeError as error:
         if str(error) != _NO_THREAD:
             raise

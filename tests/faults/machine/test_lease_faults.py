@@ -10,7 +10,7 @@ from tests.faults.machine.disk import FailingDisk, Fault, Step
 
 from penstock.errors import StorageError
 from penstock.io.local import LocalFileIO
-from penstock.table.lease.holder import Lease, acquire
+from penstock.table.lease import Lease, acquire
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ import pytest
 from tests.faults.machine.cases import CASES, World
 from tests.faults.machine.disk import FailingDisk
 
-from penstock.table.lease.holder import acquire
+from penstock.table.lease import acquire
 from penstock.table.stream import consumers
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from tests.faults.machine.cases import World
 from tests.faults.machine.disk import FailingDisk
 
 from penstock.errors import TableStoreError
-from penstock.table.lease.holder import acquire
+from penstock.table.lease import acquire
 from penstock.table.stream import consumers, tail
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from tests.faults.store.faulty_proxy import Faults, FaultyProxy
 
 from penstock import Catalog, CommitConflictError, LeaseHeldError, StorageError
 from penstock.io.resolve import resolve
-from penstock.table.lease.holder import LeaseKeeper, acquire
+from penstock.table.lease import LeaseKeeper, acquire
 from penstock.testing.garbage import stored_files
 
 if TYPE_CHECKING:

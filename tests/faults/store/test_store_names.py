@@ -12,7 +12,7 @@ from tests.azure_server import PROGRAM, AzureServer
 from tests.cloud_servers import VersityServer
 
 from penstock import Catalog, LeaseHeldError, StorageError
-from penstock.table.lease.holder import LeaseKeeper, acquire
+from penstock.table.lease import LeaseKeeper, acquire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

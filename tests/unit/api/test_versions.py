@@ -26,7 +26,7 @@ from penstock.io.memory import MemoryFileIO
 from penstock.table import branches
 from penstock.table.expire import snapshots
 from penstock.table.identity import load_identity
-from penstock.table.lease.process import encode_process, this_process
+from penstock.table.process import encode_process, this_process
 from penstock.table.stream.history import History, snapshot_digest
 from penstock.table.stream.offset import Position, StreamOffset
 

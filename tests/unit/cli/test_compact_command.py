@@ -17,7 +17,7 @@ from penstock import Catalog
 from penstock.table.compact import job
 from penstock.table.compact import local as dedicated
 from penstock.table.compact.background import LEASE_NAME
-from penstock.table.lease.holder import find_holder
+from penstock.table.lease import find_holder
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.table.lease.holder import Lease, acquire
+from penstock.table.lease import Lease, acquire
 from penstock.table.stream import consumers
 from penstock.table.stream.consumers import lease_of
 

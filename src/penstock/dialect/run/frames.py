@@ -14,7 +14,7 @@ from penstock.dialect.stored_views import places_of
 from penstock.errors import InvalidSqlError, UnsupportedFeatureError
 from penstock.format.types.text import format_sql_type
 from penstock.format.watermark import computed_columns
-from penstock.table.inspect.row_tables import ROW_TABLES
+from penstock.table.inspect.system import ROW_TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

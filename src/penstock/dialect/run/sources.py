@@ -9,7 +9,7 @@ from penstock.dialect.run.connectors.read import connector_frame
 from penstock.dialect.run.pushdown import safe_filter
 from penstock.dialect.settings import read_settings
 from penstock.errors import UnsupportedFeatureError
-from penstock.table.inspect.row_tables import AUDIT_LOG, INSERTION, ROW_KIND, ROW_TABLES
+from penstock.table.inspect.system import AUDIT_LOG, INSERTION, ROW_KIND, ROW_TABLES
 
 if TYPE_CHECKING:
     import pyarrow as pa

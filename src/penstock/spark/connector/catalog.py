@@ -33,8 +33,7 @@ from penstock.spark.connector.proxy import from_spark
 from penstock.spark.connector.staging import StagingMethods
 from penstock.spark.connector.table import CatalogTable
 from penstock.spark.types import to_spark_schema
-from penstock.table.inspect.row_tables import AUDIT_LOG, INSERTION, ROW_KIND, ROW_TABLES
-from penstock.table.inspect.system import SYSTEM_TABLES, load_system_table
+from penstock.table.inspect.system import AUDIT_LOG, INSERTION, ROW_KIND, ROW_TABLES, SYSTEM_TABLES, load_system_table
 from penstock.table.read.branch import at_branch, split_branch
 from penstock.table.store import MetadataStore
 

@@ -12,7 +12,7 @@ from penstock.format.file_format import FileFormat, format_of
 from penstock.spark.hadoop_options import why_not_by_spark
 from penstock.spark.read.native_columns import NativeColumn, are_gregorian, plan_native_columns
 from penstock.spark.types import to_spark_type
-from penstock.table.external_paths import ExternalPaths
+from penstock.table.locate import ExternalPaths
 from penstock.table.read.column_stats import ColumnStatsReader
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from penstock.spark.write.entry_point import QUERY_ID
 from penstock.spark.write.progress import WriteProgress, note_write
 from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.identity import digest_of
-from penstock.table.lease.holder import LeaseKeeper, acquire
+from penstock.table.lease import LeaseKeeper, acquire
 from penstock.table.stream.checkpoint import decode_batch
 from penstock.table.stream.event_time import usable_watermark
 from penstock.table.stream_sink.committer import Batch, StreamCommitter
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from penstock.spark.stream.checkpoint import Checkpoint
     from penstock.spark.stream.row_writer import TaskTimes
     from penstock.spark.watermark.query_shape import QueryShape
-    from penstock.table.lease.holder import Lease
+    from penstock.table.lease import Lease
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
     from penstock.table.stream.checkpoint import BatchEnds

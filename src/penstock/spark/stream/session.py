@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.options import ConsumerOptions, ReadOptions, StreamOptions
 from penstock.spark.schema_check import check_columns, check_not_outdated
-from penstock.table.lease.files import LEASE_MS
-from penstock.table.lease.holder import LeaseKeeper, acquire
+from penstock.table.lease import LEASE_MS, LeaseKeeper, acquire
 from penstock.table.store import MetadataStore
 from penstock.table.stream.align.membership import open_membership
 from penstock.table.stream.align.progress import AlignmentRule

@@ -17,7 +17,7 @@ from penstock.printable import open_log
 from penstock.table.actions.retention import Retention
 from penstock.table.commit.committer import no_hooks
 from penstock.table.commit.sequence import BucketIndex
-from penstock.table.mark_done.partitions import open_done_watch
+from penstock.table.mark_done.trigger import open_done_watch
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class PostCommitHooks:
         """Run the maintenance, in this thread or another one."""
         watch = self._watch
         if watch is not None:
-            self._marking.run(lambda: watch.note(self._written, snapshot), f"after snapshot {snapshot.id}")
+            self._marking.run(lambda: watch.add_commit(self._written, snapshot), f"after snapshot {snapshot.id}")
         self._do(lambda: self._keep(snapshot))
 
     def on_idle(self) -> None:
@@ -123,7 +123,7 @@ class PostCommitHooks:
         if retention is not None:
             self._retaining.run(lambda: retention.keep(snapshot), when)
         if watch is not None:
-            self._marking.run(lambda: watch.look(self._committer.store, snapshot), when)
+            self._marking.run(lambda: watch.mark_due(self._committer.store, snapshot), when)
 
     def _run_on_idle(self) -> None:
         when, retention, watch, store = "between commits", self._retention, self._watch, self._committer.store

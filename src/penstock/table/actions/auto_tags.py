@@ -18,10 +18,8 @@ from penstock.errors import NotFoundError
 from penstock.options import TagCreation
 from penstock.table.expire.tags import delete_tag
 from penstock.table.read.travel import watermark_of
-from penstock.table.tags.periods import tag_periods
-from penstock.table.tags.reader import TagReader
-from penstock.table.tags.store import new_tag, put_tag
-from penstock.table.zones import parse_zone, wall_clock
+from penstock.table.tags import TagReader, new_tag, put_tag, tag_periods
+from penstock.table.times import parse_zone, wall_clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,9 +14,8 @@ from penstock.errors import NotFoundError
 from penstock.format.layout import tag_name_of
 from penstock.format.tag import encode_tag
 from penstock.table.expire.tags import delete_tag, forget_snapshot
-from penstock.table.tags.reader import TagReader
-from penstock.table.tags.store import new_tag, note_tag
-from penstock.table.zones import parse_zone, wall_clock
+from penstock.table.tags import TagReader, new_tag, write_tag_success_file
+from penstock.table.times import parse_zone, wall_clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +62,7 @@ def make_batch_tag(
     tag = new_tag(snapshot, options.default_time_retained_ms, now=now)
     # In one step, so that readers always find it; the reference deletes it first.
     store.file_io.write(store.layout.tag_path(name), encode_tag(tag))
-    note_tag(store, name, options)
+    write_tag_success_file(store, name, options)
     if before is not None:
         forget_snapshot(ref, store, before)
     if options.num_retained_max is not None:

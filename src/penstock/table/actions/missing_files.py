@@ -1,26 +1,28 @@
-"""Removal of missing data files from a table's metadata.
+"""Removal of missing data files and missing manifests from a table's metadata.
 
 Source:
-    Paimon ``core:operation/ListUnexistingFiles.java``, ``flink:action/RemoveUnexistingFilesAction.java``.
+    Paimon ``core:operation/ListUnexistingFiles.java``, ``flink:action/RemoveUnexistingFilesAction.java``,
+    ``RemoveUnexistingManifestsAction.java``.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from penstock.errors import CommitConflictError
 from penstock.format.snapshot import CommitKind
 from penstock.table.commit.committer import new_commit_user
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.request import CommitRequest, LostManifests
 from penstock.table.locate import FileLocator
 from penstock.table.message import CommitMessage
-from penstock.table.read.scan import plan_scan
+from penstock.table.read.scan import live_entries, plan_scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
+    from penstock.format.manifest.entry import DataFileMeta, ManifestEntry, ManifestFileMeta
     from penstock.format.snapshot import Snapshot
     from penstock.table.commit.committer import TableCommitter
     from penstock.table.ref import TableRef
@@ -84,3 +86,93 @@ def drop_missing_files(committer: TableCommitter, missing: Iterable[MissingFile]
 def _live(ref: TableRef, store: MetadataStore) -> list[ManifestEntry]:
     plan = plan_scan(store, ref, store.load_latest_snapshot())
     return [entry for partition in plan.partitions for entry in partition.entries]
+
+
+_TRIES: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingManifest:
+    """A manifest of the latest snapshot that does not exist.
+
+    Attributes:
+        added_files: number of data files that it added, whose rows cannot be read.
+        deleted_files: number of data files that it deleted and other manifests add; these become live again.
+    """
+
+    path: str
+    added_files: int
+    deleted_files: int
+
+
+def find_missing_manifests(store: MetadataStore) -> tuple[MissingManifest, ...]:
+    """Return the manifests of the latest snapshot that are missing on storage, in the order of its lists.
+
+    Raises:
+        NotFoundError: a manifest list is missing.
+        StorageError: it is unknown what is missing.
+    """
+    base = store.load_latest_snapshot()
+    return () if base is None else tuple(_described(store, meta) for meta in _missing(store, base))
+
+
+def drop_missing_manifests(committer: TableCommitter) -> tuple[MissingManifest, ...]:
+    """Remove the missing manifests in an OVERWRITE snapshot that names the others; no snapshot if none is missing.
+
+    Raises:
+        CommitConflictError: others committed at every attempt.
+        NotFoundError: as ``find_missing_manifests``.
+        TableStoreError: as ``TableCommitter.commit``.
+    """
+    store = committer.store
+    for number in range(_TRIES):
+        base = store.load_latest_snapshot()
+        missing = () if base is None else _missing(store, base)
+        if base is None or not missing:
+            return ()
+        lost = frozenset(meta.file_name for meta in missing)
+        request = CommitRequest(
+            commit_user=new_commit_user(committer.options.user_prefix),
+            kind=CommitKind.OVERWRITE,
+            commit_empty=True,
+            lost=LostManifests(names=lost, total_record_count=_count_rows(store, base, lost)),
+            has_read=True,
+            read=base,
+        )
+        try:
+            committer.commit(request)
+        except CommitConflictError:
+            if number == _TRIES - 1:
+                raise
+            continue
+        return tuple(_described(store, meta) for meta in missing)
+    return ()
+
+
+def _missing(store: MetadataStore, base: Snapshot) -> tuple[ManifestFileMeta, ...]:
+    file_io, metas = store.file_io, store.load_manifests(base)
+    if not metas:
+        return ()
+    directory = store.layout.manifest_path(metas[0].file_name).rpartition("/")[0]
+    listed = {each.name for each in file_io.list(directory)}
+    # Also checked by name: the listing may be slightly older than the file.
+    return tuple(
+        meta
+        for meta in metas
+        if meta.file_name not in listed and not file_io.has_file(store.layout.manifest_path(meta.file_name))
+    )
+
+
+def _count_rows(store: MetadataStore, base: Snapshot, lost: frozenset[str]) -> int:
+    """Count the rows that can be read without the lost manifests."""
+    metas = [meta for meta in store.load_manifests(base) if meta.file_name not in lost]
+    entries = [entry for part in store.iter_manifests(metas, snapshot_id=base.id) for entry in part]
+    return sum(entry.file.row_count for entry in live_entries(entries))
+
+
+def _described(store: MetadataStore, meta: ManifestFileMeta) -> MissingManifest:
+    return MissingManifest(
+        path=store.layout.manifest_path(meta.file_name),
+        added_files=meta.num_added_files,
+        deleted_files=meta.num_deleted_files,
+    )

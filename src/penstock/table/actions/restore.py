@@ -19,7 +19,7 @@ from penstock.table.commit.request import CommitRequest
 from penstock.table.expire.tags import delete_tag
 from penstock.table.message import CommitMessage
 from penstock.table.read.live import load_live_entries
-from penstock.table.tags.store import create_tag
+from penstock.table.tags import create_tag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -22,7 +22,7 @@ from penstock.table.expire.partitions import drop_expired_partitions, find_expir
 from penstock.table.expire.snapshots import Expiration, SnapshotExpirer
 from penstock.table.expire.tags import expire_tags
 from penstock.table.stream.consumers import expire_consumers
-from penstock.table.tags.reader import TagReader
+from penstock.table.tags import TagReader
 
 if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot

@@ -43,8 +43,8 @@ from penstock.table.commit.observe import note_change, note_committed, note_lost
 from penstock.table.commit.put import is_in_time, is_put, put_schema, put_snapshot
 from penstock.table.commit.sequence import BucketIndex
 from penstock.table.commit.turns import Race
+from penstock.table.foreign_commits import WRITER_VERSION, check_other_engines
 from penstock.table.identity import check_same_table, request_identity
-from penstock.table.other_engines import WRITER_VERSION, check_other_engines
 from penstock.table.stale_schema import check_buckets_of_new_files, check_schema_of_rewrites
 from penstock.table.store import SchemaFiles
 

@@ -27,7 +27,7 @@ from penstock.table.compact.commit import MergeGroup, is_lost
 from penstock.table.compact.retry_queue import RetryQueue
 from penstock.table.compact.state import CompactionState, waiting_of
 from penstock.table.compact.watch import CompactionWatch
-from penstock.table.lease.holder import LeaseKeeper, acquire, find_holder
+from penstock.table.lease import LeaseKeeper, acquire, find_holder
 from penstock.table.locate import FileLocator
 from penstock.table.store import MetadataStore
 

@@ -25,7 +25,7 @@ from penstock.table.compact.job import merge_in_threads, merge_one, plan_only, r
 from penstock.table.compact.plan import CompactStrategy, plan_compaction, scope_of_filter
 from penstock.table.compact.queue_files import QueueTails
 from penstock.table.compact.task import CompactSizes
-from penstock.table.lease.holder import find_holder
+from penstock.table.lease import find_holder
 from penstock.table.partition_scope import scope_of_specs
 from penstock.table.stale_schema import at_latest_schema
 from penstock.table.store import MetadataStore

@@ -1,12 +1,13 @@
-"""Search for the files to delete when snapshots expire.
+"""Search for the files to delete when snapshots expire, and for what still needs them.
 
 A data file is deleted with the last snapshot that reads it: the one before the snapshot whose delta deletes the file.
 So reading the deltas is enough, and no list of live files is needed. Metadata files are deleted when no kept snapshot
-names them.
+names them. Branches have their own snapshots and tags, and share manifests and data files with the table; and a
+snapshot may have made deleted files live again.
 
 Source:
-    Paimon ``core:operation/FileDeletionBase.java``, ``SnapshotDeletion.java``, ``TagDeletion.java``;
-    docs/spec/commit.md section 7.1.
+    Paimon ``core:operation/FileDeletionBase.java``, ``SnapshotDeletion.java``, ``TagDeletion.java``,
+    ``core:utils/FileSystemBranchManager.java``; docs/spec/format.md section 1, docs/spec/commit.md sections 7.1, 7.2.
 """
 
 from __future__ import annotations
@@ -14,19 +15,27 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from penstock.errors import FormatError, NotFoundError
-from penstock.format.layout import extra_file_paths
+from penstock.errors import FormatError, NotFoundError, StorageError
+from penstock.format.layout import TableLayout, branch_name_of, extra_file_paths, snapshot_id_of, tag_name_of
 from penstock.format.manifest.entry import FileKind
 from penstock.format.manifest.index_manifest import decode_index_files
-from penstock.table.read.live import load_live_of_partitions
+from penstock.format.snapshot import CommitKind
+from penstock.format.snapshot_json import decode_snapshot
+from penstock.format.tag import decode_tag
+from penstock.table.bulk_files import map_parallel
+from penstock.table.foreign_commits import WRITER_VERSION
+from penstock.table.read.branch import has_branch
+from penstock.table.read.deltas import is_in_history
+from penstock.table.read.live import load_live_entries, load_live_of_partitions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from penstock.format.manifest.entry import FileIdentity, ManifestEntry
     from penstock.format.snapshot import Snapshot
+    from penstock.io.file_io import Directories, FileIO
     from penstock.table.locate import FileLocator
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
@@ -263,3 +272,134 @@ def data_paths(locator: FileLocator, entries: Iterable[ManifestEntry]) -> list[s
         if path is not None:
             paths += [path, *extra_file_paths(path, entry.file)]
     return paths
+
+
+_TRIES: Final = 10
+
+
+def list_branches(directories: Directories, layout: TableLayout) -> tuple[str, ...]:
+    """Return the names of all branches except the main one, sorted; also those that are being created or deleted."""
+    names = (branch_name_of(status.name) for status in directories.list(layout.branches_directory) if status.is_dir)
+    return tuple(sorted(name for name in names if name is not None))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchReaders:
+    """Snapshots of branches that may read files that the main branch does not read any more.
+
+    Attributes:
+        names: as ``list_branches``.
+        oldest: the earliest snapshot and the tagged ones of each branch.
+        later: further snapshots, ascending in each branch, which may add files to those.
+    """
+
+    names: tuple[str, ...]
+    oldest: tuple[NamedSnapshot, ...]
+    later: tuple[NamedSnapshot, ...]
+
+    @property
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        """All snapshots of ``oldest`` and ``later``."""
+        return tuple(each.snapshot for each in (*self.oldest, *self.later))
+
+
+def load_branch_readers(store: MetadataStore, *, up_to: int) -> BranchReaders:
+    """Load the snapshots of branches that may read files of main snapshots with ids up to ``up_to``.
+
+    A branch shares the files that it started with. After the main branch was fast-forwarded to a branch, it also shares
+    the files that the branch added; these snapshots have the same ids in both.
+
+    A branch that is being created has its snapshot already. What an interrupted creation has left may have lost files:
+    such snapshots are skipped.
+
+    Raises:
+        FormatError: a snapshot or tag is damaged.
+        StorageError: the storage failed, or branches are renamed faster than they can be read.
+    """
+    names = list_branches(store.file_io, store.layout)
+    for _ in range(_TRIES):
+        oldest: list[NamedSnapshot] = []
+        later: list[NamedSnapshot] = []
+        for name in names:
+            layout = store.layout.branch(name)
+            snapshots = [NamedSnapshot(name=name, snapshot=each) for each in _snapshots(store.file_io, layout, up_to)]
+            tagged = [NamedSnapshot(name=name, snapshot=each) for each in _tagged(store.file_io, layout)]
+            if not has_branch(store.file_io, store.location, name):
+                snapshots, tagged = ([each for each in some if _is_whole(store, each)] for some in (snapshots, tagged))
+            oldest += [*snapshots[:1], *tagged]
+            later += snapshots[1:]
+        # Snapshots of a branch that was renamed meanwhile may have been found under neither name.
+        before, names = names, list_branches(store.file_io, store.layout)
+        if names == before:
+            return BranchReaders(names=names, oldest=tuple(oldest), later=tuple(later))
+    raise StorageError(
+        f"table {store.name}: its branches change faster than they can be read; try again when they do not",
+        True,  # noqa: FBT003 - positional, so that pickling works
+    )
+
+
+def _is_whole(store: MetadataStore, named: NamedSnapshot) -> bool:
+    """Whether all metadata of a snapshot can be read."""
+    try:
+        load_live_entries(store, named.snapshot, lambda _: False)
+    except (NotFoundError, FormatError):
+        return False
+    return True
+
+
+def _snapshots(file_io: FileIO, layout: TableLayout, up_to: int) -> Iterator[Snapshot]:
+    """Yield the earliest snapshot, whatever its id, and the others with ids up to ``up_to``, ascending."""
+    is_first = True
+    ids = (snapshot_id_of(status.name) for status in file_io.list(layout.snapshot_directory))
+    for snapshot_id in sorted(each for each in ids if each is not None):
+        if snapshot_id > up_to and not is_first:
+            break
+        path = layout.snapshot_path(snapshot_id)
+        try:
+            yield decode_snapshot(file_io.read(path), path)
+        except NotFoundError:  # a concurrent expiration has deleted it
+            continue
+        is_first = False
+
+
+def _tagged(file_io: FileIO, layout: TableLayout) -> Iterator[Snapshot]:
+    for status in file_io.list(layout.tag_directory):
+        if tag_name_of(status.name) is not None:
+            try:
+                yield decode_tag(file_io.read(status.path), status.path).snapshot
+            except NotFoundError:
+                continue
+
+
+class ReaddedFiles:
+    """Finds the snapshots whose deltas may add files that an older delta deleted.
+
+    Newer versions of Paimon roll back by a new snapshot that adds the old files again; Penstock never does. Each
+    snapshot is read only once, however often ``find`` is called.
+
+    Source:
+        docs/spec/commit.md section 7.2, "rollback as latest".
+    """
+
+    def __init__(self) -> None:
+        self._suspects: dict[int, Snapshot] = {}
+        self._from = 0
+        self._until: Snapshot | None = None
+
+    def find(self, store: MetadataStore, *, after_id: int, latest_id: int, threads: int) -> list[Snapshot]:
+        """Return such snapshots with ``after_id`` < id <= ``latest_id``, ascending."""
+        seen = self._until
+        # After a rollback, the same ids may have other content.
+        if seen is None or self._from > after_id or not is_in_history(store, seen):
+            self._suspects.clear()
+            self._from, seen = after_id, None
+        first = after_id + 1 if seen is None else seen.id + 1
+        ids = range(first, latest_id + 1)
+        for snapshot in map_parallel(store.find_snapshot, ids, threads=threads):
+            if snapshot is not None:
+                seen = snapshot
+                if snapshot.commit_kind is CommitKind.OVERWRITE and snapshot.writer_version != WRITER_VERSION:
+                    self._suspects[snapshot.id] = snapshot
+        self._until = seen
+        self._suspects = {each: snapshot for each, snapshot in self._suspects.items() if each > after_id}
+        return [self._suspects[each] for each in sorted(self._suspects) if each <= latest_id]

@@ -21,9 +21,8 @@ from penstock.table.commit.outcome import commit_or_discard
 from penstock.table.commit.request import CommitRequest
 from penstock.table.locate import FileLocator
 from penstock.table.message import CommitMessage
-from penstock.table.partition_time import partition_time_parser
 from penstock.table.read.scan import plan_scan
-from penstock.table.zones import wall_clock
+from penstock.table.times import partition_time_parser, wall_clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

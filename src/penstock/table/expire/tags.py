@@ -17,21 +17,20 @@ from penstock.format.layout import tag_name_of
 from penstock.format.tag import encode_tag
 from penstock.options import RetentionOptions, TagOptions
 from penstock.table.bulk_files import delete_files, thread_count
-from penstock.table.expire.branches import load_branch_readers
 from penstock.table.expire.files import (
     Deletion,
     NamedSnapshot,
+    ReaddedFiles,
     data_paths,
     find_metadata,
+    load_branch_readers,
     spare_added,
     spare_read,
     spare_revived,
 )
-from penstock.table.expire.readded import ReaddedFiles
 from penstock.table.locate import FileLocator
 from penstock.table.read.live import load_live_entries
-from penstock.table.tags.reader import TagReader
-from penstock.table.tags.store import is_kept, note_tag, tag_of
+from penstock.table.tags import TagReader, is_retained, tag_of, write_tag_success_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -84,13 +83,13 @@ def replace_tag(
     before, options, path = store.load_tag(name), ref.parsed(TagOptions), store.layout.tag_path(name)
     tag = tag_of(store, snapshot_id, time_retained, options, now=now)
     store.file_io.write(path, encode_tag(tag))
-    if tag.snapshot.id != before.snapshot.id and not is_kept(store, name, tag.snapshot.id):
+    if tag.snapshot.id != before.snapshot.id and not is_retained(store, name, tag.snapshot.id):
         store.file_io.write(path, encode_tag(before))
         raise NotFoundError(
             f"table {store.name}: snapshot {tag.snapshot.id} is about to expire, its files are being deleted: tag a "
             "later one"
         )
-    note_tag(store, name, options)
+    write_tag_success_file(store, name, options)
     if tag.snapshot.id != before.snapshot.id:
         forget_snapshot(ref, store, before.snapshot)
     return tag

@@ -6,7 +6,8 @@ clock (``creation_time``, ``last_update_time``, ``create_time``) are timestamps 
 A partition is ``dt=2026-01-01/hr=5`` in ``partitions``, as in the reference since 1.4, and in ``compaction``;
 ``files``, ``buckets`` and ``manifests`` show its values alone, as the reference does.
 
-``compaction`` is Penstock's own.
+``compaction`` is Penstock's own. ``audit_log`` and ``ro`` return the rows of the table itself: an append table has
+insertions only, and its files need no merging, so ``ro`` is the table.
 
 Source:
     Paimon ``core:table/system/*.java``.
@@ -14,6 +15,7 @@ Source:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
@@ -28,11 +30,12 @@ from penstock.format.types.text import encode_field
 from penstock.options import ReadOptions, check_reads
 from penstock.printable import mask_options
 from penstock.table.compact.debt import measure_debt
-from penstock.table.inspect.row_tables import ROW_TABLES, load_row_table
 from penstock.table.locate import FileLocator
+from penstock.table.read.batches import read_arrow
 from penstock.table.read.branch import load_branches
 from penstock.table.read.column_stats import decode_file_stats
 from penstock.table.read.incremental import reads_changes
+from penstock.table.read.query import plan_query
 from penstock.table.read.scan import plan_scan
 from penstock.table.read.travel import POSITION_KEYS, resolve_read
 
@@ -48,6 +51,35 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
 
     SystemTable: TypeAlias = Callable[[TableRef, MetadataStore, Snapshot | None], pa.Table]
+
+AUDIT_LOG: Final = "audit_log"
+ROW_TABLES: Final = (AUDIT_LOG, "ro")
+ROW_KIND: Final = "rowkind"
+"""Column of ``audit_log`` before those of the table."""
+INSERTION: Final = "+I"
+"""Its value for a row that was added."""
+
+
+def load_row_table(name: str, ref: TableRef, store: MetadataStore, snapshot: Snapshot | None = None) -> pa.Table:
+    """Read a system table of ``ROW_TABLES`` into memory.
+
+    Args:
+        snapshot: to read; None for the one that the options select, by default the latest.
+
+    Raises:
+        TableStoreError: as ``plan_query``.
+    """
+    if snapshot is not None:
+        ref = replace(ref, dynamic_options=(*ref.dynamic_options, ("scan.snapshot-id", str(snapshot.id))))
+    query = plan_query(ref, store)
+    rows = read_arrow(query.ref, store, query.plan)
+    return rows if name != AUDIT_LOG else with_row_kind(rows)
+
+
+def with_row_kind(rows: pa.Table) -> pa.Table:
+    """Return rows with the column ``rowkind`` before the others."""
+    return rows.add_column(0, ROW_KIND, pa.repeat(pa.scalar(INSERTION), rows.num_rows))
+
 
 _TEXT: Final[pa.DataType] = pa.string()
 _LONG: Final[pa.DataType] = pa.int64()
@@ -174,11 +206,11 @@ def load_system_table(name: str, ref: TableRef, store: MetadataStore, snapshot: 
 
 
 def _snapshot_of_use(name: str, ref: TableRef, store: MetadataStore) -> Snapshot | None:
-    wanted = POSITION_KEYS if name in _OF_ONE_SNAPSHOT else POSITION_KEYS[1:]
-    given = [key for key in wanted if key in dict(ref.dynamic_options)]
+    positions = POSITION_KEYS if name in _SNAPSHOT_TABLES else POSITION_KEYS[1:]
+    given = [key for key in positions if key in dict(ref.dynamic_options)]
     if not given:
         return store.load_latest_snapshot()
-    if name not in _OF_ONE_SNAPSHOT:
+    if name not in _SNAPSHOT_TABLES:
         raise UnsupportedFeatureError(f"table {ref.name}${name} shows all there is: leave '{given[0]}' out")
     check_reads(ref.options, ref.name)
     options = ref.parsed(ReadOptions)
@@ -368,7 +400,7 @@ def _compaction(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) 
     return _table(rows, _COMPACTION)
 
 
-_OF_ONE_SNAPSHOT: Final = frozenset({"files", "partitions", "buckets", "manifests", "compaction"})
+_SNAPSHOT_TABLES: Final = frozenset({"files", "partitions", "buckets", "manifests", "compaction"})
 
 SYSTEM_TABLES: Final[Mapping[str, SystemTable]] = {
     "snapshots": _snapshots,

@@ -1,12 +1,12 @@
-"""Determines which partitions become done while a job writes to a table.
+"""Marks partitions done: manually, all that are due, and while a job writes to a table.
 
 A partition is done when both its end and its last rows are more than the idle time ago. Flink stores the pending
 partitions in its state; here they are derived from the table: when a job starts, those whose mark is missing or older
 than their rows; then those to which its own commits add rows. design/0013 has the reasons.
 
 Source:
-    Paimon ``flink:sink/listener/PartitionMarkDoneTrigger.java``, ``PartitionMarkDoneListener.java``;
-    docs/spec/commit.md section 7.3.
+    Paimon ``flink:sink/listener/PartitionMarkDoneTrigger.java``, ``PartitionMarkDoneListener.java``,
+    ``flink:procedure/MarkPartitionDoneProcedure.java``; docs/spec/commit.md section 7.3.
 """
 
 from __future__ import annotations
@@ -16,25 +16,36 @@ from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import TYPE_CHECKING, Final
 
+from penstock.clocks import utc_millis
+from penstock.errors import InvalidOptionError
 from penstock.format.row.row import row_decoder
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from penstock.options import MarkDoneMode
+from penstock.options import MarkDoneMode, MarkDoneOptions
 from penstock.printable import open_log
 from penstock.table.commit.written_partitions import load_written_partitions
-from penstock.table.mark_done.ledger import Ledger, Marked, add_to_ledger, load_ledger, save_ledger
-from penstock.table.mark_done.marker import check_actions, ledger_entries, load_live_partitions, mark_done
-from penstock.table.mark_done.marks import is_remembered, load_marked
-from penstock.table.partition_time import partition_time_parser
+from penstock.table.mark_done.marks import (
+    Ledger,
+    Marked,
+    add_to_ledger,
+    check_actions,
+    find_partitions,
+    is_remembered,
+    ledger_entries,
+    load_ledger,
+    load_live_partitions,
+    load_marked,
+    mark_done,
+    save_ledger,
+)
 from penstock.table.read.travel import find_at_or_after, newest_by_time, watermark_of
 from penstock.table.success import find_success
-from penstock.table.zones import instant, wall_clock
+from penstock.table.times import instant, partition_time_parser, wall_clock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from penstock.format.snapshot import Snapshot
-    from penstock.options import MarkDoneOptions
-    from penstock.table.mark_done.marker import DonePartition, LivePartition
+    from penstock.table.mark_done.marks import DonePartition, LivePartition
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
@@ -42,18 +53,18 @@ _LOG: Final = open_log(__name__)
 _LONG_AGO: Final = -(2**63)
 _NEVER: Final = 2**63
 # If several jobs start within a short time, not all of them check all partitions.
-_MOST_BETWEEN_LOOKS_MS: Final = 3_600_000
+_RECHECK_INTERVAL_MS: Final = 3_600_000
 _NAMES_IN_LOG: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Touch:
+class LastWrite:
     """When a partition last received rows.
 
     Attributes:
         clock: by the clock of the mode: ms of processing time or event time.
-        millis: ms since 1970-01-01 UTC, so that a mark from behind it is one of these rows; None for what was there
-            before this job, of which only the files tell.
+        millis: ms since 1970-01-01 UTC, so that a later mark includes these rows; None for partitions found at start,
+            whose last write only the files show.
     """
 
     clock: int
@@ -63,7 +74,7 @@ class Touch:
 class DoneWatch:
     """Watches the partitions of one table for as long as a job commits to it.
 
-    ``note`` may be called while another thread is in one of the others.
+    ``add_commit`` may be called while another thread is in one of the others.
 
     Args:
         clock_millis: now, ms since 1970-01-01 UTC.
@@ -87,26 +98,26 @@ class DoneWatch:
             table=ref.name,
         )
         self._ends: dict[bytes, int | None] = {}
-        self._noted: deque[tuple[Snapshot, frozenset[bytes], int]] = deque()
-        self._pending: dict[bytes, Touch] = {}
+        self._commits: deque[tuple[Snapshot, frozenset[bytes], int]] = deque()
+        self._pending: dict[bytes, LastWrite] = {}
         # Their input has ended, so they are done at any time.
         self._ended: set[bytes] = set()
         # Until this job has checked all partitions: when it has to, by its own clock and by the configured one.
         self._recheck_at: tuple[int, int] | None = (0, _LONG_AGO) if options.recover and options.is_by_time else None
         # Marks that are not in the ledger yet.
-        self._fresh: Ledger | None = None
-        self._learned: dict[str, Marked] = {}
+        self._new_ledger: Ledger | None = None
+        self._found_marks: dict[str, Marked] = {}
 
-    def note(self, store: MetadataStore, snapshot: Snapshot) -> None:
+    def add_commit(self, store: MetadataStore, snapshot: Snapshot) -> None:
         """Add the partitions of a snapshot that this job has committed.
 
         Args:
             store: that of the committer, which has cached what it wrote.
         """
         if snapshot.commit_kind is not CommitKind.COMPACT:
-            self._noted.append((snapshot, load_written_partitions(store, snapshot), self._now()))
+            self._commits.append((snapshot, load_written_partitions(store, snapshot), self._now()))
 
-    def look(self, store: MetadataStore, latest: Snapshot) -> tuple[DonePartition, ...]:
+    def mark_due(self, store: MetadataStore, latest: Snapshot) -> tuple[DonePartition, ...]:
         """Mark the partitions that are done as of a snapshot that this job has committed; no request if there are none.
 
         Args:
@@ -115,7 +126,7 @@ class DoneWatch:
         Raises:
             TableStoreError: not all could be marked; the next call continues.
         """
-        self._take_notes()
+        self._apply_commits()
         if latest.commit_kind is not CommitKind.COMPACT:  # a job that only merges does not mark
             self._recover_in_turn(store, latest)
         return self._mark(self.find_due(store, latest))
@@ -123,7 +134,7 @@ class DoneWatch:
     def check_on_idle(
         self, store: MetadataStore, load_latest: Callable[[], Snapshot | None]
     ) -> tuple[DonePartition, ...]:
-        """Mark the partitions that are done by the clock alone, without a new commit. Raises as ``look``.
+        """Mark the partitions that are done by the clock alone, without a new commit. Raises as ``mark_due``.
 
         Args:
             load_latest: called only when partitions may be due, or the job has committed no snapshot yet.
@@ -145,12 +156,12 @@ class DoneWatch:
         live = load_live_partitions(self._ref, store, latest)
         for data, each in live.items():
             if self._end(data) is not None and not is_remembered(each, ledger):
-                self._pending.setdefault(data, Touch(clock=_LONG_AGO, millis=None))
+                self._pending.setdefault(data, LastWrite(clock=_LONG_AGO, millis=None))
         directories = {each.directory for each in live.values()}
         clock = self._clock(latest)
-        dues = [self._due_at(data, touch) for data, touch in self._pending.items()]
+        dues = [self._due_at(data, last_write) for data, last_write in self._pending.items()]
         return Ledger(
-            looked_millis=self._now(),
+            checked_millis=self._now(),
             # Those that are due are marked now.
             next_due=min((due for due in dues if clock is None or due >= clock), default=None),
             partitions={name: marked for name, marked in ledger.partitions.items() if name in directories},
@@ -183,22 +194,22 @@ class DoneWatch:
             return
         ledger = load_ledger(self._ref.file_io, self._ref.location)
         # Partitions with rows since that check cannot be done before the idle time has passed.
-        pause = min(self._options.idle_time_ms or 0, _MOST_BETWEEN_LOOKS_MS)
+        pause = min(self._options.idle_time_ms or 0, _RECHECK_INTERVAL_MS)
         due = _NEVER if ledger.next_due is None else ledger.next_due
-        self._recheck_at = (ledger.looked_millis + pause, due)
+        self._recheck_at = (ledger.checked_millis + pause, due)
         if self._is_to_recover(clock):
-            self._fresh = self.recover(store, latest, ledger)
+            self._new_ledger = self.recover(store, latest, ledger)
             self._recheck_at = None
 
-    def _take_notes(self) -> None:
-        while self._noted:
-            snapshot, partitions, millis = self._noted.popleft()
+    def _apply_commits(self) -> None:
+        while self._commits:
+            snapshot, partitions, millis = self._commits.popleft()
             if self._options.at_end_of_input and snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER:
                 self._ended |= partitions
             clock = _event_time(snapshot) if self._by_watermark else millis
             for data in partitions if self._options.is_by_time else ():
                 if self._end(data) is not None:
-                    self._pending[data] = Touch(clock=clock, millis=millis)
+                    self._pending[data] = LastWrite(clock=clock, millis=millis)
 
     def _clock(self, latest: Snapshot) -> int | None:
         return watermark_of(latest) if self._by_watermark else self._now()
@@ -214,14 +225,14 @@ class DoneWatch:
     def _due(self, clock: int | None) -> frozenset[bytes]:
         if clock is None:
             return frozenset()
-        return frozenset(data for data, touch in self._pending.items() if self._is_due(data, touch, clock))
+        return frozenset(data for data, last_write in self._pending.items() if self._is_due(data, last_write, clock))
 
-    def _is_due(self, data: bytes, touch: Touch, clock: int) -> bool:
-        return clock > self._due_at(data, touch)
+    def _is_due(self, data: bytes, last_write: LastWrite, clock: int) -> bool:
+        return clock > self._due_at(data, last_write)
 
-    def _due_at(self, data: bytes, touch: Touch) -> int:
+    def _due_at(self, data: bytes, last_write: LastWrite) -> int:
         """Return the time that the clock has to pass."""
-        return max(self._end(data) or 0, touch.clock) + (self._options.idle_time_ms or 0)
+        return max(self._end(data) or 0, last_write.clock) + (self._options.idle_time_ms or 0)
 
     def _forget_marked(self, partitions: list[LivePartition]) -> None:
         """Stop watching partitions that have a mark since their last rows."""
@@ -232,23 +243,25 @@ class DoneWatch:
         for each in partitions:
             if each.directory in marked:
                 del self._pending[each.data]
-        self._learned |= {each: mark for each, mark in marked.items() if ledger.partitions.get(each) != mark}
+        self._found_marks |= {each: mark for each, mark in marked.items() if ledger.partitions.get(each) != mark}
 
     def _is_still_due(self, store: MetadataStore, latest: Snapshot, partition: LivePartition) -> bool:
         """Check whether other jobs have written to a partition that is due for this job, or have marked it."""
-        touch = self._pending[partition.data]
+        last_write = self._pending[partition.data]
         if partition.written_millis is not None:
             clock_time = wall_clock(partition.written_millis, UTC)
             written = (None if clock_time is None else instant(clock_time, None)) or 0
-            if touch.millis is None or written > touch.millis:
+            if last_write.millis is None or written > last_write.millis:
                 clock = _watermark_then(store, latest, written) if self._by_watermark else written
-                touch = Touch(clock=max(clock, touch.clock), millis=None if touch.millis is None else written)
-        if not self._is_due(partition.data, touch, self._clock(latest) or 0):
-            self._pending[partition.data] = touch
+                last_write = LastWrite(
+                    clock=max(clock, last_write.clock), millis=None if last_write.millis is None else written
+                )
+        if not self._is_due(partition.data, last_write, self._clock(latest) or 0):
+            self._pending[partition.data] = last_write
             return False
-        if touch.millis is not None:
+        if last_write.millis is not None:
             success = find_success(self._ref.file_io, self._ref.layout.partition_success_path(partition.directory))
-            if success is not None and success.modification_millis > touch.millis:
+            if success is not None and success.modification_millis > last_write.millis:
                 del self._pending[partition.data]
                 return False
         return True
@@ -258,7 +271,7 @@ class DoneWatch:
         for each in partitions:
             self._pending.pop(each.data, None)
             self._ended.discard(each.data)
-        self._remember({**self._learned, **ledger_entries(done)})
+        self._remember({**self._found_marks, **ledger_entries(done)})
         if not done:
             return ()
         names = ", ".join(each.directory for each in done[:_NAMES_IN_LOG])
@@ -269,11 +282,13 @@ class DoneWatch:
     def _remember(self, marked: dict[str, Marked]) -> None:
         """Write the ledger if it has changed, after the marks, so that it contains only existing marks."""
         file_io, location = self._ref.file_io, self._ref.location
-        if self._fresh is not None:
-            save_ledger(file_io, location, replace(self._fresh, partitions={**self._fresh.partitions, **marked}))
+        if self._new_ledger is not None:
+            save_ledger(
+                file_io, location, replace(self._new_ledger, partitions={**self._new_ledger.partitions, **marked})
+            )
         elif marked:
             add_to_ledger(file_io, location, marked)
-        self._fresh, self._learned = None, {}
+        self._new_ledger, self._found_marks = None, {}
 
 
 def _event_time(snapshot: Snapshot) -> int:
@@ -288,3 +303,64 @@ def _watermark_then(store: MetadataStore, latest: Snapshot, millis: int) -> int:
         return _LONG_AGO
     following = None if before.id >= latest.id else find_at_or_after(store, before.id + 1)
     return _event_time(following or latest)
+
+
+def open_done_watch(ref: TableRef, *, clock_millis: Callable[[], int]) -> DoneWatch | None:
+    """Return a watch over the partitions of a table, if its options require one. Raises as ``DoneWatch``."""
+    options = ref.parsed(MarkDoneOptions)
+    if not ref.schema.partition_keys:
+        return None
+    if options.idle_time_ms is not None and options.time_interval_ms is None:
+        _LOG.warning(
+            "table %s: option 'partition.idle-time-to-done' marks no partition done without 'partition.time-interval', "
+            "such as '1 d' for daily ones",
+            ref.name,
+        )
+    if not options.is_by_time and not options.at_end_of_input:
+        return None
+    return DoneWatch(ref, options, clock_millis=clock_millis)
+
+
+def mark_named_partitions(
+    ref: TableRef, store: MetadataStore, specs: Sequence[Mapping[str, object]], *, dry_run: bool = False
+) -> tuple[DonePartition, ...]:
+    """Mark the partitions that match at least one spec, even if already done. Raises as ``find_partitions``.
+
+    Args:
+        dry_run: only return which.
+
+    Raises:
+        UnsupportedFeatureError: the table asks for another mark than the success file.
+    """
+    check_actions(ref.parsed(MarkDoneOptions), ref.name)
+    done = mark_done(ref, find_partitions(ref, store, specs), dry_run=dry_run)
+    if not dry_run:
+        add_to_ledger(ref.file_io, ref.location, ledger_entries(each for each in done if each.rows))
+    return done
+
+
+def mark_due_partitions(ref: TableRef, store: MetadataStore, *, dry_run: bool = False) -> tuple[DonePartition, ...]:
+    """Mark the partitions that are done by the table's options and have no mark since their last rows.
+
+    Args:
+        dry_run: only return which.
+
+    Raises:
+        InvalidOptionError: the options do not define when a partition is done.
+        UnsupportedFeatureError: the table asks for another mark than the success file.
+    """
+    options = ref.parsed(MarkDoneOptions)
+    if not options.is_by_time or not ref.schema.partition_keys:
+        raise InvalidOptionError(
+            f"table {ref.name}: only a partitioned table with the options 'partition.idle-time-to-done' and "
+            "'partition.time-interval' determines which partitions are done; otherwise name them"
+        )
+    watch = DoneWatch(ref, replace(options, recover=True), clock_millis=utc_millis)
+    latest = store.load_latest_snapshot()
+    if latest is None:
+        return ()
+    watch.recover(store, latest, load_ledger(ref.file_io, ref.location))
+    done = mark_done(ref, watch.find_due(store, latest), dry_run=dry_run)
+    if not dry_run and done:
+        add_to_ledger(ref.file_io, ref.location, ledger_entries(done))
+    return done

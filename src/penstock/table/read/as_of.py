@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidOptionError
 from penstock.table.read.travel import POSITION_KEYS
-from penstock.table.zones import instant, parse_zone
+from penstock.table.times import instant, parse_zone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -22,7 +22,7 @@ from penstock.datafile.types import ArrowAny, to_arrow_schema
 from penstock.errors import FormatError, InvalidSchemaError, NotFoundError, UnsupportedFeatureError
 from penstock.format.file_format import format_of
 from penstock.predicate.tree import FALSE
-from penstock.table.external_paths import ExternalPaths
+from penstock.table.locate import ExternalPaths
 from penstock.table.memory import enough_memory
 from penstock.table.read.deleted_rows import DeletedRows, without_rows
 from penstock.table.read.prefetch import read_ahead

@@ -14,7 +14,7 @@ from penstock.datafile.types import has_leaf, to_arrow_schema, to_arrow_type
 from penstock.errors import UnsupportedFeatureError
 from penstock.format.file_format import FileFormat, format_of
 from penstock.format.types.data_types import TypeRoot, with_nullability
-from penstock.table.external_paths import ExternalPaths
+from penstock.table.locate import ExternalPaths
 from penstock.table.read.split import plan_splits
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from penstock.options import ReadOptions, check_reads
 from penstock.predicate.parse import parse_filter
 from penstock.predicate.tree import And
+from penstock.table.foreign_commits import warn_other_engines
 from penstock.table.identity import check_same_table
-from penstock.table.other_engines import warn_other_engines
 from penstock.table.read.fallback import Fallback, pin_fallback
 from penstock.table.read.incremental import plan_changes, reads_changes
 from penstock.table.read.partitions import KEY as PARTITIONS

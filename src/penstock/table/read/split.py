@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
     from penstock.format.manifest.index_manifest import VectorPlace
     from penstock.predicate.tree import BoundPredicate
-    from penstock.table.external_paths import ExternalPaths
+    from penstock.table.locate import ExternalPaths
     from penstock.table.read.scan import ScanPartition, ScanPlan
     from penstock.table.ref import TableRef
 

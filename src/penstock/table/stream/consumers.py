@@ -15,13 +15,13 @@ from penstock.errors import FormatError, InvalidOptionError, LeaseHeldError, Not
 from penstock.format.consumer import encode_consumer
 from penstock.format.file_name import check_length
 from penstock.format.layout import consumer_id_of
-from penstock.table.lease.holder import acquire, discard_lease, find_holder
+from penstock.table.lease import acquire, discard_lease, find_holder
 
 if TYPE_CHECKING:
     import re
     from collections.abc import Callable
 
-    from penstock.table.lease.holder import Lease
+    from penstock.table.lease import Lease
     from penstock.table.store import MetadataStore
 
 

@@ -9,7 +9,7 @@ from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING, Final
 
 from penstock.options import ConsumerOptions
-from penstock.table.lease.holder import LeaseKeeper, acquire
+from penstock.table.lease import LeaseKeeper, acquire
 from penstock.table.read.batches import TableReader
 from penstock.table.stream.align.membership import open_membership
 from penstock.table.stream.aligned import AlignedScanner

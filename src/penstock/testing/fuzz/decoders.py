@@ -30,9 +30,9 @@ from penstock.format.types.ddl import parse_columns
 from penstock.format.types.field_ids import assign_field_ids
 from penstock.io.memory import MemoryFileIO
 from penstock.options import FormatOptions
-from penstock.table.lease.files import LeaseFiles, LeaseRecord
-from penstock.table.lease.process import Process
-from penstock.table.mark_done.ledger import Ledger, Marked, load_ledger, save_ledger
+from penstock.table.lease import LeaseFiles, LeaseRecord
+from penstock.table.mark_done.marks import Ledger, Marked, load_ledger, save_ledger
+from penstock.table.process import Process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -117,7 +117,7 @@ def _state_decoders() -> Iterable[Decoder]:
     yield Decoder(name="consumer", valid=encode_consumer(17), decode=partial(decode_consumer, path="c"))
     success = encode_success_file(SuccessFile(creation_millis=1, modification_millis=2))
     yield Decoder(name="success", valid=success, decode=partial(decode_success_file, path="_SUCCESS"))
-    save_ledger(_STORE, _ROOT, Ledger(looked_millis=5, partitions={"dt=1": Marked(rows=3, millis=4)}))
+    save_ledger(_STORE, _ROOT, Ledger(checked_millis=5, partitions={"dt=1": Marked(rows=3, millis=4)}))
     yield Decoder(name="ledger", valid=_STORE.read(TableLayout(_ROOT).done_ledger_path), decode=_load_ledger)
     # With a process: a lease without one counts as damaged, and then is dated by its file.
     process = Process(host="h", machine="m", pid=7, started=5)

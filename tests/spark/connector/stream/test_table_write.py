@@ -24,7 +24,7 @@ from tests.spark.stream_feed import (
 import penstock
 from penstock.catalog.changes import AddColumn
 from penstock.errors import StorageError
-from penstock.table.lease.holder import LeaseKeeper, acquire
+from penstock.table.lease import LeaseKeeper, acquire
 from penstock.table.stream_sink.committer import BATCH_DIGEST, StreamCommitter
 
 if TYPE_CHECKING:

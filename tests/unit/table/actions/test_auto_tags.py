@@ -25,8 +25,7 @@ from penstock.table.commit.request import CommitRequest
 from penstock.table.expire.rollback import apply_rollback, plan_rollback
 from penstock.table.partition_scope import WrittenPartitions
 from penstock.table.store import MetadataStore
-from penstock.table.tags.periods import tag_periods
-from penstock.table.tags.store import create_tag
+from penstock.table.tags import create_tag, tag_periods
 from penstock.testing.file_io import RecordingFileIO
 
 if TYPE_CHECKING:

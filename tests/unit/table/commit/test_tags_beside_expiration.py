@@ -8,7 +8,7 @@ from penstock.errors import NotFoundError
 from penstock.table.expire.rollback import apply_rollback, plan_rollback
 from penstock.table.expire.snapshots import SnapshotExpirer
 from penstock.table.store import MetadataStore
-from penstock.table.tags.store import create_tag
+from penstock.table.tags import create_tag
 from penstock.testing.file_io import Operation, RecordingFileIO
 
 

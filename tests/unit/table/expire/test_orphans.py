@@ -20,8 +20,7 @@ from penstock.format.layout import TableLayout
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.format.tag import Tag, encode_tag
 from penstock.table.expire import orphans
-from penstock.table.expire.orphan_candidates import OrphanKind
-from penstock.table.expire.orphans import remove_orphan_files
+from penstock.table.expire.orphans import OrphanKind, remove_orphan_files
 from penstock.table.expire.used_files import UsedFiles
 from penstock.testing.garbage import needed_files, stored_files, walk
 

@@ -21,7 +21,7 @@ from penstock.table.read.live import load_live_entries
 from penstock.table.read.travel import NO_WATERMARK
 from penstock.table.store import MetadataStore
 from penstock.table.stream.consumers import record_progress
-from penstock.table.tags.store import create_tag
+from penstock.table.tags import create_tag
 from penstock.testing.file_io import FailingFileIO, Fault, ProcessDiedError
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from penstock.format.snapshot_json import encode_snapshot
 from penstock.format.tag import Tag, encode_tag
 from penstock.io.memory import MemoryFileIO
 from penstock.table.actions.changes import commit_append, open_committer
-from penstock.table.expire.chunk import Chunk
 from penstock.table.expire.partitions import find_expired_partitions
 from penstock.table.expire.plan import Retainer, RetainerKind
+from penstock.table.expire.snapshots import Chunk
 from penstock.testing.file_io import RecordingFileIO
 from penstock.testing.garbage import needed_files, stored_files
 

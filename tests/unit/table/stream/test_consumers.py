@@ -7,7 +7,7 @@ from tests.unit.table.commit_tables import append, committer, new_table, rows
 
 from penstock.errors import FormatError, InvalidOptionError, LeaseHeldError, NotFoundError
 from penstock.io.memory import MemoryFileIO
-from penstock.table.lease.holder import acquire
+from penstock.table.lease import acquire
 from penstock.table.location import TableLocation
 from penstock.table.store import MetadataStore
 from penstock.table.stream import consumers as module
@@ -23,7 +23,7 @@ from penstock.table.stream.consumers import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.table.lease.holder import Lease
+    from penstock.table.lease import Lease
 
 
 def with_snapshots(count: int = 5) -> MetadataStore:

@@ -11,7 +11,7 @@ from penstock.errors import DataLossError, InvalidOptionError, LeaseHeldError, N
 from penstock.format.layout import TableLayout
 from penstock.io.memory import MemoryFileIO
 from penstock.predicate.parse import parse_filter
-from penstock.table.lease.holder import acquire
+from penstock.table.lease import acquire
 from penstock.table.store import MetadataStore
 from penstock.table.stream import tail as module
 from penstock.table.stream.consumers import lease_of, record_progress

@@ -1,4 +1,4 @@
-"""The changes of each commit to a table, and the state of the table after it.
+"""The changes of each commit to a table, the state of the table after it, and stalls of its watermark.
 
 For each snapshot, its file, its delta manifest list and the manifests in it are read. The state of the table is
 computed backwards from the newest snapshot, so that only its base manifest list is read.
@@ -7,6 +7,7 @@ computed backwards from the newest snapshot, so that only its base manifest list
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import END_OF_TIME_MS
@@ -29,7 +30,7 @@ DEFAULT_LIMIT: Final = 1_000
 """Snapshots to read: a second or two on a local disk."""
 
 
-_WITH_ROWS: Final = frozenset({CommitKind.APPEND, CommitKind.OVERWRITE})
+_ROW_COMMITS: Final = frozenset({CommitKind.APPEND, CommitKind.OVERWRITE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +85,7 @@ class Change:
     @property
     def brings_rows(self) -> bool:
         """Whether it added new rows: a compaction only rewrites existing ones."""
-        return self.added.rows > 0 and self.snapshot.commit_kind in _WITH_ROWS
+        return self.added.rows > 0 and self.snapshot.commit_kind in _ROW_COMMITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,3 +212,53 @@ def with_totals(changes: Sequence[Change], live: FileSums) -> tuple[Commit, ...]
         commits.append(Commit(change=change, live=live))
         live = live - change.added + change.removed
     return tuple(reversed(commits))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StalledWatermark:
+    """A period in which rows were committed but the watermark did not advance.
+
+    Attributes:
+        watermark: ms of event time.
+        from_millis: commit time of the first snapshot with it that was read.
+        to_millis: commit time of the last one that added rows and did not advance it.
+        commits: number of commits that added rows and did not advance it.
+        is_open: it has not ended.
+    """
+
+    watermark: int
+    from_millis: int
+    to_millis: int
+    commits: int
+    is_open: bool
+
+    @property
+    def duration_ms(self) -> int:
+        """How long it lasted."""
+        return max(0, self.to_millis - self.from_millis)
+
+
+def find_stalled_watermarks(commits: Sequence[Commit]) -> tuple[StalledWatermark, ...]:
+    """Find the periods in which rows were added but the watermark did not advance, oldest first.
+
+    Periods without new rows are ignored.
+
+    Args:
+        commits: oldest first.
+    """
+    runs = [(watermark, tuple(run)) for watermark, run in groupby(commits, key=lambda commit: commit.watermark)]
+    found = []
+    for number, (watermark, run) in enumerate(runs):
+        stuck = [commit for commit in run[1:] if commit.change.brings_rows]
+        if watermark is None or not stuck:
+            continue
+        found.append(
+            StalledWatermark(
+                watermark=watermark,
+                from_millis=run[0].snapshot.time_millis,
+                to_millis=stuck[-1].snapshot.time_millis,
+                commits=len(stuck),
+                is_open=number + 1 == len(runs),
+            )
+        )
+    return tuple(found)

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from penstock.table.inspect.history.history import TableHistory
 
 _PAUSES: Final = 10
-_LEAST_PATIENCE_MS: Final = 60_000
+_MIN_THRESHOLD_MS: Final = 60_000
 # Fewer pauses have no typical length; more than a hundred may reflect an earlier load.
-_LEAST_COMMITS: Final = 4
-_MOST_COMMITS: Final = 101
+_MIN_COMMITS: Final = 4
+_MAX_COMMITS: Final = 101
 
 
 class HealthStatus(StrEnum):
@@ -55,7 +55,7 @@ class HealthReport:
 def evaluate(history: TableHistory) -> HealthReport:
     """Evaluate the health checks of a table."""
     pause = _usual_pause_ms(history)
-    threshold = None if pause is None else max(_PAUSES * pause, _LEAST_PATIENCE_MS)
+    threshold = None if pause is None else max(_PAUSES * pause, _MIN_THRESHOLD_MS)
     return HealthReport(
         usual_pause_ms=pause,
         staleness_threshold_ms=threshold,
@@ -70,8 +70,8 @@ def evaluate(history: TableHistory) -> HealthReport:
 
 
 def _usual_pause_ms(history: TableHistory) -> int | None:
-    times = [commit.snapshot.time_millis for commit in history.commits if commit.change.brings_rows][-_MOST_COMMITS:]
-    if len(times) < _LEAST_COMMITS:
+    times = [commit.snapshot.time_millis for commit in history.commits if commit.change.brings_rows][-_MAX_COMMITS:]
+    if len(times) < _MIN_COMMITS:
         return None
     # The clocks of several committers may differ, so times may decrease.
     return int(median(max(0, after - before) for before, after in pairwise(times)))

@@ -1,9 +1,11 @@
-"""A table's history as one value."""
+"""A table's history as one value, with the lag of its readers, and its commits as rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
 
 from penstock.clocks import utc_millis
 from penstock.errors import NotFoundError, UnsupportedFeatureError
@@ -13,23 +15,69 @@ from penstock.options import BucketOptions
 from penstock.table.compact.debt import measure_debt
 from penstock.table.compact.task import CompactSizes
 from penstock.table.inspect.history.buckets import measure_buckets, measure_order
-from penstock.table.inspect.history.commits import DEFAULT_LIMIT, ChangeReader, with_totals
-from penstock.table.inspect.history.readers import measure_readers
-from penstock.table.inspect.history.watermarks import find_stalled_watermarks
+from penstock.table.inspect.history.commits import DEFAULT_LIMIT, ChangeReader, find_stalled_watermarks, with_totals
 from penstock.table.locate import FileLocator
 from penstock.table.read.live import load_live_entries
+from penstock.table.stream.lag import measure_lag
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from penstock.format.manifest.entry import ManifestEntry
     from penstock.format.snapshot import Snapshot
     from penstock.table.inspect.history.buckets import BucketSize, Order
-    from penstock.table.inspect.history.commits import Commit
-    from penstock.table.inspect.history.readers import Reader
-    from penstock.table.inspect.history.watermarks import StalledWatermark
+    from penstock.table.inspect.history.commits import Commit, StalledWatermark
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """A consumer, or a Spark query by its checkpoint.
+
+    Attributes:
+        kind: ``consumer`` or ``checkpoint``.
+        next_snapshot_id: the next snapshot to read; None if a query has not begun.
+        snapshots: number of unread snapshots with rows; ``files``, ``bytes`` and ``rows`` are theirs, before any
+            filter.
+        event_time_lag_ms: the table's watermark minus that of the rows read; None if one is missing.
+        unread_since_millis: commit time of the first unread snapshot with rows; None if all were read.
+        expired_snapshots: number of snapshots that expired before they were read.
+    """
+
+    name: str
+    kind: str
+    next_snapshot_id: int | None
+    snapshots: int
+    files: int
+    bytes: int
+    rows: int
+    event_time_lag_ms: int | None
+    unread_since_millis: int | None
+    expired_snapshots: int
+
+
+def measure_readers(
+    ref: TableRef, store: MetadataStore, checkpoints: Sequence[str], *, now_millis: int
+) -> tuple[Reader, ...]:
+    """Measure the lag of readers; order, arguments and errors as ``measure_lag``."""
+    rows = measure_lag(ref, store, checkpoints, clock=lambda: now_millis).to_pylist()
+    return tuple(
+        Reader(
+            name=row["reader"],
+            kind=row["kind"],
+            next_snapshot_id=row["next_snapshot_id"],
+            snapshots=row["snapshots_behind"],
+            files=row["files_behind"],
+            bytes=row["bytes_behind"],
+            rows=row["rows_behind"],
+            event_time_lag_ms=row["event_time_lag_ms"],
+            unread_since_millis=None if row["oldest_unread_ms"] is None else now_millis - row["oldest_unread_ms"],
+            expired_snapshots=row["expired_snapshots"],
+        )
+        for row in rows
+    )
+
 
 # A compaction in a stream lets a bucket grow to about this many times `compaction.min.file-num` small files.
 _SLACK = 2
@@ -213,3 +261,58 @@ def _tags(store: MetadataStore) -> tuple[TagMark, ...]:
             continue
         marks.append(TagMark(name=name, snapshot_id=snapshot.id, time_millis=snapshot.time_millis))
     return tuple(marks)
+
+
+_TEXT: Final[pa.DataType] = pa.string()
+_LONG: Final[pa.DataType] = pa.int64()
+
+HISTORY_SCHEMA: Final = pa.schema(
+    {
+        "snapshot_id": _LONG,
+        "commit_kind": _TEXT,
+        "commit_time": pa.timestamp("ms", tz="UTC"),
+        "commit_user": _TEXT,
+        "added_rows": _LONG,
+        "added_files": _LONG,
+        "added_bytes": _LONG,
+        "removed_rows": _LONG,
+        "removed_files": _LONG,
+        "removed_bytes": _LONG,
+        "rows": _LONG,
+        "files": _LONG,
+        "bytes": _LONG,
+        "small_files": _LONG,
+        "watermark": _LONG,
+        "event_time_lag_ms": _LONG,
+    }
+)
+"""Columns of ``history_table``."""
+
+
+def history_table(commits: Iterable[Commit]) -> pa.Table:
+    """Return one row per commit, in order."""
+    rows = [_row(commit) for commit in commits]
+    columns = [pa.array([row[place] for row in rows], field.type) for place, field in enumerate(HISTORY_SCHEMA)]
+    return pa.Table.from_arrays(columns, schema=HISTORY_SCHEMA)
+
+
+def _row(commit: Commit) -> tuple[object, ...]:
+    snapshot, added, removed, live = commit.snapshot, commit.change.added, commit.change.removed, commit.live
+    return (
+        snapshot.id,
+        snapshot.commit_kind.value,
+        snapshot.time_millis,
+        snapshot.commit_user,
+        added.rows,
+        added.files,
+        added.bytes,
+        removed.rows,
+        removed.files,
+        removed.bytes,
+        live.rows,
+        live.files,
+        live.bytes,
+        live.small_files,
+        commit.watermark,
+        commit.event_time_lag_ms,
+    )

@@ -15,7 +15,7 @@ from penstock.format.layout import DATABASE_SUFFIX
 from penstock.format.text.json import decode_json, encode_json
 from penstock.io.resolve import resolve
 from penstock.printable import open_log
-from penstock.table.lease.process import decode_process, encode_process
+from penstock.table.process import decode_process, encode_process
 from penstock.table.stream.align.progress import Member, MemberState
 
 if TYPE_CHECKING:

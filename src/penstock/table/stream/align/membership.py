@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import OptionWarning, StorageError, warn
 from penstock.printable import open_log
-from penstock.table.lease.holder import LeaseKeeper
-from penstock.table.lease.process import is_surely_dead, this_process
+from penstock.table.lease import LeaseKeeper
+from penstock.table.process import is_surely_dead, this_process
 from penstock.table.read.travel import watermark_of
 from penstock.table.stream.align.files import GroupFiles
 from penstock.table.stream.align.progress import AlignmentRule, Member, MemberState, allowance_of

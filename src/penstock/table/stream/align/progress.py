@@ -22,7 +22,7 @@ from penstock.options import WatermarkOptions
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.table.lease.process import Process
+    from penstock.table.process import Process
     from penstock.table.ref import TableRef
 
 IDLE_MS: Final = 60_000

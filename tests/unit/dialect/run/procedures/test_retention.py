@@ -8,7 +8,7 @@ import pytest
 
 from penstock import InvalidOptionError, LeaseHeldError, NotFoundError
 from penstock.format.snapshot import CommitKind
-from penstock.table.lease.holder import acquire
+from penstock.table.lease import acquire
 
 if TYPE_CHECKING:
     from tests.unit.dialect.conftest import Sql

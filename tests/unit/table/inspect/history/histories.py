@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.format.snapshot import CommitKind, Snapshot
-from penstock.table.inspect.history.commits import Change, Commit, FileSums
-from penstock.table.inspect.history.history import Debt, TableHistory
-from penstock.table.inspect.history.readers import Reader
-from penstock.table.inspect.history.watermarks import find_stalled_watermarks
+from penstock.table.inspect.history.commits import Change, Commit, FileSums, find_stalled_watermarks
+from penstock.table.inspect.history.history import Debt, Reader, TableHistory
 
 
 def commit(

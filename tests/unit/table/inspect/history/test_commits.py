@@ -1,13 +1,17 @@
-"""What commits did and what the table held then, against the live files of every snapshot."""
+"""Changes of each commit, and stalls of the watermark."""
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.table.inspect.history.histories import commit
 from tests.unit.table.metadata_tables import MemoryTable
 
 from penstock import Catalog, Table
@@ -17,7 +21,7 @@ from penstock.format.layout import TableLayout
 from penstock.format.manifest.entry import FileKind
 from penstock.format.snapshot import CommitKind
 from penstock.table.compact.task import CompactSizes
-from penstock.table.inspect.history.commits import ChangeReader
+from penstock.table.inspect.history.commits import ChangeReader, find_stalled_watermarks
 from penstock.table.inspect.history.history import HistoryReader, load_history
 from penstock.table.read.live import load_live_entries
 from penstock.table.store import MetadataStore
@@ -57,20 +61,20 @@ def test_what_the_table_held_is_what_each_snapshot_lists(options: dict[str, str]
 
     commits = load_history(table._ref, MetadataStore(table._ref))
 
-    assert [commit.snapshot.id for commit in commits] == list(range(1, table.latest_snapshot().id + 1))  # type: ignore[union-attr]
+    assert [each.snapshot.id for each in commits] == list(range(1, table.latest_snapshot().id + 1))  # type: ignore[union-attr]
     sizes = CompactSizes.of(table._ref)
     kinds = set()
-    for commit in commits:
+    for each in commits:
         store = MetadataStore(table._ref)
-        files = [entry.file for entry in load_live_entries(store, commit.snapshot, lambda _: True).values()]
-        assert commit.live.files == len(files)
-        assert commit.live.rows == sum(file.row_count for file in files) == commit.snapshot.total_record_count
-        assert commit.live.bytes == sum(file.file_size for file in files)
-        assert commit.live.small_files == sum(map(sizes.is_small, files))
-        change = commit.change
-        assert change.added.rows - change.removed.rows == commit.snapshot.delta_record_count
-        assert change.brings_rows == (commit.snapshot.commit_kind is not CommitKind.COMPACT and change.added.rows > 0)
-        kinds.add(commit.snapshot.commit_kind)
+        files = [entry.file for entry in load_live_entries(store, each.snapshot, lambda _: True).values()]
+        assert each.live.files == len(files)
+        assert each.live.rows == sum(file.row_count for file in files) == each.snapshot.total_record_count
+        assert each.live.bytes == sum(file.file_size for file in files)
+        assert each.live.small_files == sum(map(sizes.is_small, files))
+        change = each.change
+        assert change.added.rows - change.removed.rows == each.snapshot.delta_record_count
+        assert change.brings_rows == (each.snapshot.commit_kind is not CommitKind.COMPACT and change.added.rows > 0)
+        kinds.add(each.snapshot.commit_kind)
     assert kinds == {CommitKind.APPEND, CommitKind.COMPACT, CommitKind.OVERWRITE}
 
 
@@ -174,3 +178,55 @@ def test_the_lag_is_commit_time_less_watermark() -> None:
     commits = load_history(made.ref, made.store)
     assert [commit.event_time_lag_ms for commit in commits] == [None, None, 4_600, -2_000, None, None]
     assert commits[1].watermark is None
+
+
+WATERMARKS = st.one_of(st.none(), st.integers(0, 3))
+
+
+def test_rows_that_do_not_move_it_make_a_standstill() -> None:
+    found = find_stalled_watermarks([commit(1, 0, 10), commit(2, 100, 20), commit(3, 200, 20), commit(4, 350, 30)])
+    assert [(each.watermark, each.from_millis, each.to_millis, each.commits, each.is_open) for each in found] == [
+        (20, 100, 200, 1, False)
+    ]
+    assert found[0].duration_ms == 100
+
+
+def test_the_last_one_is_open_until_something_moves_it() -> None:
+    found = find_stalled_watermarks([commit(1, 0, 10), commit(2, 100, 10), commit(3, 300, 10)])
+    assert [(each.from_millis, each.to_millis, each.commits, each.is_open) for each in found] == [(0, 300, 2, True)]
+
+
+def test_time_in_which_nothing_comes_does_not_count() -> None:
+    later = 10**9
+    found = find_stalled_watermarks(
+        [commit(1, 0, 10), commit(2, 100, 10), commit(3, later, 10, rows=0), commit(4, later, 20)]
+    )
+    assert [(each.from_millis, each.to_millis) for each in found] == [(0, 100)]
+
+
+def test_merges_do_not_count() -> None:
+    merges = [commit(number, number * 100, 10, rows=0) for number in range(2, 5)]
+    assert find_stalled_watermarks([commit(1, 0, 10), *merges]) == ()
+    assert find_stalled_watermarks([commit(1, 0, 10), *merges, commit(6, 700, 10)])[0].commits == 1
+
+
+def test_without_a_watermark_nothing_stands_still() -> None:
+    assert find_stalled_watermarks([commit(1, 0, None), commit(2, 100, None), commit(3, 200, 5)]) == ()
+    assert find_stalled_watermarks([]) == ()
+
+
+@given(st.lists(st.tuples(WATERMARKS, st.booleans()), max_size=12))
+def test_every_commit_with_rows_and_the_watermark_of_the_one_before_it_is_counted_once(
+    history: list[tuple[int | None, bool]],
+) -> None:
+    commits = [
+        commit(number, number * 10, watermark, rows=int(has_rows))
+        for number, (watermark, has_rows) in enumerate(history, start=1)
+    ]
+    stuck = sum(
+        after[1] and after[0] is not None and after[0] == before[0] for before, after in itertools.pairwise(history)
+    )
+    found = find_stalled_watermarks(commits)
+    assert sum(each.commits for each in found) == stuck
+    assert not any(each.is_open for each in found[:-1])
+    assert all(before.to_millis <= after.from_millis for before, after in itertools.pairwise(found))

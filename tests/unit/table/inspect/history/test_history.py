@@ -9,8 +9,7 @@ from tests.unit.table.metadata_tables import MemoryTable
 
 from penstock import Catalog, Table
 from penstock.format.snapshot import CommitKind
-from penstock.table.inspect.history.history import Debt, HistoryReader
-from penstock.table.inspect.history.stored import HISTORY_SCHEMA
+from penstock.table.inspect.history.history import HISTORY_SCHEMA, Debt, HistoryReader
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tests.unit.table.stream.queues import Queue
 from penstock import Catalog
 from penstock.errors import StorageError, UnsupportedFeatureError
 from penstock.io.memory import MemoryFileIO
-from penstock.table.lease.process import this_process
+from penstock.table.process import this_process
 from penstock.table.stream.align.files import GroupFiles
 from penstock.table.stream.align.membership import Membership, open_membership
 from penstock.table.stream.align.progress import AlignmentRule, Allowance, MemberState

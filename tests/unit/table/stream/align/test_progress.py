@@ -9,7 +9,7 @@ from tests.unit.table.stream.queues import Queue
 
 from penstock.errors import InvalidOptionError, OptionWarning
 from penstock.spark.stream.options import encode_reader_options
-from penstock.table.lease.process import this_process
+from penstock.table.process import this_process
 from penstock.table.stream.align.progress import AlignmentRule, Allowance, Member, MemberState, allowance_of
 
 GROUP, DRIFT = "scan.watermark.alignment.group", "scan.watermark.alignment.max-drift"

@@ -9,11 +9,9 @@ import pytest
 
 from penstock.errors import InvalidOptionError, LeaseHeldError, StorageError
 from penstock.io.memory import MemoryFileIO
-from penstock.table.lease import files as lease_files
-from penstock.table.lease import holder as module
-from penstock.table.lease.files import LeaseFiles
-from penstock.table.lease.holder import Lease, LeaseKeeper, acquire, discard_lease, find_holder
-from penstock.table.lease.process import Process, is_surely_dead, this_process
+from penstock.table import lease as module
+from penstock.table.lease import Lease, LeaseFiles, LeaseKeeper, acquire, discard_lease, find_holder
+from penstock.table.process import Process, is_surely_dead, this_process
 from penstock.testing.file_io import FailingFileIO, Fault, Operation
 
 PATH = "db.db/t/.penstock/leases/consumer-c"
@@ -85,7 +83,7 @@ def test_a_lease_says_whether_the_holder_before_may_be_alive(
     assert paused.may_have_rival
     paused.release()
     assert not take(file_io, clock).may_have_rival
-    monkeypatch.setattr(lease_files, "is_surely_dead", lambda process: process == this_process())
+    monkeypatch.setattr(module, "is_surely_dead", lambda process: process == this_process())
     assert not take(file_io, clock).may_have_rival
 
 
@@ -223,14 +221,14 @@ def test_a_damaged_file_counts_as_a_lease_from_its_writing(clock: Clock) -> None
     file_io = MemoryFileIO(str(uuid.uuid4()), clock)
     file_io.write(f"{PATH}-4", b'{"token": "x", "expi')
     assert take(file_io, clock).epoch == 5
-    assert lease_files.LEASE_MS <= clock.now - 1_000_000 <= lease_files.LEASE_MS + 1_000
+    assert module.LEASE_MS <= clock.now - 1_000_000 <= module.LEASE_MS + 1_000
 
 
 def test_a_holder_that_ended_is_not_waited_for(
     file_io: MemoryFileIO, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     take(file_io, clock)
-    monkeypatch.setattr(lease_files, "is_surely_dead", lambda process: process == this_process())
+    monkeypatch.setattr(module, "is_surely_dead", lambda process: process == this_process())
     assert take(file_io, clock).epoch == 2
     assert clock.now == 1_000_000
 

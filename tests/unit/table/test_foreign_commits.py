@@ -12,7 +12,7 @@ import pytest
 
 from penstock import Catalog, OtherEngineWarning, Table, UnsupportedFeatureError
 from penstock.table.expire.rollback import apply_rollback, plan_rollback
-from penstock.table.other_engines import check_other_engines
+from penstock.table.foreign_commits import check_other_engines
 from penstock.table.store import MetadataStore
 from penstock.testing.garbage import stored_files
 from penstock.testing.requests import memory_store

@@ -1,1 +1,0 @@
-"""Leases: across processes, at most one holder of a name at a time."""

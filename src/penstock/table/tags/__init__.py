@@ -1,1 +1,0 @@
-"""Tags: files, readers, and the periods of automatic tags."""
