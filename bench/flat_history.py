@@ -17,7 +17,7 @@ import pyarrow as pa
 
 import penstock
 from bench.counted_storage import READS, is_manifest
-from penstock.catalog.filesystem import load_location
+from penstock.catalog.place import load_location
 from penstock.table.actions.changes import open_committer
 from penstock.table.compact.background import BackgroundCompactor
 from penstock.table.compact.commit import commit_compacted

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import penstock
 from bench.many_files import COLUMNS, new_file
-from penstock.catalog.filesystem import load_location
+from penstock.catalog.place import load_location
 from penstock.format.manifest.entry import EMPTY_ROW
 from penstock.format.row.row import encode_row
 from penstock.format.snapshot import CommitKind

@@ -6,7 +6,7 @@ import uuid
 from typing import TYPE_CHECKING, Final
 
 import penstock
-from penstock.catalog.filesystem import load_location
+from penstock.catalog.place import load_location
 from penstock.format.manifest.entry import DataFileMeta
 from penstock.format.manifest.stats import DEFAULT_STATS_MODE, ColumnStats, build_stats
 from penstock.format.row.row import encode_row

@@ -11,7 +11,7 @@ from bench.counted_storage import CountedFileIO
 from bench.measure import Series
 from bench.micro_batches import finish, growth, windows
 from bench.result import OURS, Check, Section
-from penstock.catalog.filesystem import load_location
+from penstock.catalog.place import load_location
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.history import append_once, open_recorded
-from penstock.catalog.filesystem import load_location
+from penstock.catalog.place import load_location
 from penstock.table.read.query import plan_query
 from penstock.table.store import MetadataStore
 

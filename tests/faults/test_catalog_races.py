@@ -11,11 +11,10 @@ import pytest
 from tests.faults.starting_line import run_together
 
 from penstock.catalog.changes import AddColumn, RenameColumn, SetOption
-from penstock.catalog.databases import create_database, drop_database, list_databases, list_tables
-from penstock.catalog.filesystem import alter_table, create_table, drop_table, load_table, rename_table
+from penstock.catalog.directory import DirectoryBackend
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.schema_files import list_schema_ids, load_schema
-from penstock.catalog.warehouse import Warehouse, open_warehouse
+from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import AlreadyExistsError, NotFoundError, StorageError
 from penstock.format.types.ddl import parse_columns
 from penstock.format.types.field_ids import iter_fields
@@ -30,14 +29,14 @@ def _definition(columns: str = "a INT, b STRING") -> TableDefinition:
     return TableDefinition(columns=parse_columns(columns))
 
 
-def _shop(location: str) -> Warehouse:
+def _shop(location: str) -> DirectoryBackend:
     warehouse = open_warehouse(location)
-    create_database(warehouse, "shop")
+    warehouse.create_database("shop")
     return warehouse
 
 
-def _assert_nothing_lost(warehouse: Warehouse, added: set[str], last_id: int) -> None:
-    ref = load_table(warehouse, "shop.orders")
+def _assert_nothing_lost(warehouse: DirectoryBackend, added: set[str], last_id: int) -> None:
+    ref = warehouse.load_table("shop.orders")
     assert set(ref.schema.field_names) == {"a", "b"} | added
     ids = [field.id for field in iter_fields(ref.schema.fields)]
     assert len(set(ids)) == len(ids)
@@ -68,11 +67,11 @@ def _together(work: Callable[[int], None], count: int) -> None:
 
 def test_threads_that_alter_one_table_lose_no_change(tmp_path: Path) -> None:
     warehouse = _shop(str(tmp_path))
-    create_table(warehouse, "shop.orders", _definition())
+    warehouse.create_table("shop.orders", _definition())
 
     def work(me: int) -> None:
         for number in range(CHANGES_EACH):
-            ref = alter_table(warehouse, "shop.orders", [AddColumn(column=f"c{me}_{number}", type="ROW<x INT>")])
+            ref = warehouse.alter_table("shop.orders", [AddColumn(column=f"c{me}_{number}", type="ROW<x INT>")])
             assert f"c{me}_{number}" in ref.schema.field_names
 
     _together(work, THREADS)
@@ -82,18 +81,18 @@ def test_threads_that_alter_one_table_lose_no_change(tmp_path: Path) -> None:
 
 def test_of_threads_that_rename_one_column_each_name_was_there_once(tmp_path: Path) -> None:
     warehouse = _shop(str(tmp_path))
-    create_table(warehouse, "shop.orders", _definition())
+    warehouse.create_table("shop.orders", _definition())
     outcomes: list[str] = []
 
     def work(me: int) -> None:
         try:
-            alter_table(warehouse, "shop.orders", [RenameColumn(column="a", new_name=f"a{me}")])
+            warehouse.alter_table("shop.orders", [RenameColumn(column="a", new_name=f"a{me}")])
             outcomes.append(f"a{me}")
         except NotFoundError:
             outcomes.append("")
 
     _together(work, THREADS)
-    ref = load_table(warehouse, "shop.orders")
+    ref = warehouse.load_table("shop.orders")
     winners = [name for name in outcomes if name]
     assert len(winners) == 1
     assert ref.schema.field_names == (winners[0], "b")
@@ -106,21 +105,20 @@ def test_of_threads_that_make_one_table_one_wins(tmp_path: Path) -> None:
 
     def work(me: int) -> None:
         try:
-            create_table(warehouse, "shop.orders", _definition(f"mine{me} INT"))
+            warehouse.create_table("shop.orders", _definition(f"mine{me} INT"))
             winners.append(me)
         except AlreadyExistsError:
-            returned = create_table(warehouse, "shop.orders", _definition(f"mine{me} INT"), if_not_exists=True)
+            returned = warehouse.create_table("shop.orders", _definition(f"mine{me} INT"), if_not_exists=True)
             assert returned.schema.field_names != (f"mine{me}",)
 
     _together(work, THREADS)
     assert len(winners) == 1
-    assert load_table(warehouse, "shop.orders").schema.field_names == (f"mine{winners[0]}",)
+    assert warehouse.load_table("shop.orders").schema.field_names == (f"mine{winners[0]}",)
 
 
 PROCESS = """
 import json, sys, time
 from penstock.catalog.changes import AddColumn, SetOption
-from penstock.catalog.filesystem import alter_table, create_table
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import AlreadyExistsError
@@ -136,12 +134,12 @@ done = []
 for number in range(count):
     if what == "alter":
         change = AddColumn(column=f"{me}_{number}", type="INT")
-        done.append(alter_table(warehouse, "shop.orders", [change]).schema.id)
+        done.append(warehouse.alter_table("shop.orders", [change]).schema.id)
     else:
         while time.monotonic() < start + number * 0.004:
             pass
         try:
-            create_table(warehouse, f"shop.t{number}", TableDefinition(columns=parse_columns(f"{me} INT")))
+            warehouse.create_table(f"shop.t{number}", TableDefinition(columns=parse_columns(f"{me} INT")))
             done.append(number)
         except AlreadyExistsError:
             pass
@@ -155,7 +153,7 @@ def _in_processes(location: str, names: list[str], count: int, what: str) -> lis
 
 def test_processes_that_alter_one_table_lose_no_change(tmp_path: Path) -> None:
     warehouse = _shop(str(tmp_path))
-    create_table(warehouse, "shop.orders", _definition())
+    warehouse.create_table("shop.orders", _definition())
     count = 60
     made = _in_processes(str(tmp_path), ["p", "q"], count, "alter")
     added = {f"{name}_{number}" for name in "pq" for number in range(count)}
@@ -175,7 +173,7 @@ def test_of_processes_that_make_one_table_one_wins_and_its_columns_stand(tmp_pat
     assert sum(bool(numbers) for numbers in won) > 1
     for name, numbers in zip(names, won, strict=True):
         for number in numbers:
-            ref = load_table(warehouse, f"shop.t{number}")
+            ref = warehouse.load_table(f"shop.t{number}")
             assert ref.schema.field_names == (name,)
             assert list_schema_ids(ref.file_io, ref.location) == (0,)
 
@@ -184,29 +182,29 @@ def test_of_processes_that_make_one_table_one_wins_and_its_columns_stand(tmp_pat
 
 
 @pytest.fixture
-def warehouse() -> Iterator[Warehouse]:
+def warehouse() -> Iterator[DirectoryBackend]:
     file_io = MemoryFileIO("catalog-faults")
     file_io.discard()
-    yield Warehouse(location="memory://catalog-faults/warehouse", file_io=file_io)
+    yield DirectoryBackend(location="memory://catalog-faults/warehouse", file_io=file_io)
     file_io.discard()
 
 
-def _fill(warehouse: Warehouse) -> None:
-    create_database(warehouse, "shop")
-    create_database(warehouse, "archive")
-    ref = create_table(warehouse, "shop.orders", _definition())
-    alter_table(warehouse, "shop.orders", [AddColumn(column="c", type="INT")])
+def _fill(warehouse: DirectoryBackend) -> None:
+    warehouse.create_database("shop")
+    warehouse.create_database("archive")
+    ref = warehouse.create_table("shop.orders", _definition())
+    warehouse.alter_table("shop.orders", [AddColumn(column="c", type="INT")])
     for name in ("snapshot/snapshot-1", "manifest/manifest-1", "bucket-0/data-1.parquet"):
         warehouse.file_io.write(f"{ref.location}/{name}", name.encode())
 
 
-def _tables(warehouse: Warehouse) -> dict[str, tuple[str, ...]]:
+def _tables(warehouse: DirectoryBackend) -> dict[str, tuple[str, ...]]:
     """Columns of every table that can be seen; a table that is there but not whole fails the test."""
     found = {}
-    for database in list_databases(warehouse):
-        for table in list_tables(warehouse, database):
+    for database in warehouse.list_databases():
+        for table in warehouse.list_tables(database):
             name = f"{database}.{table}"
-            ref = load_table(warehouse, name)
+            ref = warehouse.load_table(name)
             ids = list_schema_ids(ref.file_io, ref.location)
             assert ids == tuple(range(ref.schema.id + 1))
             for schema_id in ids:
@@ -218,34 +216,32 @@ def _tables(warehouse: Warehouse) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _create(warehouse: Warehouse) -> None:
-    create_table(warehouse, "shop.new", _definition("n INT"))
+def _create(warehouse: DirectoryBackend) -> None:
+    warehouse.create_table("shop.new", _definition("n INT"))
 
 
-def _alter(warehouse: Warehouse) -> None:
-    alter_table(
-        warehouse, "shop.orders", [AddColumn(column="d", type="INT"), SetOption(key="write-only", value="true")]
-    )
+def _alter(warehouse: DirectoryBackend) -> None:
+    warehouse.alter_table("shop.orders", [AddColumn(column="d", type="INT"), SetOption(key="write-only", value="true")])
 
 
-def _rename(warehouse: Warehouse) -> None:
-    rename_table(warehouse, "shop.orders", "archive.old")
+def _rename(warehouse: DirectoryBackend) -> None:
+    warehouse.rename_table("shop.orders", "archive.old")
 
 
-def _drop(warehouse: Warehouse) -> None:
-    drop_table(warehouse, "shop.orders")
+def _drop(warehouse: DirectoryBackend) -> None:
+    warehouse.drop_table("shop.orders")
 
 
-def _drop_database(warehouse: Warehouse) -> None:
-    drop_database(warehouse, "shop", cascade=True)
+def _drop_database(warehouse: DirectoryBackend) -> None:
+    warehouse.drop_database("shop", cascade=True)
 
 
-def _create_database(warehouse: Warehouse) -> None:
-    create_database(warehouse, "new")
+def _create_database(warehouse: DirectoryBackend) -> None:
+    warehouse.create_database("new")
 
 
 BEFORE = {"shop.orders": ("a", "b", "c")}
-OPERATIONS: list[tuple[Callable[[Warehouse], None], dict[str, tuple[str, ...]], int]] = [
+OPERATIONS: list[tuple[Callable[[DirectoryBackend], None], dict[str, tuple[str, ...]], int]] = [
     (_create, {**BEFORE, "shop.new": ("n",)}, 4),
     (_alter, {"shop.orders": ("a", "b", "c", "d")}, 5),
     (_rename, {"archive.old": ("a", "b", "c")}, 3),
@@ -260,11 +256,11 @@ OPERATIONS: list[tuple[Callable[[Warehouse], None], dict[str, tuple[str, ...]], 
     ("operation", "after", "least_calls"), OPERATIONS, ids=lambda value: getattr(value, "__name__", "")
 )
 def test_an_operation_that_fails_anywhere_has_happened_or_not(
-    operation: Callable[[Warehouse], None],
+    operation: Callable[[DirectoryBackend], None],
     after: dict[str, tuple[str, ...]],
     least_calls: int,
     fault: Fault,
-    warehouse: Warehouse,
+    warehouse: DirectoryBackend,
 ) -> None:
     _fill(warehouse)
     counting = FailingFileIO(warehouse.file_io)
@@ -287,13 +283,13 @@ def test_an_operation_that_fails_anywhere_has_happened_or_not(
         assert _tables(warehouse) == after, f"again after call {call}: {counting.calls[call - 1]}"
 
 
-def _restart(warehouse: Warehouse) -> None:
+def _restart(warehouse: DirectoryBackend) -> None:
     file_io: Any = warehouse.file_io
     file_io.discard()
     _fill(warehouse)
 
 
-def _finish(operation: Callable[[Warehouse], None], warehouse: Warehouse, happened: bool) -> None:  # noqa: FBT001
+def _finish(operation: Callable[[DirectoryBackend], None], warehouse: DirectoryBackend, happened: bool) -> None:  # noqa: FBT001
     """Do it again, as a user would who does not know whether it happened."""
     try:
         operation(warehouse)
@@ -301,34 +297,34 @@ def _finish(operation: Callable[[Warehouse], None], warehouse: Warehouse, happen
         assert happened
 
 
-def _forgives(operation: Callable[[Warehouse], None], counting: FailingFileIO, call: int) -> bool:
+def _forgives(operation: Callable[[DirectoryBackend], None], counting: FailingFileIO, call: int) -> bool:
     """Whether the call only tidies up after a drop, so that its failure is left for the next time."""
     renames = [number for number, each in enumerate(counting.calls, 1) if each.operation is Operation.RENAME_DIR]
     return operation in (_drop, _drop_database) and call > renames[0] + 1
 
 
-def test_what_a_crashed_drop_left_is_deleted_by_the_next(warehouse: Warehouse) -> None:
+def test_what_a_crashed_drop_left_is_deleted_by_the_next(warehouse: DirectoryBackend) -> None:
     _fill(warehouse)
-    create_table(warehouse, "shop.other", _definition())
+    warehouse.create_table("shop.other", _definition())
     failing = FailingFileIO(warehouse.file_io)
-    drop_table(replace(warehouse, file_io=failing), "shop.orders")
+    replace(warehouse, file_io=failing).drop_table("shop.orders")
     renamed = [number for number, call in enumerate(failing.calls, 1) if call.operation is Operation.RENAME_DIR]
     _restart(warehouse)
-    create_table(warehouse, "shop.other", _definition())
+    warehouse.create_table("shop.other", _definition())
     with pytest.raises(ProcessDiedError):
-        drop_table(
-            replace(warehouse, file_io=FailingFileIO(warehouse.file_io, Fault.CRASH_AFTER, renamed[0])), "shop.orders"
+        replace(warehouse, file_io=FailingFileIO(warehouse.file_io, Fault.CRASH_AFTER, renamed[0])).drop_table(
+            "shop.orders"
         )
     trash = f"{warehouse.location}/.dropped"
     assert warehouse.file_io.exists(trash)
     assert _tables(warehouse) == {"shop.other": ("a", "b")}
-    create_table(warehouse, "shop.orders", _definition("fresh INT"))
-    drop_table(warehouse, "shop.other")
+    warehouse.create_table("shop.orders", _definition("fresh INT"))
+    warehouse.drop_table("shop.other")
     assert not warehouse.file_io.exists(trash)
     assert _tables(warehouse) == {"shop.orders": ("fresh",)}
 
 
-def test_a_failed_creation_leaves_nothing_but_what_it_was_to_make(warehouse: Warehouse) -> None:
+def test_a_failed_creation_leaves_nothing_but_what_it_was_to_make(warehouse: DirectoryBackend) -> None:
     _fill(warehouse)
     counting = FailingFileIO(warehouse.file_io)
     _create(replace(warehouse, file_io=counting))

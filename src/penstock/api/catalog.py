@@ -32,13 +32,12 @@ from penstock.api.lazy import lazy_spark
 from penstock.api.migrate import Migration, TableMigration, list_directories, migrate, migrate_each
 from penstock.api.notebook import names_html
 from penstock.api.table import Table
-from penstock.catalog import tables, views
 from penstock.catalog.names import split_table_branch
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.selection import select_tables
 from penstock.catalog.stored_view import View, new_view
 from penstock.catalog.system_tables import load_catalog_table
-from penstock.catalog.warehouse import open_warehouse, without_views
+from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError
 from penstock.printable import mask_locations, mask_options
 
@@ -126,7 +125,7 @@ class Catalog:
             InvalidOptionError: not a session, or an empty name.
         """
         check_spark(spark, self.warehouse)
-        lazy_spark.attach(spark, self._warehouse if views else without_views(self._warehouse), name)
+        lazy_spark.attach(spark, self._warehouse if views else self._warehouse.without_views(), name)
 
     @accepts(name=TEXT, if_not_exists=FLAG)
     def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
@@ -136,11 +135,11 @@ class Catalog:
             AlreadyExistsError: it exists, and ``if_not_exists`` is false.
             InvalidSchemaError: the name is invalid.
         """
-        tables.create_database(self._warehouse, name, if_not_exists=if_not_exists)
+        self._warehouse.create_database(name, if_not_exists=if_not_exists)
 
     def list_databases(self) -> tuple[str, ...]:
         """Names of the databases, sorted."""
-        return tables.list_databases(self._warehouse)
+        return self._warehouse.list_databases()
 
     @accepts(name=TEXT, if_exists=FLAG, cascade=FLAG)
     def drop_database(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
@@ -150,12 +149,12 @@ class Catalog:
             NotFoundError: it does not exist, and ``if_exists`` is false.
             InvalidOptionError: it has tables or views, and ``cascade`` is false.
         """
-        tables.drop_database(self._warehouse, name, if_exists=if_exists, cascade=cascade)
+        self._warehouse.drop_database(name, if_exists=if_exists, cascade=cascade)
 
     @accepts(database=TEXT)
     def list_tables(self, database: str) -> tuple[str, ...]:
         """Names of the tables of a database, sorted. Raises ``NotFoundError``."""
-        return tables.list_tables(self._warehouse, database)
+        return self._warehouse.list_tables(database)
 
     @accepts(name=TEXT, partition_by=NAMES, comment=TEXT | NONE, watermark=_WATERMARK | TEXT | NONE, if_not_exists=FLAG)
     def create_table(  # noqa: PLR0913 - the clauses of a CREATE TABLE
@@ -194,7 +193,7 @@ class Catalog:
             comment=comment,
             watermark=(watermark, None) if isinstance(watermark, str) else watermark,
         )
-        return Table(tables.create_table(self._warehouse, name, definition, if_not_exists=if_not_exists))
+        return Table(self._warehouse.create_table(name, definition, if_not_exists=if_not_exists))
 
     @accepts(
         directory=LOCATION, name=TEXT, partition_types=TEXT_MAPPING | NONE, copy=FLAG, dry_run=FLAG, progress=FUNCTION
@@ -294,7 +293,7 @@ class Catalog:
             UnsupportedFeatureError: its rows cannot be read correctly.
         """
         plain, branch = split_table_branch(name)
-        table = Table(tables.load_table(self._warehouse, plain))
+        table = Table(self._warehouse.load_table(plain))
         all_options = {"branch": branch, **(options or {})} if branch is not None else options
         return table.with_options(all_options) if all_options else table
 
@@ -313,12 +312,12 @@ class Catalog:
     @accepts(name=TEXT, if_exists=FLAG)
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
         """Remove a table and its files. Raises ``NotFoundError`` unless ``if_exists``."""
-        tables.drop_table(self._warehouse, name, if_exists=if_exists)
+        self._warehouse.drop_table(name, if_exists=if_exists)
 
     @accepts(source=TEXT, target=TEXT)
     def rename_table(self, source: str, target: str) -> None:
         """Rename a table within this warehouse. Raises ``NotFoundError`` or ``AlreadyExistsError``."""
-        tables.rename_table(self._warehouse, source, target)
+        self._warehouse.rename_table(source, target)
 
     @accepts(name=TEXT)
     def alter_table(self, name: str, *changes: SchemaChange) -> Table:
@@ -331,12 +330,12 @@ class Catalog:
             NotFoundError: no such table or column.
             InvalidSchemaError, InvalidOptionError, UnsupportedFeatureError: a change that is not allowed.
         """
-        return Table(tables.alter_table(self._warehouse, name, to_changes(changes, name)))
+        return Table(self._warehouse.alter_table(name, to_changes(changes, name)))
 
     @accepts(database=TEXT)
     def list_views(self, database: str) -> tuple[str, ...]:
         """Names of the views of a database, sorted. Raises ``NotFoundError``."""
-        return views.list_views(self._warehouse, database)
+        return self._warehouse.list_views(database)
 
     @accepts(name=TEXT)
     def load_view(self, name: str) -> View:
@@ -350,7 +349,7 @@ class Catalog:
             FormatError: its file is damaged.
             UnsupportedFeatureError: the catalog was opened without views.
         """
-        return views.load_view(self._warehouse, name)
+        return self._warehouse.load_view(name)
 
     @accepts(name=TEXT, query=TEXT, comment=TEXT | NONE, replace=FLAG, if_not_exists=FLAG)
     def create_view(
@@ -382,11 +381,11 @@ class Catalog:
         if replace and if_not_exists:
             raise InvalidOptionError(f"view {name}: replace and if_not_exists exclude each other; give one of them")
         view = new_view(name, query, to_columns(schema), comment=comment)
-        make = views.create_or_replace_view if replace else views.create_view
+        make = self._warehouse.create_or_replace_view if replace else self._warehouse.create_view
         try:
-            make(self._warehouse, name, view)
+            make(name, view)
         except AlreadyExistsError:
-            if if_not_exists and views.view_exists(self._warehouse, name):
+            if if_not_exists and self._warehouse.view_exists(name):
                 return self.load_view(name)
             raise
         return view
@@ -395,7 +394,7 @@ class Catalog:
     def drop_view(self, name: str, *, if_exists: bool = False) -> None:
         """Remove a view. Raises ``NotFoundError`` unless ``if_exists``."""
         try:
-            views.drop_view(self._warehouse, name)
+            self._warehouse.drop_view(name)
         except NotFoundError:
             if not if_exists:
                 raise
@@ -403,7 +402,7 @@ class Catalog:
     @accepts(source=TEXT, target=TEXT)
     def rename_view(self, source: str, target: str) -> None:
         """Rename a view within this warehouse. Raises ``NotFoundError`` or ``AlreadyExistsError``."""
-        views.rename_view(self._warehouse, source, target)
+        self._warehouse.rename_view(source, target)
 
     @accepts(
         databases=TEXT, including=TEXT, excluding=TEXT | NONE, strategy=TEXT | NONE, idle_time=TEXT | NONE, dry_run=FLAG

@@ -24,8 +24,7 @@ from penstock.api.handle import TableMethods
 from penstock.api.lazy import lazy_spark
 from penstock.catalog.changes import SetOption
 from penstock.catalog.checks.features import check_writable
-from penstock.catalog.filesystem import alter_place
-from penstock.catalog.warehouse import TablePlace
+from penstock.catalog.place import TablePlace, alter_place
 from penstock.errors import InvalidOptionError
 from penstock.options import BucketOptions, CommitOptions, CompactOptions, PartitionExpireOptions, check_keys
 from penstock.table.actions.changes import open_committer

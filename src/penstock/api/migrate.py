@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.api.arguments import to_location
 from penstock.api.table import Table
-from penstock.catalog import tables
 from penstock.catalog.new_schema import TableDefinition
 from penstock.errors import InvalidOptionError, NotFoundError, TableStoreError
 from penstock.format.file_format import FileFormat
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from penstock.api.arguments import Progress
-    from penstock.catalog.warehouse import Warehouse
+    from penstock.catalog.backend import Backend
     from penstock.table.write.adopt import AdoptionPlan
 
 _TEXT: Final = "STRING"
@@ -107,7 +106,7 @@ def migrate_each(
 
 
 def migrate(  # noqa: PLR0913 - as Catalog.migrate
-    warehouse: Warehouse,
+    warehouse: Backend,
     directory: str | os.PathLike[str],
     name: str,
     *,
@@ -133,7 +132,7 @@ def migrate(  # noqa: PLR0913 - as Catalog.migrate
     )
     if dry_run:
         return found
-    ref = tables.create_table(warehouse, name, definition, if_not_exists=False)
+    ref = warehouse.create_table(name, definition, if_not_exists=False)
     rows = 0
 
     def count(done_rows: int, done_bytes: int) -> None:
@@ -148,7 +147,7 @@ def migrate(  # noqa: PLR0913 - as Catalog.migrate
     except BaseException:
         if not committer.may_be_committed:
             with suppress(TableStoreError):
-                tables.drop_table(warehouse, name, if_exists=True)
+                warehouse.drop_table(name, if_exists=True)
         raise
     return Migration(
         table=Table(ref),

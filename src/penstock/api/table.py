@@ -30,7 +30,7 @@ from penstock.api.rows import Rows, arrow_rows
 from penstock.api.streams import TableStreams
 from penstock.api.versions import TableVersions
 from penstock.catalog.checks.features import check_writable
-from penstock.catalog.filesystem import load_location
+from penstock.catalog.place import load_location
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import InvalidOptionError
 from penstock.options import check_keys

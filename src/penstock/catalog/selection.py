@@ -6,15 +6,14 @@ import re
 from typing import TYPE_CHECKING
 
 from penstock.catalog.names import TableName
-from penstock.catalog.tables import list_databases, list_tables
 from penstock.errors import InvalidOptionError, NotFoundError
 
 if TYPE_CHECKING:
-    from penstock.catalog.warehouse import Warehouse
+    from penstock.catalog.backend import Backend
 
 
 def select_tables(
-    warehouse: Warehouse, *, databases: str = ".*", including: str = ".*", excluding: str | None = None
+    warehouse: Backend, *, databases: str = ".*", including: str = ".*", excluding: str | None = None
 ) -> tuple[str, ...]:
     """Return the sorted names, ``database.table``, of the matching tables; expressions match whole names.
 
@@ -32,13 +31,13 @@ def select_tables(
     """
     wanted, taken = _compile(databases), _compile(including)
     left_out = None if excluding is None else _compile(excluding)
-    found = [name for name in list_databases(warehouse) if wanted.fullmatch(name)]
+    found = [name for name in warehouse.list_databases() if wanted.fullmatch(name)]
     if not found:
         raise NotFoundError(f"warehouse {warehouse.location}: no database is called '{databases}'")
     return tuple(
         str(TableName(database=database, table=table))
         for database in found
-        for table in list_tables(warehouse, database)
+        for table in warehouse.list_tables(database)
         if _matches(taken, database, table) and not (left_out and _matches(left_out, database, table))
     )
 

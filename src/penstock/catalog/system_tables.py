@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from penstock.catalog.names import TableName
-from penstock.catalog.tables import list_databases, list_tables, load_table
 from penstock.errors import NotFoundError
 from penstock.printable import mask_locations, mask_options
 from penstock.table.inspect.system import file_counts
@@ -24,7 +23,7 @@ from penstock.table.store import MetadataStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from penstock.catalog.warehouse import Warehouse
+    from penstock.catalog.backend import Backend
     from penstock.table.ref import TableRef
 
 SYSTEM_DATABASE: Final = "sys"
@@ -58,7 +57,7 @@ _TABLE_OPTIONS: Final = pa.schema({"database_name": _TEXT, "table_name": _TEXT, 
 _CATALOG_OPTIONS: Final = pa.schema({"key": _TEXT, "value": _TEXT})
 
 
-def load_catalog_table(warehouse: Warehouse, name: str) -> pa.Table:
+def load_catalog_table(warehouse: Backend, name: str) -> pa.Table:
     """Load a system table of a warehouse; reads the metadata of its tables, one after another.
 
     Raises:
@@ -72,7 +71,7 @@ def load_catalog_table(warehouse: Warehouse, name: str) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _tables(warehouse: Warehouse) -> Iterator[Sequence[object]]:
+def _tables(warehouse: Backend) -> Iterator[Sequence[object]]:
     for database, table, ref in _all_tables(warehouse):
         schema = ref.schema
         store = MetadataStore(ref)
@@ -82,7 +81,7 @@ def _tables(warehouse: Warehouse) -> Iterator[Sequence[object]]:
         yield database, table, kind, bool(schema.partition_keys), bool(schema.primary_keys), *unknown, *counts
 
 
-def _partitions(warehouse: Warehouse) -> Iterator[Sequence[object]]:
+def _partitions(warehouse: Backend) -> Iterator[Sequence[object]]:
     for database, table, ref in _all_tables(warehouse):
         store, locator = MetadataStore(ref), FileLocator.of(ref)
         plan = plan_scan(store, ref, store.load_latest_snapshot())
@@ -92,28 +91,28 @@ def _partitions(warehouse: Warehouse) -> Iterator[Sequence[object]]:
             yield database, table, label, *file_counts(partition.entries), is_done
 
 
-def _table_options(warehouse: Warehouse) -> Iterator[Sequence[object]]:
+def _table_options(warehouse: Backend) -> Iterator[Sequence[object]]:
     for database, table, ref in _all_tables(warehouse):
         for key, value in mask_options(ref.schema.options).items():
             yield database, table, key, value
 
 
-def _catalog_options(warehouse: Warehouse) -> Iterator[Sequence[object]]:
+def _catalog_options(warehouse: Backend) -> Iterator[Sequence[object]]:
     yield "warehouse", mask_locations(warehouse.location)
     yield from mask_options(warehouse.options).items()
 
 
-def _all_tables(warehouse: Warehouse) -> Iterator[tuple[str, str, TableRef]]:
+def _all_tables(warehouse: Backend) -> Iterator[tuple[str, str, TableRef]]:
     """Yield database, name and table; skip tables that are dropped meanwhile."""
-    for database in list_databases(warehouse):
-        for table in list_tables(warehouse, database):
+    for database in warehouse.list_databases():
+        for table in warehouse.list_tables(database):
             try:
-                yield database, table, load_table(warehouse, str(TableName(database=database, table=table)))
+                yield database, table, warehouse.load_table(str(TableName(database=database, table=table)))
             except NotFoundError:
                 continue
 
 
-CATALOG_TABLES: Final[Mapping[str, tuple[pa.Schema, Callable[[Warehouse], Iterator[Sequence[object]]]]]] = {
+CATALOG_TABLES: Final[Mapping[str, tuple[pa.Schema, Callable[[Backend], Iterator[Sequence[object]]]]]] = {
     "tables": (_TABLES, _tables),
     "partitions": (_PARTITIONS, _partitions),
     "all_table_options": (_TABLE_OPTIONS, _table_options),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.api.catalog import Catalog
 from penstock.catalog.names import is_location
-from penstock.catalog.warehouse import open_warehouse, place_of
+from penstock.catalog.warehouse import open_warehouse
 from penstock.cli.output_format import OutputFormat
 from penstock.errors import InvalidOptionError
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     import typer
 
     from penstock.api.table import Table
-    from penstock.catalog.warehouse import TablePlace, Warehouse
+    from penstock.catalog.backend import Backend
+    from penstock.catalog.place import TablePlace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +46,9 @@ class Session:
 
     def place(self, name: str) -> TablePlace:
         """Return the location of a table, which need not exist."""
-        return place_of(open_warehouse(self._warehouse_for(name)), name)
+        return open_warehouse(self._warehouse_for(name)).place_of(name)
 
-    def open_warehouse(self) -> Warehouse:
+    def open_warehouse(self) -> Backend:
         """Return the warehouse itself."""
         return open_warehouse(self._warehouse_for(None))
 

@@ -12,7 +12,6 @@ from penstock.api.arguments import FLAG, LOCATION, TEXT, accepts, check_spark, i
 from penstock.api.catalog import Catalog
 from penstock.api.lazy import lazy_spark
 from penstock.catalog.names import is_location, split_name
-from penstock.catalog.warehouse import without_views
 from penstock.dialect.parse.statements import Argument, Call
 from penstock.dialect.run.procedures.elsewhere import ELSEWHERE
 from penstock.dialect.run.procedures.registry import PROCEDURES, call
@@ -55,7 +54,7 @@ def attach(
     catalog = warehouse if isinstance(warehouse, Catalog) else Catalog(warehouse)
     if not views:
         catalog = copy(catalog)
-        catalog._warehouse = without_views(catalog._warehouse)  # noqa: SLF001 - see below
+        catalog._warehouse = catalog._warehouse.without_views()  # noqa: SLF001 - see below
     parameters = {each: (*procedure.parameters, *procedure.aliases) for each, procedure in PROCEDURES.items()}
     check_spark(spark, catalog.warehouse)
     place = catalog._warehouse  # noqa: SLF001 - the handle has no public way to get its warehouse

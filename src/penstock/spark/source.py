@@ -20,7 +20,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from penstock.catalog.checks.features import check_writable
-from penstock.catalog.filesystem import load_location
+from penstock.catalog.place import load_location
 from penstock.errors import InvalidOptionError, SchemaMismatchError, UnsupportedFeatureError
 from penstock.options import KNOWN_KEYS, Side, check_batch, check_keys, check_side
 from penstock.predicate.parse import parse_filter

@@ -7,9 +7,10 @@ from uuid import uuid4
 import pytest
 
 from penstock.catalog.changes import SchemaChange
+from penstock.catalog.directory import DirectoryBackend
 from penstock.catalog.evolve_schema import apply_changes
 from penstock.catalog.new_schema import TableDefinition, build_schema
-from penstock.catalog.warehouse import Warehouse, open_warehouse
+from penstock.catalog.warehouse import open_warehouse
 from penstock.format.schema import TableSchema
 from penstock.format.types.ddl import ColumnSpec, parse_columns
 from penstock.io.memory import MemoryFileIO
@@ -61,7 +62,7 @@ def evolve() -> Callable[..., TableSchema]:
 
 
 @pytest.fixture
-def warehouse() -> Iterator[Warehouse]:
+def warehouse() -> Iterator[DirectoryBackend]:
     name = f"catalog-{uuid4()}"
     yield open_warehouse(f"memory://{name}/warehouse")
     MemoryFileIO(name).discard()

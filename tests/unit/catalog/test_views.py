@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.catalog import tables, views
+from penstock.catalog.directory import DirectoryBackend
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.stored_view import View, view_fields
-from penstock.catalog.warehouse import Warehouse, open_warehouse, without_views
+from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import (
     AlreadyExistsError,
     FormatError,
@@ -30,16 +30,16 @@ VIEW = View(
 
 
 @pytest.fixture(params=["local", "memory"])
-def place(request: pytest.FixtureRequest, tmp_path: Path, warehouse: Warehouse) -> Warehouse:
+def place(request: pytest.FixtureRequest, tmp_path: Path, warehouse: DirectoryBackend) -> DirectoryBackend:
     found = open_warehouse(str(tmp_path)) if request.param == "local" else warehouse
-    tables.create_database(found, "shop")
+    found.create_database("shop")
     return found
 
 
 def test_the_file_is_paimons_view_schema(tmp_path: Path) -> None:
     warehouse = open_warehouse(str(tmp_path))
-    tables.create_database(warehouse, "shop")
-    views.create_view(warehouse, "shop.people", VIEW)
+    warehouse.create_database("shop")
+    warehouse.create_view("shop.people", VIEW)
     path = tmp_path / "shop.db" / ".views" / "people.json"
     # The names of Paimon's ViewSchema, and its fields as in a schema file.
     assert json.loads(path.read_text("utf-8")) == {
@@ -54,53 +54,53 @@ def test_the_file_is_paimons_view_schema(tmp_path: Path) -> None:
     }
     path.write_text("{", "utf-8")
     with pytest.raises(FormatError, match=r"view 'shop\.people'"):
-        views.load_view(warehouse, "shop.people")
+        warehouse.load_view("shop.people")
 
 
-def test_views_are_made_replaced_renamed_and_dropped(place: Warehouse) -> None:
-    views.create_view(place, "shop.people", VIEW)
-    assert views.load_view(place, "shop.people") == VIEW
+def test_views_are_made_replaced_renamed_and_dropped(place: DirectoryBackend) -> None:
+    place.create_view("shop.people", VIEW)
+    assert place.load_view("shop.people") == VIEW
     with pytest.raises(AlreadyExistsError, match=r"shop\.people"):
-        views.create_view(place, "shop.people", VIEW)
+        place.create_view("shop.people", VIEW)
     other = View(fields=VIEW.fields[:1], query="SELECT id FROM t")
-    views.replace_view(place, "shop.people", other)
-    views.rename_view(place, "shop.people", "shop.schema")
-    assert views.list_views(place, "shop") == ("schema",)
-    assert views.load_view(place, "shop.schema") == other
-    assert tables.list_tables(place, "shop") == ()
-    views.drop_view(place, "shop.schema")
-    for missing in (views.load_view, views.drop_view):
+    place.replace_view("shop.people", other)
+    place.rename_view("shop.people", "shop.schema")
+    assert place.list_views("shop") == ("schema",)
+    assert place.load_view("shop.schema") == other
+    assert place.list_tables("shop") == ()
+    place.drop_view("shop.schema")
+    for missing in (place.load_view, place.drop_view):
         with pytest.raises(NotFoundError, match=r"shop\.schema"):
-            missing(place, "shop.schema")
+            missing("shop.schema")
     with pytest.raises(NotFoundError, match=r"shop\.schema"):
-        views.replace_view(place, "shop.schema", VIEW)
+        place.replace_view("shop.schema", VIEW)
 
 
-def test_a_name_is_of_a_view_or_of_a_table(place: Warehouse) -> None:
+def test_a_name_is_of_a_view_or_of_a_table(place: DirectoryBackend) -> None:
     definition = TableDefinition(columns=parse_columns("id BIGINT"))
-    views.create_view(place, "shop.v", VIEW)
-    tables.create_table(place, "shop.t", definition)
+    place.create_view("shop.v", VIEW)
+    place.create_table("shop.t", definition)
     for taken in (
-        lambda: tables.create_table(place, "shop.v", definition),
-        lambda: tables.rename_table(place, "shop.t", "shop.v"),
-        lambda: views.create_view(place, "shop.t", VIEW),
-        lambda: views.rename_view(place, "shop.v", "shop.t"),
+        lambda: place.create_table("shop.v", definition),
+        lambda: place.rename_table("shop.t", "shop.v"),
+        lambda: place.create_view("shop.t", VIEW),
+        lambda: place.rename_view("shop.v", "shop.t"),
     ):
         with pytest.raises(AlreadyExistsError):
             taken()
     with pytest.raises(InvalidSchemaError, match="200 bytes"):
-        views.create_view(place, f"shop.{'v' * 201}", VIEW)
+        place.create_view(f"shop.{'v' * 201}", VIEW)
     with pytest.raises(NotFoundError):
-        views.create_view(place, "nowhere.v", VIEW)
+        place.create_view("nowhere.v", VIEW)
 
 
-def test_a_database_with_views_is_not_empty(place: Warehouse) -> None:
-    views.create_view(place, "shop.v", VIEW)
+def test_a_database_with_views_is_not_empty(place: DirectoryBackend) -> None:
+    place.create_view("shop.v", VIEW)
     with pytest.raises(InvalidOptionError, match="it has v"):
-        tables.drop_database(place, "shop")
-    tables.drop_database(place, "shop", cascade=True)
-    tables.create_database(place, "shop")
-    assert views.list_views(place, "shop") == ()
+        place.drop_database("shop")
+    place.drop_database("shop", cascade=True)
+    place.create_database("shop")
+    assert place.list_views("shop") == ()
 
 
 DEEP = "[" * 100_000
@@ -123,21 +123,21 @@ def test_a_damaged_view_file_is_one_error_that_names_the_view(
     tmp_path: Path, changed: dict[str, object] | None, text: str
 ) -> None:
     warehouse = open_warehouse(str(tmp_path))
-    tables.create_database(warehouse, "shop")
-    views.create_view(warehouse, "shop.v", VIEW)
+    warehouse.create_database("shop")
+    warehouse.create_view("shop.v", VIEW)
     path = tmp_path / "shop.db" / ".views" / "v.json"
     path.write_text(DEEP if changed is None else json.dumps(json.loads(path.read_text("utf-8")) | changed), "utf-8")
     with pytest.raises(FormatError, match=f"view 'shop.v' .*{text}.*create the view again"):
-        views.load_view(warehouse, "shop.v")
+        warehouse.load_view("shop.v")
 
 
 @pytest.mark.parametrize("linked", ["file", "directory"])
 def test_view_files_that_are_links_are_not_followed(tmp_path: Path, linked: str) -> None:
     warehouse = open_warehouse(str(tmp_path / "w"))
-    tables.create_database(warehouse, "shop")
+    warehouse.create_database("shop")
     other = open_warehouse(str(tmp_path / "other"))
-    tables.create_database(other, "shop")
-    views.create_view(other, "shop.v", VIEW)
+    other.create_database("shop")
+    other.create_view("shop.v", VIEW)
     inside, outside = (tmp_path / place / "shop.db" / ".views" for place in ("w", "other"))
     if linked == "file":
         inside.mkdir()
@@ -145,17 +145,17 @@ def test_view_files_that_are_links_are_not_followed(tmp_path: Path, linked: str)
     else:
         inside.symlink_to(outside)
     with pytest.raises(StorageError, match=rf"{inside}.* is a symbolic link"):
-        views.load_view(warehouse, "shop.v")
+        warehouse.load_view("shop.v")
 
 
 def test_views_are_refused_where_the_user_does_not_trust_them(tmp_path: Path) -> None:
     warehouse = open_warehouse(str(tmp_path))
-    tables.create_database(warehouse, "shop")
-    views.create_view(warehouse, "shop.v", VIEW)
-    untrusted = without_views(warehouse)
-    for refused in (views.load_view, lambda place, name: views.create_or_replace_view(place, name, VIEW)):
+    warehouse.create_database("shop")
+    warehouse.create_view("shop.v", VIEW)
+    untrusted = warehouse.without_views()
+    for refused in (untrusted.load_view, lambda name: untrusted.create_or_replace_view(name, VIEW)):
         with pytest.raises(UnsupportedFeatureError, match=r"'penstock\.views' = 'false'"):
-            refused(untrusted, "shop.v")
+            refused("shop.v")
     with pytest.raises(NotFoundError):
-        views.load_view(untrusted, "shop.w")
-    assert views.list_views(untrusted, "shop") == ("v",)
+        untrusted.load_view("shop.w")
+    assert untrusted.list_views("shop") == ("v",)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.catalog import views
 from penstock.errors import AlreadyExistsError, InvalidSqlError, NotFoundError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
@@ -93,14 +92,12 @@ def test_names_of_catalogs_are_those_of_where_the_view_was_made(view: Sql) -> No
     elsewhere = {**context, "spark.view.catalog": "spark_catalog", "spark.view.query-columns": json.dumps(["dt", "id"])}
     text = "SELECT * FROM lake.shop.orders"
     fields = tuple(replace(field, name=name) for field, name in zip(stored.fields[::-1], ("d", "n"), strict=True))
-    views.replace_view(
-        place, "shop.v", replace(stored, fields=fields, dialects=(("spark", text),), options=tuple(elsewhere.items()))
+    place.replace_view(
+        "shop.v", replace(stored, fields=fields, dialects=(("spark", text),), options=tuple(elsewhere.items()))
     )
     assert {"d": "a", "n": 1} in view.rows("SELECT d, n FROM v")
     for other in ("SELECT * FROM shop.orders", "SELECT * FROM paimon.shop.orders"):
-        views.replace_view(
-            place, "shop.v", replace(stored, dialects=(("spark", other),), options=tuple(elsewhere.items()))
-        )
+        place.replace_view("shop.v", replace(stored, dialects=(("spark", other),), options=tuple(elsewhere.items())))
         with pytest.raises(UnsupportedFeatureError, match=r"spark_catalog|paimon"):
             view("SELECT * FROM v")
 

@@ -16,7 +16,6 @@ import pytest
 from tests.loopback_server import Handler, LoopbackServer
 
 import penstock
-from penstock.catalog.warehouse import use_options
 from penstock.errors import (
     AlreadyExistsError,
     InvalidOptionError,
@@ -267,7 +266,7 @@ def test_a_server_sets_no_option_that_is_the_users(http: ScriptedServer, key: st
     warehouse = catalog._warehouse
     assert key not in dict(warehouse.options)
     assert dict(warehouse.options)["table-default.bucket"] == "2"
-    assert use_options(warehouse) == ()
+    assert warehouse.use_options == ()
 
 
 def test_the_users_options_stay_what_they_are_whatever_the_server_says(http: ScriptedServer) -> None:

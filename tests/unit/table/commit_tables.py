@@ -6,8 +6,6 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.catalog.databases import create_database
-from penstock.catalog.filesystem import create_table
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.warehouse import open_warehouse
 from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
@@ -32,11 +30,11 @@ _NUMBERS = itertools.count()
 def new_table(options: dict[str, str] | None = None) -> TableRef:
     """``db.t (id BIGINT, p STRING)`` partitioned by ``p``, in a store of its own."""
     warehouse = open_warehouse(f"memory://commits-{next(_NUMBERS)}")
-    create_database(warehouse, "db")
+    warehouse.create_database("db")
     definition = TableDefinition(
         columns=parse_columns("id BIGINT, p STRING"), partition_by=("p",), options=tuple((options or {}).items())
     )
-    return create_table(warehouse, "db.t", definition)
+    return warehouse.create_table("db.t", definition)
 
 
 def new_queue(buckets: int = 2, **options: str) -> TableRef:

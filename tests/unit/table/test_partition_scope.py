@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.catalog.databases import create_database
-from penstock.catalog.filesystem import create_table
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import InvalidOptionError
@@ -34,11 +32,11 @@ NUMBERS = itertools.count()
 
 def table(columns: str, *keys: str, **options: str) -> TableRef:
     warehouse = open_warehouse(f"memory://scopes-{next(NUMBERS)}")
-    create_database(warehouse, "db")
+    warehouse.create_database("db")
     definition = TableDefinition(
         columns=parse_columns(f"v INT, {columns}"), partition_by=keys, options=tuple(options.items())
     )
-    return create_table(warehouse, "db.t", definition)
+    return warehouse.create_table("db.t", definition)
 
 
 def covered(ref: TableRef, scope: OverwriteScope, *partitions: tuple[Any, ...]) -> list[tuple[Any, ...]]:

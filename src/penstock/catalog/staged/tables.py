@@ -19,13 +19,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-from penstock.catalog import tables
-from penstock.catalog.filesystem import plan_table, ref_of
 from penstock.catalog.names import join_name, split_name
 from penstock.catalog.new_schema import TableDefinition, table_defaults
+from penstock.catalog.place import ref_of
 from penstock.catalog.schema_files import has_snapshots, list_schema_ids, load_latest_schema
 from penstock.catalog.staged.schema import build_replacement, why_not_in_place
-from penstock.catalog.warehouse import place_of
 from penstock.clocks import utc_millis
 from penstock.errors import (
     AlreadyExistsError,
@@ -50,7 +48,7 @@ from penstock.table.store import MetadataStore
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.catalog.warehouse import Warehouse
+    from penstock.catalog.backend import Backend
     from penstock.io.file_io import FileIO
     from penstock.table.commit.committer import TableCommitter
     from penstock.table.message import CommitMessage
@@ -68,7 +66,7 @@ class NewTable:
         is_created: the server of a REST catalog has created it already, since only the server knows its directory.
     """
 
-    warehouse: Warehouse
+    warehouse: Backend
     name: str
     ref: TableRef
     is_created: bool
@@ -103,22 +101,19 @@ class Successor:
 StagedTable: TypeAlias = NewTable | NewState | Successor
 
 
-def stage_table(warehouse: Warehouse, name: str, definition: TableDefinition) -> NewTable:
+def stage_table(warehouse: Backend, name: str, definition: TableDefinition) -> NewTable:
     """Stage a table that does not exist yet.
 
     Raises:
         TableStoreError: as ``tables.create_table``.
     """
-    if warehouse.server is not None:
-        ref = tables.create_table(warehouse, name, definition)
-        return NewTable(warehouse=warehouse, name=name, ref=ref, is_created=True)
-    planned = plan_table(warehouse, place_of(warehouse, name), definition)
+    planned = warehouse.plan_table(name, definition)
     if planned is None:
         raise _exists(name)
-    return NewTable(warehouse=warehouse, name=name, ref=planned, is_created=False)
+    return NewTable(warehouse=warehouse, name=name, ref=planned, is_created=not warehouse.puts_schemas)
 
 
-def stage_replacement(warehouse: Warehouse, name: str, definition: TableDefinition) -> NewState | Successor:
+def stage_replacement(warehouse: Backend, name: str, definition: TableDefinition) -> NewState | Successor:
     """Stage another definition of an existing table.
 
     Raises:
@@ -127,7 +122,7 @@ def stage_replacement(warehouse: Warehouse, name: str, definition: TableDefiniti
             directory.
         TableStoreError: as ``tables.load_table`` and ``tables.create_table``.
     """
-    base = tables.load_table(warehouse, name)
+    base = warehouse.load_table(name)
     schema = build_replacement(
         base.schema,
         definition,
@@ -136,13 +131,13 @@ def stage_replacement(warehouse: Warehouse, name: str, definition: TableDefiniti
         time_millis=utc_millis(),
     )
     reason = why_not_in_place(base.schema, schema, MetadataStore(base).load_latest_snapshot(), base.name)
-    if warehouse.server is not None and schema is not base.schema:
+    if not warehouse.puts_schemas and schema is not base.schema:
         reason = reason or "the server of a REST catalog changes schemas step by step, and not in one"
     if reason is None:
-        new = base if schema is base.schema else ref_of(place_of(warehouse, name), schema)
+        new = base if schema is base.schema else ref_of(warehouse.place_of(name), schema)
         return NewState(ref=new, base=base)
-    if warehouse.server is not None or base.file_io.is_object_store:
-        place = "a REST catalog" if warehouse.server is not None else "an object store"
+    if not warehouse.puts_schemas or base.file_io.is_object_store:
+        place = "an object store" if warehouse.puts_schemas else "a REST catalog"
         raise UnsupportedFeatureError(
             f"table {base.name}: {reason}; so the new table would need a directory of its own, which cannot take the "
             f"place of the old one on {place}: drop the table and create it, or keep this part of its definition"
@@ -203,7 +198,7 @@ def _create(staged: NewTable, ref: TableRef, messages: tuple[CommitMessage, ...]
             with suppress(TableStoreError):  # the error of the commit says more
                 # Others may have committed since the schema was put.
                 if not has_snapshots(ref.file_io, ref.location):
-                    tables.drop_table(staged.warehouse, staged.name, if_exists=True)
+                    staged.warehouse.drop_table(staged.name, if_exists=True)
         raise
     return committer
 
@@ -266,24 +261,24 @@ def _take_name(staged: Successor) -> None:
     warehouse, aside = staged.table.warehouse, _temporary_name(staged.name, "old")
     is_moved = False
     try:
-        tables.rename_table(warehouse, staged.name, aside)
+        warehouse.rename_table(staged.name, aside)
         is_moved = True
-        tables.rename_table(warehouse, staged.table.name, staged.name)
+        warehouse.rename_table(staged.table.name, staged.name)
     except BaseException:
         if is_moved:
-            tables.rename_table(warehouse, aside, staged.name)
+            warehouse.rename_table(aside, staged.name)
         with suppress(TableStoreError):  # the error of the renaming says more
-            tables.drop_table(warehouse, staged.table.name, if_exists=True)
+            warehouse.drop_table(staged.table.name, if_exists=True)
         raise
     try:
-        tables.drop_table(warehouse, aside)
+        warehouse.drop_table(aside)
     except StorageError as error:
         _LOG.warning("table %s: replaced, but the table before it is still there as %s: %s", staged.name, aside, error)
 
 
 def _remove(staged: NewTable) -> None:
     if staged.is_created:
-        tables.drop_table(staged.warehouse, staged.name, if_exists=True)
+        staged.warehouse.drop_table(staged.name, if_exists=True)
         return
     ref = staged.ref
     with suppress(StorageError):  # directories without files

@@ -24,7 +24,7 @@ from penstock.table.commit.observe import on_change
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from penstock.catalog.warehouse import Warehouse
+    from penstock.catalog.backend import Backend
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.spark.connector.procedures import ProcedureSource
 
@@ -37,7 +37,7 @@ _SETTINGS: Final = {
 }
 
 
-def attach(spark: SparkSession, warehouse: Warehouse, name: str, procedures: ProcedureSource | None = None) -> None:
+def attach(spark: SparkSession, warehouse: Backend, name: str, procedures: ProcedureSource | None = None) -> None:
     """Add a warehouse to a session as the catalog ``name``; see ``penstock.attach``."""
     if not name.isidentifier() or name == "spark_catalog":
         raise InvalidOptionError(

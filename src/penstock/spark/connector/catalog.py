@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from penstock.catalog import tables
 from penstock.catalog.names import is_path_part, join_name, split_name, split_table_branch
 from penstock.catalog.system_tables import CATALOG_TABLES, SYSTEM_DATABASE, load_catalog_table
 from penstock.errors import (
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from penstock.catalog.warehouse import Warehouse
+    from penstock.catalog.backend import Backend
     from penstock.format.types.data_types import DataField
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.spark.connector.procedures import ProcedureSource
@@ -73,7 +72,7 @@ class WarehouseCatalog(StagingMethods):
         self,
         bridge: Bridge,
         spark: SparkSession,
-        warehouse: Warehouse,
+        warehouse: Backend,
         name: str,
         procedures: ProcedureSource | None = None,
     ) -> None:
@@ -152,7 +151,7 @@ class WarehouseCatalog(StagingMethods):
         with self._creation(ident):
             name = self._vacant_name(ident)
             made = self._definition(name, definition)
-            ref = tables.create_table(self._warehouse, name, made)
+            ref = self._warehouse.create_table(name, made)
         return self._table(name, ref)
 
     @from_spark
@@ -163,7 +162,7 @@ class WarehouseCatalog(StagingMethods):
         made = self._definition(name, (info,))
         columns = tuple(replace(each, type=types.get(each.name, each.type)) for each in made.columns)
         with self._creation(ident):
-            ref = tables.create_table(self._warehouse, name, replace(made, columns=columns))
+            ref = self._warehouse.create_table(name, replace(made, columns=columns))
         return self._table(name, ref)
 
     @from_spark
@@ -174,7 +173,7 @@ class WarehouseCatalog(StagingMethods):
             with self._table_is_there(ident):
                 fields = self._loaded(*split_table_branch(name)).schema.fields
                 wanted = changes_of(changes, fields, name, self._defaults_of(to_spark_schema(fields), name))
-                ref = self._in_any_case(name, lambda stored: tables.alter_table(self._warehouse, stored, wanted))
+                ref = self._in_any_case(name, lambda stored: self._warehouse.alter_table(stored, wanted))
         except WRONG_USE as error:
             # Spark wraps an IllegalArgumentException of this method in one that PySpark shows with its Java trace.
             raise runtime_failure(self._bridge, str(error)) from None
@@ -187,7 +186,7 @@ class WarehouseCatalog(StagingMethods):
         try:
             if name is None:
                 return False
-            self._in_any_case(name, lambda stored: tables.drop_table(self._warehouse, stored))
+            self._in_any_case(name, self._warehouse.drop_table)
         except NotFoundError:
             return False
         return True
@@ -202,9 +201,7 @@ class WarehouseCatalog(StagingMethods):
         try:
             target = self._new_name(old, new)
             with self._table_is_there(old):
-                self._in_any_case(
-                    self._needed_name(old), lambda stored: tables.rename_table(self._warehouse, stored, target)
-                )
+                self._in_any_case(self._needed_name(old), lambda stored: self._warehouse.rename_table(stored, target))
         except AlreadyExistsError:
             raise table_exists(self._bridge, new) from None
 
@@ -233,7 +230,7 @@ class WarehouseCatalog(StagingMethods):
     @from_spark
     def listNamespaces(self, parent: JavaObject = None) -> JavaObject:
         """Return the databases; databases are not nested."""
-        names = tables.list_databases(self._warehouse) if parent is None or not len(parent) else ()
+        names = self._warehouse.list_databases() if parent is None or not len(parent) else ()
         if not names and parent is not None and len(parent):
             self._database(parent)
         texts = self._bridge.java("java.lang.String")
@@ -264,7 +261,7 @@ class WarehouseCatalog(StagingMethods):
         if properties:
             raise _no_properties(parts[0], properties)
         try:
-            tables.create_database(self._warehouse, parts[0])
+            self._warehouse.create_database(parts[0])
         except AlreadyExistsError:
             raise namespace_exists(self._bridge, parts) from None
 
@@ -278,7 +275,7 @@ class WarehouseCatalog(StagingMethods):
         """Remove a database; with ``cascade`` its tables too."""
         name = self._database(namespace)
         try:
-            tables.drop_database(self._warehouse, name, cascade=cascade)
+            self._warehouse.drop_database(name, cascade=cascade)
         except InvalidOptionError:
             raise namespace_not_empty(self._bridge, [name]) from None
         return True
@@ -367,7 +364,7 @@ class WarehouseCatalog(StagingMethods):
             return ()
 
     def _loaded(self, name: str, branch: str | None) -> TableRef:
-        ref = self._in_any_case(name, lambda stored: tables.load_table(self._warehouse, stored))
+        ref = self._in_any_case(name, self._warehouse.load_table)
         return ref if branch is None else at_branch(ref, branch)
 
     def _table(self, name: str, ref: TableRef) -> JavaObject:

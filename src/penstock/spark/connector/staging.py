@@ -37,9 +37,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
+    from penstock.catalog.backend import Backend
     from penstock.catalog.new_schema import TableDefinition
-    from penstock.catalog.staged.tables import StagedTable
-    from penstock.catalog.warehouse import Warehouse
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
@@ -112,7 +111,7 @@ class StagingMethods(ViewMethods):
     The arguments after the identifier are a ``TableInfo``; or columns, partitioning and properties, from older callers.
     """
 
-    def __init__(self, bridge: Bridge, spark: SparkSession, warehouse: Warehouse, name: str) -> None:
+    def __init__(self, bridge: Bridge, spark: SparkSession, warehouse: Backend, name: str) -> None:
         super().__init__(bridge, warehouse, name)
         self._spark = spark
 

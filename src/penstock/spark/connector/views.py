@@ -12,7 +12,6 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from penstock.catalog import tables, views
 from penstock.catalog.names import SYSTEM_TABLE_MARK, in_stored_case, is_path_part, join_name, split_name
 from penstock.catalog.stored_view import COLUMNS, NAMESPACE, OWN, SPARK, View, view_fields
 from penstock.catalog.view_names import CATALOG, STORED_IN, view_names
@@ -26,7 +25,7 @@ from penstock.spark.types import from_spark_schema, to_spark_schema
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from penstock.catalog.warehouse import Warehouse
+    from penstock.catalog.backend import Backend
     from penstock.spark.connector.gateway import Bridge, JavaObject
 
 _MODE: Final = f"{OWN}schema-mode"
@@ -122,7 +121,7 @@ class ViewMethods(Proxy):
         name: of the catalog in SQL.
     """
 
-    def __init__(self, bridge: Bridge, warehouse: Warehouse, name: str) -> None:
+    def __init__(self, bridge: Bridge, warehouse: Backend, name: str) -> None:
         super().__init__(bridge, f"{name} {warehouse.location}")
         self._warehouse = warehouse
         self._name = name
@@ -155,7 +154,7 @@ class ViewMethods(Proxy):
     def createView(self, ident: JavaObject, view: JavaObject) -> JavaObject:
         """Create a view."""
         with self._vacant(ident):
-            views.create_view(self._warehouse, self._vacant_name(ident), stored_view(view, self._name))
+            self._warehouse.create_view(self._vacant_name(ident), stored_view(view, self._name))
         return self.loadView(ident)
 
     @from_spark
@@ -163,8 +162,8 @@ class ViewMethods(Proxy):
         """Replace the definition of a view."""
 
         def replace(name: str) -> None:
-            before = views.load_view(self._warehouse, name)
-            views.replace_view(self._warehouse, name, stored_view(view, self._name, before))
+            before = self._warehouse.load_view(name)
+            self._warehouse.replace_view(name, stored_view(view, self._name, before))
 
         try:
             self._in_any_case(self._needed_name(ident), replace)
@@ -178,7 +177,7 @@ class ViewMethods(Proxy):
         if self._view(ident) is not None:
             return self.replaceView(ident, view)
         with self._vacant(ident):
-            views.create_or_replace_view(self._warehouse, self._vacant_name(ident), stored_view(view, self._name))
+            self._warehouse.create_or_replace_view(self._vacant_name(ident), stored_view(view, self._name))
         return self.loadView(ident)
 
     @from_spark
@@ -188,7 +187,7 @@ class ViewMethods(Proxy):
         try:
             if name is None:
                 return False
-            self._in_any_case(name, lambda stored: views.drop_view(self._warehouse, stored))
+            self._in_any_case(name, self._warehouse.drop_view)
         except NotFoundError:
             return False
         return True
@@ -200,7 +199,7 @@ class ViewMethods(Proxy):
             raise no_such_view(self._bridge, old)
         with self._vacant(new):
             target = self._new_name(old, new)
-            self._in_any_case(self._needed_name(old), lambda stored: views.rename_view(self._warehouse, stored, target))
+            self._in_any_case(self._needed_name(old), lambda stored: self._warehouse.rename_view(stored, target))
 
     # Names
 
@@ -209,7 +208,7 @@ class ViewMethods(Proxy):
         if name is None or "$" in name:
             return None
         try:
-            found = self._in_any_case(name, lambda stored: views.load_view(self._warehouse, stored))
+            found = self._in_any_case(name, self._warehouse.load_view)
         except NotFoundError:
             return None
         schema = self._query_schema(ident) if is_evolving(found) else None
@@ -247,16 +246,16 @@ class ViewMethods(Proxy):
         return self._bridge.array(summary, found)
 
     def _tables(self, namespace: JavaObject) -> tuple[str, ...]:
-        return tables.list_tables(self._warehouse, self._database(namespace))
+        return self._warehouse.list_tables(self._database(namespace))
 
     def _views(self, namespace: JavaObject) -> tuple[str, ...]:
-        return views.list_views(self._warehouse, self._database(namespace))
+        return self._warehouse.list_views(self._database(namespace))
 
     def _database(self, namespace: JavaObject) -> str:
         parts = [str(part) for part in namespace]
         if len(parts) == 1 and is_path_part(parts[0]):
             try:
-                tables.check_database_exists(self._warehouse, parts[0])
+                self._warehouse.check_database_exists(parts[0])
                 return parts[0]
             except (NotFoundError, InvalidSchemaError):
                 stored = self._stored_database(parts[0])
@@ -269,7 +268,7 @@ class ViewMethods(Proxy):
 
     def _stored_database(self, name: str) -> str | None:
         """Return the name of a database as it is stored; None if there is none."""
-        names = tables.list_databases(self._warehouse)
+        names = self._warehouse.list_databases()
         if not self._ignores_case():
             return name if name in names else None
         return in_stored_case(name, names, "database")
@@ -283,7 +282,7 @@ class ViewMethods(Proxy):
         if stored is None:
             return None
         table, mark, rest = last.partition(SYSTEM_TABLE_MARK)
-        names = (*tables.list_tables(self._warehouse, stored, like=table), *self._views([stored]))
+        names = (*self._warehouse.list_tables(stored, like=table), *self._views([stored]))
         found = in_stored_case(table, names, f"table {stored}.")
         if found is None or (stored, found) == (database, table):
             return None

@@ -15,8 +15,7 @@ import pytest
 import penstock
 from penstock import Catalog, CommitConflictError, NotFoundError
 from penstock.catalog.changes import SetOption
-from penstock.catalog.databases import create_database, list_tables
-from penstock.catalog.filesystem import alter_table, create_table, drop_table, load_table, rename_table
+from penstock.catalog.directory import DirectoryBackend
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.schema_files import list_schema_ids, load_latest_schema
 from penstock.catalog.staged import tables
@@ -29,7 +28,7 @@ from penstock.catalog.staged.tables import (
     stage_replacement,
     stage_table,
 )
-from penstock.catalog.warehouse import Warehouse, open_warehouse
+from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import AlreadyExistsError, StorageError, UnsupportedFeatureError
 from penstock.io.memory import MemoryFileIO
 from penstock.table.message import CommitMessage
@@ -40,14 +39,14 @@ Define = Callable[..., TableDefinition]
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Warehouse:
+def shop(tmp_path: Path) -> DirectoryBackend:
     warehouse = open_warehouse(str(tmp_path))
-    create_database(warehouse, "d")
+    warehouse.create_database("d")
     return warehouse
 
 
 @pytest.fixture
-def full(shop: Warehouse) -> penstock.Table:
+def full(shop: DirectoryBackend) -> penstock.Table:
     """Return a table with one row, in a warehouse at the path of ``shop``."""
     table = Catalog(shop.location).create_table("d.t", "id BIGINT, name STRING")
     table.append([{"id": 1, "name": "old"}])
@@ -62,33 +61,33 @@ def commit(staged: StagedTable, **columns: list[Any]) -> None:
     commit_staged(staged, staged.ref, write(staged, **columns))
 
 
-def rows(shop: Warehouse, **options: Any) -> list[Mapping[str, Any]]:
+def rows(shop: DirectoryBackend, **options: Any) -> list[Mapping[str, Any]]:
     return Catalog(shop.location).load_table("d.t").to_arrow(**options).to_pylist()
 
 
-def below(shop: Warehouse) -> list[str]:
+def below(shop: DirectoryBackend) -> list[str]:
     root = Path(shop.location)
     return sorted(str(path.relative_to(root)) for path in root.rglob("*"))
 
 
-def test_a_new_table_exists_once_its_rows_are_there(shop: Warehouse, definition: Define) -> None:
+def test_a_new_table_exists_once_its_rows_are_there(shop: DirectoryBackend, definition: Define) -> None:
     staged = stage_table(shop, "d.t", definition("id BIGINT"))
     messages = write(staged, id=[1, 2])
-    assert list_tables(shop, "d") == ()
+    assert shop.list_tables("d") == ()
     commit_staged(staged, staged.ref, messages)
     assert rows(shop) == [{"id": 1}, {"id": 2}]
     with pytest.raises(AlreadyExistsError):
         stage_table(shop, "d.t", definition("id BIGINT"))
 
 
-def test_an_aborted_table_leaves_nothing(shop: Warehouse, definition: Define) -> None:
+def test_an_aborted_table_leaves_nothing(shop: DirectoryBackend, definition: Define) -> None:
     staged = stage_table(shop, "d.t", definition("id BIGINT, dt STRING", partition_by=["dt"]))
     Path(f"{staged.ref.location}/dt=a/bucket-0").mkdir(parents=True)
     abort_staged(staged)
     assert below(shop) == ["d.db"]
 
 
-def test_of_two_creators_one_wins_and_the_other_leaves_no_file(shop: Warehouse, definition: Define) -> None:
+def test_of_two_creators_one_wins_and_the_other_leaves_no_file(shop: DirectoryBackend, definition: Define) -> None:
     first, second = (stage_table(shop, "d.t", definition("id BIGINT")) for _ in range(2))
     messages = write(second, id=[3])
     commit(first, id=[1])
@@ -99,7 +98,7 @@ def test_of_two_creators_one_wins_and_the_other_leaves_no_file(shop: Warehouse, 
 
 
 def test_a_creation_that_fails_keeps_rows_that_others_have_added(
-    shop: Warehouse, definition: Define, monkeypatch: pytest.MonkeyPatch
+    shop: DirectoryBackend, definition: Define, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         Catalog(shop.location).load_table("d.t").append([{"id": 7}])
@@ -112,7 +111,9 @@ def test_a_creation_that_fails_keeps_rows_that_others_have_added(
     assert rows(shop) == [{"id": 7}]
 
 
-def test_a_replacement_keeps_history_and_the_place(shop: Warehouse, full: penstock.Table, definition: Define) -> None:
+def test_a_replacement_keeps_history_and_the_place(
+    shop: DirectoryBackend, full: penstock.Table, definition: Define
+) -> None:
     full.create_tag("kept")
     staged = stage_replacement(shop, "d.t", definition("id BIGINT, price DOUBLE"))
     messages = write(staged, id=[2], price=[1.5])
@@ -127,7 +128,7 @@ def test_a_replacement_keeps_history_and_the_place(shop: Warehouse, full: pensto
 
 
 def test_the_same_definition_makes_one_snapshot_and_no_schema(
-    shop: Warehouse, full: penstock.Table, definition: Define
+    shop: DirectoryBackend, full: penstock.Table, definition: Define
 ) -> None:
     staged = stage_replacement(shop, "d.t", definition("id BIGINT, name STRING"))
     commit(staged, id=[2], name=["new"])
@@ -138,7 +139,7 @@ def test_the_same_definition_makes_one_snapshot_and_no_schema(
 
 
 def test_rows_that_others_add_meanwhile_are_replaced_too(
-    shop: Warehouse, full: penstock.Table, definition: Define
+    shop: DirectoryBackend, full: penstock.Table, definition: Define
 ) -> None:
     staged = stage_replacement(shop, "d.t", definition("id BIGINT"))
     messages = write(staged, id=[2])
@@ -150,10 +151,12 @@ def test_rows_that_others_add_meanwhile_are_replaced_too(
 
 @pytest.mark.parametrize("columns", ["id BIGINT, name STRING", "id BIGINT"])
 @pytest.mark.usefixtures("full")
-def test_a_table_that_others_alter_meanwhile_is_not_replaced(shop: Warehouse, definition: Define, columns: str) -> None:
+def test_a_table_that_others_alter_meanwhile_is_not_replaced(
+    shop: DirectoryBackend, definition: Define, columns: str
+) -> None:
     staged = stage_replacement(shop, "d.t", definition(columns))
     messages = write(staged, **{name: [None] for name in staged.ref.schema.field_names})
-    alter_table(shop, "d.t", [SetOption(key="snapshot.num-retained.max", value="20")])
+    shop.alter_table("d.t", [SetOption(key="snapshot.num-retained.max", value="20")])
     with pytest.raises(CommitConflictError, match="altered"):
         commit_staged(staged, staged.ref, messages)
     assert rows(shop) == [{"id": 1, "name": "old"}]
@@ -162,33 +165,35 @@ def test_a_table_that_others_alter_meanwhile_is_not_replaced(shop: Warehouse, de
 
 @pytest.mark.parametrize("away", ["dropped", "renamed"])
 @pytest.mark.usefixtures("full")
-def test_a_table_that_is_gone_meanwhile_does_not_come_back(shop: Warehouse, definition: Define, away: str) -> None:
+def test_a_table_that_is_gone_meanwhile_does_not_come_back(
+    shop: DirectoryBackend, definition: Define, away: str
+) -> None:
     staged = stage_replacement(shop, "d.t", definition("id BIGINT"))
     messages = write(staged, id=[2])
     if away == "dropped":
-        drop_table(shop, "d.t")
+        shop.drop_table("d.t")
     else:
-        rename_table(shop, "d.t", "d.other")
+        shop.rename_table("d.t", "d.other")
     with pytest.raises(NotFoundError):
         commit_staged(staged, staged.ref, messages)
-    assert list_tables(shop, "d") == (("other",) if away == "renamed" else ())
+    assert shop.list_tables("d") == (("other",) if away == "renamed" else ())
 
 
 @pytest.mark.usefixtures("full")
-def test_other_partition_columns_need_another_directory(shop: Warehouse, definition: Define) -> None:
+def test_other_partition_columns_need_another_directory(shop: DirectoryBackend, definition: Define) -> None:
     staged = stage_replacement(shop, "d.t", definition("id BIGINT, name STRING", partition_by=["name"]))
     assert isinstance(staged, Successor)
     messages = write(staged, id=[2], name=["new"])
-    assert list_tables(shop, "d") == ("t",)
+    assert shop.list_tables("d") == ("t",)
     commit_staged(staged, staged.ref, messages)
-    assert list_tables(shop, "d") == ("t",)
+    assert shop.list_tables("d") == ("t",)
     assert rows(shop) == [{"id": 2, "name": "new"}]
     assert Catalog(shop.location).load_table("d.t").snapshots().num_rows == 1
     assert [path for path in below(shop) if path.count("/") < 2] == ["d.db", "d.db/t"]
 
 
 @pytest.mark.usefixtures("full")
-def test_an_aborted_successor_leaves_the_table(shop: Warehouse, definition: Define) -> None:
+def test_an_aborted_successor_leaves_the_table(shop: DirectoryBackend, definition: Define) -> None:
     before = below(shop)
     staged = stage_replacement(shop, "d.t", definition("id BIGINT, name STRING", partition_by=["name"]))
     Path(f"{staged.ref.location}/name=a/bucket-0").mkdir(parents=True)
@@ -198,18 +203,20 @@ def test_an_aborted_successor_leaves_the_table(shop: Warehouse, definition: Defi
 
 @pytest.mark.usefixtures("full")
 def test_a_successor_that_cannot_take_the_name_leaves_the_table(
-    shop: Warehouse, definition: Define, monkeypatch: pytest.MonkeyPatch
+    shop: DirectoryBackend, definition: Define, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = below(shop)
     renamed: list[str] = []
 
-    def rename(warehouse: Warehouse, source: str, target: str) -> None:
+    rename_table = DirectoryBackend.rename_table
+
+    def rename(warehouse: DirectoryBackend, source: str, target: str) -> None:
         renamed.append(source)
         if len(renamed) == 2:
             raise StorageError("no")
         rename_table(warehouse, source, target)
 
-    monkeypatch.setattr(tables.tables, "rename_table", rename)
+    monkeypatch.setattr(DirectoryBackend, "rename_table", rename)
     staged = stage_replacement(shop, "d.t", definition("id BIGINT, name STRING", partition_by=["name"]))
     messages = write(staged, id=[2], name=["new"])
     with pytest.raises(StorageError):
@@ -220,20 +227,21 @@ def test_a_successor_that_cannot_take_the_name_leaves_the_table(
 KILLED_BETWEEN_THE_RENAMES = """
 import os, signal, sys
 import pyarrow as pa
+from penstock.catalog.directory import DirectoryBackend
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.staged import tables
 from penstock.catalog.warehouse import open_warehouse
 from penstock.format.types.ddl import parse_columns
 from penstock.table.write.writer import write_arrow
 
-rename_table = tables.tables.rename_table
+rename_table = DirectoryBackend.rename_table
 
 def rename(warehouse, source, target):
     if source != "d.t":
         os.kill(os.getpid(), signal.SIGKILL)
     rename_table(warehouse, source, target)
 
-tables.tables.rename_table = rename
+DirectoryBackend.rename_table = rename
 definition = TableDefinition(columns=parse_columns("id BIGINT, name STRING"), partition_by=("name",))
 staged = tables.stage_replacement(open_warehouse(sys.argv[1]), "d.t", definition)
 rows = write_arrow(staged.ref, pa.table({"id": [2], "name": ["new"]}))
@@ -242,10 +250,10 @@ tables.commit_staged(staged, staged.ref, rows)
 
 
 @pytest.mark.usefixtures("full")
-def test_a_process_killed_between_the_renames_leaves_both_tables_whole(shop: Warehouse) -> None:
+def test_a_process_killed_between_the_renames_leaves_both_tables_whole(shop: DirectoryBackend) -> None:
     killed = subprocess.run([sys.executable, "-c", KILLED_BETWEEN_THE_RENAMES, shop.location], check=False)
     assert killed.returncode == -signal.SIGKILL
-    new, old = list_tables(shop, "d")
+    new, old = shop.list_tables("d")
     assert new.startswith("t__new_")
     assert old.startswith("t__old_")
     catalog = Catalog(shop.location)
@@ -255,10 +263,10 @@ def test_a_process_killed_between_the_renames_leaves_both_tables_whole(shop: War
 
 
 def test_a_table_on_an_object_store_keeps_its_directory(
-    warehouse: Warehouse, definition: Define, monkeypatch: pytest.MonkeyPatch
+    warehouse: DirectoryBackend, definition: Define, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create_database(warehouse, "d")
-    create_table(warehouse, "d.t", definition("id BIGINT, name STRING"))
+    warehouse.create_database("d")
+    warehouse.create_table("d.t", definition("id BIGINT, name STRING"))
     table = Catalog(warehouse.location).load_table("d.t")
     table.append([{"id": 1, "name": "old"}])
     monkeypatch.setattr(MemoryFileIO, "is_object_store", True)
@@ -267,9 +275,9 @@ def test_a_table_on_an_object_store_keeps_its_directory(
     assert isinstance(stage_replacement(warehouse, "d.t", definition("id BIGINT")), NewState)
 
 
-def test_after_a_fault_rows_and_columns_are_old_or_new(warehouse: Warehouse, definition: Define) -> None:
+def test_after_a_fault_rows_and_columns_are_old_or_new(warehouse: DirectoryBackend, definition: Define) -> None:
     """Each storage call of a replacement fails in each way; a table with rows under other columns is not left."""
-    create_database(warehouse, "d")
+    warehouse.create_database("d")
     counted = _replaced_with(warehouse, definition, "d.counted", None, 0)
     assert counted.call_count > 10
     old, new = [{"id": 1, "name": "old"}], [{"id": 2, "price": 1.5}]
@@ -289,7 +297,9 @@ def test_after_a_fault_rows_and_columns_are_old_or_new(warehouse: Warehouse, def
     assert torn <= 4
 
 
-def _replaced_with(warehouse: Warehouse, definition: Define, name: str, fault: Fault | None, at: int) -> FailingFileIO:
+def _replaced_with(
+    warehouse: DirectoryBackend, definition: Define, name: str, fault: Fault | None, at: int
+) -> FailingFileIO:
     table = Catalog(warehouse.location).create_table(name, "id BIGINT, name STRING")
     table.append([{"id": 1, "name": "old"}])
     staged = stage_replacement(warehouse, name, definition("id BIGINT, price DOUBLE"))
@@ -307,7 +317,7 @@ def _replaced_with(warehouse: Warehouse, definition: Define, name: str, fault: F
 
 
 @pytest.mark.usefixtures("full")
-def test_options_of_the_write_reach_the_commit(shop: Warehouse, definition: Define) -> None:
+def test_options_of_the_write_reach_the_commit(shop: DirectoryBackend, definition: Define) -> None:
     staged = stage_replacement(shop, "d.t", definition("id BIGINT"))
     messages = write(staged, id=[2])
     commit_staged(staged, staged.ref.with_options({"commit.user-prefix": "nightly"}), messages)
@@ -315,4 +325,4 @@ def test_options_of_the_write_reach_the_commit(shop: Warehouse, definition: Defi
     user = Catalog(shop.location).load_table("d.t").latest_snapshot()
     assert user is not None
     assert user.commit_user.startswith("nightly_")
-    assert load_table(shop, "d.t").schema.id == 1
+    assert shop.load_table("d.t").schema.id == 1

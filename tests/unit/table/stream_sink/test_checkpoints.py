@@ -11,7 +11,6 @@ from tests.unit.table.checkpoints import MemoryCheckpoint
 from tests.unit.table.commit_tables import append, committer, new_table, row_counts, rows
 
 from penstock import Catalog
-from penstock.catalog.filesystem import load_table, rename_table
 from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import NotFoundError
 from penstock.format.hint import encode_hint
@@ -145,10 +144,10 @@ def test_a_query_goes_on_where_its_table_was_moved_to() -> None:
     query = start(ref, files)
     run(query, batch(0), rows(1))
     run(query, batch(1), rows(2))
-    rename_table(warehouse, "db.t", "db.new")
+    warehouse.rename_table("db.t", "db.new")
     with pytest.raises(NotFoundError, match=r"dropped or moved .* start the query with that where the table is now"):
         query.load_ref()
-    moved = load_table(warehouse, "db.new")
+    moved = warehouse.load_table("db.new")
     again = start(moved, files, has_batches=True)
     assert run(again, batch(1), rows(2)) is None
     assert run(again, batch(2), rows(3)).id == 3
@@ -175,14 +174,14 @@ def test_a_table_has_one_checkpoint_by_whatever_path_it_is_loaded(tmp_path: Path
     catalog.create_database("d")
     catalog.create_table("d.t", "id BIGINT")
     warehouses = [open_warehouse(str(folder)) for folder in (link, real)]
-    by_link, by_path = (load_table(warehouse, "d.t") for warehouse in warehouses)
+    by_link, by_path = (warehouse.load_table("d.t") for warehouse in warehouses)
     files = MemoryCheckpoint()
     assert run(start(by_link, files), replace(batch(0), watermark=10)).id == 1
     for number, ref in enumerate((by_path, by_link, by_path), 1):
         assert run(start(ref, files, has_batches=True), replace(batch(number), watermark=10 + number)).id == number + 1
     copy = tmp_path / "copy"
     shutil.copytree(real, copy)
-    copied = load_table(open_warehouse(str(copy)), "d.t")
+    copied = open_warehouse(str(copy)).load_table("d.t")
     unchanged(copied, lambda: start(copied, files, has_batches=True), "a copy of that; or, if both paths lead to one")
 
 

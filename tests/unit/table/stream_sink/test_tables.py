@@ -9,7 +9,6 @@ from tests.unit.table.checkpoints import MemoryCheckpoint
 from tests.unit.table.commit_tables import new_queue, new_table, on, rows
 
 from penstock.catalog.changes import SetOption
-from penstock.catalog.filesystem import alter_table, create_table, drop_table
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import NotFoundError
@@ -27,11 +26,11 @@ def test_a_table_that_goes_while_a_query_runs_ends_it() -> None:
     warehouse = open_warehouse("memory://stream-commit-drop")
     definition = TableDefinition(columns=parse_columns("id BIGINT, p STRING"), partition_by=("p",))
     location = "memory://stream-commit-drop/t"
-    ref, files = create_table(warehouse, location, definition), MemoryCheckpoint()
+    ref, files = warehouse.create_table(location, definition), MemoryCheckpoint()
     query = start(ref, files)
     run(query, batch(0), rows(1))
     assert query.begin(batch(1)) is not None
-    drop_table(warehouse, location)
+    warehouse.drop_table(location)
     text = "it was dropped or moved while a query wrote to it, whose checkpoint is file:/checkpoint"
     with pytest.raises(NotFoundError, match=text):
         query.commit(batch(1), (rows(2),))
@@ -39,7 +38,7 @@ def test_a_table_that_goes_while_a_query_runs_ends_it() -> None:
         query.load_ref()
     assert not ref.file_io.exists(location)
     anew = TableDefinition(columns=parse_columns("id BIGINT, p STRING, n INT"), partition_by=("p",))
-    again = create_table(warehouse, location, anew)
+    again = warehouse.create_table(location, anew)
     for action in (query.load_ref, lambda: query.commit(batch(1), (rows(2),)), lambda: start(again, files)):
         unchanged(again, action, "was dropped and created again since the query .* began.*start with a new checkpoint")
 
@@ -61,7 +60,7 @@ def alter(ref: TableRef, options: dict[str, str]) -> None:
     """Set options of the table, as somebody else does."""
     warehouse, name = ref.location.removesuffix("/db.db/t"), "db.t"
     changes = [SetOption(key=key, value=value) for key, value in options.items()]
-    alter_table(open_warehouse(warehouse), name, changes)
+    open_warehouse(warehouse).alter_table(name, changes)
 
 
 def test_options_that_are_set_while_a_query_runs_hold_from_its_next_batch_on() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock import Catalog, NotFoundError, SchemaMismatchError
-from penstock.catalog.filesystem import load_location
+from penstock.catalog.place import load_location
 from penstock.format.types.data_types import DataField
 from penstock.format.types.text import parse_sql_type
 from penstock.io.memory import MemoryFileIO

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from penstock import Catalog, InvalidOptionError, Table
-from penstock.catalog.filesystem import load_location
+from penstock.catalog.place import load_location
 from penstock.table.actions.changes import overwrite_scope
 from penstock.table.store import MetadataStore
 from penstock.table.write.preview import Removal, preview_drop, preview_removal

@@ -10,18 +10,11 @@ from pathlib import Path
 import pytest
 
 from penstock.catalog.changes import AddColumn, RenameColumn, SchemaChange, SetOption, UpdateColumnType
-from penstock.catalog.databases import create_database, drop_database, list_databases, list_tables
-from penstock.catalog.filesystem import (
-    alter_table,
-    create_table,
-    drop_table,
-    load_location,
-    load_table,
-    rename_table,
-)
+from penstock.catalog.directory import DirectoryBackend
 from penstock.catalog.new_schema import TableDefinition
+from penstock.catalog.place import load_location
 from penstock.catalog.selection import select_tables
-from penstock.catalog.warehouse import Warehouse, open_warehouse
+from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import (
     AlreadyExistsError,
     FormatError,
@@ -47,120 +40,120 @@ def _files(file_io: FileIO, path: str) -> list[str]:
     return found
 
 
-def _below(warehouse: Warehouse) -> list[str]:
+def _below(warehouse: DirectoryBackend) -> list[str]:
     return [path.removeprefix(warehouse.location + "/") for path in _files(warehouse.file_io, warehouse.location)]
 
 
 @pytest.fixture
-def shop(warehouse: Warehouse, definition: Define) -> Warehouse:
-    create_database(warehouse, "shop")
-    create_table(warehouse, "shop.orders", definition("a INT, dt STRING", partition_by=["dt"]))
+def shop(warehouse: DirectoryBackend, definition: Define) -> DirectoryBackend:
+    warehouse.create_database("shop")
+    warehouse.create_table("shop.orders", definition("a INT, dt STRING", partition_by=["dt"]))
     return warehouse
 
 
 @pytest.fixture(params=["memory", "local"])
-def any_warehouse(request: pytest.FixtureRequest, tmp_path: Path) -> Warehouse:
+def any_warehouse(request: pytest.FixtureRequest, tmp_path: Path) -> DirectoryBackend:
     if request.param == "local":
         return open_warehouse(str(tmp_path / "warehouse"))
-    found: Warehouse = request.getfixturevalue("warehouse")
+    found: DirectoryBackend = request.getfixturevalue("warehouse")
     return found
 
 
-def test_an_empty_database_is_there_on_every_storage(any_warehouse: Warehouse) -> None:
-    assert list_databases(any_warehouse) == ()
-    create_database(any_warehouse, "shop")
-    create_database(any_warehouse, "a")
-    assert list_databases(any_warehouse) == ("a", "shop")
-    assert list_tables(any_warehouse, "shop") == ()
+def test_an_empty_database_is_there_on_every_storage(any_warehouse: DirectoryBackend) -> None:
+    assert any_warehouse.list_databases() == ()
+    any_warehouse.create_database("shop")
+    any_warehouse.create_database("a")
+    assert any_warehouse.list_databases() == ("a", "shop")
+    assert any_warehouse.list_tables("shop") == ()
     with pytest.raises(AlreadyExistsError, match="database shop already exists"):
-        create_database(any_warehouse, "shop")
-    create_database(any_warehouse, "shop", if_not_exists=True)
-    drop_database(any_warehouse, "shop")
-    assert list_databases(any_warehouse) == ("a",)
+        any_warehouse.create_database("shop")
+    any_warehouse.create_database("shop", if_not_exists=True)
+    any_warehouse.drop_database("shop")
+    assert any_warehouse.list_databases() == ("a",)
 
 
 def test_an_empty_database_of_a_file_system_is_an_empty_directory(tmp_path: Path) -> None:
-    create_database(open_warehouse(str(tmp_path)), "shop")
+    open_warehouse(str(tmp_path)).create_database("shop")
     assert [path.name for path in tmp_path.rglob("*")] == ["shop.db"]
 
 
-def test_a_database_survives_its_last_table(any_warehouse: Warehouse, definition: Define) -> None:
-    create_database(any_warehouse, "shop")
-    create_table(any_warehouse, "shop.orders", definition("a INT"))
-    drop_table(any_warehouse, "shop.orders")
-    assert list_databases(any_warehouse) == ("shop",)
-    assert list_tables(any_warehouse, "shop") == ()
+def test_a_database_survives_its_last_table(any_warehouse: DirectoryBackend, definition: Define) -> None:
+    any_warehouse.create_database("shop")
+    any_warehouse.create_table("shop.orders", definition("a INT"))
+    any_warehouse.drop_table("shop.orders")
+    assert any_warehouse.list_databases() == ("shop",)
+    assert any_warehouse.list_tables("shop") == ()
 
 
-def test_a_database_with_tables_is_dropped_only_when_told(shop: Warehouse) -> None:
+def test_a_database_with_tables_is_dropped_only_when_told(shop: DirectoryBackend) -> None:
     with pytest.raises(InvalidOptionError, match=r"it has orders;.*cascade"):
-        drop_database(shop, "shop")
-    assert list_tables(shop, "shop") == ("orders",)
-    drop_database(shop, "shop", cascade=True)
+        shop.drop_database("shop")
+    assert shop.list_tables("shop") == ("orders",)
+    shop.drop_database("shop", cascade=True)
     assert _below(shop) == []
     with pytest.raises(NotFoundError, match="database shop does not exist"):
-        drop_database(shop, "shop")
-    drop_database(shop, "shop", if_exists=True)
+        shop.drop_database("shop")
+    shop.drop_database("shop", if_exists=True)
 
 
 @pytest.mark.parametrize("name", ["", " ", "sys", "a/b", ".."])
-def test_a_database_needs_a_proper_name(name: str, warehouse: Warehouse) -> None:
-    for call in (create_database, drop_database, list_tables):
+def test_a_database_needs_a_proper_name(name: str, warehouse: DirectoryBackend) -> None:
+    for call in (warehouse.create_database, warehouse.drop_database, warehouse.list_tables):
         with pytest.raises(InvalidSchemaError, match="database name"):
-            call(warehouse, name)
+            call(name)
     assert _below(warehouse) == []
 
 
 def test_directories_whose_names_no_catalog_takes_are_not_listed(tmp_path: Path, definition: Define) -> None:
     warehouse = open_warehouse(str(tmp_path))
-    create_database(warehouse, "shop")
-    create_table(warehouse, "shop.orders", definition("id INT"))
+    warehouse.create_database("shop")
+    warehouse.create_table("shop.orders", definition("id INT"))
     shutil.copytree(tmp_path / "shop.db" / "orders", tmp_path / "shop.db" / "or\x1b[31mders")
     shutil.copytree(tmp_path / "shop.db", tmp_path / "sh\nop.db")
-    assert list_databases(warehouse) == ("shop",)
-    assert list_tables(warehouse, "shop") == ("orders",)
+    assert warehouse.list_databases() == ("shop",)
+    assert warehouse.list_tables("shop") == ("orders",)
     assert select_tables(warehouse) == ("shop.orders",)
-    drop_table(warehouse, "shop.orders")
+    warehouse.drop_table("shop.orders")
     with pytest.raises(InvalidOptionError, match="not empty"):
-        drop_database(warehouse, "shop")
+        warehouse.drop_database("shop")
 
 
-def test_a_new_table_is_its_first_schema_and_nothing_else(any_warehouse: Warehouse, definition: Define) -> None:
-    create_database(any_warehouse, "shop")
-    ref = create_table(any_warehouse, "shop.orders", definition("a INT", comment="x", options={"write-only": "true"}))
+def test_a_new_table_is_its_first_schema_and_nothing_else(any_warehouse: DirectoryBackend, definition: Define) -> None:
+    any_warehouse.create_database("shop")
+    ref = any_warehouse.create_table("shop.orders", definition("a INT", comment="x", options={"write-only": "true"}))
     files = [path for path in _below(any_warehouse) if not path.endswith("/.database")]
     assert files == ["shop.db/orders/schema/schema-0"]
     assert (ref.name, ref.schema.id, ref.schema.comment) == ("shop.orders", 0, "x")
     assert ref.location == f"{any_warehouse.location}/shop.db/orders"
-    assert load_table(any_warehouse, "shop.orders") == ref
+    assert any_warehouse.load_table("shop.orders") == ref
     assert load_location(ref.location) == replace(ref, name=ref.location)
-    assert list_tables(any_warehouse, "shop") == ("orders",)
+    assert any_warehouse.list_tables("shop") == ("orders",)
 
 
-def test_a_table_can_lie_anywhere(warehouse: Warehouse, definition: Define, tmp_path: Path) -> None:
+def test_a_table_can_lie_anywhere(warehouse: DirectoryBackend, definition: Define, tmp_path: Path) -> None:
     location = str(tmp_path / "some" / "table")
-    ref = create_table(warehouse, location, definition("a INT"))
+    ref = warehouse.create_table(location, definition("a INT"))
     assert (ref.name, ref.location) == (location, location)
-    assert load_table(warehouse, f"file://{location}").schema == ref.schema
-    drop_table(warehouse, location)
+    assert warehouse.load_table(f"file://{location}").schema == ref.schema
+    warehouse.drop_table(location)
     assert [path.name for path in tmp_path.rglob("*")] == ["some"]
 
 
-def test_a_second_table_of_that_name_is_refused_or_returned(shop: Warehouse, definition: Define) -> None:
+def test_a_second_table_of_that_name_is_refused_or_returned(shop: DirectoryBackend, definition: Define) -> None:
     with pytest.raises(AlreadyExistsError, match=r"table shop\.orders already exists"):
-        create_table(shop, "shop.orders", definition("b INT"))
-    ref = create_table(shop, "shop.orders", definition("b INT"), if_not_exists=True)
+        shop.create_table("shop.orders", definition("b INT"))
+    ref = shop.create_table("shop.orders", definition("b INT"), if_not_exists=True)
     assert ref.schema.field_names == ("a", "dt")
 
 
-def test_a_table_needs_a_database(warehouse: Warehouse, definition: Define) -> None:
+def test_a_table_needs_a_database(warehouse: DirectoryBackend, definition: Define) -> None:
     with pytest.raises(NotFoundError, match=r"database shop does not exist.*create it first"):
-        create_table(warehouse, "shop.orders", definition("a INT"))
+        warehouse.create_table("shop.orders", definition("a INT"))
     assert _below(warehouse) == []
 
 
-def test_a_table_that_cannot_be_leaves_nothing_on_storage(warehouse: Warehouse, definition: Define) -> None:
-    create_database(warehouse, "shop")
+def test_a_table_that_cannot_be_leaves_nothing_on_storage(warehouse: DirectoryBackend, definition: Define) -> None:
+    warehouse.create_database("shop")
     recording = RecordingFileIO(warehouse.file_io)
     watched = replace(warehouse, file_io=recording)
     for bad in (
@@ -170,50 +163,50 @@ def test_a_table_that_cannot_be_leaves_nothing_on_storage(warehouse: Warehouse, 
         definition("a INT", watermark=("a", "INTERVAL '5' SECOND")),
     ):
         with pytest.raises((InvalidSchemaError, InvalidOptionError, UnsupportedFeatureError)):
-            create_table(watched, "shop.orders", bad)
+            watched.create_table("shop.orders", bad)
     assert {call.operation for call in recording.calls} <= {"list", "exists"}
 
 
-def test_the_catalog_options_reach_new_tables(warehouse: Warehouse, definition: Define) -> None:
+def test_the_catalog_options_reach_new_tables(warehouse: DirectoryBackend, definition: Define) -> None:
     defaulting = replace(warehouse, options=(("table-default.bucket", "1"),))
-    create_database(defaulting, "shop")
-    assert create_table(defaulting, "shop.orders", definition("a INT")).options["bucket-key"] == "a"
+    defaulting.create_database("shop")
+    assert defaulting.create_table("shop.orders", definition("a INT")).options["bucket-key"] == "a"
 
 
-def test_what_is_not_there_is_not_found(shop: Warehouse) -> None:
+def test_what_is_not_there_is_not_found(shop: DirectoryBackend) -> None:
     with pytest.raises(NotFoundError, match=r"table shop\.nope does not exist"):
-        load_table(shop, "shop.nope")
+        shop.load_table("shop.nope")
     with pytest.raises(NotFoundError, match="database nope does not exist"):
-        load_table(shop, "nope.orders")
+        shop.load_table("nope.orders")
     with pytest.raises(NotFoundError, match="database nope does not exist"):
-        list_tables(shop, "nope")
+        shop.list_tables("nope")
     with pytest.raises(NotFoundError, match=r"shop\.nope"):
-        drop_table(shop, "shop.nope")
-    drop_table(shop, "shop.nope", if_exists=True)
+        shop.drop_table("shop.nope")
+    shop.drop_table("shop.nope", if_exists=True)
     with pytest.raises(NotFoundError, match=r"shop\.nope"):
-        rename_table(shop, "shop.nope", "shop.other")
+        shop.rename_table("shop.nope", "shop.other")
     with pytest.raises(NotFoundError, match=r"shop\.nope"):
-        alter_table(shop, "shop.nope", [SetOption(key="write-only", value="true")])
+        shop.alter_table("shop.nope", [SetOption(key="write-only", value="true")])
     with pytest.raises(InvalidSchemaError, match="system tables"):
-        load_table(shop, "shop.orders$snapshots")
+        shop.load_table("shop.orders$snapshots")
 
 
-def test_the_latest_schema_is_the_highest_number(shop: Warehouse) -> None:
+def test_the_latest_schema_is_the_highest_number(shop: DirectoryBackend) -> None:
     for number in range(12):
-        alter_table(shop, "shop.orders", [AddColumn(column=f"c{number}", type="INT")])
-    assert load_table(shop, "shop.orders").schema.id == 12
+        shop.alter_table("shop.orders", [AddColumn(column=f"c{number}", type="INT")])
+    assert shop.load_table("shop.orders").schema.id == 12
 
 
-def test_a_directory_without_a_schema_is_no_table(shop: Warehouse) -> None:
+def test_a_directory_without_a_schema_is_no_table(shop: DirectoryBackend) -> None:
     shop.file_io.write(f"{shop.location}/shop.db/stray/data/file", b"x")
     shop.file_io.write(f"{shop.location}/shop.db/notes.txt", b"x")
-    assert list_tables(shop, "shop") == ("orders",)
+    assert shop.list_tables("shop") == ("orders",)
 
 
-def test_a_damaged_schema_names_its_file(shop: Warehouse) -> None:
+def test_a_damaged_schema_names_its_file(shop: DirectoryBackend) -> None:
     shop.file_io.write(TableLayout(f"{shop.location}/shop.db/orders").schema_path(1), b"")
     with pytest.raises(FormatError, match=r"orders/schema/schema-1"):
-        load_table(shop, "shop.orders")
+        shop.load_table("shop.orders")
 
 
 @pytest.mark.parametrize(
@@ -226,129 +219,131 @@ def test_a_damaged_schema_names_its_file(shop: Warehouse) -> None:
     ],
 )
 def test_a_table_that_breaks_a_rule_is_not_loaded(
-    change: dict[str, object], error: type[Exception], shop: Warehouse
+    change: dict[str, object], error: type[Exception], shop: DirectoryBackend
 ) -> None:
-    schema = replace(load_table(shop, "shop.orders").schema, **change)
+    schema = replace(shop.load_table("shop.orders").schema, **change)
     shop.file_io.write(TableLayout(table_path(shop.location, "shop", "orders")).schema_path(0), encode_schema(schema))
     with pytest.raises(error, match=r"shop\.orders"):
-        load_table(shop, "shop.orders")
+        shop.load_table("shop.orders")
 
 
-def test_a_queue_of_the_first_releases_is_loaded(shop: Warehouse) -> None:
+def test_a_queue_of_the_first_releases_is_loaded(shop: DirectoryBackend) -> None:
     path = TableLayout(table_path(shop.location, "shop", "old")).schema_path(0)
     old = b'{"id": 0, "fields": [{"id": 0, "name": "a", "type": "INT"}], "highestFieldId": 0,'
     shop.file_io.write(path, old + b' "partitionKeys": [], "primaryKeys": [], "options": {}}')
-    ref = load_table(shop, "shop.old")
+    ref = shop.load_table("shop.old")
     assert (ref.options["bucket"], ref.options["file.format"]) == ("1", "orc")
 
 
 def test_every_golden_table_is_loaded() -> None:
     golden = open_warehouse(str(GOLDEN))
-    names = [f"{database}.{table}" for database in list_databases(golden) for table in list_tables(golden, database)]
+    names = [f"{database}.{table}" for database in golden.list_databases() for table in golden.list_tables(database)]
     assert len(names) > 50
     for name in names:
-        assert load_table(golden, name).name == name
+        assert golden.load_table(name).name == name
 
 
-def test_a_dropped_table_is_gone_with_all_its_files(any_warehouse: Warehouse, definition: Define) -> None:
-    create_database(any_warehouse, "shop")
-    ref = create_table(any_warehouse, "shop.orders", definition("a INT"))
+def test_a_dropped_table_is_gone_with_all_its_files(any_warehouse: DirectoryBackend, definition: Define) -> None:
+    any_warehouse.create_database("shop")
+    ref = any_warehouse.create_table("shop.orders", definition("a INT"))
     any_warehouse.file_io.write(f"{ref.location}/bucket-0/data-1.parquet", b"x")
-    drop_table(any_warehouse, "shop.orders")
+    any_warehouse.drop_table("shop.orders")
     assert not any_warehouse.file_io.exists(ref.location)
     assert not any_warehouse.file_io.exists(f"{any_warehouse.location}/.dropped")
-    create_table(any_warehouse, "shop.orders", definition("b INT"))
-    assert load_table(any_warehouse, "shop.orders").schema.field_names == ("b",)
+    any_warehouse.create_table("shop.orders", definition("b INT"))
+    assert any_warehouse.load_table("shop.orders").schema.field_names == ("b",)
 
 
 def test_what_a_late_writer_leaves_of_a_dropped_table_is_not_taken_for_rows_of_the_next(
-    shop: Warehouse, definition: Define
+    shop: DirectoryBackend, definition: Define
 ) -> None:
-    location = load_table(shop, "shop.orders").location
-    drop_table(shop, "shop.orders")
+    location = shop.load_table("shop.orders").location
+    shop.drop_table("shop.orders")
     shop.file_io.write(TableLayout(location).snapshot_path(7), b"{}")
-    assert list_tables(shop, "shop") == ()
+    assert shop.list_tables("shop") == ()
     with pytest.raises(AlreadyExistsError, match=r"holds snapshot but no schema.*drop_table removes it"):
-        create_table(shop, "shop.orders", definition("b INT"))
-    drop_table(shop, "shop.orders")
-    create_table(shop, "shop.orders", definition("b INT"))
+        shop.create_table("shop.orders", definition("b INT"))
+    shop.drop_table("shop.orders")
+    shop.create_table("shop.orders", definition("b INT"))
 
 
-def test_a_directory_that_is_no_table_is_not_dropped_by_its_path(warehouse: Warehouse, tmp_path: Path) -> None:
+def test_a_directory_that_is_no_table_is_not_dropped_by_its_path(warehouse: DirectoryBackend, tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     with pytest.raises(NotFoundError, match="photos"):
-        drop_table(warehouse, str(tmp_path / "photos"))
+        warehouse.drop_table(str(tmp_path / "photos"))
     assert (tmp_path / "photos").is_dir()
 
 
-def test_a_renamed_table_takes_everything_along(any_warehouse: Warehouse, definition: Define) -> None:
-    create_database(any_warehouse, "shop")
-    create_database(any_warehouse, "archive")
-    ref = create_table(any_warehouse, "shop.orders", definition("a INT"))
+def test_a_renamed_table_takes_everything_along(any_warehouse: DirectoryBackend, definition: Define) -> None:
+    any_warehouse.create_database("shop")
+    any_warehouse.create_database("archive")
+    ref = any_warehouse.create_table("shop.orders", definition("a INT"))
     any_warehouse.file_io.write(f"{ref.location}/bucket-0/data-1.parquet", b"x")
-    rename_table(any_warehouse, "shop.orders", "archive.old")
-    moved = load_table(any_warehouse, "archive.old")
+    any_warehouse.rename_table("shop.orders", "archive.old")
+    moved = any_warehouse.load_table("archive.old")
     assert moved.schema == ref.schema
     assert any_warehouse.file_io.read(f"{moved.location}/bucket-0/data-1.parquet") == b"x"
-    assert list_tables(any_warehouse, "shop") == ()
+    assert any_warehouse.list_tables("shop") == ()
 
 
-def test_a_table_is_not_renamed_onto_another_or_out_of_the_warehouse(shop: Warehouse, definition: Define) -> None:
-    create_table(shop, "shop.other", definition("b INT"))
+def test_a_table_is_not_renamed_onto_another_or_out_of_the_warehouse(
+    shop: DirectoryBackend, definition: Define
+) -> None:
+    shop.create_table("shop.other", definition("b INT"))
     with pytest.raises(AlreadyExistsError, match=r"shop\.orders to shop\.other"):
-        rename_table(shop, "shop.orders", "shop.other")
+        shop.rename_table("shop.orders", "shop.other")
     with pytest.raises(AlreadyExistsError):
-        rename_table(shop, "shop.orders", "shop.orders")
+        shop.rename_table("shop.orders", "shop.orders")
     with pytest.raises(NotFoundError, match="database nope"):
-        rename_table(shop, "shop.orders", "nope.orders")
+        shop.rename_table("shop.orders", "nope.orders")
     with pytest.raises(InvalidSchemaError, match=r"must be database\.table"):
-        rename_table(shop, "shop.orders", "/elsewhere")
-    assert list_tables(shop, "shop") == ("orders", "other")
+        shop.rename_table("shop.orders", "/elsewhere")
+    assert shop.list_tables("shop") == ("orders", "other")
 
 
-def test_an_alteration_is_one_new_schema_file(shop: Warehouse) -> None:
+def test_an_alteration_is_one_new_schema_file(shop: DirectoryBackend) -> None:
     before = _below(shop)
     changes: list[SchemaChange] = [
         AddColumn(column="b", type="INT"),
         RenameColumn(column="b", new_name="c"),
         SetOption(key="write-only", value="true"),
     ]
-    ref = alter_table(shop, "shop.orders", changes)
+    ref = shop.alter_table("shop.orders", changes)
     assert set(_below(shop)) - set(before) == {"shop.db/orders/schema/schema-1"}
     path = ref.layout.schema_path(1)
-    assert decode_schema(shop.file_io.read(path), path) == ref.schema == load_table(shop, "shop.orders").schema
+    assert decode_schema(shop.file_io.read(path), path) == ref.schema == shop.load_table("shop.orders").schema
     assert ref.schema.field_names == ("a", "dt", "c")
-    again = alter_table(shop, "shop.orders", [SetOption(key="write-only", value="true")])
+    again = shop.alter_table("shop.orders", [SetOption(key="write-only", value="true")])
     assert again == ref
     assert len(_below(shop)) == len(before) + 1
 
 
-def test_a_refused_alteration_writes_nothing(shop: Warehouse) -> None:
+def test_a_refused_alteration_writes_nothing(shop: DirectoryBackend) -> None:
     before = _below(shop)
     with pytest.raises(NotFoundError, match="no column 'z'"):
-        alter_table(shop, "shop.orders", [AddColumn(column="b", type="INT"), RenameColumn(column="z", new_name="y")])
+        shop.alter_table("shop.orders", [AddColumn(column="b", type="INT"), RenameColumn(column="z", new_name="y")])
     assert _below(shop) == before
 
 
-def test_the_layout_is_fixed_by_the_first_snapshot_on_storage(shop: Warehouse) -> None:
+def test_the_layout_is_fixed_by_the_first_snapshot_on_storage(shop: DirectoryBackend) -> None:
     changes = [SetOption(key="bucket", value="2"), SetOption(key="bucket-key", value="a")]
-    shop.file_io.write(TableLayout(load_table(shop, "shop.orders").location).snapshot_path(1), b"{}")
+    shop.file_io.write(TableLayout(shop.load_table("shop.orders").location).snapshot_path(1), b"{}")
     with pytest.raises(InvalidOptionError, match="once there are snapshots"):
-        alter_table(shop, "shop.orders", changes)
+        shop.alter_table("shop.orders", changes)
 
 
 def test_a_type_must_be_reachable_from_every_type_that_rows_were_written_with(
-    warehouse: Warehouse, definition: Define
+    warehouse: DirectoryBackend, definition: Define
 ) -> None:
-    create_database(warehouse, "shop")
-    create_table(warehouse, "shop.orders", definition("a INT, r ROW<x INT>, l ARRAY<INT>"))
+    warehouse.create_database("shop")
+    warehouse.create_table("shop.orders", definition("a INT, r ROW<x INT>, l ARRAY<INT>"))
     path: str | tuple[str, ...]
     for path in ("a", ("r", "x"), ("l", "element")):
-        alter_table(warehouse, "shop.orders", [UpdateColumnType(column=path, type="STRING", allow_explicit=True)])
+        warehouse.alter_table("shop.orders", [UpdateColumnType(column=path, type="STRING", allow_explicit=True)])
         with pytest.raises(InvalidSchemaError, match=r"schema-0 could not be read.*INT to DATE"):
-            alter_table(warehouse, "shop.orders", [UpdateColumnType(column=path, type="DATE", allow_explicit=True)])
-        alter_table(warehouse, "shop.orders", [UpdateColumnType(column=path, type="DOUBLE", allow_explicit=True)])
-    assert load_table(warehouse, "shop.orders").schema.id == 6
+            warehouse.alter_table("shop.orders", [UpdateColumnType(column=path, type="DATE", allow_explicit=True)])
+        warehouse.alter_table("shop.orders", [UpdateColumnType(column=path, type="DOUBLE", allow_explicit=True)])
+    assert warehouse.load_table("shop.orders").schema.id == 6
 
 
 class _Racing(RecordingFileIO):
@@ -366,31 +361,31 @@ class _Racing(RecordingFileIO):
         return super().put_if_absent(path, data)
 
 
-def test_an_outrun_alteration_is_applied_to_what_the_other_made(shop: Warehouse) -> None:
+def test_an_outrun_alteration_is_applied_to_what_the_other_made(shop: DirectoryBackend) -> None:
     def race(number: int) -> None:
-        alter_table(shop, "shop.orders", [AddColumn(column=f"other{number}", type="INT")])
+        shop.alter_table("shop.orders", [AddColumn(column=f"other{number}", type="INT")])
 
     racing = replace(shop, file_io=_Racing(shop.file_io, race, 3))
-    ref = alter_table(racing, "shop.orders", [AddColumn(column="ours", type="INT")])
+    ref = racing.alter_table("shop.orders", [AddColumn(column="ours", type="INT")])
     assert ref.schema.field_names == ("a", "dt", "other2", "other1", "other0", "ours")
     assert len({field.id for field in ref.schema.fields}) == 6
     assert ref.schema.id == 4
 
 
-def test_an_outrun_alteration_is_judged_again(shop: Warehouse) -> None:
+def test_an_outrun_alteration_is_judged_again(shop: DirectoryBackend) -> None:
     def race(_: int) -> None:
-        alter_table(shop, "shop.orders", [AddColumn(column="ours", type="INT")])
+        shop.alter_table("shop.orders", [AddColumn(column="ours", type="INT")])
 
     racing = replace(shop, file_io=_Racing(shop.file_io, race, 1))
     with pytest.raises(AlreadyExistsError, match="'ours' already"):
-        alter_table(racing, "shop.orders", [AddColumn(column="ours", type="STRING")])
+        racing.alter_table("shop.orders", [AddColumn(column="ours", type="STRING")])
 
 
-def test_an_alteration_does_not_bring_a_dropped_table_back(shop: Warehouse) -> None:
-    racing = replace(shop, file_io=_Racing(shop.file_io, lambda _: drop_table(shop, "shop.orders"), 1))
+def test_an_alteration_does_not_bring_a_dropped_table_back(shop: DirectoryBackend) -> None:
+    racing = replace(shop, file_io=_Racing(shop.file_io, lambda _: shop.drop_table("shop.orders"), 1))
     with pytest.raises(NotFoundError, match="dropped or renamed"):
-        alter_table(racing, "shop.orders", [AddColumn(column="b", type="INT")])
-    assert list_tables(shop, "shop") == ()
+        racing.alter_table("shop.orders", [AddColumn(column="b", type="INT")])
+    assert shop.list_tables("shop") == ()
 
 
 class _Refusing(RecordingFileIO):
@@ -399,57 +394,57 @@ class _Refusing(RecordingFileIO):
         return False
 
 
-def test_a_storage_that_always_refuses_is_given_up_on(shop: Warehouse) -> None:
+def test_a_storage_that_always_refuses_is_given_up_on(shop: DirectoryBackend) -> None:
     with pytest.raises(StorageError, match=r"schema-1.*refused"):
-        alter_table(replace(shop, file_io=_Refusing(shop.file_io)), "shop.orders", [AddColumn(column="b", type="INT")])
+        replace(shop, file_io=_Refusing(shop.file_io)).alter_table("shop.orders", [AddColumn(column="b", type="INT")])
 
 
-def test_a_creator_outrun_by_another_gets_the_others_table(shop: Warehouse, definition: Define) -> None:
+def test_a_creator_outrun_by_another_gets_the_others_table(shop: DirectoryBackend, definition: Define) -> None:
     def race(_: int) -> None:
-        create_table(shop, "shop.new", definition("theirs INT"))
+        shop.create_table("shop.new", definition("theirs INT"))
 
     racing = replace(shop, file_io=_Racing(shop.file_io, race, 1))
     with pytest.raises(AlreadyExistsError, match=r"shop\.new"):
-        create_table(racing, "shop.new", definition("ours INT"))
-    drop_table(shop, "shop.new")
+        racing.create_table("shop.new", definition("ours INT"))
+    shop.drop_table("shop.new")
     racing = replace(shop, file_io=_Racing(shop.file_io, race, 1))
-    ref = create_table(racing, "shop.new", definition("ours INT"), if_not_exists=True)
+    ref = racing.create_table("shop.new", definition("ours INT"), if_not_exists=True)
     assert ref.schema.field_names == ("theirs",)
-    assert load_table(shop, "shop.new").schema == ref.schema
+    assert shop.load_table("shop.new").schema == ref.schema
 
 
-def test_references_are_pickled(shop: Warehouse) -> None:
-    ref = load_table(shop, "shop.orders")
+def test_references_are_pickled(shop: DirectoryBackend) -> None:
+    ref = shop.load_table("shop.orders")
     assert pickle.loads(pickle.dumps(ref)) == ref
     assert pickle.loads(pickle.dumps(shop)) == shop
 
 
 def test_a_link_in_the_place_of_schemas_leads_to_no_other_table(tmp_path: Path, definition: Define) -> None:
     warehouse = open_warehouse(str(tmp_path))
-    create_database(warehouse, "d")
-    create_table(warehouse, "d.other", definition("a INT"))
+    warehouse.create_database("d")
+    warehouse.create_table("d.other", definition("a INT"))
     there = tmp_path / "d.db" / "other" / "schema"
     (tmp_path / "d.db" / "linked").mkdir()
     (tmp_path / "d.db" / "linked" / "schema").symlink_to(there)
     with pytest.raises(StorageError, match="symbolic link"):
-        load_table(warehouse, "d.linked")
+        warehouse.load_table("d.linked")
     with pytest.raises(StorageError, match="symbolic link"):
-        alter_table(warehouse, "d.linked", [AddColumn(column="b", type="INT")])
-    drop_table(warehouse, "d.linked")
+        warehouse.alter_table("d.linked", [AddColumn(column="b", type="INT")])
+    warehouse.drop_table("d.linked")
     assert [path.name for path in there.iterdir()] == ["schema-0"]
 
 
 def test_a_name_is_free_where_a_killed_rename_left_an_empty_directory(tmp_path: Path, definition: Define) -> None:
     warehouse = open_warehouse(str(tmp_path))
-    create_database(warehouse, "d")
-    create_table(warehouse, "d.old", definition("a INT"))
+    warehouse.create_database("d")
+    warehouse.create_table("d.old", definition("a INT"))
     for name in ("renamed", "created"):
         (tmp_path / "d.db" / name).mkdir()
-    rename_table(warehouse, "d.old", "d.renamed")
-    create_table(warehouse, "d.created", definition("a INT"))
-    assert list_tables(warehouse, "d") == ("created", "renamed")
+    warehouse.rename_table("d.old", "d.renamed")
+    warehouse.create_table("d.created", definition("a INT"))
+    assert warehouse.list_tables("d") == ("created", "renamed")
     with pytest.raises(AlreadyExistsError):
-        rename_table(warehouse, "d.created", "d.renamed")
+        warehouse.rename_table("d.created", "d.renamed")
 
 
 @pytest.mark.parametrize("failures", [1, 2])
@@ -457,8 +452,8 @@ def test_a_change_whose_flush_fails_is_flushed_again_or_said_to_count(
     tmp_path: Path, definition: Define, monkeypatch: pytest.MonkeyPatch, failures: int
 ) -> None:
     warehouse = open_warehouse(str(tmp_path / "warehouse"), {"penstock.durable": "true"})
-    create_database(warehouse, "shop")
-    create_table(warehouse, "shop.orders", definition("id INT"))
+    warehouse.create_database("shop")
+    warehouse.create_table("shop.orders", definition("id INT"))
     left = [failures]
 
     def flush(_path: Path) -> None:
@@ -470,16 +465,16 @@ def test_a_change_whose_flush_fails_is_flushed_again_or_said_to_count(
     monkeypatch.setattr("penstock.io.local.sync_tree", lambda _files, root: flush(Path(root)))
     change = AddColumn(column="note", type="STRING")
     if failures == 1:
-        assert alter_table(warehouse, "shop.orders", [change]).schema.id == 1
+        assert warehouse.alter_table("shop.orders", [change]).schema.id == 1
     else:
         with pytest.raises(StorageError, match="schema-1 was written and counts, so do not repeat the change"):
-            alter_table(warehouse, "shop.orders", [change])
-    assert [field.name for field in load_table(warehouse, "shop.orders").schema.fields] == ["id", "note"]
+            warehouse.alter_table("shop.orders", [change])
+    assert [field.name for field in warehouse.load_table("shop.orders").schema.fields] == ["id", "note"]
 
 
-def test_a_lost_schema_is_no_missing_table(shop: Warehouse) -> None:
-    location = load_table(shop, "shop.orders").location
+def test_a_lost_schema_is_no_missing_table(shop: DirectoryBackend) -> None:
+    location = shop.load_table("shop.orders").location
     shop.file_io.write(TableLayout(location).snapshot_path(1), b"{}")
     shop.file_io.delete(TableLayout(location).schema_path(0))
     with pytest.raises(FormatError, match=r"shop\.orders has snapshots.*restore.*do not create the table again"):
-        load_table(shop, "shop.orders")
+        shop.load_table("shop.orders")

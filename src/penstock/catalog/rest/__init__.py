@@ -1,1 +1,0 @@
-"""REST catalogs: databases, tables and views on a server, with Paimon's protocol."""
