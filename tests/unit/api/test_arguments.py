@@ -68,7 +68,7 @@ def test_a_place_may_be_a_path(tmp_path: Path) -> None:
     assert Table.at(tmp_path / "d.db" / "t").schema.field_names == ("id",)
 
 
-def test_one_name_stands_for_a_list_of_one(catalog: Catalog, table: Table) -> None:
+def test_a_single_name_is_a_list_of_one_name(catalog: Catalog, table: Table) -> None:
     assert table.schema.partition_keys == ("dt",)
     table.append([{"id": 1, "dt": "a"}, {"id": 2, "dt": "b"}])
     assert table.to_arrow("id").column_names == ["id"]
@@ -84,14 +84,14 @@ def test_one_name_stands_for_a_list_of_one(catalog: Catalog, table: Table) -> No
 
 
 @pytest.mark.parametrize("given", [pc.field("id") > 1, lambda row: row, 5, [("id", "=", 1)]])
-def test_a_filter_of_another_kind_is_refused_with_what_one_looks_like(table: Table, given: object) -> None:
+def test_a_filter_of_another_type_is_refused_with_an_example(table: Table, given: object) -> None:
     with pytest.raises(InvalidFilterError, match=r"expected text such as .* or penstock\.col"):
         table.to_arrow(filter=anything(given))
     with pytest.raises(InvalidFilterError, match="expected text such as"):
         table.follow(filter=anything(given))
 
 
-def test_a_change_that_is_text_is_refused_with_where_it_goes(catalog: Catalog, table: Table) -> None:
+def test_a_schema_change_as_text_is_refused_and_the_error_names_penstock_sql(catalog: Catalog, table: Table) -> None:
     with pytest.raises(InvalidSchemaError, match=r"table d\.t: cannot apply a str: .*AddColumn.*penstock\.sql"):
         catalog.alter_table("d.t", anything("ADD note STRING"))
     assert table.schema.id == 0
@@ -121,7 +121,7 @@ def test_a_limit_is_a_number_of_rows(table: Table, limit: Any) -> None:
             read(limit=limit)
 
 
-def test_what_is_no_session_is_said(table: Table) -> None:
+def test_an_argument_that_is_not_a_session_is_refused_with_the_alternative(table: Table) -> None:
     for call in (table.to_spark, table.read_stream):
         with pytest.raises(InvalidOptionError, match=r"expected a SparkSession, not None: .*to_arrow"):
             call(anything(None))
@@ -129,7 +129,7 @@ def test_what_is_no_session_is_said(table: Table) -> None:
         table.write_stream(anything(None), checkpoint="c", trigger=anything("10 seconds"))
 
 
-def test_sessions_and_frames_of_spark_connect_are_refused_with_what_works_there(table: Table) -> None:
+def test_sessions_and_frames_of_spark_connect_are_refused_with_the_alternative(table: Table) -> None:
     session = anything(type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})())
     rows = anything(type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})())
     place = re.escape(table.location)
@@ -146,7 +146,7 @@ def test_sessions_and_frames_of_spark_connect_are_refused_with_what_works_there(
             call()
 
 
-def test_near_misses_say_what_it_is_called_here(catalog: Catalog) -> None:
+def test_names_of_other_libraries_raise_an_error_with_the_name_used_here(catalog: Catalog) -> None:
     for name in ("table", "get_table", "open_table", "load"):
         with pytest.raises(AttributeError, match=rf"'Catalog' has no attribute '{name}': say load_table\('database"):
             getattr(catalog, name)

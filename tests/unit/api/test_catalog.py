@@ -27,7 +27,7 @@ def catalog() -> Iterator[penstock.Catalog]:
     MemoryFileIO("api-catalog").discard()
 
 
-def test_databases_come_and_go(catalog: penstock.Catalog) -> None:
+def test_databases_are_created_and_dropped(catalog: penstock.Catalog) -> None:
     assert catalog.warehouse == "memory://api-catalog"
     catalog.create_database("shop")
     catalog.create_database("shop", if_not_exists=True)
@@ -60,7 +60,7 @@ def test_tables_are_made_listed_renamed_and_dropped(catalog: penstock.Catalog) -
     assert catalog.list_tables("db") == ()
 
 
-def test_a_table_that_is_there_is_returned_only_when_asked_for(catalog: penstock.Catalog) -> None:
+def test_an_existing_table_is_returned_only_with_if_not_exists(catalog: penstock.Catalog) -> None:
     catalog.create_table("db.t", "a INT")
     with pytest.raises(AlreadyExistsError, match=r"db\.t"):
         catalog.create_table("db.t", "b INT")
@@ -100,7 +100,7 @@ def test_columns_come_as_text_as_arrow_or_as_they_are(catalog: penstock.Catalog)
 
 
 @pytest.mark.parametrize("schema", [[], 7, ["id BIGINT"], None])
-def test_what_is_no_schema_is_refused_with_what_to_give(schema: object) -> None:
+def test_an_object_that_is_not_a_schema_is_refused_with_examples(schema: object) -> None:
     with pytest.raises(InvalidSchemaError, match="give text such as 'id BIGINT, name STRING'"):
         to_columns(schema)  # type: ignore[arg-type]
 

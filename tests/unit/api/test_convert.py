@@ -51,7 +51,7 @@ def test_a_hive_directory_becomes_a_table_with_its_partitions(catalog: penstock.
     assert [{**row, "dt": row["dt"] and str(row["dt"])} for row in sorted_rows(wanted)] == found
 
 
-def test_a_dry_run_shows_the_plan_and_makes_nothing(catalog: penstock.Catalog, hive: Path) -> None:
+def test_a_dry_run_returns_the_plan_and_creates_nothing(catalog: penstock.Catalog, hive: Path) -> None:
     plan = penstock.convert(catalog, "shop.trips", hive, dry_run=True).plan
     assert (plan.format, plan.rows, plan.partition_by) == ("parquet", 100, ("dt", "year"))
     assert plan.files == len(list(hive.rglob("*.parquet")))
@@ -132,14 +132,14 @@ def test_a_table_without_the_rows_of_the_source_is_removed(
     assert catalog.list_tables("shop") == ()
 
 
-def test_a_table_that_exists_stays(catalog: penstock.Catalog, hive: Path) -> None:
+def test_an_existing_table_is_unchanged(catalog: penstock.Catalog, hive: Path) -> None:
     penstock.convert(catalog, "shop.t", hive)
     with pytest.raises(penstock.AlreadyExistsError, match="penstock import"):
         penstock.convert(catalog, "shop.t", hive)
     assert catalog.load_table("shop.t").to_arrow().num_rows == 100
 
 
-def test_what_is_no_source_is_refused_with_the_cause(catalog: penstock.Catalog, tmp_path: Path) -> None:
+def test_a_directory_that_is_not_a_source_is_refused_with_the_cause(catalog: penstock.Catalog, tmp_path: Path) -> None:
     with pytest.raises(penstock.NotFoundError, match="there is no directory"):
         penstock.convert(catalog, "shop.t", tmp_path / "none")
     (tmp_path / "empty").mkdir()

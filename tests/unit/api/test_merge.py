@@ -176,7 +176,7 @@ def test_a_key_that_is_appended_meanwhile_is_updated_and_not_inserted(
     assert stored_files(table._ref) == needed_files(table._ref)
 
 
-def test_what_does_not_fit_is_told(table: penstock.Table) -> None:
+def test_sources_of_a_merge_that_do_not_fit_are_refused(table: penstock.Table) -> None:
     with pytest.raises(NotFoundError, match="no column 'q' to match by"):
         table.merge([{"k": 1}], "q", matched=MergeDelete())
     with pytest.raises(NotFoundError, match="the source has no column 'k'"):

@@ -87,7 +87,7 @@ def test_files_get_a_second_name_and_the_directory_stays(catalog: penstock.Catal
     assert before == done.bytes == sum(path.stat().st_size for path in _data_files(directory))
 
 
-def test_a_dry_run_makes_nothing_and_a_copy_shares_nothing(catalog: penstock.Catalog, directory: Path) -> None:
+def test_a_dry_run_creates_no_table_and_a_copy_shares_no_file(catalog: penstock.Catalog, directory: Path) -> None:
     dry = catalog.migrate(directory, "d.t", dry_run=True)
     assert (dry.table, dry.files, dry.columns) == (
         None,
@@ -103,7 +103,7 @@ def test_a_dry_run_makes_nothing_and_a_copy_shares_nothing(catalog: penstock.Cat
         catalog.migrate(directory, "d.t")
 
 
-def test_what_does_not_go_together_is_refused_and_leaves_no_table(catalog: penstock.Catalog, tmp_path: Path) -> None:
+def test_inconsistent_files_are_refused_and_leave_no_table(catalog: penstock.Catalog, tmp_path: Path) -> None:
     root = tmp_path / "old"
     (root / "dt=x").mkdir(parents=True)
     (root / "dt=y").mkdir()

@@ -116,7 +116,7 @@ def test_a_drop_that_was_stopped_is_no_table_and_is_finished_by_the_next(catalog
     catalog.create_table("db.t", "id BIGINT")
 
 
-def test_a_database_goes_with_its_tables(catalog: Catalog, table: Table, s3_bucket: S3Bucket) -> None:
+def test_a_database_is_dropped_with_its_tables(catalog: Catalog, table: Table, s3_bucket: S3Bucket) -> None:
     table.append(rows(0))
     catalog.drop_database("db", cascade=True)
     assert catalog.list_databases() == ()
@@ -130,7 +130,7 @@ def test_a_table_is_not_renamed(catalog: Catalog, table: Table) -> None:
     assert ids(table) == list(range(100))
 
 
-def test_a_consumer_goes_on_where_it_was(table: Table) -> None:
+def test_a_consumer_continues_at_its_position(table: Table) -> None:
     table.append(rows(0))
     options = {"consumer-id": "nightly"}
     first = [number for batch in table.follow(options=options, once=True) for number in batch["id"].to_pylist()]
@@ -140,7 +140,7 @@ def test_a_consumer_goes_on_where_it_was(table: Table) -> None:
     assert table.inspect.consumers()["consumer_id"].to_pylist() == ["nightly"]
 
 
-def test_writers_beside_a_compactor_lose_nothing(catalog: Catalog, table: Table) -> None:
+def test_concurrent_writers_lose_no_rows_to_a_compactor(catalog: Catalog, table: Table) -> None:
     def write(number: int) -> None:
         own = catalog.load_table("db.t")
         for turn in range(3):
@@ -174,9 +174,7 @@ def test_many_files_are_deleted_with_few_requests(table: Table, s3_bucket: S3Buc
     assert table.inspect.fsck().findings == ()
 
 
-def test_calls_that_do_not_need_each_other_are_made_at_once(
-    table: Table, s3_bucket: S3Bucket, catalog: Catalog
-) -> None:
+def test_independent_requests_are_sent_in_parallel(table: Table, s3_bucket: S3Bucket, catalog: Catalog) -> None:
     for number in range(12):
         table.append(rows(number * 100, 4))
     fresh = catalog.load_table("db.t")

@@ -62,7 +62,7 @@ def test_small_files_become_one_and_the_rows_stay(options: dict[str, str]) -> No
     assert table.inspect.fsck(all_snapshots=True).findings == ()
 
 
-def test_a_write_only_table_is_compacted_and_kept_house() -> None:
+def test_compaction_of_a_write_only_table_also_expires_snapshots() -> None:
     options = {"write-only": "true", "snapshot.num-retained.min": "1", "snapshot.num-retained.max": "2"}
     table = filled(catalog_of(), options, a=7)
     assert table.snapshots().num_rows == 7
@@ -70,7 +70,7 @@ def test_a_write_only_table_is_compacted_and_kept_house() -> None:
     assert table.snapshots().num_rows == 2
 
 
-def test_minor_leaves_what_a_stream_would_have_left() -> None:
+def test_minor_compaction_merges_what_a_stream_would_have_merged() -> None:
     table = filled(catalog_of(), {}, a=6, b=3)
     assert moved(table.compact(strategy="MINOR")) == {"p=a": (6, 1), "p=b": (0, 0)}
     assert moved(table.compact(strategy="full")) == {"p=a": (0, 0), "p=b": (3, 1)}

@@ -24,7 +24,7 @@ def table(tmp_path: Path) -> Table:
     return table
 
 
-def test_a_preview_says_what_goes_and_changes_nothing(table: Table) -> None:
+def test_a_preview_returns_what_would_be_removed_and_changes_nothing(table: Table) -> None:
     before = table.latest_snapshot()
     found = table.preview.overwrite([{"n": 9, "p": "b"}])
     assert (found.partitions, found.files, found.rows) == (1, 3, 3)
@@ -90,7 +90,7 @@ def test_progress_goes_to_functions(table: Table) -> None:
     assert seen == [(4, True)]
 
 
-def test_a_background_compactor_merges_what_is_there(table: Table) -> None:
+def test_a_background_compactor_merges_existing_files(table: Table) -> None:
     compactor = table.maintenance.compact_in_background(
         options={"compaction.min.file-num": "2"}, threads=1, idle_seconds=0.05
     )

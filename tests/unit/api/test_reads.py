@@ -54,7 +54,7 @@ def test_duckdb_queries_the_rows_more_than_once(table: Table) -> None:
     assert table.to_duckdb("k").fetchall() == [(1,), (2,)]
 
 
-def test_others_take_the_table_as_it_is(table: Table) -> None:
+def test_other_libraries_accept_the_table(table: Table) -> None:
     assert pa.table(table) == table.to_arrow()
     assert pl.DataFrame(table).equals(table.to_polars())
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_a_session_gets_the_format_after_its_python_was_made_sure_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_register_checks_the_python_of_the_workers_first(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[object] = []
     monkeypatch.setattr(ship, "ensure_python_worker", lambda _: done.append("python"))
     spark: Any = SimpleNamespace(dataSource=SimpleNamespace(register=done.append))

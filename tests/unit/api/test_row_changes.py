@@ -210,7 +210,7 @@ def test_rows_deleted_by_others_meanwhile_stay_deleted(monkeypatch: pytest.Monke
     assert sorted(keys(table)) == [4, 5, 6, 7, 8, 9]
 
 
-def test_conflicts_without_end_fail_and_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_conflicts_raise_an_error_and_leave_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
     table = new_table({"commit.max-retries": "2"})
     table.append(rows(range(10)))
     other = penstock.Table.at(table.location)

@@ -54,7 +54,7 @@ def test_a_handle_of_a_dropped_table_says_so(catalog: Catalog, use: Callable[[Ta
 
 
 @pytest.mark.parametrize("use", USES)
-def test_a_handle_of_a_table_made_anew_neither_reads_nor_changes_the_new_one(
+def test_a_handle_of_a_table_that_was_recreated_neither_reads_nor_changes_the_new_one(
     catalog: Catalog, use: Callable[[Table], object]
 ) -> None:
     table = catalog.create_table("db.t", "a INT")

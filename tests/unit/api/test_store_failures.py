@@ -124,7 +124,7 @@ def refused(request: pytest.FixtureRequest) -> Iterator[tuple[Case, str]]:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_a_refusal_is_said_in_one_error(refused: tuple[Case, str], name: str) -> None:
+def test_a_refusal_is_one_error(refused: tuple[Case, str], name: str) -> None:
     case, url = refused
     catalog = Catalog("s3://lake/warehouse", options_of(url))
     check(lambda: OPERATIONS[name](catalog), case)
@@ -151,7 +151,7 @@ class Forbidding(FaultyProxy):
 
 
 @pytest.mark.parametrize("word", ["/bucket-0/", "/manifest/", "/snapshot/snapshot-"])
-def test_an_append_that_may_not_write_leaves_nothing(s3_bucket: S3Bucket, word: str) -> None:
+def test_a_refused_append_writes_no_file(s3_bucket: S3Bucket, word: str) -> None:
     catalog = Catalog(f"{s3_bucket.root}/{uuid.uuid4()}", s3_bucket.options)
     catalog.create_database("db")
     table = catalog.create_table("db.t", "id BIGINT")

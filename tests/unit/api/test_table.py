@@ -50,7 +50,7 @@ def pairs(found: pa.Table) -> list[tuple[int, str | None]]:
     return sorted((row["k"], row["p"]) for row in found.to_pylist())
 
 
-def test_a_table_says_what_it_is(table: penstock.Table) -> None:
+def test_a_table_has_a_repr_and_an_arrow_schema(table: penstock.Table) -> None:
     assert repr(table) == "Table('db.t', location='memory://api-table/db.db/t', schema_id=0)"
     assert table.arrow_schema == pa.schema([("k", pa.int64()), ("p", pa.string())])
 
@@ -76,7 +76,7 @@ def test_rows_come_as_table_batch_or_reader_in_any_column_order(catalog: penstoc
     assert table.latest_snapshot() == snapshot
 
 
-def test_what_holds_no_rows_is_refused(table: penstock.Table) -> None:
+def test_objects_without_rows_are_refused(table: penstock.Table) -> None:
     with pytest.raises(SchemaMismatchError, match=r"db\.t: cannot take rows from a list: .*list of dicts"):
         table.append([1])  # type: ignore[list-item]
     with pytest.raises(SchemaMismatchError):

@@ -123,7 +123,7 @@ def test_fast_forward_gives_the_main_branch_what_the_other_has(table: penstock.T
 
 
 @pytest.mark.parametrize("begins", ["files are deleted", "it is announced"])
-def test_a_branch_made_beside_an_expiration_is_whole_or_refused(
+def test_a_branch_created_during_an_expiration_is_complete_or_refused(
     catalog: penstock.Catalog, table: penstock.Table, monkeypatch: pytest.MonkeyPatch, begins: str
 ) -> None:
     table.overwrite([{"k": 9}], partition={})
@@ -196,7 +196,7 @@ def test_a_fast_forward_that_fails_halfway_says_that_a_repetition_adds_the_rest(
 
 
 @pytest.mark.parametrize("by_paimon", [False, True])
-def test_a_branch_made_anew_under_its_name_is_another_one(
+def test_a_branch_that_is_recreated_is_a_new_branch(
     catalog: penstock.Catalog, table: penstock.Table, *, by_paimon: bool
 ) -> None:
     """Branches of Paimon have no file with an identity, but their schema files have times."""
@@ -278,7 +278,7 @@ def test_names_that_cannot_be(table: penstock.Table, name: str) -> None:
         table.versions.create_branch(name)
 
 
-def test_what_cannot_be_done(table: penstock.Table) -> None:
+def test_invalid_changes_of_branches_are_refused(table: penstock.Table) -> None:
     table.versions.create_branch("a")
     with pytest.raises(AlreadyExistsError):
         table.versions.create_branch("a")
