@@ -15,8 +15,7 @@ import pytest
 
 from penstock import Catalog, Table
 from penstock.io.local import LocalFileIO
-from penstock.table.stream.align.files import GroupFiles
-from penstock.table.stream.align.membership import open_membership
+from penstock.table.stream.align.membership import GroupFiles, open_membership
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

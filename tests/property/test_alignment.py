@@ -9,7 +9,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from tests.unit.spark.aligned_sources import DRIFT, Clock, Source, sources_of
 
-from penstock.table.stream.align.files import GroupFiles
+from penstock.table.stream.align.membership import GroupFiles
 from penstock.table.stream.align.progress import MemberState
 from penstock.table.stream.offset import decode_offset
 

@@ -8,6 +8,7 @@ import os
 import shutil
 import stat
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -17,11 +18,9 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from penstock.errors import UnsupportedFeatureError
-from penstock.io.beneath import delete_beneath
-from penstock.io.bounds import Bounds
+from penstock.io.bounds import Bounds, delete_beneath
 from penstock.io.failures import ABSENT, FAILURES, is_one_of, to_storage_error
 from penstock.io.file_io import FileIO, FileStatus
-from penstock.io.flush import make_directory, sync, sync_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -403,3 +402,68 @@ def _unlink_quietly(path: Path) -> None:
     # The result of the call is already decided; a remaining file has a temporary name.
     with contextlib.suppress(OSError):
         path.unlink()
+
+
+# The system flushes several pending requests together; more threads do not reduce the waiting time
+# (docs/robustness.md).
+_THREADS: Final = 8
+_FEW: Final = 2
+
+
+def sync(path: Path) -> None:
+    """Flush a file's content, or a directory's entries, to disk. Raises ``OSError``."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_tree(files: Collection[str], root: str) -> None:
+    """Flush files to disk, and their parent directories up to ``root``, each directory once.
+
+    The flushes run in parallel, because ten take hardly longer than one. Their order does not matter, because no
+    metadata refers to the files yet. Missing files are skipped.
+
+    Args:
+        files: paths below ``root``; of a path elsewhere only its own directory is flushed with it.
+
+    Raises:
+        OSError: a flush failed.
+    """
+    paths = [Path(file) for file in files]
+    directories: set[Path] = set()
+    for path in paths:
+        directory = path.parent
+        while directory not in directories:
+            directories.add(directory)
+            if str(directory) == root or not str(directory).startswith(f"{root}/"):
+                break
+            directory = directory.parent
+    everything = [*paths, *sorted(directories, key=lambda each: len(each.parts), reverse=True)]
+    if len(everything) <= _FEW:
+        for path in everything:
+            _sync_if_there(path)
+    else:
+        with ThreadPoolExecutor(min(_THREADS, len(everything)), thread_name_prefix="penstock-flush") as pool:
+            list(pool.map(_sync_if_there, everything))
+
+
+def make_directory(directory: Path, *, durable: bool) -> None:
+    """Create a directory and its missing parents; with ``durable`` their entries are flushed to disk."""
+    missing = []
+    above = directory
+    while durable and not above.exists():
+        missing.append(above)
+        above = above.parent
+    directory.mkdir(parents=True, exist_ok=True)
+    for made in reversed(missing):
+        sync(made.parent)
+
+
+def _sync_if_there(path: Path) -> None:
+    try:
+        sync(path)
+    except OSError as error:
+        if error.errno not in ABSENT:
+            raise

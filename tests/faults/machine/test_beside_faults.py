@@ -19,8 +19,7 @@ from penstock.table.compact import background
 from penstock.table.compact.background import BackgroundCompactor
 from penstock.table.compact.job import merge_one
 from penstock.table.lease import acquire
-from penstock.table.stream.align.files import GroupFiles
-from penstock.table.stream.align.membership import Membership
+from penstock.table.stream.align.membership import GroupFiles, Membership
 from penstock.table.stream.align.progress import AlignmentRule
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ import penstock
 from penstock.clocks import utc_millis
 from penstock.format.file_index import decode_index_places
 from penstock.table.metadata_cache import clear_metadata_cache
-from penstock.table.read.indexes import files as index_files
+from penstock.table.read import indexes as index_files
 from penstock.table.store import MetadataStore
 from penstock.table.stream.tasks import TaskPlanner
 from penstock.testing.requests import counted_requests, memory_store

@@ -12,8 +12,7 @@ from penstock.io.file_io import FileIO, FileStatus
 from penstock.io.local import MAX_READ_BYTES
 from penstock.io.object_store.address import StoreKind
 from penstock.io.object_store.client import StoreFailureError, client_of, content_of
-from penstock.io.object_store.conditional import put_new
-from penstock.io.object_store.probe import PREFIX, check_conditional_puts
+from penstock.io.object_store.conditional import PREFIX, check_conditional_puts, put_new
 from penstock.io.object_store.reader import ObjectReader
 from penstock.io.object_store.writer import ObjectWriter
 from penstock.io.prefetch import PrefetchedFileIO

@@ -1,5 +1,8 @@
 """Plans a dedicated compaction, partition by partition, with the reason for each partition that is skipped.
 
+A merged file has the creation time of its oldest input, so a merge does not make a partition appear newer. Rows that
+were both written and merged within the idle time are found in the snapshots that wrote them, unless those have expired.
+
 Source:
     docs/spec/compaction.md section 7. Two deviations: ``full`` merges small files of scalable tables too, where the
     reference ignores it; and idleness is determined by when rows arrived, so that a merge does not make a partition
@@ -13,14 +16,16 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from penstock.errors import InvalidFilterError, UnsupportedFeatureError
+from penstock.clocks import local_wall_millis, to_wall_clock
+from penstock.errors import InvalidFilterError, NotFoundError, UnsupportedFeatureError
+from penstock.format.manifest.entry import FileKind, FileSource
+from penstock.format.snapshot import CommitKind
 from penstock.options import CompactOptions, PartitionExpireOptions
 from penstock.options.status.features import Operation, refusals_of
 from penstock.options.values import MAX_INT
 from penstock.predicate.bind import bind
 from penstock.predicate.parse import parse_filter
 from penstock.table.compact.coordinator import pack_small
-from penstock.table.compact.idle import IdleTest
 from penstock.table.compact.queue import plan_bucket, plan_bucket_fully
 from penstock.table.compact.task import CompactSizes, CompactTask
 from penstock.table.expire.partitions import find_expired_partitions
@@ -30,13 +35,12 @@ from penstock.table.read.live import load_live_entries
 from penstock.table.read.scan import check_deletion_vectors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
     from penstock.format.snapshot import Snapshot
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
-
 
 Pick: TypeAlias = "Callable[[list[DataFileMeta], bool], Iterable[tuple[DataFileMeta, ...]]]"
 """Takes the files of a bucket and whether the table is a queue; returns the files of each task."""
@@ -270,3 +274,60 @@ def check_compactable(ref: TableRef, store: MetadataStore, snapshot: Snapshot | 
         raise UnsupportedFeatureError(f"table {ref.name}: {reason}")
     if snapshot is not None:
         check_deletion_vectors(store, snapshot)
+
+
+class IdleTest:
+    """Tests partitions of one snapshot for being idle.
+
+    Args:
+        snapshot: the snapshot whose partitions are tested.
+        idle_ms: a partition is idle when it got no rows for this long.
+    """
+
+    def __init__(self, store: MetadataStore, snapshot: Snapshot, idle_ms: int) -> None:
+        self._store = store
+        self._snapshot = snapshot
+        self._newest_allowed = local_wall_millis() - idle_ms
+        self._merged_since: frozenset[bytes] | None = None
+
+    def is_idle(self, data: bytes, entries: Sequence[ManifestEntry]) -> bool:
+        """Whether a partition got no rows within the idle time.
+
+        Args:
+            data: the partition's values as a serialized BinaryRow.
+            entries: the partition's live files.
+        """
+        if _last_written(entries) > self._newest_allowed:
+            return False
+        if self._merged_since is None:
+            self._merged_since = frozenset(entry.partition for entry in self._rewritten() if self._is_new(entry))
+        return data not in self._merged_since
+
+    def _is_new(self, entry: ManifestEntry) -> bool:
+        return entry.kind is FileKind.ADD and (entry.file.creation_millis or 0) > self._newest_allowed
+
+    def _rewritten(self) -> Iterator[ManifestEntry]:
+        """Yield the entries of snapshots within the idle time that a later snapshot may have rewritten.
+
+        Entries that no later snapshot rewrote are among the live files.
+        """
+        snapshot, is_rewritten = self._snapshot, False
+        while to_wall_clock(snapshot.time_millis) > self._newest_allowed:
+            try:
+                if is_rewritten and snapshot.commit_kind is not CommitKind.COMPACT:
+                    yield from self._store.load_delta(snapshot)
+                is_rewritten = is_rewritten or snapshot.commit_kind is not CommitKind.APPEND
+                snapshot = self._store.load_snapshot(snapshot.id - 1)
+            except NotFoundError:
+                return  # there is no earlier snapshot, or all earlier ones have expired
+
+
+def _last_written(entries: Sequence[ManifestEntry]) -> int:
+    """Return when the newest of the live files was written, by the writers' wall clock in ms.
+
+    Appended files count; merged files only where there are no others.
+    """
+    appended = [
+        entry.file.creation_millis or 0 for entry in entries if entry.file.file_source is not FileSource.COMPACT
+    ]
+    return max(appended or [entry.file.creation_millis or 0 for entry in entries])

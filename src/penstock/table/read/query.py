@@ -1,23 +1,32 @@
-"""Planning of a batch read from its options: the state or the changes to read, the columns, the files."""
+"""Planning of a batch read from its options: the state or the changes to read, the columns, the files.
+
+Source:
+    Paimon ``flink:FlinkConnectorOptions.java``, ``flink:lookup/PartitionLoader.java`` for ``scan.partitions``.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from penstock.errors import InvalidOptionError
+from penstock.format.row.row import row_decoder
+from penstock.format.text.partitions import parse_partition, partition_text
 from penstock.options import ReadOptions, check_reads
 from penstock.predicate.parse import parse_filter
 from penstock.predicate.tree import And
 from penstock.table.foreign_commits import warn_other_engines
 from penstock.table.identity import check_same_table
+from penstock.table.partition_scope import filter_of_specs
 from penstock.table.read.fallback import Fallback, pin_fallback
 from penstock.table.read.incremental import plan_changes, reads_changes
-from penstock.table.read.partitions import KEY as PARTITIONS
-from penstock.table.read.partitions import filter_of_partitions
+from penstock.table.read.live import load_live_entries
 from penstock.table.read.scan import plan_scan
 from penstock.table.read.travel import at_snapshot, resolve_read
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.format.snapshot import Snapshot
     from penstock.predicate.tree import Predicate
     from penstock.table.read.scan import ScanPlan
@@ -142,7 +151,7 @@ def _in_partitions(
     store: MetadataStore, ref: TableRef, snapshot: Snapshot | None, predicate: Predicate | None
 ) -> Predicate | None:
     """Return the filter combined with the filter of the partitions that the table's options name."""
-    text = ref.options.get(PARTITIONS)
+    text = ref.options.get(_KEY)
     return _both(predicate, None if text is None else filter_of_partitions(store, ref, snapshot, text))
 
 
@@ -150,3 +159,59 @@ def _both(one: Predicate | None, other: Predicate | None) -> Predicate | None:
     if one is None or other is None:
         return other if one is None else one
     return And(operands=(one, other))
+
+
+_KEY: Final = "scan.partitions"
+_GREATEST: Final = {"max_pt()": 1, "max_two_pt()": 2}
+
+
+def filter_of_partitions(store: MetadataStore, ref: TableRef, snapshot: Snapshot | None, text: str) -> Predicate | None:
+    """Return a filter that selects the partitions named by the option.
+
+    Args:
+        snapshot: the snapshot whose greatest partitions are selected.
+        text: ``dt=2026-01-01,hr=5;dt=2026-01-02,hr=0``, ``max_pt()`` or ``max_two_pt()``.
+
+    Returns:
+        None if the greatest partitions are requested and the table has no partitions yet.
+
+    Raises:
+        InvalidOptionError: the text names no partitions of the table.
+    """
+    keys = ref.schema.partition_keys
+    if not keys:
+        raise InvalidOptionError(f"table {ref.name}: option '{_KEY}' = '{text}': it has no partitions; leave it out")
+    count = _GREATEST.get(text.strip().lower())
+    if count is not None:
+        specs = _greatest(store, ref, snapshot, count)
+        return filter_of_specs(ref, specs) if specs else None
+    named = [parse_partition(part.strip()) for part in text.split(";") if part.strip()]
+    for spec in named:
+        # The reference uses NULL for columns that are left out, which is hardly ever intended.
+        if set(spec) != set(keys):
+            raise InvalidOptionError(
+                f"table {ref.name}: option '{_KEY}' = '{text}': expected partitions such as "
+                f"'{','.join(f'{key}=...' for key in keys)}', with semicolons between them, or max_pt(), max_two_pt()"
+            )
+    if not named:
+        raise InvalidOptionError(f"table {ref.name}: option '{_KEY}' = '{text}' names no partition; leave it out")
+    return filter_of_specs(ref, named)
+
+
+def _greatest(
+    store: MetadataStore, ref: TableRef, snapshot: Snapshot | None, count: int
+) -> list[Mapping[str, str | None]]:
+    if snapshot is None:
+        return []
+    fields = ref.schema.partition_fields
+    live = {entry.partition for entry in load_live_entries(store, snapshot, lambda _: True).values()}
+    decode = row_decoder(tuple(field.type for field in fields))
+    # NULL is the smallest value.
+    rows = sorted((decode(data) for data in live), key=lambda row: [(value is not None, value) for value in row])
+    return [
+        {
+            field.name: None if value is None else partition_text(field, value, legacy_name=False)
+            for field, value in zip(fields, row, strict=True)
+        }
+        for row in rows[-count:]
+    ]

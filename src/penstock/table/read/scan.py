@@ -24,7 +24,7 @@ from penstock.format.manifest.index_manifest import (
 )
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import FALSE, TRUE, BoundPredicate, Predicate
-from penstock.table.read.indexes.pruner import FileIndexPruner, has_index
+from penstock.table.read.indexes import FileIndexPruner, has_index
 from penstock.table.read.prune import BucketPruner, PartitionPruner, PartitionPruneResult, StatsPruner
 from penstock.table.stale_schema import check_schema_of_file
 

@@ -4,20 +4,24 @@ The order depends on the table only, never on filters, columns or limits, so a n
 Partitions are delivered one after another. In a partition the first files of all buckets come first, then the second
 files, and so on, so that every micro-batch has work for all buckets. In a bucket, files keep the order of writes.
 
+A partition's creation time is the minimum creation time of its live files, so every process computes the same. A
+compaction that keeps the creation times of its inputs does not change it.
+
 Source:
     docs/spec/streaming.md section 5; Paimon ``core:table/source/snapshot/SnapshotReaderImpl.java``.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.format.manifest.entry import FileKind
 from penstock.format.row.row import row_decoder
+from penstock.table.read.deltas import MAX_STEPS, load_deltas, snapshots_since
+from penstock.table.read.live import load_live_entries
 from penstock.table.read.scan import check_deletion_vectors, plan_scan
 from penstock.table.read.split import partition_order
-from penstock.table.stream.creation import CreationTracker
 from penstock.table.stream.offset import Phase
 
 if TYPE_CHECKING:
@@ -130,3 +134,56 @@ def interleave(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
             files.sort(key=lambda entry: entry.file.min_sequence_number)
     ranked = ((rank, bucket, entry) for bucket, files in buckets.items() for rank, entry in enumerate(files))
     return [entry for _, _, entry in sorted(ranked, key=lambda each: each[:2])]
+
+
+class CreationTracker:
+    """Holds the creation time of every partition as of one snapshot; advancing to a later one reads only the deltas.
+
+    Keeps one number for each live file in memory. Not for several threads.
+    """
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+        self._at: Snapshot | None = None
+        self._times: dict[bytes, Counter[int]] = {}
+        self._least: dict[bytes, int] = {}
+
+    def advance(self, snapshot: Snapshot) -> None:
+        """Advance the tracker to a snapshot. Raises as ``MetadataStore.load_manifest``."""
+        if self._at == snapshot:
+            return
+        at, self._at = self._at, None  # cleared first: if a load fails, the next call must not use half of the deltas
+        if at is None or not self._follow(at, snapshot):
+            self._times.clear()
+            self._least.clear()
+            self._note(load_live_entries(self._store, snapshot, lambda _: True).values())
+        self._at = snapshot
+
+    def created_millis(self, partition: bytes) -> int:
+        """Return the least creation time of the partition's live files, a wall clock in ms; 0 if it has no files."""
+        least = self._least.get(partition)
+        if least is None:
+            least = self._least[partition] = min(self._times.get(partition, ()), default=0)
+        return least
+
+    def _follow(self, at: Snapshot, snapshot: Snapshot) -> bool:
+        """Apply the deltas between two snapshots; False, with no change, if some are missing or there are too many."""
+        snapshots = snapshots_since(self._store, at, snapshot, most=MAX_STEPS)
+        deltas = None if snapshots is None else load_deltas(self._store, snapshots)
+        if deltas is None:
+            return False
+        for _, entries in deltas:
+            self._note(entries)
+        return True
+
+    def _note(self, entries: Iterable[ManifestEntry]) -> None:
+        for entry in entries:
+            times = self._times.setdefault(entry.partition, Counter())
+            created = entry.file.creation_millis or 0
+            self._least.pop(entry.partition, None)
+            if entry.kind is FileKind.ADD:
+                times[created] += 1
+            elif times[created] > 1:
+                times[created] -= 1
+            else:
+                del times[created]

@@ -15,7 +15,7 @@ from penstock.options import BucketOptions, ReadOptions, StreamOptions
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import TRUE, Predicate
 from penstock.table.locate import FileLocator
-from penstock.table.read.indexes.pruner import FileIndexPruner
+from penstock.table.read.indexes import FileIndexPruner
 from penstock.table.read.prune import BucketPruner, PartitionPruner, PartitionPruneResult, StatsPruner
 from penstock.table.read.split import make_split, pack_files
 from penstock.table.stale_schema import check_schema_of_file

@@ -15,8 +15,7 @@ from penstock import Catalog
 from penstock.errors import StorageError, UnsupportedFeatureError
 from penstock.io.memory import MemoryFileIO
 from penstock.table.process import this_process
-from penstock.table.stream.align.files import GroupFiles
-from penstock.table.stream.align.membership import Membership, open_membership
+from penstock.table.stream.align.membership import GroupFiles, Membership, open_membership
 from penstock.table.stream.align.progress import AlignmentRule, Allowance, MemberState
 from penstock.testing.file_io import FailingFileIO, Fault
 

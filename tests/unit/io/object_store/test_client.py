@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import UnsupportedFeatureError
-from penstock.io.object_store.library import _load_copy
+from penstock.io.object_store.client import _load_copy
 
 
 def refuse(*_arguments: Any, **_options: Any) -> Any:

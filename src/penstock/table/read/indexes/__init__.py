@@ -1,1 +1,0 @@
-"""Indexes of data files that other engines write."""
