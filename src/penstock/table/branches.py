@@ -58,11 +58,6 @@ def create_branch(ref: TableRef, branch: str, *, tag: str | None = None, snapsho
 
     The first schema file is written last, since without it there is no branch. If the creation fails, its files are
     deleted; those of a killed process are replaced by the next ``create_branch`` and deleted by ``delete_branch``.
-
-    Raises:
-        AlreadyExistsError: there is such a branch, or another process is creating it.
-        NotFoundError: there is no such tag or snapshot, or it is about to expire.
-        InvalidOptionError: both a tag and a snapshot are given, or the name is invalid.
     """
     layout, file_io = _branch_to_change(ref, branch), ref.file_io
     if tag is not None and snapshot_id is not None:

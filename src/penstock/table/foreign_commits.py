@@ -42,11 +42,7 @@ _WARNED: Final = _Warned()
 
 
 def check_other_engines(ref: TableRef, latest: Snapshot | None) -> None:
-    """Refuse to commit on an object store if another engine created the latest snapshot.
-
-    Raises:
-        UnsupportedFeatureError: it did, and no option allows it.
-    """
+    """Refuse to commit on an object store if another engine created the latest snapshot."""
     if latest is not None and _is_foreign(ref, latest):
         raise UnsupportedFeatureError(
             f"table {ref.name}: another engine created snapshot {latest.id} (commit user {latest.commit_user}), and on "

@@ -259,11 +259,7 @@ class Lease:
         return self._record.ttl_ms
 
     def check(self) -> None:
-        """Check that no other process has taken the lease; an expired lease passes. Two calls to the storage.
-
-        Raises:
-            LeaseHeldError: another process took it, or it was deleted.
-        """
+        """Check that no other process has taken the lease; an expired lease passes. Two calls to the storage."""
         newest = self._files.load_newest()
         if newest is None or newest.token != self._record.token:
             raise self._files.lost(newest, self._clock())
@@ -380,11 +376,6 @@ def acquire(
         ttl_ms: how long the lease lasts from each renewal.
         clock: ms since 1970-01-01 UTC; None for the storage's, see ``storage_clock``.
         sleep: seconds.
-
-    Raises:
-        LeaseHeldError: the holder renewed it meanwhile, or another process was faster.
-        InvalidOptionError: a name that is blank or a path.
-        StorageError: the storage failed.
     """
     files = LeaseFiles(file_io, location, name)
     clock = clock or storage_clock(file_io, location)

@@ -170,11 +170,7 @@ class FileLocator:
         return file.external_path or f"{self.directory(partition, bucket)}/{file.file_name}"
 
     def path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
-        """Return the path of a data file to read: its external path if it has one.
-
-        Raises:
-            UnsupportedFeatureError: the external path may not be read.
-        """
+        """Return the path of a data file to read: its external path if it has one."""
         path = self.stated_path(partition, bucket, file)
         return self.external.readable(path) if file.external_path else path
 

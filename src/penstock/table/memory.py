@@ -17,11 +17,7 @@ _NO_THREAD: Final = "can't start new thread"
 
 @contextmanager
 def enough_memory(table: str) -> Iterator[None]:
-    """Convert a ``MemoryError``, of Python or pyarrow, to an error that names the table and the remedy.
-
-    Raises:
-        OutOfMemoryError: memory ran out, or no thread could be started.
-    """
+    """Convert a ``MemoryError``, of Python or pyarrow, to an error that names the table and the remedy."""
     try:
         yield
     except TableStoreError:

@@ -52,11 +52,7 @@ def encode_process(process: Process) -> dict[str, Any]:
 
 
 def decode_process(values: JsonObject) -> Process:
-    """Decode the members that ``encode_process`` returned; other members are ignored.
-
-    Raises:
-        FormatError: a member is missing or has another type.
-    """
+    """Decode the members that ``encode_process`` returned; other members are ignored."""
     return Process(
         host=values.text("host"),
         machine=values.text("machine"),

@@ -35,9 +35,6 @@ def check_schema_of_file(ref: TableRef, store: MetadataStore, schema_id: int, fi
         ref: its schema is the read schema.
         schema_id: of the file.
         fields: columns of the read schema to read.
-
-    Raises:
-        SchemaMismatchError: the read schema is out of date.
     """
     if schema_id <= ref.schema.id:
         return
@@ -66,9 +63,6 @@ def check_schema_of_rewrites(
     Args:
         files: the new files.
         latest_id: id of the table's latest schema.
-
-    Raises:
-        CommitConflictError: a column's type has changed since the rewrite was planned.
     """
     ids = {file.schema_id for file in files} - {latest_id}
     if not ids:
@@ -102,9 +96,6 @@ def check_buckets_of_new_files(
         delta: the changes to be committed.
         known_buckets: number of buckets of the partitions to which files are added.
         latest_id: id of the table's latest schema.
-
-    Raises:
-        InvalidOptionError: the number has changed since the writer loaded the table.
     """
     if ref.schema.id == latest_id or all(entry.total_buckets < 0 for entry in delta):
         return

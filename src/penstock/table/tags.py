@@ -117,12 +117,7 @@ def tag_of(
     *,
     now: Callable[[], datetime] = local_now,
 ) -> Tag:
-    """Return a tag of a snapshot, which is not written yet; for the arguments see ``create_tag``.
-
-    Raises:
-        NotFoundError: there is no such snapshot, and no tag of it.
-        InvalidOptionError: ``time_retained`` is not a duration.
-    """
+    """Return a tag of a snapshot, which is not written yet; for the arguments see ``create_tag``."""
     snapshot = store.load_latest_snapshot() if snapshot_id is None else _find_snapshot(store, snapshot_id)
     if snapshot is None:
         raise NotFoundError(f"table {store.name} has no snapshot to tag; append to it first")
@@ -243,9 +238,6 @@ def first_since(store: MetadataStore, millis: int) -> Snapshot:
 
     Args:
         millis: since 1970-01-01 UTC.
-
-    Raises:
-        NotFoundError: there is no such snapshot.
     """
     found, latest = None, store.load_latest_snapshot()
     if latest is not None and latest.time_millis >= millis:
@@ -267,9 +259,6 @@ def first_with_watermark(store: MetadataStore, watermark: int) -> Snapshot:
 
     Args:
         watermark: ms of event time.
-
-    Raises:
-        NotFoundError: there is no such snapshot.
     """
     tagged = next((each for each in tagged_snapshots(store) if (watermark_of(each) or -1) >= watermark), None)
     try:
@@ -361,11 +350,7 @@ class TagPeriods:
 
 
 def tag_periods(options: TagOptions, table: str) -> TagPeriods:
-    """Return the periods in a table's options.
-
-    Raises:
-        InvalidOptionError: the delay is as long as a period, or longer.
-    """
+    """Return the periods in a table's options."""
     if options.creation_period_duration_ms is not None:
         periods = TagPeriods(length_ms=options.creation_period_duration_ms, pattern=_DURATION)
     elif options.creation_period is TagPeriod.DAILY:

@@ -37,9 +37,6 @@ def parse_zone(text: str | None, key: str, table: str) -> tzinfo | None:
     Args:
         text: ``America/Los_Angeles``, ``UTC``, ``Z``, ``+08:00``, ``GMT-8``.
         key: the option, for the message.
-
-    Raises:
-        InvalidOptionError: the text is not a zone.
     """
     if text is None:
         return None
@@ -204,9 +201,6 @@ def load_storage_millis(file_io: FileIO, location: str) -> int | None:
     """Return the current time by the storage's clock, ms since 1970-01-01 UTC; None if the storage has no file times.
 
     It is the modification time of a file that is created in the table's directory and deleted again.
-
-    Raises:
-        StorageError: the storage failed, or is read-only.
     """
     directory = TableLayout(location).own_directory
     path = f"{directory}/.clock.{uuid.uuid4()}.tmp"

@@ -35,6 +35,13 @@ def test_no_method_has_two_names(one: type, other: type) -> None:
     assert public_names(one) & public_names(other) == set()
 
 
+def test_what_every_table_needs_is_a_method_of_the_table() -> None:
+    names = """append overwrite truncate drop_partitions delete update merge to_arrow to_batches to_pandas to_spark
+        explain read_stream write_stream follow wait_until compact expire_snapshots remove_orphan_files create_tag
+        rollback_to snapshots files partitions"""
+    assert set(names.split()) <= public_names(Table)
+
+
 def test_methods_of_namespaces_work_on_their_table(table: Table) -> None:
     table.create_tag("one")
     table.versions.rename_tag("one", "two")

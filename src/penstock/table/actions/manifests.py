@@ -38,11 +38,7 @@ class ManifestCompaction:
 
 
 def compact_manifests(committer: TableCommitter, *, dry_run: bool = False) -> ManifestCompaction:
-    """Merge the manifests that are small or contain entries of deleted files, whatever their number.
-
-    Raises:
-        TableStoreError: as ``TableCommitter.commit``.
-    """
+    """Merge the manifests that are small or contain entries of deleted files, whatever their number."""
     store = committer.store
     committer.manifest_options = merge_everything(committer.manifest_options)
     base = store.load_latest_snapshot()

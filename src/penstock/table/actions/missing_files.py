@@ -43,11 +43,7 @@ class MissingFile:
 
 
 def find_missing_files(ref: TableRef, store: MetadataStore) -> tuple[MissingFile, ...]:
-    """Return the data files of the latest snapshot that are missing on storage, in scan order.
-
-    Raises:
-        StorageError: a directory cannot be listed, so it is unknown what is missing.
-    """
+    """Return the data files of the latest snapshot that are missing on storage, in scan order."""
     locator, listed, found = FileLocator.of(ref), dict[str, frozenset[str]](), []
     for entry in _live(ref, store):
         path = locator.path(entry.partition, entry.bucket, entry.file)
@@ -61,11 +57,7 @@ def find_missing_files(ref: TableRef, store: MetadataStore) -> tuple[MissingFile
 
 
 def drop_missing_files(committer: TableCommitter, missing: Iterable[MissingFile]) -> Snapshot | None:
-    """Remove files from the metadata in an OVERWRITE snapshot; None if there are none.
-
-    Raises:
-        TableStoreError: as ``TableCommitter.commit``.
-    """
+    """Remove files from the metadata in an OVERWRITE snapshot; None if there are none."""
     groups: dict[tuple[bytes, int, int], list[DataFileMeta]] = defaultdict(list)
     for each in missing:
         entry = each.entry
@@ -106,24 +98,13 @@ class MissingManifest:
 
 
 def find_missing_manifests(store: MetadataStore) -> tuple[MissingManifest, ...]:
-    """Return the manifests of the latest snapshot that are missing on storage, in the order of its lists.
-
-    Raises:
-        NotFoundError: a manifest list is missing.
-        StorageError: it is unknown what is missing.
-    """
+    """Return the manifests of the latest snapshot that are missing on storage, in the order of its lists."""
     base = store.load_latest_snapshot()
     return () if base is None else tuple(_described(store, meta) for meta in _missing(store, base))
 
 
 def drop_missing_manifests(committer: TableCommitter) -> tuple[MissingManifest, ...]:
-    """Remove the missing manifests in an OVERWRITE snapshot that names the others; no snapshot if none is missing.
-
-    Raises:
-        CommitConflictError: others committed at every attempt.
-        NotFoundError: as ``find_missing_manifests``.
-        TableStoreError: as ``TableCommitter.commit``.
-    """
+    """Remove the missing manifests in an OVERWRITE snapshot that names the others; no snapshot if none is missing."""
     store = committer.store
     for number in range(_TRIES):
         base = store.load_latest_snapshot()

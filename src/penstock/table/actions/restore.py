@@ -42,12 +42,6 @@ def restore_snapshot(
 
     Returns:
         The new snapshot; None if the latest snapshot has exactly these files.
-
-    Raises:
-        InvalidOptionError: not exactly one target.
-        NotFoundError: there is no such snapshot or tag, or the snapshot is about to expire.
-        UnsupportedFeatureError: the snapshot has index files.
-        CommitConflictError: others committed at every attempt.
     """
     ref, store = committer.ref, committer.store
     # Readers of the reference first collect the names of all DELETE entries, and then skip the ADD entries of those

@@ -115,11 +115,7 @@ def find_deletions(store: MetadataStore, snapshots: Sequence[Snapshot]) -> dict[
 
 
 def spare_revived(store: MetadataStore, deletions: dict[FileIdentity, Deletion], later: Iterable[Snapshot]) -> None:
-    """Remove from the deletions the files that a later snapshot made live again.
-
-    Raises:
-        TableStoreError: the delta of a later snapshot cannot be read.
-    """
+    """Remove from the deletions the files that a later snapshot made live again."""
     for snapshot in later:
         for entry in store.load_delta(snapshot) if deletions else ():
             if entry.kind is FileKind.ADD:
@@ -136,9 +132,6 @@ def spare_tagged(
 
     Args:
         tags: by snapshot id.
-
-    Raises:
-        TableStoreError: a tag's files cannot be read.
     """
     spared: Counter[str] = Counter()
     ids = sorted(tags)
@@ -160,11 +153,7 @@ def spare_tagged(
 def spare_read(
     ref: TableRef, store: MetadataStore, deletions: dict[FileIdentity, Deletion], readers: Iterable[NamedSnapshot]
 ) -> Counter[str]:
-    """Remove from the deletions the files that one of the snapshots reads; return their number by snapshot name.
-
-    Raises:
-        TableStoreError: the metadata of a snapshot cannot be read.
-    """
+    """Remove from the deletions the files that one of the snapshots reads; return their number by snapshot name."""
     spared: Counter[str] = Counter()
     for reader in readers:
         partitions = frozenset(identity.partition for identity in deletions)
@@ -178,11 +167,7 @@ def spare_read(
 def spare_added(
     store: MetadataStore, deletions: dict[FileIdentity, Deletion], readers: Iterable[NamedSnapshot]
 ) -> Counter[str]:
-    """Remove from the deletions the files that one of the snapshots added; return their number by snapshot name.
-
-    Raises:
-        TableStoreError: the delta of a snapshot cannot be read.
-    """
+    """Remove from the deletions the files that one of the snapshots added; return their number by snapshot name."""
     spared: Counter[str] = Counter()
     for reader in readers:
         for entry in store.load_delta(reader.snapshot) if deletions else ():
@@ -208,10 +193,6 @@ def load_metadata_names(store: MetadataStore, snapshot: Snapshot, *, is_partial:
     Args:
         is_partial: skip the content of lists that are missing or damaged. A list is deleted after all files that it
             names, so these were deleted by an earlier attempt.
-
-    Raises:
-        NotFoundError: a manifest list is missing.
-        FormatError: a manifest list is damaged.
     """
 
     def attempt(load: Callable[[], Iterable[str]]) -> Iterable[str]:
@@ -250,11 +231,7 @@ def _index_files(store: MetadataStore, snapshot: Snapshot) -> frozenset[str]:
 def find_metadata(
     store: MetadataStore, expired: Iterable[Snapshot], kept: Iterable[Snapshot]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the manifests and lists that only the expired snapshots name.
-
-    Raises:
-        TableStoreError: a manifest list of a kept snapshot cannot be read.
-    """
+    """Return the manifests and lists that only the expired snapshots name."""
     kept_names = [load_metadata_names(store, snapshot) for snapshot in kept]
     expired_names = [load_metadata_names(store, snapshot, is_partial=True) for snapshot in expired]
     manifests = frozenset().union(*(names.manifests for names in expired_names))

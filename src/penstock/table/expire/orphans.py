@@ -107,9 +107,6 @@ def list_candidates(
         directories: of the table.
         threads: number of directories that are listed in parallel.
         progress: called with the number of files found so far.
-
-    Raises:
-        StorageError: a directory cannot be listed.
     """
     found = list(_list_metadata(directories, ref.layout))
     found += _list_staging(directories, ref.location)
@@ -298,9 +295,6 @@ def _storage_millis(ref: TableRef, now_millis: int) -> int:
 
     Files have times of the storage's clock. With a process clock that is a day ahead, files that other processes are
     writing would look old.
-
-    Raises:
-        StorageError: the storage failed, and may work later.
     """
     try:
         stored = load_storage_millis(ref.file_io, ref.location)

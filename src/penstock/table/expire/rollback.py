@@ -70,10 +70,6 @@ def plan_rollback(
         timestamp_millis: ms since 1970-01-01 UTC; the target is the newest snapshot committed then or before.
         watermark: ms of event time; the target is the newest snapshot whose watermark is not later. For a snapshot
             without a watermark, that of the nearest earlier snapshot that has one counts.
-
-    Raises:
-        InvalidOptionError: not exactly one target was given.
-        NotFoundError: there is no such snapshot or tag.
     """
     if [snapshot_id, tag, timestamp_millis, watermark].count(None) != 3:
         raise InvalidOptionError(

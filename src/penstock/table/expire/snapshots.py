@@ -213,9 +213,6 @@ class SnapshotExpirer:
 
         Args:
             older_than: the cutoff, ms since 1970-01-01 UTC.
-
-        Raises:
-            InvalidOptionError: the rules contradict each other.
         """
         options = self.options
         rules = ExpireRules(

@@ -48,9 +48,6 @@ def delete_tag(ref: TableRef, store: MetadataStore, name: str) -> Snapshot:
 
     Returns:
         The snapshot that the tag named.
-
-    Raises:
-        NotFoundError: there is no such tag.
     """
     snapshot = store.load_tag(name).snapshot
     store.file_io.delete(store.layout.tag_path(name))

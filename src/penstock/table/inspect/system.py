@@ -65,9 +65,6 @@ def load_row_table(name: str, ref: TableRef, store: MetadataStore, snapshot: Sna
 
     Args:
         snapshot: to read; None for the one that the options select, by default the latest.
-
-    Raises:
-        TableStoreError: as ``plan_query``.
     """
     if snapshot is not None:
         ref = replace(ref, dynamic_options=(*ref.dynamic_options, ("scan.snapshot-id", str(snapshot.id))))

@@ -145,11 +145,7 @@ class DonePartition:
 
 
 def check_actions(options: MarkDoneOptions, table: str) -> None:
-    """Refuse unsupported ways of marking partitions.
-
-    Raises:
-        UnsupportedFeatureError: the message has the way, the reason, and what is supported.
-    """
+    """Refuse unsupported ways of marking partitions."""
     for action in options.actions:
         if action is not MarkDoneAction.SUCCESS_FILE:
             raise UnsupportedFeatureError(

@@ -328,9 +328,6 @@ def mark_named_partitions(
 
     Args:
         dry_run: only return which.
-
-    Raises:
-        UnsupportedFeatureError: the table asks for another mark than the success file.
     """
     check_actions(ref.parsed(MarkDoneOptions), ref.name)
     done = mark_done(ref, find_partitions(ref, store, specs), dry_run=dry_run)
@@ -344,10 +341,6 @@ def mark_due_partitions(ref: TableRef, store: MetadataStore, *, dry_run: bool = 
 
     Args:
         dry_run: only return which.
-
-    Raises:
-        InvalidOptionError: the options do not define when a partition is done.
-        UnsupportedFeatureError: the table asks for another mark than the success file.
     """
     options = ref.parsed(MarkDoneOptions)
     if not options.is_by_time or not ref.schema.partition_keys:

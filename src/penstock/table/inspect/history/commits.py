@@ -146,10 +146,6 @@ class ChangeReader:
 
         Returns:
             Fewer than requested if snapshots expire meanwhile.
-
-        Raises:
-            NotFoundError: a manifest of an existing snapshot is missing.
-            FormatError: metadata is damaged.
         """
         ids = self._store.list_snapshot_ids()
         self._forget(frozenset(ids))

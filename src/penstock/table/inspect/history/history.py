@@ -196,12 +196,7 @@ class HistoryReader:
         self._debt: tuple[Debt | None, str | None] = (None, None)
 
     def load(self) -> TableHistory:
-        """Read the history; reads metadata only.
-
-        Raises:
-            NotFoundError: a manifest is missing, or a checkpoint.
-            FormatError: metadata is damaged.
-        """
+        """Read the history; reads metadata only."""
         ref = self._ref
         loaded = self._changes.load(self._limit)
         latest = loaded.changes[-1].snapshot if loaded.changes else None
