@@ -44,8 +44,8 @@ def pad_chars(batches: Iterable[pa.RecordBatch], fields: Sequence[DataField]) ->
         fields: of the table, one for each column.
     """
     places = [place for place, field in enumerate(fields) if has_leaf(field.type, is_char)]
-    for given in batches:
-        batch = given
+    for rows in batches:
+        batch = rows
         for place in places:
             column, name = batch.column(place), batch.schema.names[place]
             batch = batch.set_column(place, name, convert_leaves(column, fields[place].type, column.type, _pad_char))

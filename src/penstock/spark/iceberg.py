@@ -27,14 +27,14 @@ def read_iceberg(spark: SparkSession, metadata: str) -> DataFrame:
         UnsupportedFeatureError: the session does not have the JAR.
     """
     jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no public way to a table without a catalog
-    given: Any = spark._jsparkSession  # noqa: SLF001 - as above
+    java_session: Any = spark._jsparkSession  # noqa: SLF001 - as above
     iceberg = jvm.org.apache.iceberg
     # Py4J returns a package for a class that does not exist.
     if not isinstance(iceberg.spark.source.SparkTable, JavaClass):
         raise UnsupportedFeatureError("the session of Spark does not have the JAR of Iceberg")
-    storage = iceberg.hadoop.HadoopFileIO(given.sessionState().newHadoopConf())
+    storage = iceberg.hadoop.HadoopFileIO(java_session.sessionState().newHadoopConf())
     table = iceberg.BaseTable(iceberg.StaticTableOperations(metadata, storage), metadata)
     relation = jvm.org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
     nothing = jvm.scala.Option.empty()
     plan = relation.create(iceberg.spark.source.SparkTable(table), nothing, nothing)
-    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(given, plan), spark)
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(java_session, plan), spark)

@@ -37,10 +37,10 @@ def check_columns(ref: TableRef, schema: StructType, *, event_time: str | None =
                 f"table {ref.name} has no column '{column.name}': its columns are {', '.join(fields)}; "
                 f"{again}; {_ALTERED}"
             )
-        wanted, given = to_spark_type(field.type).simpleString(), column.dataType.simpleString()
-        if given != wanted and (column.name != event_time or (given, wanted) != ("timestamp", "timestamp_ntz")):
+        wanted, actual = to_spark_type(field.type).simpleString(), column.dataType.simpleString()
+        if actual != wanted and (column.name != event_time or (actual, wanted) != ("timestamp", "timestamp_ntz")):
             raise SchemaMismatchError(
-                f"table {ref.name}: Spark takes column '{column.name}' for {given}, but it is "
+                f"table {ref.name}: Spark takes column '{column.name}' for {actual}, but it is "
                 f"{wanted} (now): {again} with their types; {_ALTERED}"
             )
 
@@ -51,10 +51,10 @@ def why_rows_may_not_fit(ref: TableRef, schema: StructType) -> str:
     Args:
         schema: schema of the rows, which Spark has converted to the columns in its catalog.
     """
-    given, columns = _texts(schema), _texts(to_spark_schema(ref.schema.fields))
-    if set(given) == set(columns):
+    row_columns, columns = _texts(schema), _texts(to_spark_schema(ref.schema.fields))
+    if set(row_columns) == set(columns):
         return ""
-    return f"Spark takes its columns for {', '.join(given)}, but they are {', '.join(columns)} (now): {_ALTERED}"
+    return f"Spark takes its columns for {', '.join(row_columns)}, but they are {', '.join(columns)} (now): {_ALTERED}"
 
 
 def columns_at_start(ref: TableRef) -> TableRef:

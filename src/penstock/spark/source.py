@@ -242,9 +242,9 @@ class TableSourceReader(DataSourceReader):
     @without_frames
     def partitions(self) -> list[InputPartition]:
         """Plan the read: one task per split."""
-        given = () if self._filter is None else (parse_filter(self._filter),)
+        filter_option = () if self._filter is None else (parse_filter(self._filter),)
         pushed = () if self._push_filters.pushed is None else (self._push_filters.pushed,)
-        predicate = And(operands=(*given, *pushed)) if given or pushed else None
+        predicate = And(operands=(*filter_option, *pushed)) if filter_option or pushed else None
         query = plan_query(self._ref, MetadataStore(self._ref), predicate, with_vectors=True)
         splits = plan_splits(query.ref, query.plan)
         if predicate is None and not self._push_filters.was_called:
@@ -336,8 +336,8 @@ def _load(location: str, options: Mapping[str, str], *, is_read: bool = False) -
     """Load the table with the given options; batch reads may have Delta Lake's time travel options."""
     storage = decode_storage_options({_SPELLING.get(key, key): value for key, value in options.items()})
     ref = load_location(location, storage)
-    given = {_SPELLING.get(key, key): value for key, value in options.items() if key not in _OWN_OPTIONS}
-    own = {key: value for key, value in given.items() if key not in storage}
+    spelled_options = {_SPELLING.get(key, key): value for key, value in options.items() if key not in _OWN_OPTIONS}
+    own = {key: value for key, value in spelled_options.items() if key not in storage}
     own = translate_as_of(own, ref.name) if is_read else own
     check_keys(own, table=ref.name, of_batch_read=is_read)
     return ref.with_options(own)

@@ -204,8 +204,8 @@ class CurveTask:
         """Return the keys of a batch; for ``arrow_udf``."""
         to_keys = zorder_keys if self.strategy is OrderStrategy.ZORDER else hilbert_keys
         # Timestamps have another zone in a task than on the driver; the numbers are the same.
-        given = [values.cast(ranks.bounds.type) for ranks, values in zip(self.ranks, columns, strict=True)]
-        keys = to_keys([ranks.spread(values) for ranks, values in zip(self.ranks, given, strict=True)])
+        cast_columns = [values.cast(ranks.bounds.type) for ranks, values in zip(self.ranks, columns, strict=True)]
+        keys = to_keys([ranks.spread(values) for ranks, values in zip(self.ranks, cast_columns, strict=True)])
         width = pa.binary(keys.dtype.itemsize)
         return pa.Array.from_buffers(width, len(keys), [None, pa.py_buffer(keys.tobytes())]).cast(pa.binary())
 

@@ -79,9 +79,9 @@ class Aggregate:
 
 def take_aggregates(bridge: Bridge, aggregation: JavaObject) -> tuple[Aggregate, ...]:
     """Return the functions of an aggregation; none if metadata cannot contain the value of one of them."""
-    given: dict[str, Any] = json.loads(bridge.driver.aggregation(aggregation))
-    found = [_aggregate(**each) for each in given["functions"]]
-    if given["groups"]:
+    decoded: dict[str, Any] = json.loads(bridge.driver.aggregation(aggregation))
+    found = [_aggregate(**each) for each in decoded["functions"]]
+    if decoded["groups"]:
         return ()
     taken = tuple(each for each in found if each is not None)
     return taken if len(taken) == len(found) else ()

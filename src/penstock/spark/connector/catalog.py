@@ -334,9 +334,9 @@ class WarehouseCatalog(StagingMethods):
             Paimon ``spark:util/OptionUtils.scala``: ``spark.paimon.<key>`` for all tables, overridden by
             ``spark.paimon.<catalog>.<database>.<table>.<key>``, where ``*`` stands for any name.
         """
-        given: dict[str, str] = json.loads(self._bridge.driver.settings(_SETTINGS))
+        settings: dict[str, str] = json.loads(self._bridge.driver.settings(_SETTINGS))
         of_all, of_table = {}, {}
-        for key, value in given.items():
+        for key, value in settings.items():
             parts = key.split(".", 3)
             # Keys of Penstock begin with its name, as those of its catalog do.
             if key in KNOWN_KEYS or len(parts) < 4 or parts[0] not in (self._name, "*"):

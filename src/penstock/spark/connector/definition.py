@@ -173,10 +173,10 @@ def _replacement(fields: Sequence[DataField], columns: Sequence[AddColumn]) -> t
 def _redefined(field: DataField, column: AddColumn) -> list[SchemaChange]:
     path = path_of(column.column)
     changes: list[SchemaChange] = []
-    given = column.type
+    new_type = column.type
     # Several types of the format are one type in Spark; such a column keeps its own.
-    if not isinstance(given, str) and to_spark_type(field.type) != to_spark_type(given):
-        changes.append(UpdateColumnType(column=path, type=given))
+    if not isinstance(new_type, str) and to_spark_type(field.type) != to_spark_type(new_type):
+        changes.append(UpdateColumnType(column=path, type=new_type))
     if field.description != column.description:
         changes.append(UpdateColumnComment(column=path, comment=column.description))
     if field.default_value is not None:

@@ -276,8 +276,8 @@ class Bridge:
 
     def frame(self, session: SparkSession, plan: JavaObject) -> DataFrame:
         """Return the DataFrame of an analyzed plan."""
-        given: JavaObject = session._jsparkSession
-        return DataFrame(self.private("Dataset").ofRows(given, plan), session)
+        java_session: JavaObject = session._jsparkSession
+        return DataFrame(self.private("Dataset").ofRows(java_session, plan), session)
 
     def is_current(self, frame: DataFrame) -> bool:
         """Whether a query depends on the time, the user or the session, as ``current_date()`` does."""

@@ -79,9 +79,9 @@ class SystemTable(PlainTable):
     @from_spark
     def newScanBuilder(self, options: JavaObject) -> JavaObject:
         """Return the scan builder."""
-        given: dict[str, str] = json.loads(self._bridge.driver.options(options))
-        rows = self._load(given) if given else self._rows
-        text = f"{self._key} {given or ''}"
+        read_options: dict[str, str] = json.loads(self._bridge.driver.options(options))
+        rows = self._load(read_options) if read_options else self._rows
+        text = f"{self._key} {read_options or ''}"
         scan = LocalRows(self._bridge, text, self._schema, lambda: arrow_rows(self._bridge, rows))
         return SystemScanBuilder(self._bridge, scan)
 

@@ -301,11 +301,11 @@ def _split_settings(ref: TableRef) -> dict[str, str]:
         Paimon ``spark:read/BinPackingSplits.scala``: without an option, Spark's setting decides.
     """
     options = ref.parsed(ReadOptions)
-    given = {
+    spark_settings = {
         "source.split.target-size": ("spark.sql.files.maxPartitionBytes", options.split_target_bytes),
         "source.split.open-file-cost": ("spark.sql.files.openCostInBytes", options.split_open_file_cost_bytes),
     }
-    return {setting: str(value) for key, (setting, value) in given.items() if key in ref.options}
+    return {setting: str(value) for key, (setting, value) in spark_settings.items() if key in ref.options}
 
 
 def _describe(reading: NativeReading | str) -> str:

@@ -151,11 +151,11 @@ class StagingMethods(ViewMethods):
     def _staged(self, name: str, staged: StagedTable) -> StagedCatalogTable:
         return StagedCatalogTable(self._bridge, self._spark, f"{self._name}.{name}", staged)
 
-    def _definition(self, name: str, given: tuple[JavaObject, ...]) -> TableDefinition:
-        if len(given) == 1:
-            columns, transforms, properties = (getattr(given[0], part)() for part in _PARTS)
+    def _definition(self, name: str, definition: tuple[JavaObject, ...]) -> TableDefinition:
+        if len(definition) == 1:
+            columns, transforms, properties = (getattr(definition[0], part)() for part in _PARTS)
         else:
-            columns, transforms, properties = given
+            columns, transforms, properties = definition
         texts = {str(key): str(properties.get(key)) for key in properties.keySet()}
         schema = schema_of(self._bridge.struct_type(columns))
         return definition_of(schema, transforms, texts, name, self._defaults_of(schema, name))

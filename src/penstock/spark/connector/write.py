@@ -47,8 +47,8 @@ _SPELLING: Final = {key.lower(): key for key in sorted(KNOWN_KEYS)}
 
 def own_options(bridge: Bridge, options: JavaObject) -> dict[str, str]:
     """Return the options of one read or write with the original case of the keys, which Spark's map loses."""
-    given = json.loads(bridge.driver.options(options))
-    return {_SPELLING.get(key.lower(), key): value for key, value in given.items()}
+    spark_options = json.loads(bridge.driver.options(options))
+    return {_SPELLING.get(key.lower(), key): value for key, value in spark_options.items()}
 
 
 def partition_scope(

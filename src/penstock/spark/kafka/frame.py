@@ -176,10 +176,10 @@ def describe_topics(spark: SparkSession, kafka: KafkaOptions, table: str) -> Top
     """
     jvm: Any = spark._jvm  # noqa: SLF001 - Python has no client of Kafka
     settings = jvm.java.util.Properties()
-    given = dict(kafka.properties)
-    if not _WAITS & given.keys():
-        given |= dict.fromkeys(_WAITS, str(_WAIT_MS))
-    for name, value in given.items():
+    properties = dict(kafka.properties)
+    if not _WAITS & properties.keys():
+        properties |= dict.fromkeys(_WAITS, str(_WAIT_MS))
+    for name, value in properties.items():
         settings.setProperty(name, value)
     try:
         admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings)

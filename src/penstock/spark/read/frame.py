@@ -197,17 +197,17 @@ def scan_files(
 
 
 def _load(spark: SparkSession, file_format: FileFormat, schema: StructType, uri: str) -> DataFrame:
-    given: Any = spark._jsparkSession  # noqa: SLF001 - Python has no way to resolve in another session
-    resolving = scan_session(given, file_format)
+    java_session: Any = spark._jsparkSession  # noqa: SLF001 - Python has no way to resolve in another session
+    resolving = scan_session(java_session, file_format)
     reader: Any = spark.read
     reader._jreader = resolving.read()  # noqa: SLF001 - see above
     frame: DataFrame = reader.schema(schema).format(file_format).options(**SCAN_OPTIONS).load(uri)
-    if resolving is given:
+    if resolving is java_session:
         return frame
     jvm: Any = spark._jvm  # noqa: SLF001 - see above
     resolved: Any = frame._jdf  # noqa: SLF001 - see above
     plan = resolved.queryExecution().analyzed()
-    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(given, plan), spark)
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(java_session, plan), spark)
 
 
 def log_line(uri: str, size: int) -> str:

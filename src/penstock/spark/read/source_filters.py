@@ -41,7 +41,7 @@ _COMPARISONS: Final[Mapping[type[source.Filter], Operator]] = {
 }
 
 
-def take_filters(ref: TableRef, given: Iterable[source.Filter]) -> Predicate | None:
+def take_filters(ref: TableRef, filters: Iterable[source.Filter]) -> Predicate | None:
     """Return the filters that have equivalent predicates, joined by AND; None if there are none.
 
     Spark applies all filters to the rows, so omitting one only costs time.
@@ -51,7 +51,7 @@ def take_filters(ref: TableRef, given: Iterable[source.Filter]) -> Predicate | N
         for field in ref.schema.fields
         if isinstance(field.type, AtomicType) and field.type.root in COMPARED_ALIKE
     }
-    found = [predicate for each in given if (predicate := _translate(each, alike)) is not None]
+    found = [predicate for each in filters if (predicate := _translate(each, alike)) is not None]
     taken = tuple(predicate for predicate in found if _fits(ref, predicate))
     return And(operands=taken) if taken else None
 
@@ -81,29 +81,29 @@ def _fits(ref: TableRef, predicate: Predicate) -> bool:
     return True
 
 
-def _translate(given: source.Filter, alike: set[str]) -> Predicate | None:
-    if isinstance(given, source.Not):
-        operand = _translate(given.child, alike)
+def _translate(spark_filter: source.Filter, alike: set[str]) -> Predicate | None:
+    if isinstance(spark_filter, source.Not):
+        operand = _translate(spark_filter.child, alike)
         return None if operand is None else Not(operand=operand)
-    path: tuple[str, ...] = getattr(given, "attribute", ())
+    path: tuple[str, ...] = getattr(spark_filter, "attribute", ())
     if len(path) != 1 or path[0] not in alike:
         return None
-    value = getattr(given, "value", None)
+    value = getattr(spark_filter, "value", None)
     values = value if isinstance(value, list | tuple) else (value,)
     is_changed = any(isinstance(each, dt.date) and each <= _FIRST_GREGORIAN for each in values)
-    return None if is_changed else _leaf(path[0], given)
+    return None if is_changed else _leaf(path[0], spark_filter)
 
 
-def _leaf(column: str, given: source.Filter) -> Predicate | None:
-    match given:
+def _leaf(column: str, spark_filter: source.Filter) -> Predicate | None:
+    match spark_filter:
         case source.In(value=values):
             return In(column=column, values=tuple(values))
         case source.IsNull() | source.IsNotNull():
-            return IsNull(column=column, negated=isinstance(given, source.IsNotNull))
+            return IsNull(column=column, negated=isinstance(spark_filter, source.IsNotNull))
         case source.StringStartsWith(value=prefix):
             return StartsWith(column=column, prefix=prefix)
-        case _ if (sign := _COMPARISONS.get(type(given))) is not None:
-            value: object = getattr(given, "value", None)
+        case _ if (sign := _COMPARISONS.get(type(spark_filter))) is not None:
+            value: object = getattr(spark_filter, "value", None)
             return Compare(column=column, operator=sign, value=value)
         case _:
             return None

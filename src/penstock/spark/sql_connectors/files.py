@@ -34,7 +34,7 @@ _SOURCE: Final = "__source"
 
 def read_files(
     spark: SparkSession,
-    given: FilesystemTable,
+    files: FilesystemTable,
     fields: Sequence[DataField],
     partition_by: Sequence[str],
     *,
@@ -51,20 +51,20 @@ def read_files(
         UnsupportedFeatureError: the format does not support these columns.
     """
     stored = [field for field in fields if field.name not in partition_by]
-    how = given.value_format
+    how = files.value_format
     schema = to_spark_schema(fields)
     if how is not None:
         parts = [schema[name] for name in partition_by]
         schema = StructType([StructField(_line_name(fields), StringType()), *parts])
-    source = "text" if how is not None else str(given.options.format)
-    reader = spark.read if given.options.monitor_interval_ms is None else spark.readStream
+    source = "text" if how is not None else str(files.options.format)
+    reader = spark.read if files.options.monitor_interval_ms is None else spark.readStream
     try:
-        found = reader.format(source).schema(nullable(schema)).load(given.options.path)
+        found = reader.format(source).schema(nullable(schema)).load(files.options.path)
     except AnalysisException as error:
         if "PATH_NOT_FOUND" not in str(error):
             raise
         raise NotFoundError(
-            f"table {table}: there is no directory {given.options.path}: write to the table first, or correct 'path'"
+            f"table {table}: there is no directory {files.options.path}: write to the table first, or correct 'path'"
         ) from error
     if how is None:
         return found.select(*(F.col(quoted(field.name)) for field in fields))
@@ -81,29 +81,29 @@ def read_files(
     )
 
 
-def check_no_stream_log(spark: SparkSession, given: FilesystemTable, table: str) -> None:
+def check_no_stream_log(spark: SparkSession, files: FilesystemTable, table: str) -> None:
     """Raise ``UnsupportedFeatureError`` if a stream has written to the directory; its log would not list our files."""
     jvm: Any = spark._jvm  # noqa: SLF001 - Spark's own file systems
-    path = jvm.org.apache.hadoop.fs.Path(given.options.path, LOG_DIRECTORY)
+    path = jvm.org.apache.hadoop.fs.Path(files.options.path, LOG_DIRECTORY)
     settings: Any = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001 - as above
     if path.getFileSystem(settings).exists(path):
         raise UnsupportedFeatureError(
-            f"table {table}: a stream has written to {given.options.path}, and Spark reads what the log of its streams "
+            f"table {table}: a stream has written to {files.options.path}, and Spark reads what the log of its streams "
             f"names, {LOG_DIRECTORY}: insert from a stream, or give these rows a directory of their own"
         )
 
 
 def file_writer_input(
-    rows: DataFrame, given: FilesystemTable, fields: Sequence[DataField], partition_by: Sequence[str], *, table: str
+    rows: DataFrame, files: FilesystemTable, fields: Sequence[DataField], partition_by: Sequence[str], *, table: str
 ) -> tuple[DataFrame, str]:
     """Return the rows in the form that Spark's writer of the format expects, and the name of that writer.
 
     Raises:
         UnsupportedFeatureError: the format does not support these columns.
     """
-    how = given.value_format
+    how = files.value_format
     if how is None:
-        return rows, str(given.options.format)
+        return rows, str(files.options.format)
     stored = [field for field in fields if field.name not in partition_by]
     line = encode_value(stored, how, table).alias(_line_name(fields))
     return rows.select(line, *(F.col(quoted(name)) for name in partition_by)), "text"

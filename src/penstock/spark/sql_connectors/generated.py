@@ -40,7 +40,9 @@ _HEX_OF_HASH: Final = 32
 _MAX_HASHES: Final = 16
 
 
-def read_generated(spark: SparkSession, given: DatagenTable, fields: Sequence[DataField], *, table: str) -> DataFrame:
+def read_generated(
+    spark: SparkSession, connector: DatagenTable, fields: Sequence[DataField], *, table: str
+) -> DataFrame:
     """Return generated rows: a batch if their number is known, otherwise a stream.
 
     Args:
@@ -50,11 +52,11 @@ def read_generated(spark: SparkSession, given: DatagenTable, fields: Sequence[Da
         InvalidOptionError: an option does not fit the type of its column.
         UnsupportedFeatureError: values of a type cannot be generated.
     """
-    columns = [_column(field, given.fields.get(field.name, FieldOptions()), table) for field in fields]
-    if given.row_count is not None:
-        ids = spark.range(given.row_count).withColumnRenamed("id", _ID)
+    columns = [_column(field, connector.fields.get(field.name, FieldOptions()), table) for field in fields]
+    if connector.row_count is not None:
+        ids = spark.range(connector.row_count).withColumnRenamed("id", _ID)
     else:
-        ids = spark.readStream.format("rate").option("rowsPerSecond", given.options.rows_per_second).load()
+        ids = spark.readStream.format("rate").option("rowsPerSecond", connector.options.rows_per_second).load()
     return ids.select(*columns)
 
 

@@ -101,8 +101,8 @@ def start_connector(rows: DataFrame, sink: ConnectorSink, start: QueryStart) -> 
     if start.query_name is not None:
         writer = writer.queryName(start.query_name)
     if target.format == _PRINT:
-        given = sink.connector
-        return writer.foreachBatch(lambda batch, _: _print(batch, given)).start()
+        connector = sink.connector
+        return writer.foreachBatch(lambda batch, _: _print(batch, connector)).start()
     if target.partition_by:
         writer = writer.partitionBy(*target.partition_by)
     return writer.format(target.format).options(**target.options).start()
@@ -142,10 +142,10 @@ def _target(rows: DataFrame, sink: ConnectorSink) -> _Target:
             )
 
 
-def _print(rows: DataFrame, given: object) -> None:
+def _print(rows: DataFrame, connector: object) -> None:
     """Print rows as Flink does: ``+I[1, text]``, after the identifier if there is one."""
-    identifier = given.identifier if isinstance(given, PrintOptions) else None
-    stream = sys.stderr if isinstance(given, PrintOptions) and given.to_standard_error else sys.stdout
+    identifier = connector.identifier if isinstance(connector, PrintOptions) else None
+    stream = sys.stderr if isinstance(connector, PrintOptions) and connector.to_standard_error else sys.stdout
     before = "" if identifier is None else f"{identifier}> "
     for row in rows.toLocalIterator():
         stream.write(f"{before}+I[{', '.join(map(_text, row))}]\n")

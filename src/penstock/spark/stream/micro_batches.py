@@ -318,12 +318,12 @@ class MicroBatches:
         ]
         return df.select("*", *new) if new else df
 
-    def new_columns(self, ref: TableRef, given: Collection[str]) -> tuple[DataField, ...]:
+    def new_columns(self, ref: TableRef, names: Collection[str]) -> tuple[DataField, ...]:
         """Return the columns that were added to the table since the query began, and which the rows do not have."""
         return tuple(
             field
             for field in ref.schema.fields
-            if field.id not in self._first_ids and field.type.nullable and field.name not in given
+            if field.id not in self._first_ids and field.type.nullable and field.name not in names
         )
 
 

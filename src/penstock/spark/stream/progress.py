@@ -345,9 +345,9 @@ class StreamEnder:
 
 def _is_done(spark: SparkSession, query: StreamingQuery) -> bool:
     """Whether all sources are penstock tables, and the newest batch reached the bounds of all of them."""
-    given: Any = query._jsq  # noqa: SLF001 - Python does not say where the checkpoint is
+    java_query: Any = query._jsq  # noqa: SLF001 - Python does not say where the checkpoint is
     try:
-        checkpoint = Checkpoint(spark, str(given.streamingQuery().resolvedCheckpointRoot()))
+        checkpoint = Checkpoint(spark, str(java_query.streamingQuery().resolvedCheckpointRoot()))
         data = checkpoint.load_newest_offsets()
         sources = () if data is None else decode_batch(data, checkpoint.place).sources
     except TableStoreError as error:

@@ -107,8 +107,8 @@ class RowWriter:
 
 def max_small_rows(df: DataFrame) -> int:
     """Return how many rows of this schema the driver may collect, by Spark's estimate of their width."""
-    given: Any = df._jdf  # noqa: SLF001 - Python's types have no sizes
-    return max(1, min(_MAX_ROWS, _MAX_BYTES // int(given.schema().defaultSize())))
+    java_frame: Any = df._jdf  # noqa: SLF001 - Python's types have no sizes
+    return max(1, min(_MAX_ROWS, _MAX_BYTES // int(java_frame.schema().defaultSize())))
 
 
 def collect_small(df: DataFrame, max_rows: int) -> pa.Table | None:
@@ -214,16 +214,18 @@ def _bytes_of_elements(value: str, kind: spark_types.DataType, depth: int) -> st
 
 def _count_tasks(df: DataFrame) -> int:
     """Return the number of tasks that produce the rows; Spark caches the plan that this creates."""
-    given: Any = df._jdf  # noqa: SLF001 - the partitions of a micro-batch are known, and Python would make an RDD
-    return max(1, int(given.queryExecution().toRdd().getNumPartitions()))
+    java_frame: Any = df._jdf  # noqa: SLF001 - the partitions of a micro-batch are known, and Python would make an RDD
+    return max(1, int(java_frame.queryExecution().toRdd().getNumPartitions()))
 
 
 def _limited(df: DataFrame, rows_per_task: int) -> DataFrame:
     """Return the first rows of each task; ``DataFrame.limit`` would run one task after another."""
-    given: Any = df._jdf  # noqa: SLF001 - Python has no limit for each task
+    java_frame: Any = df._jdf  # noqa: SLF001 - Python has no limit for each task
     jvm = _classes_of(df.sparkSession._jvm)  # noqa: SLF001 - see above
     count = jvm.literal(rows_per_task, jvm.integer)
-    limited = jvm.dataset.ofRows(given.sparkSession(), jvm.local_limit(count, given.queryExecution().analyzed()))
+    limited = jvm.dataset.ofRows(
+        java_frame.sparkSession(), jvm.local_limit(count, java_frame.queryExecution().analyzed())
+    )
     return DataFrame(limited, df.sparkSession)
 
 

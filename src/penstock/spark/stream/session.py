@@ -119,13 +119,13 @@ class StreamSession:
             self._lease.check()
         if self._is_early(start):
             return start
-        given = decode_offset(start)
-        self._check_closed(given)
-        following = next_undelivered_snapshot(given)
+        start_offset = decode_offset(start)
+        self._check_closed(start_offset)
+        following = next_undelivered_snapshot(start_offset)
         if following != self._recorded:
             # This call means that the previous micro-batch is done. For the last one, Spark does not call commit().
             self._record_consumer(following)
-        offset = replace(given, waits=0)
+        offset = replace(start_offset, waits=0)
         limits = self._limits if applies_limits else NO_LIMITS
         if self._until is not None:
             # No later trigger would fill the micro-batch up.
@@ -144,7 +144,7 @@ class StreamSession:
             self._idle = (start, self._clock(), self._aligned.update_interval_ms)
         else:
             # Under such a trigger a query ends when no offset changes, so change this one.
-            return encode_offset(replace(given, waits=given.waits + 1))
+            return encode_offset(replace(start_offset, waits=start_offset.waits + 1))
         return start
 
     def close_input(self, start: dict[str, Any]) -> dict[str, Any]:
@@ -179,10 +179,10 @@ class StreamSession:
             record_progress(self._store, self._consumer, following)
             self._recorded = following
 
-    def _check_closed(self, given: StreamOffset) -> None:
-        if given.closed is not None and given.closed != self._bound:
+    def _check_closed(self, offset: StreamOffset) -> None:
+        if offset.closed is not None and offset.closed != self._bound:
             raise InvalidOptionError(
-                f"table {self._ref.name}: this query has ended with the bound {given.closed}, and has delivered the "
+                f"table {self._ref.name}: this query has ended with the bound {offset.closed}, and has delivered the "
                 "rows that it kept until then, such as its last windows; Spark would drop all rows that follow as "
                 "late: start it with that bound, or with a new checkpoint"
             )

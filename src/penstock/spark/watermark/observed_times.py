@@ -88,8 +88,8 @@ class ObservedTimes:
         """Return the event times of the running micro-batch, from the rows that were read so far."""
         if not self.metrics:
             return Observed()
-        given: Any = query._jsq  # noqa: SLF001 - Python gets metrics only after the micro-batch
-        rows = given.streamingQuery().lastExecution().observedMetrics()
+        java_query: Any = query._jsq  # noqa: SLF001 - Python gets metrics only after the micro-batch
+        rows = java_query.streamingQuery().lastExecution().observedMetrics()
         times: dict[str, int | None] = {}
         is_complete = True
         for metric, names in self.metrics.items():

@@ -197,26 +197,26 @@ def _is_in_micros(data_type: AtomicType) -> bool:
     return data_type.root in _TIMESTAMPS and _MIN_PRECISION <= timestamp_precision(data_type) <= SPARK_PRECISION
 
 
-def _fits(given: spark_types.DataType, wanted: spark_types.DataType) -> bool:
+def _fits(actual: spark_types.DataType, wanted: spark_types.DataType) -> bool:
     """Whether the types are equal, and the given type has no nullable part that must not be null in the wanted type."""
-    match given, wanted:
+    match actual, wanted:
         case spark_types.ArrayType(), spark_types.ArrayType():
-            return _holds(given.containsNull, wanted.containsNull) and _fits(given.elementType, wanted.elementType)
+            return _holds(actual.containsNull, wanted.containsNull) and _fits(actual.elementType, wanted.elementType)
         case spark_types.MapType(), spark_types.MapType():
             return (
-                _holds(given.valueContainsNull, wanted.valueContainsNull)
-                and _fits(given.keyType, wanted.keyType)
-                and _fits(given.valueType, wanted.valueType)
+                _holds(actual.valueContainsNull, wanted.valueContainsNull)
+                and _fits(actual.keyType, wanted.keyType)
+                and _fits(actual.valueType, wanted.valueType)
             )
         case spark_types.StructType(), spark_types.StructType():
-            return given.names == wanted.names and all(
+            return actual.names == wanted.names and all(
                 _holds(mine.nullable, theirs.nullable)
                 and _FIELD_ID not in mine.metadata  # of another table; the writer would store it in the file
                 and _fits(mine.dataType, theirs.dataType)
-                for mine, theirs in zip(given.fields, wanted.fields, strict=True)
+                for mine, theirs in zip(actual.fields, wanted.fields, strict=True)
             )
         case _:
-            return given == wanted
+            return actual == wanted
 
 
 def _holds(given_nullable: bool, wanted_nullable: bool) -> bool:  # noqa: FBT001 - two of a kind
@@ -228,17 +228,17 @@ def _in_clone(df: DataFrame) -> DataFrame:
 
     A write takes the Parquet type of timestamps from the session only.
     """
-    given: Any = df._jdf  # noqa: SLF001 - Python has no way to clone a session
-    session = clone_session(given.sparkSession(), WRITE_SETTINGS)
+    java_frame: Any = df._jdf  # noqa: SLF001 - Python has no way to clone a session
+    session = clone_session(java_frame.sparkSession(), WRITE_SETTINGS)
     jvm: Any = df.sparkSession._jvm  # noqa: SLF001 - see above
-    moved = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, given.queryExecution().analyzed())
+    moved = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, java_frame.queryExecution().analyzed())
     # Keep the Python session of the DataFrame: creating another one has side effects on all sessions.
     return DataFrame(moved, df.sparkSession)
 
 
 def _session_of(df: DataFrame) -> Any:  # noqa: ANN401 - an object of the JVM
-    given: Any = df._jdf  # noqa: SLF001 - Python may know another session
-    return given.sparkSession()
+    java_frame: Any = df._jdf  # noqa: SLF001 - Python may know another session
+    return java_frame.sparkSession()
 
 
 def _columns_with_ids(df: DataFrame, ref: TableRef, order: tuple[int, ...]) -> DataFrame:

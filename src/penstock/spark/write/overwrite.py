@@ -100,11 +100,11 @@ def check_no_overwrite(ref: TableRef, options: Mapping[str, str], what: str) -> 
     Raises:
         InvalidOptionError: such an option is given; ignoring it would silently replace more than requested, or nothing.
     """
-    given = [key for key in _NAMES if key in options and options[key].lower() != "static"]
-    if given:
+    ignored_keys = [key for key in _NAMES if key in options and options[key].lower() != "static"]
+    if ignored_keys:
         raise InvalidOptionError(
-            f"table {ref.name}: option '{_NAMES[given[0]]}' = '{options[given[0]]}' has no meaning for {what}: give "
-            "it to df.write.mode('overwrite')"
+            f"table {ref.name}: option '{_NAMES[ignored_keys[0]]}' = '{options[ignored_keys[0]]}' has no meaning for "
+            f"{what}: give it to df.write.mode('overwrite')"
         )
 
 

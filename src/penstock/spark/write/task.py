@@ -53,8 +53,8 @@ def write_batches(ref: TableRef, batches: Iterable[pa.RecordBatch], *, job_id: s
     """
     with TableWriter(ref, job_id=job_id) as writer:
         plan = None
-        for given in batches:
-            batch = from_spark_batch(given, ref.schema.fields)
+        for spark_batch in batches:
+            batch = from_spark_batch(spark_batch, ref.schema.fields)
             plan = plan or plan_conform(ref.schema, batch.schema, ref.name)
             for rows in conform_batches([batch], plan):
                 writer.write(rows)

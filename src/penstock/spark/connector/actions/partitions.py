@@ -58,8 +58,8 @@ class PartitionManagement(Proxy):
             values: a row with a value for each name.
         """
         fields = {field.name: field for field in self._ref.schema.partition_fields}
-        given = [fields[str(name)] for name in names]
-        found = self._partitions(self._specs(given, values))
+        named_fields = [fields[str(name)] for name in names]
+        found = self._partitions(self._specs(named_fields, values))
         return arrow_rows(self._bridge, _to_arrow(self._ref, found), _plain_schema(self._ref))
 
     @from_spark

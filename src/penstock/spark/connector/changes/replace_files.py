@@ -300,15 +300,15 @@ class StagedFiles:
         bridge, ref = self._bridge, self._ref
         session = clone_session(self._session, WRITE_SETTINGS)
         ids = {field.name: field.id for field in ref.schema.fields}
-        given = bridge.schema(
+        row_schema = bridge.schema(
             StructType(
                 [StructField(each.name, each.dataType, metadata={_FIELD_ID: ids[each.name]}) for each in columns]
             )
         )
-        given_options = parquet_options(ref, rows_of_target(given, ref)) if self._takes else WRITE_OPTIONS
+        given_options = parquet_options(ref, rows_of_target(row_schema, ref)) if self._takes else WRITE_OPTIONS
         options = bridge.case_insensitive(given_options)
         optional = bridge.java("java.util.Optional")
-        described = bridge.private("WriteInfo")(info.queryId(), given, options, optional.empty(), optional.empty())
+        described = bridge.private("WriteInfo")(info.queryId(), row_schema, options, optional.empty(), optional.empty())
         kind = bridge.java_class(bridge.class_names("ParquetFileFormat")[0])
         paths = bridge.sequence([f"file://{self._staging}"])
         table = bridge.private("ParquetTable")(ref.name, session, options, paths, bridge.scala_none(), kind)

@@ -112,12 +112,12 @@ public class Driver {
             }
         }
 
-        public Object invoke(Object proxy, Method method, Object[] given) throws Throwable {
+        public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
             String name = method.getName();
             if (method.isDefault() && !methods.contains(name)) {
-                return InvocationHandler.invokeDefault(proxy, method, given);
+                return InvocationHandler.invokeDefault(proxy, method, arguments);
             }
-            if (given == null || given.length == 0) {
+            if (arguments == null || arguments.length == 0) {
                 if (name.equals("columns") && describes()) {
                     return CatalogV2Util.structTypeToV2Columns(((Table) proxy).schema(), false);
                 }
@@ -132,7 +132,7 @@ public class Driver {
                 }
             } else if (name.equals("equals")) {
                 return Boolean.valueOf(
-                    given[0] == proxy || (given[0] != null && proxy.toString().equals(given[0].toString())));
+                    arguments[0] == proxy || (arguments[0] != null && proxy.toString().equals(arguments[0].toString())));
             } else {
                 Object text = answers.get("toString");
                 answers.clear();
@@ -140,7 +140,7 @@ public class Driver {
                     answers.put("toString", text);
                 }
             }
-            return python.invoke(proxy, method, given);
+            return python.invoke(proxy, method, arguments);
         }
 
         /** Return whether a statement that shows or copies the definition of a table is the caller. */
@@ -306,8 +306,8 @@ public class Driver {
         return trimmed.substring(trimmed.lastIndexOf('/') + 1);
     }
 
-    private static List list(Object given) {
-        return scala.jdk.javaapi.CollectionConverters.asJava((scala.collection.Seq) given);
+    private static List list(Object sequence) {
+        return scala.jdk.javaapi.CollectionConverters.asJava((scala.collection.Seq) sequence);
     }
 
     /** Return estimates of a scan; a negative number is not known. */
@@ -339,29 +339,29 @@ public class Driver {
 
     // Texts, each of which is one answer to Python instead of one for each element
 
-    public String options(Map given) throws Exception {
-        return json.writeValueAsString(new HashMap(given));
+    public String options(Map options) throws Exception {
+        return json.writeValueAsString(new HashMap(options));
     }
 
-    public String name(Identifier given) throws Exception {
-        List parts = new ArrayList(Arrays.asList(given.namespace()));
-        parts.add(given.name());
+    public String name(Identifier identifier) throws Exception {
+        List parts = new ArrayList(Arrays.asList(identifier.namespace()));
+        parts.add(identifier.name());
         return json.writeValueAsString(parts);
     }
 
     /** Return predicates as JSON: {"name", "children"}, {"column"}, {"value", "type"}; other expressions are {}. */
-    public String predicates(Predicate[] given) throws Exception {
+    public String predicates(Predicate[] predicates) throws Exception {
         List made = new ArrayList();
-        for (int i = 0; i < given.length; i++) {
-            made.add(node(given[i]));
+        for (int i = 0; i < predicates.length; i++) {
+            made.add(node(predicates[i]));
         }
         return json.writeValueAsString(made);
     }
 
     /** Return an aggregation as JSON: number of grouping expressions, functions with their columns. */
-    public String aggregation(Aggregation given) throws Exception {
+    public String aggregation(Aggregation aggregation) throws Exception {
         List functions = new ArrayList();
-        AggregateFunc[] all = given.aggregateExpressions();
+        AggregateFunc[] all = aggregation.aggregateExpressions();
         for (int i = 0; i < all.length; i++) {
             Map made = new HashMap();
             made.put("kind", all[i].getClass().getSimpleName());
@@ -373,24 +373,24 @@ public class Driver {
             functions.add(made);
         }
         Map made = new HashMap();
-        made.put("groups", Integer.valueOf(given.groupByExpressions().length));
+        made.put("groups", Integer.valueOf(aggregation.groupByExpressions().length));
         made.put("functions", functions);
         return json.writeValueAsString(made);
     }
 
-    private Map node(Expression given) {
+    private Map node(Expression expression) {
         Map made = new HashMap();
-        if (given instanceof NamedReference) {
-            made.put("column", ((NamedReference) given).fieldNames());
-        } else if (given instanceof Literal) {
-            Object value = ((Literal) given).value();
-            made.put("type", ((Literal) given).dataType().simpleString());
+        if (expression instanceof NamedReference) {
+            made.put("column", ((NamedReference) expression).fieldNames());
+        } else if (expression instanceof Literal) {
+            Object value = ((Literal) expression).value();
+            made.put("type", ((Literal) expression).dataType().simpleString());
             // A Float as the text of the Double that is equal to it.
             Object text = value instanceof Float ? (Object) Double.valueOf(((Float) value).doubleValue()) : value;
             made.put("value", value == null || value instanceof byte[] ? value : text.toString());
-        } else if (given instanceof Predicate) {
-            made.put("name", ((Predicate) given).name());
-            Expression[] children = given.children();
+        } else if (expression instanceof Predicate) {
+            made.put("name", ((Predicate) expression).name());
+            Expression[] children = expression.children();
             List nodes = new ArrayList();
             for (int i = 0; i < children.length; i++) {
                 nodes.add(node(children[i]));
@@ -401,11 +401,11 @@ public class Driver {
     }
 
     /** Return some of the predicates, by their places with commas between. */
-    public Predicate[] chosen(Predicate[] given, String places) {
+    public Predicate[] chosen(Predicate[] predicates, String places) {
         String[] parts = places.isEmpty() ? new String[0] : places.split(",");
         Predicate[] made = new Predicate[parts.length];
         for (int i = 0; i < parts.length; i++) {
-            made[i] = given[Integer.parseInt(parts[i])];
+            made[i] = predicates[Integer.parseInt(parts[i])];
         }
         return made;
     }
@@ -414,8 +414,8 @@ public class Driver {
      * Return some of the predicates as filters of Spark's file readers; those that there are none for are left out. Each
      * filter is equivalent to its predicate, so readers skip no row that matches.
      */
-    public Filter[] filters(Predicate[] given, String places) {
-        Predicate[] parts = chosen(given, places);
+    public Filter[] filters(Predicate[] predicates, String places) {
+        Predicate[] parts = chosen(predicates, places);
         List made = new ArrayList();
         for (int i = 0; i < parts.length; i++) {
             if (hasFilter(parts[i])) {
@@ -426,17 +426,17 @@ public class Driver {
     }
 
     /** Return whether all parts have filters: Spark's conversion leaves out sides of AND and OR that have none. */
-    private static boolean hasFilter(Predicate given) {
-        String name = given.name();
+    private static boolean hasFilter(Predicate predicate) {
+        String name = predicate.name();
         if (name.equals("AND") || name.equals("OR") || name.equals("NOT")) {
-            Expression[] parts = given.children();
+            Expression[] parts = predicate.children();
             for (int i = 0; i < parts.length; i++) {
                 if (!(parts[i] instanceof Predicate) || !hasFilter((Predicate) parts[i])) {
                     return false;
                 }
             }
         }
-        return PredicateUtils.toV1(given).isDefined();
+        return PredicateUtils.toV1(predicate).isDefined();
     }
 
     public boolean readsVectors(SparkSession session) {
@@ -525,12 +525,12 @@ public class Driver {
     // Writes of files
 
     /** Return the numbers of rows that a summary of a write has, by the names of its methods. */
-    public String counts(WriteSummary given) throws Exception {
+    public String counts(WriteSummary summary) throws Exception {
         Map made = new HashMap();
-        Method[] methods = given == null ? new Method[0] : given.getClass().getMethods();
+        Method[] methods = summary == null ? new Method[0] : summary.getClass().getMethods();
         for (int i = 0; i < methods.length; i++) {
             if (methods[i].getName().startsWith("num") && methods[i].getParameterTypes().length == 0) {
-                made.put(methods[i].getName(), methods[i].invoke(given, new Object[0]));
+                made.put(methods[i].getName(), methods[i].invoke(summary, new Object[0]));
             }
         }
         return json.writeValueAsString(made);
@@ -540,11 +540,11 @@ public class Driver {
      * Return a factory whose writers begin a file for each partition, in a directory of its own; rows have to come
      * sorted by partition. A directory cannot show whether a text is NULL or empty, so the names of files have a hash.
      *
-     * @param given of a write without partitions
+     * @param factory of a write without partitions
      * @param places of the partition columns, with commas between; the files have these columns, too
      */
-    public DataWriterFactory byPartition(SparkSession session, DataWriterFactory given, String places) {
-        FileWriterFactory whole = (FileWriterFactory) given;
+    public DataWriterFactory byPartition(SparkSession session, DataWriterFactory factory, String places) {
+        FileWriterFactory whole = (FileWriterFactory) factory;
         WriteJobDescription job = whole.description();
         List keys = new ArrayList();
         List names = new ArrayList();
@@ -563,7 +563,7 @@ public class Driver {
         return new FileWriterFactory(made, whole.committer());
     }
 
-    private static scala.collection.immutable.Seq seq(List given) {
-        return scala.jdk.javaapi.CollectionConverters.asScala(given).toSeq();
+    private static scala.collection.immutable.Seq seq(List items) {
+        return scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq();
     }
 }

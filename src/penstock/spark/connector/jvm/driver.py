@@ -45,6 +45,6 @@ def ordered_files(runs: Iterable[Sequence[tuple[str, int]]]) -> str:
     return "\n\n".join(map(listed_files, runs))
 
 
-def listed_files(given: Iterable[tuple[str, int]]) -> str:
+def listed_files(sizes: Iterable[tuple[str, int]]) -> str:
     """Return the text that ``Driver.packed`` takes; a URI contains no tab and no line break."""
-    return "\n".join(f"{uri}\t{size}" for uri, size in given)
+    return "\n".join(f"{uri}\t{size}" for uri, size in sizes)

@@ -143,12 +143,12 @@ class TableStream(Proxy):
             None if nothing was ever committed, so that even the start is unknown: Spark would run a batch for an
             offset.
         """
-        given = _decoded(start)
-        end = self._open().advance(given, applies_limits=not limit.equals(self._all_available))
-        if end == given and self._input_end.is_to_close(given):
-            end = self._open().close_input(given)
-        if end == given:
-            return None if decode_offset(given) == UNRESOLVED else start
+        start_offset = _decoded(start)
+        end = self._open().advance(start_offset, applies_limits=not limit.equals(self._all_available))
+        if end == start_offset and self._input_end.is_to_close(start_offset):
+            end = self._open().close_input(start_offset)
+        if end == start_offset:
+            return None if decode_offset(start_offset) == UNRESOLVED else start
         return self._encoded(end)
 
     @from_spark

@@ -143,8 +143,8 @@ class StreamWriteTask:
 
     def _fitted(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         new = to_arrow_schema(self.new_columns)
-        for given in batches:
-            batch = given
+        for spark_batch in batches:
+            batch = spark_batch
             for name in self.wall_clocks:
                 place = batch.schema.get_field_index(name)
                 micros = batch.column(place).cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us"))
