@@ -22,6 +22,9 @@ def register(spark: SparkSession) -> None:
     Also call it in every other thread that writes through the format: it makes the session active in the calling
     thread, which Spark's writers need to find Python data sources.
 
+    Afterwards, streams of the format are refused with the calls that guarantee more, except in Spark Connect, which has
+    no others.
+
     Raises:
         UnsupportedFeatureError: the configured Python cannot import penstock, or PySpark is not installed.
     """
