@@ -167,8 +167,7 @@ if TYPE_CHECKING:
     from penstock.format.snapshot import CommitKind, Snapshot
     from penstock.format.types.data_types import DataField
     from penstock.predicate.tree import Predicate, col
-    from penstock.spark.stream.progress import StreamProgress, last_progress
-    from penstock.spark.write.progress import WriteProgress, last_write
+    from penstock.spark.stream.progress import StreamProgress, WriteProgress, last_progress, last_write
     from penstock.table.actions.manifests import ManifestCompaction
     from penstock.table.actions.missing_files import MissingFile, MissingManifest
     from penstock.table.actions.rescale import RescaledPartition
@@ -230,8 +229,7 @@ _MODULES: Final = {
     "penstock.format.snapshot": ("CommitKind", "Snapshot"),
     "penstock.format.types.data_types": ("DataField",),
     "penstock.predicate.tree": ("Predicate", "col"),
-    "penstock.spark.stream.progress": ("StreamProgress", "last_progress"),
-    "penstock.spark.write.progress": ("WriteProgress", "last_write"),
+    "penstock.spark.stream.progress": ("StreamProgress", "WriteProgress", "last_progress", "last_write"),
     "penstock.table.actions.manifests": ("ManifestCompaction",),
     "penstock.table.actions.missing_files": ("MissingFile", "MissingManifest"),
     "penstock.table.actions.rescale": ("RescaledPartition",),

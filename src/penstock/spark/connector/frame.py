@@ -12,8 +12,8 @@ from penstock.predicate.tree import TRUE
 from penstock.spark.connector.gateway import open_bridge
 from penstock.spark.connector.native_reader import is_vectorised
 from penstock.spark.connector.proxy import PlainTable, from_spark
+from penstock.spark.connector.scan import TableRead
 from penstock.spark.connector.scan_builder import TableScanBuilder
-from penstock.spark.connector.table_read import TableRead
 from penstock.spark.read.filters import to_column
 from penstock.spark.read.frame import to_frame
 from penstock.spark.read.native_files import NativeReading, plan_reading

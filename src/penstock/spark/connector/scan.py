@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
@@ -28,23 +28,60 @@ from penstock.spark.types import to_spark_schema
 from penstock.table.inspect.explain import format_predicate
 from penstock.table.read.batches import select_fields
 from penstock.table.read.split import iter_splits, plan_splits
+from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
+    from penstock.predicate.tree import Predicate
     from penstock.spark.connector.gateway import Bridge, JavaObject
-    from penstock.spark.connector.table_read import TableRead
+    from penstock.table.read.query import PinnedRead
     from penstock.table.read.scan import ScanPlan
     from penstock.table.read.split import DataSplit
     from penstock.table.ref import TableRef
-
 _LOG: Final = logging.getLogger(__name__)
 _DELETED: Final = "rows of its files are deleted by deletion vectors"
 _PADDING: Final = "spark.sql.readSideCharPadding"
 _AS_STRING: Final = "spark.sql.legacy.charVarcharAsString"
 _READ: Final = "org.apache.spark.sql.connector.read."
+
+
+class TableRead:
+    """The state that a batch read is fixed to, loaded at its first use: a stream has the table and its options only.
+
+    Attributes:
+        ref: the table with the options of the read.
+        identity: identity of the table.
+        store: of the table; stores of one identity share what they have decoded.
+    """
+
+    def __init__(self, ref: TableRef, identity: str, load: Callable[[], PinnedRead]) -> None:
+        self.ref = ref
+        self.identity = identity
+        self._load = load
+        self.store = MetadataStore(ref, identity=identity)
+        self._last: tuple[Predicate | None, ScanPlan] | None = None
+
+    @cached_property
+    def pinned(self) -> PinnedRead:
+        """The fixed state."""
+        return self._load()
+
+    def start_from(self, plan: ScanPlan) -> None:
+        """Reuse an existing plan of the read without the filters of the query."""
+        self._last = None, plan
+
+    def plan(self, predicate: Predicate | None) -> ScanPlan:
+        """Plan the read; Spark asks for its size and then for its files, so the last plan is cached."""
+        if self._last is None or self._last[0] != predicate:
+            self._last = predicate, self.pinned.plan(self.store, predicate, with_vectors=True)
+        return self._last[1]
+
+    def without_fallback(self) -> TableRead:
+        """Return the read without the rows of a fallback branch."""
+        return TableRead(self.ref, self.identity, lambda: replace(self.pinned, fallback=None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
-    from penstock.spark.connector.table_read import TableRead
+    from penstock.spark.connector.scan import TableRead
 
 _READ: Final = "org.apache.spark.sql.connector.read."
 

@@ -17,9 +17,9 @@ from penstock.spark.connector.changes.operation import RowChangeBuilder, RowChan
 from penstock.spark.connector.definition import is_evolution
 from penstock.spark.connector.proxy import from_spark
 from penstock.spark.connector.pushdown import conjunction_of, take_filters
+from penstock.spark.connector.scan import TableRead
 from penstock.spark.connector.scan_builder import TableScanBuilder
 from penstock.spark.connector.stream.table_write import StreamSinks
-from penstock.spark.connector.table_read import TableRead
 from penstock.spark.connector.write import TableWriteBuilder, own_options, partition_scope
 from penstock.spark.types import nullable, to_catalog_schema, to_declared_schema, to_spark_schema
 from penstock.table.actions.changes import commit_overwrite, open_committer, truncate

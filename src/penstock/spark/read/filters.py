@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from penstock.format.text.names import quoted
 from penstock.format.types.data_types import AtomicType, RowType, TypeRoot
 from penstock.predicate.tree import And, Compare, Constant, In, IsNull, Not, Operator, Or, StartsWith
-from penstock.spark.read.native_columns import FIRST_GREGORIAN_DAY
+from penstock.spark.read.native_files import FIRST_GREGORIAN_DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from penstock.format.types.data_types import DataField
-    from penstock.spark.read.native_columns import NativeColumn
+    from penstock.spark.read.native_files import NativeColumn
     from penstock.table.read.scan import ScanPlan
     from penstock.table.read.split import DataSplit
     from penstock.table.ref import TableRef

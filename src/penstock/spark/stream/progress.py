@@ -1,7 +1,8 @@
-"""Progress and lag of streaming queries on penstock tables, from Spark's progress reports.
+"""Progress and lag of streaming queries on penstock tables.
 
 Spark reports progress after every micro-batch. Penstock's source adds its lag as
-``query.lastProgress["sources"][0]["latestOffset"]``; this module decodes it.
+``query.lastProgress["sources"][0]["latestOffset"]``; this module decodes it. The progress of writes, which Spark's
+reports cannot include, is noted by the query that commits them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from penstock.options import ConsumerOptions
 from penstock.printable import open_log
 from penstock.spark.stream.checkpoint import Checkpoint
 from penstock.spark.stream.session import next_undelivered_snapshot
-from penstock.spark.write.progress import WriteProgress, last_write
 from penstock.table.store import MetadataStore
 from penstock.table.stream.checkpoint import decode_batch
 from penstock.table.stream.consumers import record_progress
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     )
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from penstock.table.compact.state import CompactionState
     from penstock.table.ref import TableRef
     from penstock.table.stream.offset import StreamOffset
 
@@ -354,3 +355,70 @@ def _is_done(spark: SparkSession, query: StreamingQuery) -> bool:
         _LOG.warning("query %s: cannot find out whether it has ended: %s", query.id, error)
         return False
     return bool(sources) and all(source is not None and source.ended for source in sources)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteProgress:
+    """A micro-batch of a ``write_stream`` query, after its commit.
+
+    Attributes:
+        query_id: the same after a restart from the checkpoint.
+        table: name of the table that is written.
+        snapshot_id: of the micro-batch; None if it had no rows, or was already committed.
+        watermark: after the micro-batch, ms of event time; None if unknown. The watermark of a snapshot is never lower
+            than its predecessor's.
+        rows: written.
+        files: data files written, with ``bytes``.
+        compaction: what background merges have done, and the pending small files; None before the first commit, and if
+            the query does not compact (``write-only``, output mode ``complete``).
+    """
+
+    query_id: str
+    batch_id: int
+    table: str
+    snapshot_id: int | None
+    watermark: int | None
+    rows: int
+    files: int
+    bytes: int
+    compaction: CompactionState | None
+
+
+class _WriteBoard:
+    """Stores the last write of each query of this process. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._sources: dict[str, Callable[[], WriteProgress]] = {}
+        self._lock = Lock()
+
+    def note(self, query_id: str, ask: Callable[[], WriteProgress]) -> None:
+        with self._lock:
+            self._sources.pop(query_id, None)
+            self._sources[query_id] = ask
+            while len(self._sources) > _QUERIES_KEPT:
+                self._sources.pop(next(iter(self._sources)))
+
+    def ask(self, query_id: str) -> WriteProgress | None:
+        with self._lock:
+            ask = self._sources.get(query_id)
+        return None if ask is None else ask()
+
+
+_BOARD: Final = _WriteBoard()
+
+
+def note_write(query_id: str, ask: Callable[[], WriteProgress]) -> None:
+    """Record that a query has written; ``ask`` returns the progress, with the current state of the compaction."""
+    _BOARD.note(query_id, ask)
+
+
+def last_write(query_id: str) -> WriteProgress | None:
+    """Return the last micro-batch that a ``write_stream`` query of this process has committed.
+
+    Args:
+        query_id: ``query.id``.
+
+    Returns:
+        None if it has committed none since it was started.
+    """
+    return _BOARD.ask(str(query_id))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
-    from penstock.spark.connector.table_read import TableRead
+    from penstock.spark.connector.scan import TableRead
     from penstock.table.read.split import DataSplit
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.format.file_format import FileFormat
 from penstock.format.types.data_types import INT, DataField, RowType
-from penstock.spark.read.native_columns import plan_native_columns
+from penstock.spark.read.native_files import plan_native_columns
 
 A, B, ALIKE = (DataField(id=place, name=name, type=INT) for place, name in enumerate(["a", "b", "A"]))
 
