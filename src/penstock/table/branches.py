@@ -165,7 +165,7 @@ def fast_forward(ref: TableRef, branch: str) -> int:
     return len(new_ids)
 
 
-def refuse_on_branch(file_io: FileIO, table: str, what: str) -> None:
+def check_not_on_branch(file_io: FileIO, table: str, what: str) -> None:
     """Raise ``UnsupportedFeatureError`` if the storage is that of a branch, whose files the main branch may read."""
     branch = file_io.branch_name
     if branch is not None:

@@ -212,11 +212,11 @@ def _damaged(epoch: int, modified_millis: int) -> LeaseRecord:
 _LOG: Final = open_log("penstock.lease")
 
 # Two renewals in a row may fail or be late before the lease expires.
-_RENEWALS_A_LEASE: Final = 3
-_LOOKS_A_LEASE: Final = 30
+_RENEWALS_PER_LEASE: Final = 3
+_CHECKS_PER_LEASE: Final = 30
 # Clocks that differ by less than a lease's time do no harm; an expiry time later than this many leases is implausible.
-_PLAUSIBLE_LEASES: Final = 2
-_LONGEST_WATCH_MS: Final = 60_000
+_MAX_PLAUSIBLE_LEASES: Final = 2
+_MAX_WATCH_MS: Final = 60_000
 
 
 class Lease:
@@ -315,7 +315,7 @@ class LeaseKeeper:
 
     def __init__(self, lease: Renewable, *, interval_ms: int | None = None) -> None:
         self._lease = lease
-        self._interval_ms = interval_ms or max(1, lease.ttl_ms // _RENEWALS_A_LEASE)
+        self._interval_ms = interval_ms or max(1, lease.ttl_ms // _RENEWALS_PER_LEASE)
         self._stop = threading.Event()
         self._lost: LeaseHeldError | None = None
         self._thread = threading.Thread(target=self._run, name=f"renew {lease!r}", daemon=True)
@@ -390,7 +390,7 @@ def acquire(
                 _LOG.info("%s: took lease '%s'", location, name)
                 return Lease(files, mine, clock, may_have_rival=seen is not None and not seen.is_settled)
         else:
-            pause_ms = max(seen.ttl_ms, 1) / _LOOKS_A_LEASE
+            pause_ms = max(seen.ttl_ms, 1) / _CHECKS_PER_LEASE
             sleep(pause_ms / 1000)
             rest_ms -= pause_ms
         newest = files.load_newest()
@@ -422,7 +422,7 @@ def find_holder(
     if newest is None or newest.is_settled:
         return None
     clock = clock or storage_clock(file_io, location)
-    if newest.ttl_ms <= _LONGEST_WATCH_MS and newest.expires_millis - clock() > newest.ttl_ms * _PLAUSIBLE_LEASES:
+    if newest.ttl_ms <= _MAX_WATCH_MS and newest.expires_millis - clock() > newest.ttl_ms * _MAX_PLAUSIBLE_LEASES:
         seen = newest
         sleep(seen.ttl_ms / 1000)
         newest = files.load_newest()

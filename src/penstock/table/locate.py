@@ -33,13 +33,13 @@ class ExternalPaths:
     Attributes:
         name: of the table, for messages.
         file_io: storage of the table; external files are opened with it, so they must lie on the same storage.
-        stated: external directories declared by the table's option.
+        declared: external directories declared by the table's option.
         allowed: the directories that the user allows.
     """
 
     name: str
     file_io: FileIO
-    stated: tuple[str, ...]
+    declared: tuple[str, ...]
     allowed: ExternalPathOptions
 
     @staticmethod
@@ -48,7 +48,7 @@ class ExternalPaths:
         return ExternalPaths(
             name=ref.name,
             file_io=ref.file_io,
-            stated=ref.parsed(LayoutOptions).external_paths,
+            declared=ref.parsed(LayoutOptions).external_paths,
             allowed=ExternalPathOptions.parse(dict(ref.dynamic_options), table=ref.name),
         )
 
@@ -59,7 +59,7 @@ class ExternalPaths:
             UnsupportedFeatureError: the table does not declare its directory, or the user does not allow it.
         """
         found = self._find(path)
-        if found is None or not _is_in(found, self.stated):
+        if found is None or not _is_in(found, self.declared):
             raise UnsupportedFeatureError(
                 f"table {self.name}: the data file {ascii(path)[:200]} is outside of the table, and in none of the "
                 "directories of its option 'data-file.external-paths'; it was not opened. Roll the table back to a "
@@ -76,7 +76,7 @@ class ExternalPaths:
     def deletable(self, path: str) -> str | None:
         """Return an external path in the form that the storage takes; None if the file must not be deleted."""
         found = self._find(path)
-        is_free = found is not None and _is_in(found, self.stated) and _is_in(found, self.allowed.deletable)
+        is_free = found is not None and _is_in(found, self.declared) and _is_in(found, self.allowed.deletable)
         return found if is_free else None
 
     def _find(self, path: str) -> str | None:
@@ -165,18 +165,18 @@ class FileLocator:
             for each, value in zip(self.partition_fields, values, strict=True)
         }
 
-    def stated_path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
+    def recorded_path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
         """Return the path of a data file as the manifest has it; only for display, as it is not checked."""
         return file.external_path or f"{self.directory(partition, bucket)}/{file.file_name}"
 
     def path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
         """Return the path of a data file to read: its external path if it has one."""
-        path = self.stated_path(partition, bucket, file)
+        path = self.recorded_path(partition, bucket, file)
         return self.external.readable(path) if file.external_path else path
 
     def deletable_path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str | None:
         """Return the path of a data file to delete; None for an external file that may not be deleted."""
-        path = self.stated_path(partition, bucket, file)
+        path = self.recorded_path(partition, bucket, file)
         return self.external.deletable(path) if file.external_path else path
 
     def _partition_directory(self, partition: bytes) -> str:

@@ -114,7 +114,7 @@ def find_deletions(store: MetadataStore, snapshots: Sequence[Snapshot]) -> dict[
     return found
 
 
-def spare_revived(store: MetadataStore, deletions: dict[FileIdentity, Deletion], later: Iterable[Snapshot]) -> None:
+def retain_readded(store: MetadataStore, deletions: dict[FileIdentity, Deletion], later: Iterable[Snapshot]) -> None:
     """Remove from the deletions the files that a later snapshot made live again."""
     for snapshot in later:
         for entry in store.load_delta(snapshot) if deletions else ():
@@ -122,7 +122,7 @@ def spare_revived(store: MetadataStore, deletions: dict[FileIdentity, Deletion],
                 deletions.pop(entry.identity, None)
 
 
-def spare_tagged(
+def retain_tagged(
     ref: TableRef, store: MetadataStore, deletions: dict[FileIdentity, Deletion], tags: Mapping[int, NamedSnapshot]
 ) -> Counter[str]:
     """Remove from the deletions the files that a tag still reads; return the number of such files by tag.
@@ -150,7 +150,7 @@ def spare_tagged(
     return spared
 
 
-def spare_read(
+def retain_read(
     ref: TableRef, store: MetadataStore, deletions: dict[FileIdentity, Deletion], readers: Iterable[NamedSnapshot]
 ) -> Counter[str]:
     """Remove from the deletions the files that one of the snapshots reads; return their number by snapshot name."""
@@ -164,7 +164,7 @@ def spare_read(
     return spared
 
 
-def spare_added(
+def retain_added(
     store: MetadataStore, deletions: dict[FileIdentity, Deletion], readers: Iterable[NamedSnapshot]
 ) -> Counter[str]:
     """Remove from the deletions the files that one of the snapshots added; return their number by snapshot name."""

@@ -29,7 +29,7 @@ from penstock.format.layout import (
     escape_path_name,
 )
 from penstock.options import LayoutOptions, RetentionOptions
-from penstock.table.branches import refuse_on_branch
+from penstock.table.branches import check_not_on_branch
 from penstock.table.bulk_files import delete_empty_directories, delete_files, map_parallel, thread_count
 from penstock.table.expire.files import list_branches
 from penstock.table.expire.used_files import UsedFiles
@@ -196,7 +196,7 @@ def _candidate(status: FileStatus, kind: OrphanKind) -> OrphanFile:
 
 
 DEFAULT_AGE_MS: Final = 86_400_000
-FLOOR_MS: Final = 3_600_000
+MIN_AGE_MS: Final = 3_600_000
 # Smaller differences between the clocks are ignored: file times are coarse, and a few seconds do not matter here.
 _SKEW_MS: Final = 60_000
 
@@ -257,7 +257,7 @@ def remove_orphan_files(
         StorageError: a directory or file cannot be listed or read, and nothing was deleted; or an orphan could not be
             deleted.
     """
-    refuse_on_branch(ref.file_io, ref.name, "removing orphan files")
+    check_not_on_branch(ref.file_io, ref.name, "removing orphan files")
     threads = thread_count(ref.parsed(RetentionOptions).file_operation_threads, ref.file_io)
     found = _Found()
 
@@ -274,7 +274,7 @@ def remove_orphan_files(
     with enough_memory(ref.name):
         ref.file_io.run_many([find_cutoff, find_files])
     now_millis, cutoff, listing, used = found.now_millis, found.cutoff, found.listing, found.used
-    leases_until = min(cutoff, now_millis - FLOOR_MS)
+    leases_until = min(cutoff, now_millis - MIN_AGE_MS)
     unused = [candidate for candidate in listing.candidates if candidate.name not in used]
     orphans = [each for each in unused if _is_old(each, leases_until if each.kind is OrphanKind.LEASE else cutoff)]
     report = OrphanReport(
@@ -313,7 +313,7 @@ def _check_cutoff(table: str, older_than_millis: int | None, now_millis: int, *,
             f"table {table}: 'older_than' is in the future, so all files that jobs are writing would count as orphans; "
             "give a time in the past"
         )
-    if older_than_millis > now_millis - FLOOR_MS and not allow_recent:
+    if older_than_millis > now_millis - MIN_AGE_MS and not allow_recent:
         raise InvalidOptionError(
             f"table {table}: files younger than an hour may belong to a job that will commit them soon; give an "
             "earlier time, or state that nothing writes (allow_recent, --allow-recent)"

@@ -23,7 +23,7 @@ from penstock.format.hint import decode_hint, encode_hint
 from penstock.metrics import FILES_EXPIRED, SNAPSHOTS_EXPIRED, record
 from penstock.options import ConsumerOptions, RetentionOptions
 from penstock.printable import mask_locations, open_log
-from penstock.table.branches import refuse_on_branch
+from penstock.table.branches import check_not_on_branch
 from penstock.table.bulk_files import delete_empty_directories, delete_files, thread_count
 from penstock.table.commit.announced import announce_expiration, expiring_end
 from penstock.table.commit.freed_ids import is_built_on_previous
@@ -38,10 +38,10 @@ from penstock.table.expire.files import (
     find_deletions,
     find_metadata,
     load_branch_readers,
-    spare_added,
-    spare_read,
-    spare_revived,
-    spare_tagged,
+    retain_added,
+    retain_read,
+    retain_readded,
+    retain_tagged,
     tags_between,
 )
 from penstock.table.expire.plan import ExpirationPlan, ExpireRules, Retainer, RetainerKind, plan_expiration
@@ -114,12 +114,12 @@ class ChunkFinder:
         later: list[Snapshot] = []
         if deletions or any(snapshot.index_manifest or snapshot.statistics for snapshot in expired):
             later = self._watch.find(self._store, after_id=kept.id, latest_id=latest_id, threads=self._threads)
-            spare_revived(self._store, deletions, later)
+            retain_readded(self._store, deletions, later)
         tags = self._tags_seen = self._load_tags()
-        spared = spare_tagged(self._ref, self._store, deletions, tags)
+        spared = retain_tagged(self._ref, self._store, deletions, tags)
         branches = self._branches_seen = load_branch_readers(self._store, up_to=kept.id)
-        by_branches = spare_read(self._ref, self._store, deletions, branches.oldest)
-        by_branches += spare_added(self._store, deletions, branches.later)
+        by_branches = retain_read(self._ref, self._store, deletions, branches.oldest)
+        by_branches += retain_added(self._store, deletions, branches.later)
         first = expired[0].id if expired else kept.id
         keepers = (kept, *later, *tags_between(tags, first, kept.id), *branches.snapshots)
         manifests, lists = find_metadata(self._store, expired, keepers)
@@ -191,7 +191,7 @@ class SnapshotExpirer:
     """
 
     def __init__(self, ref: TableRef, store: MetadataStore, *, clock_millis: Callable[[], int] | None = None) -> None:
-        refuse_on_branch(ref.file_io, ref.name, "expiring snapshots")
+        check_not_on_branch(ref.file_io, ref.name, "expiring snapshots")
         self.ref = ref
         self.options = ref.parsed(RetentionOptions)
         self.clock_millis = clock_millis or utc_millis

@@ -24,9 +24,9 @@ from penstock.table.expire.files import (
     data_paths,
     find_metadata,
     load_branch_readers,
-    spare_added,
-    spare_read,
-    spare_revived,
+    retain_added,
+    retain_read,
+    retain_readded,
 )
 from penstock.table.locate import FileLocator
 from penstock.table.read.live import load_live_entries
@@ -174,12 +174,12 @@ def _delete_files(ref: TableRef, store: MetadataStore, gone: Snapshot) -> None:
     readers = [*(NamedSnapshot(name="", snapshot=each) for each in neighbours), *branches.oldest]
     live = load_live_entries(store, gone, lambda _: True)
     deletions = {identity: Deletion(entry=entry, snapshot_id=gone.id + 1) for identity, entry in live.items()}
-    spare_read(ref, store, deletions, readers)
-    spare_added(store, deletions, branches.later)
+    retain_read(ref, store, deletions, readers)
+    retain_added(store, deletions, branches.later)
     threads = thread_count(ref.parsed(RetentionOptions).file_operation_threads, ref.file_io)
     latest_id = store.latest_snapshot_id() or earliest.id
     later = ReaddedFiles().find(store, after_id=earliest.id, latest_id=latest_id, threads=threads)
-    spare_revived(store, deletions, later)
+    retain_readded(store, deletions, later)
     manifests, lists = find_metadata(store, [gone], [*neighbours, *branches.snapshots, *later])
     entries = [deletion.entry for deletion in deletions.values()]
     delete_files(ref.file_io, data_paths(FileLocator.of(ref), entries), threads=threads)

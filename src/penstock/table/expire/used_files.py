@@ -87,7 +87,7 @@ class UsedFiles:
             if not new:
                 return frozenset(self.names)
             self._seen.update(new)
-            self._take_in(new)
+            self._load_roots(new)
         raise StorageError(
             f"table {self._table}: snapshots are committed faster than they can be read; try again when less is "
             "written",
@@ -130,7 +130,7 @@ class UsedFiles:
                     if not status.is_dir and id_of(status.name) is not None:
                         yield status
 
-    def _take_in(self, roots: Sequence[FileStatus]) -> None:
+    def _load_roots(self, roots: Sequence[FileStatus]) -> None:
         lists: set[str] = set()
         indexes: set[str] = set()
         for status, snapshot in zip(roots, map_parallel(self._load_root, roots, threads=self._threads), strict=True):

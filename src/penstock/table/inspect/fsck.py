@@ -207,7 +207,7 @@ class _Check:
             self._find_unreadable("schema", self._ref.layout.schema_path(schema_id), snapshot_id, error)
 
     def _check_file(self, entry: ManifestEntry, snapshot_id: int) -> None:
-        path = self._locator.stated_path(entry.partition, entry.bucket, entry.file)
+        path = self._locator.recorded_path(entry.partition, entry.bucket, entry.file)
         if path in self.files:
             return
         self.files.add(path)

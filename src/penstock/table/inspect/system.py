@@ -266,7 +266,7 @@ def _options(ref: TableRef, _store: MetadataStore, _snapshot: Snapshot | None) -
 def _files(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> pa.Table:
     locator = FileLocator.of(ref)
     rows = [
-        _file_row(ref, store, partition, entry, locator.stated_path(entry.partition, entry.bucket, entry.file))
+        _file_row(ref, store, partition, entry, locator.recorded_path(entry.partition, entry.bucket, entry.file))
         for partition in plan_scan(store, ref, snapshot).partitions
         for entry in partition.entries
     ]

@@ -261,7 +261,7 @@ def ledger_entries(done: Iterable[DonePartition]) -> dict[str, Marked]:
     return {each.directory: Marked(rows=each.rows, millis=each.modification_millis) for each in done}
 
 
-def is_remembered(partition: LivePartition, ledger: Ledger) -> bool:
+def is_in_ledger(partition: LivePartition, ledger: Ledger) -> bool:
     """Whether the ledger's entry of a partition is current: the same number of rows, none later than the mark."""
     entry = ledger.partitions.get(partition.directory)
     return entry is not None and entry.rows == partition.rows and _is_current(entry.millis, partition)
@@ -272,7 +272,7 @@ def load_marked(ref: TableRef, partitions: Sequence[LivePartition], ledger: Ledg
 
     If the ledger's entry is missing or outdated, the success file is read, several in parallel.
     """
-    unsure = [each for each in partitions if not is_remembered(each, ledger)]
+    unsure = [each for each in partitions if not is_in_ledger(each, ledger)]
     paths = [ref.layout.partition_success_path(each.directory) for each in unsure]
     threads = thread_count(ref.parsed(RetentionOptions).file_operation_threads, ref.file_io)
     found = map_parallel(lambda path: find_success(ref.file_io, path), paths, threads=threads)

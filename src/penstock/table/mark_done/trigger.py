@@ -29,7 +29,7 @@ from penstock.table.mark_done.marks import (
     add_to_ledger,
     check_actions,
     find_partitions,
-    is_remembered,
+    is_in_ledger,
     ledger_entries,
     load_ledger,
     load_live_partitions,
@@ -155,7 +155,7 @@ class DoneWatch:
         """
         live = load_live_partitions(self._ref, store, latest)
         for data, each in live.items():
-            if self._end(data) is not None and not is_remembered(each, ledger):
+            if self._end(data) is not None and not is_in_ledger(each, ledger):
                 self._pending.setdefault(data, LastWrite(clock=_LONG_AGO, millis=None))
         directories = {each.directory for each in live.values()}
         clock = self._clock(latest)

@@ -202,14 +202,14 @@ def test_a_snapshot_that_expires_meanwhile_is_left_out(table: Table) -> None:
 
 
 def test_a_snapshot_that_comes_meanwhile_is_seen(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    take_in = UsedFiles._take_in
+    load_roots = UsedFiles._load_roots
 
     def commit_once(self: UsedFiles, roots: Any) -> None:
-        monkeypatch.setattr(UsedFiles, "_take_in", take_in)
-        take_in(self, roots)
+        monkeypatch.setattr(UsedFiles, "_load_roots", load_roots)
+        load_roots(self, roots)
         Table.at(table.location).append(pa.table({"k": [9], "dt": ["b"]}))
 
-    monkeypatch.setattr(UsedFiles, "_take_in", commit_once)
+    monkeypatch.setattr(UsedFiles, "_load_roots", commit_once)
     report = remove(table)
     assert report.orphans == ()
     assert used(table) >= {path.rpartition("/")[2] for path in needed_files(table._ref)}

@@ -295,7 +295,7 @@ def test_paths_follow_the_layout_options() -> None:
     table.commit(table.entry(table.file("a"), ["x y"], bucket=3), table.entry(external, ["x y"]))
     (partition,) = plan_scan(table.store, table.ref, table.snapshots[-1]).partitions
     locator = FileLocator.of(table.ref)
-    assert [locator.stated_path(entry.partition, entry.bucket, entry.file) for entry in partition.entries] == [
+    assert [locator.recorded_path(entry.partition, entry.bucket, entry.file) for entry in partition.entries] == [
         f"{table.location}/data/dt=x y/bucket-3/a.parquet",
         "memory://elsewhere/e.parquet",
     ]

@@ -80,7 +80,7 @@ def measure_readers(
 
 
 # A compaction in a stream lets a bucket grow to about this many times `compaction.min.file-num` small files.
-_SLACK = 2
+_USUAL_FACTOR = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,7 +243,7 @@ def _sum_debt(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) ->
         small_bytes=sum(part.small_bytes for part in parts),
         waiting_files=sum(part.waiting_files for part in parts),
         waiting_bytes=sum(part.waiting_bytes for part in parts),
-        usual_small_files=_SLACK * CompactSizes.of(ref).min_files * sum(part.buckets for part in parts),
+        usual_small_files=_USUAL_FACTOR * CompactSizes.of(ref).min_files * sum(part.buckets for part in parts),
     )
 
 
