@@ -72,9 +72,6 @@ def ask_executors(context: SparkContext, modules: Iterable[str] = tuple(PACKAGES
 
     Args:
         modules: to look for, if this process has them.
-
-    Raises:
-        UnsupportedFeatureError: the executors cannot start their Python.
     """
     names = tuple(name for name in modules if _is_here(name))
     with _LOCK:

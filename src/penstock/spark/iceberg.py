@@ -22,9 +22,6 @@ def read_iceberg(spark: SparkSession, metadata: str) -> DataFrame:
 
     Args:
         metadata: path or URI of the file, for Hadoop.
-
-    Raises:
-        UnsupportedFeatureError: the session does not have the JAR.
     """
     jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no public way to a table without a catalog
     java_session: Any = spark._jsparkSession  # noqa: SLF001 - as above

@@ -39,10 +39,6 @@ def ensure_python_worker(spark: SparkSession) -> None:
 
     If a script is run as ``.venv/bin/python job.py`` without activating the environment, Spark starts the ``python3``
     on the PATH. If the user chose no Python, this function sets the driver's Python for tasks.
-
-    Raises:
-        UnsupportedFeatureError: the chosen Python, or that of an executor, cannot import penstock. Without this check,
-            the first task would fail with a Java stack trace.
     """
     context = spark.sparkContext
     if not is_on_this_machine(spark):

@@ -24,9 +24,6 @@ def check_columns(ref: TableRef, schema: StructType, *, event_time: str | None =
 
     Args:
         event_time: column that may be read as TIMESTAMP if it is TIMESTAMP_NTZ.
-
-    Raises:
-        SchemaMismatchError: a column is missing or has another type.
     """
     fields = {field.name: field for field in ref.schema.fields}
     again = "create the Spark table again, or give load() the columns that exist"
@@ -75,10 +72,6 @@ def check_not_outdated(ref: TableRef, schema: StructType) -> None:
 
     Args:
         schema: the columns that Spark inferred, not the user's choice.
-
-    Raises:
-        SchemaMismatchError: they are the columns of the snapshot where the stream starts, and the table's columns have
-            changed since.
     """
     columns, today = _texts(schema), _texts(to_spark_schema(ref.schema.fields))
     if columns != today and columns == _texts(to_spark_schema(columns_at_start(ref).schema.fields)):

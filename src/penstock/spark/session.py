@@ -29,9 +29,6 @@ def open_session(master: str, conf: Mapping[str, str], *, shows_start: bool) -> 
     Args:
         conf: settings of the session.
         shows_start: show the warnings that a JVM prints at its start, which are not about a query.
-
-    Raises:
-        UnsupportedFeatureError: there is no Java.
     """
     builder = SparkSession.builder.master(master).appName("penstock").config("spark.ui.showConsoleProgress", "false")
     for key, value in conf.items():

@@ -43,11 +43,7 @@ class StorageMark:
     identity: str
 
     def error_here(self, ref: TableRef) -> StorageError | None:
-        """Return why this machine cannot write files for the driver's table; None if it sees the same table.
-
-        Raises:
-            StorageError: the storage failed, so the check has no result.
-        """
+        """Return why this machine cannot write files for the driver's table; None if it sees the same table."""
         try:
             found = load_identity(ref)
         except NotFoundError:
@@ -67,9 +63,6 @@ def mark_storage(ref: TableRef, *, is_staged: bool = False) -> StorageMark | Non
 
     Args:
         is_staged: the table may have no schema on storage yet, so there is no mark; ``check_files_arrived`` remains.
-
-    Raises:
-        NotFoundError: there is no table.
     """
     if is_staged or not ref.file_io.storage.is_local:
         return None
@@ -77,11 +70,7 @@ def mark_storage(ref: TableRef, *, is_staged: bool = False) -> StorageMark | Non
 
 
 def check_files_arrived(ref: TableRef, messages: Sequence[CommitMessage]) -> None:
-    """Make sure that the driver sees all files that tasks have written.
-
-    Raises:
-        StorageError: the driver does not see one of them; the others are deleted.
-    """
+    """Make sure that the driver sees all files that tasks have written."""
     if not ref.file_io.storage.is_local:
         return
     locator = FileLocator.of(ref)

@@ -49,9 +49,6 @@ def ship(spark: SparkSession) -> tuple[str, ...]:
 
     Returns:
         Names of the distributions; empty if nothing was missing.
-
-    Raises:
-        UnsupportedFeatureError: the executors have another version of Python, or run on another platform.
     """
     if is_on_this_machine(spark):
         ensure_python_worker(spark)

@@ -46,11 +46,7 @@ def has_location(schema: StructType) -> bool:
 
 
 def find_source(schema: StructType) -> str:
-    """Return the location of the table that has these columns.
-
-    Raises:
-        InvalidOptionError: the columns have no location.
-    """
+    """Return the location of the table that has these columns."""
     for field in schema.fields:
         if _LOCATION_KEY in field.metadata:
             return str(field.metadata[_LOCATION_KEY])
@@ -61,11 +57,7 @@ def find_source(schema: StructType) -> str:
 
 
 def find_target(schema: StructType) -> str:
-    """Return the location of the table to which rows with these columns are written.
-
-    Raises:
-        InvalidOptionError: the columns have no location, or are those of the table that the rows are read from.
-    """
+    """Return the location of the table to which rows with these columns are written."""
     for field in schema.fields:
         if _LOCATION_KEY in field.metadata and DECLARED_TYPE not in field.metadata:
             return str(field.metadata[_LOCATION_KEY])

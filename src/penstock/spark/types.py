@@ -165,9 +165,6 @@ def to_spark_type(data_type: DataType, text: TextType = _string) -> spark_types.
 
     Args:
         text: returns the type of a CHAR or VARCHAR.
-
-    Raises:
-        UnsupportedFeatureError: Spark has no such type.
     """
     match data_type:
         case ArrayType(element=element) | VectorType(element=element):
@@ -196,11 +193,7 @@ def _atomic_to_spark(data_type: AtomicType, text: TextType) -> spark_types.DataT
 
 
 def from_spark_schema(schema: spark_types.StructType) -> tuple[ColumnSpec, ...]:
-    """Return the columns of a new table with Spark's schema.
-
-    Raises:
-        UnsupportedFeatureError: the format has no such type.
-    """
+    """Return the columns of a new table with Spark's schema."""
     return tuple(
         ColumnSpec(
             name=field.name,
@@ -212,11 +205,7 @@ def from_spark_schema(schema: spark_types.StructType) -> tuple[ColumnSpec, ...]:
 
 
 def from_spark_type(spark_type: spark_types.DataType, column: str) -> DataType:
-    """Return the column type for a Spark type; field ids inside a ROW are 0, and the catalog assigns them.
-
-    Raises:
-        UnsupportedFeatureError: the format has no such type.
-    """
+    """Return the column type for a Spark type; field ids inside a ROW are 0, and the catalog assigns them."""
     match spark_type:
         case spark_types.ArrayType():
             element = from_spark_type(spark_type.elementType, column)

@@ -85,12 +85,7 @@ class SparkMerger:
     is_cancelled: threading.Event = field(default_factory=threading.Event)
 
     def merge(self, task: CompactTask) -> MergedFiles:
-        """Merge the files of one task in a separate Spark job, and wait for it.
-
-        Raises:
-            TableStoreError: the job failed or was cancelled, or the driver does not see a file that it wrote; the files
-                of its attempts are deleted.
-        """
+        """Merge the files of one task in a separate Spark job, and wait for it."""
         job_id = new_job_id()
         try:
             merged, is_alone = self._run(task, job_id)

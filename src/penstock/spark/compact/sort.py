@@ -66,9 +66,6 @@ def sort_compact(
 
     Args:
         on_done: called for each partition when its files are written.
-
-    Raises:
-        TableStoreError: as ``run_compaction``.
     """
     ensure_python_worker(spark)
     sorter = SparkSorter(spark=spark, job=job)
@@ -107,11 +104,7 @@ class SparkSorter:
         self.spark.sparkContext.cancelJobsWithTag(self.tag)
 
     def sort(self, task: CompactTask) -> MergedFiles:
-        """Rewrite the files of a task in the order of the job; nothing is committed.
-
-        Raises:
-            TableStoreError: a Spark job failed or was cancelled; no new files are left.
-        """
+        """Rewrite the files of a task in the order of the job; nothing is committed."""
         started = time.perf_counter()
         context = self.spark.sparkContext
         context.addJobTag(self.tag)

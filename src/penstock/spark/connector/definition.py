@@ -64,9 +64,6 @@ def definition_of(
 
     Args:
         default_of: computes the text of a default.
-
-    Raises:
-        UnsupportedFeatureError: a clause that a table cannot have.
     """
     defaults = {
         field.name: default_of(field.name, field.metadata[CURRENT_DEFAULT])
@@ -93,11 +90,7 @@ def definition_of(
 
 
 def options_of(properties: Mapping[str, str], table: str) -> dict[str, str]:
-    """Return the options among ``TBLPROPERTIES``.
-
-    Raises:
-        UnsupportedFeatureError: a property that a table cannot have.
-    """
+    """Return the options among ``TBLPROPERTIES``."""
     options = {}
     for key, value in properties.items():
         if key in _UNSUPPORTED:
@@ -121,9 +114,6 @@ def changes_of(
     Args:
         fields: the columns of the table.
         default_of: computes the text of a default.
-
-    Raises:
-        UnsupportedFeatureError: a change that a table cannot have.
     """
     made = tuple(_change(change, table, default_of) for change in changes)
     dropped = tuple(change.column for change in made[: len(fields)] if isinstance(change, DropColumn))

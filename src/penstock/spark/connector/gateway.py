@@ -363,11 +363,7 @@ def _version() -> str:
 
 
 def open_bridge(spark: SparkSession) -> Bridge:
-    """Return a bridge to the JVM of a session, and enable calls from the JVM to this process.
-
-    Raises:
-        UnsupportedFeatureError: a Spark Connect session, or a version of Spark that is not in ``SUPPORTED``.
-    """
+    """Return a bridge to the JVM of a session, and enable calls from the JVM to this process."""
     if not hasattr(spark, "_jsparkSession"):
         raise UnsupportedFeatureError(
             "attach needs the JVM of the session in this process, which Spark Connect does not have: read and write "

@@ -315,9 +315,6 @@ def to_literal(value: JavaObject, kind: str) -> object:
 
     Args:
         kind: the type, as Spark names it, such as ``timestamp_ntz``.
-
-    Raises:
-        UnsupportedFeatureError: filters have no literals of this type.
     """
     if value is None:
         return None

@@ -299,7 +299,7 @@ class ViewMethods(Proxy):
         return action(other)
 
     def _vacant_name(self, ident: JavaObject) -> str:
-        """Return the name of a new table or view. Raises as ``_checked_new``."""
+        """Return the name of a new table or view."""
         return self._checked_new(self._needed_name(ident))
 
     def _checked_new(self, name: str, old: str = "") -> str:
@@ -307,9 +307,6 @@ class ViewMethods(Proxy):
 
         Args:
             old: the name of the table or view that gets the new one.
-
-        Raises:
-            AlreadyExistsError: where Spark ignores case, there is another one whose name differs only in case.
         """
         other = self._other_case(name)
         if other is not None and other.lower() != old.lower():
@@ -324,11 +321,7 @@ class ViewMethods(Proxy):
         return join_name(parts)
 
     def _new_name(self, old: JavaObject, new: JavaObject) -> str:
-        """Return the name that a table or view gets; Spark passes it as it was written, with the catalog if it has one.
-
-        Raises:
-            UnsupportedFeatureError: it is a name in another catalog.
-        """
+        """Return the name that a table or view gets; Spark passes it as it was written, with or without the catalog."""
         parts = self._bridge.identifier_parts(new)
         before = self._needed_name(old)
         match parts:

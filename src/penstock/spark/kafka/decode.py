@@ -70,9 +70,6 @@ def decode_values(
         table: name of the table, for messages.
         origin: struct with metadata of the record; None for topic, partition, offset and time.
         place: expression for the position of a record in messages; None for topic, partition and offset.
-
-    Raises:
-        UnsupportedFeatureError: the format does not support these columns.
     """
     check_columns(fields, how, table)
     origin = (F.struct(*ORIGIN_FIELDS) if origin is None else origin).alias(ORIGIN)

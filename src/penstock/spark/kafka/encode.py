@@ -31,9 +31,6 @@ def encode_value(fields: Sequence[DataField], how: ValueFormat, table: str, *, p
         fields: the columns of the text; the row may have others.
         table: name of the table, for messages.
         prefix: of the column names, which is omitted in the text.
-
-    Raises:
-        UnsupportedFeatureError: the format does not support these columns.
     """
     check_columns(fields, how, table)
     row = F.struct(*(F.col(quoted(field.name)).alias(field.name.removeprefix(prefix)) for field in fields))

@@ -85,12 +85,6 @@ def read_kafka(  # noqa: PLR0913 - what a table of Kafka declares
         watermark: watermark on one of the columns; event times are observed for each partition, for the watermark of
             snapshots that the stream writes. None if none is declared.
         metadata: metadata columns, with the name of the metadata that each shows.
-
-    Raises:
-        InvalidOptionError: an option is unknown, missing, contradicts another one or has an invalid value.
-        UnsupportedFeatureError: a format or a type that cannot be read; Spark lacks the JARs for Kafka.
-        NotFoundError: no such topic, or no such partition.
-        StorageError: no broker answers, or a broker refuses.
     """
     kafka, how = parse_kafka(options, table)
     shown = dict(metadata or {})
@@ -167,13 +161,7 @@ def check_connector(spark: SparkSession, table: str) -> None:
 
 
 def describe_topics(spark: SparkSession, kafka: KafkaOptions, table: str) -> Topics:
-    """Read the topics from the brokers, so that a wrong address fails here and not minutes later in the query.
-
-    Raises:
-        InvalidOptionError: Kafka's client rejects its options.
-        NotFoundError: no such topic.
-        StorageError: no broker answers, or a broker refuses.
-    """
+    """Read the topics from the brokers, so that a wrong address fails here and not minutes later in the query."""
     jvm: Any = spark._jvm  # noqa: SLF001 - Python has no client of Kafka
     settings = jvm.java.util.Properties()
     properties = dict(kafka.properties)
@@ -297,9 +285,6 @@ def with_key(rows: DataFrame, key: KafkaKey, fields: Sequence[DataField], table:
         fields: of key and value.
         table: name of the table, for messages.
 
-    Raises:
-        UnsupportedFeatureError: the format does not support these columns.
-
     Source:
         Flink ``DynamicKafkaDeserializationSchema``: a record whose key cannot be decoded yields no row.
     """
@@ -323,12 +308,7 @@ def _place(origin: Column) -> tuple[Column, ...]:
 
 
 def check_metadata(shown: Mapping[str, str], table: str) -> None:
-    """Check the names of metadata, by column.
-
-    Raises:
-        InvalidOptionError: there is no such metadata.
-        UnsupportedFeatureError: Spark's source does not have it.
-    """
+    """Check the names of metadata, by column."""
     for column, key in shown.items():
         if key == "leader-epoch":
             raise UnsupportedFeatureError(

@@ -27,13 +27,7 @@ _PARTITIONER: Final = "sink.partitioner"
 def kafka_writer_input(
     rows: DataFrame, kafka: KafkaTable, fields: Sequence[DataField], table: str
 ) -> tuple[DataFrame, dict[str, str]]:
-    """Return rows in the form that Spark's Kafka sink expects, and the options of that sink.
-
-    Raises:
-        InvalidOptionError: there is not exactly one topic, or Spark's sink does not support the value of an option.
-        UnsupportedFeatureError: the format does not support these columns, or Spark has no connector for Kafka.
-        NotFoundError, StorageError: no such topic; no broker answers.
-    """
+    """Return rows in the form that Spark's Kafka sink expects, and the options of that sink."""
     options = kafka.options
     if len(options.topics) != 1:
         raise InvalidOptionError(f"table {table}: rows are written to one topic: give 'topic' with one name")

@@ -56,9 +56,6 @@ def query_frame(spark: SparkSession, frames: Sequence[DataFrame], query: SqlText
 
     Args:
         frames: the tables that the query reads, one for each name in its text.
-
-    Raises:
-        InvalidSqlError: Spark cannot parse it, or finds no such column or function.
     """
     names = [f"{_PREFIX}{uuid.uuid4().hex}" for _ in frames]
     try:
@@ -111,12 +108,7 @@ def explain_text(frame: DataFrame) -> str:
 
 
 def check_stream(frame: DataFrame) -> None:
-    """Check that Spark can run a streaming query in append mode, where rows are final when they are delivered.
-
-    Raises:
-        UnsupportedFeatureError: an aggregate without a watermark, a sort, or another operation that Spark does not
-            support for streams.
-    """
+    """Check that Spark can run a streaming query in append mode, where rows are final when they are delivered."""
     jvm: Any = frame.sparkSession._jvm  # noqa: SLF001 - Python checks this only when the query starts
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
     try:
@@ -145,11 +137,7 @@ def typed_frame(frame: DataFrame, types: Mapping[str, str]) -> DataFrame:
 
 
 def typed_columns(frame: DataFrame) -> tuple[ColumnSpec, ...]:
-    """Return the columns of a new table for such rows; columns marked by ``typed_frame`` have the marked types.
-
-    Raises:
-        UnsupportedFeatureError: the format has no such type.
-    """
+    """Return the columns of a new table for such rows; columns marked by ``typed_frame`` have the marked types."""
     fields = frame.schema.fields
     return tuple(
         _as_declared(column, field) for column, field in zip(from_spark_schema(frame.schema), fields, strict=True)
@@ -166,11 +154,7 @@ def _as_declared(column: ColumnSpec, field: spark_types.StructField) -> ColumnSp
 
 
 def set_conf(spark: SparkSession, key: str, value: str) -> None:
-    """Set a key of the session.
-
-    Raises:
-        InvalidOptionError: an invalid value, or a key that is fixed when the session starts.
-    """
+    """Set a key of the session."""
     try:
         spark.conf.set(key, value)
     except (AnalysisException, IllegalArgumentException) as error:
@@ -191,9 +175,6 @@ def insert_frame(
     Args:
         columns: target columns, in the order of the frame's columns.
         constants: values of partition columns as text; None for NULL. All other columns become NULL.
-
-    Raises:
-        SchemaMismatchError: the frame has more or fewer columns than ``columns``.
     """
     if len(frame.columns) != len(columns):
         raise SchemaMismatchError(

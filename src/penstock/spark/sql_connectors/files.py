@@ -45,10 +45,6 @@ def read_files(
     Args:
         partition_by: columns whose values are in directory names, such as ``dt=2026-01-01``.
         table: name of the table, for messages.
-
-    Raises:
-        NotFoundError: there is no such directory.
-        UnsupportedFeatureError: the format does not support these columns.
     """
     stored = [field for field in fields if field.name not in partition_by]
     how = files.value_format
@@ -96,11 +92,7 @@ def check_no_stream_log(spark: SparkSession, files: FilesystemTable, table: str)
 def file_writer_input(
     rows: DataFrame, files: FilesystemTable, fields: Sequence[DataField], partition_by: Sequence[str], *, table: str
 ) -> tuple[DataFrame, str]:
-    """Return the rows in the form that Spark's writer of the format expects, and the name of that writer.
-
-    Raises:
-        UnsupportedFeatureError: the format does not support these columns.
-    """
+    """Return the rows in the form that Spark's writer of the format expects, and the name of that writer."""
     how = files.value_format
     if how is None:
         return rows, str(files.options.format)

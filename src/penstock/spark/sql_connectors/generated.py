@@ -47,10 +47,6 @@ def read_generated(
 
     Args:
         table: name of the table, for messages.
-
-    Raises:
-        InvalidOptionError: an option does not fit the type of its column.
-        UnsupportedFeatureError: values of a type cannot be generated.
     """
     columns = [_column(field, connector.fields.get(field.name, FieldOptions()), table) for field in fields]
     if connector.row_count is not None:

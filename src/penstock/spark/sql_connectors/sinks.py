@@ -67,11 +67,6 @@ def write_connector(rows: DataFrame, sink: ConnectorSink, *, is_overwrite: bool)
 
     Args:
         is_overwrite: replace the partitions that the rows belong to; all rows if the table has no partitions.
-
-    Raises:
-        InvalidOptionError: the table cannot be overwritten, or cannot be written to at all.
-        SchemaMismatchError: a column of the rows has another type than the table's.
-        UnsupportedFeatureError: the format does not support these columns.
     """
     if is_overwrite and not isinstance(sink.connector, FilesystemTable):
         raise InvalidOptionError(f"table {sink.name}: it cannot be overwritten; INSERT INTO adds rows")
@@ -91,7 +86,7 @@ def write_connector(rows: DataFrame, sink: ConnectorSink, *, is_overwrite: bool)
 
 
 def start_connector(rows: DataFrame, sink: ConnectorSink, start: QueryStart) -> StreamingQuery:
-    """Start a query that writes a stream. Raises as ``write_connector``."""
+    """Start a query that writes a stream."""
     _check_types(rows, sink)
     target = _target(rows, sink)
     writer = target.rows.writeStream.option("checkpointLocation", start.checkpoint)

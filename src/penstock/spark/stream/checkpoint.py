@@ -120,11 +120,7 @@ class Checkpoint:
         return any(name.isdigit() for name in self._directory.list("offsets"))
 
     def load_offsets(self, batch_id: int) -> bytes:
-        """Load the offsets file that Spark writes before it runs a batch, unchanged.
-
-        Raises:
-            CheckpointError: Spark has not written it.
-        """
+        """Load the offsets file that Spark writes before it runs a batch, unchanged."""
         data = self._directory.read(f"offsets/{batch_id}")
         if data is None:
             raise CheckpointError(

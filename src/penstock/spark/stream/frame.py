@@ -56,12 +56,6 @@ def read_stream(
     Args:
         columns: column names, in the order of the result; None for all.
         make: creates a stream that this process plans; if it returns None, Spark plans the stream in a Python process.
-
-    Raises:
-        InvalidOptionError: options contradict each other, or apply to batch reads only.
-        NotFoundError: no such column.
-        InvalidFilterError: the filter does not fit the table.
-        UnsupportedFeatureError: a mode of batch reads only; or tasks would run with a Python without Penstock.
     """
     schema = nullable(to_spark_schema(select_fields(ref, columns)))
     _check_options(ref)

@@ -136,9 +136,6 @@ class MicroBatches:
         """Restore the state of a query that is restarted after its sources have ended.
 
         Such a query runs no further batch, and may have stopped before it stored the watermark of the end.
-
-        Raises:
-            TableStoreError: the checkpoint cannot be read, or is damaged; the table does not exist any more.
         """
         ref = self._committer.load_ref()
         if ref.parsed(WatermarkOptions).end_input_watermark is None:
@@ -184,11 +181,7 @@ class MicroBatches:
         self._commit(begun, self._rows.write(rows, begun.ref, begun.job_id, self._times_of(begun)))
 
     def begin(self, query_id: str, batch_id: int) -> BegunBatch:
-        """Begin a batch whose rows others write; then call ``commit``, or ``give_up``.
-
-        Raises:
-            TableStoreError: the batch must not be written; it is not begun then.
-        """
+        """Begin a batch whose rows others write; then call ``commit``, or ``give_up``."""
         self._turn.acquire()
         try:
             return self._begin(query_id, batch_id)

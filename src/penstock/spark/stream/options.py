@@ -38,10 +38,6 @@ def encode_reader_options(ref: TableRef, *, stream_id: str, parallelism: int) ->
     Args:
         stream_id: id by which the driver finds the query's progress.
         parallelism: number of tasks that the session runs at the same time.
-
-    Raises:
-        InvalidOptionError: options of an alignment group contradict each other.
-        UnsupportedFeatureError: an alignment group on a storage that is not built in.
     """
     check_alignment(ref, MetadataStore(ref))
     storage = ref.file_io.storage_options()
@@ -66,9 +62,6 @@ def decode_reader_options(ref: TableRef, options: Mapping[str, str]) -> TableRef
 
     Args:
         ref: the table as it is now, with its options.
-
-    Raises:
-        NotFoundError: the schema does not exist any more, so the table was another one.
     """
     name = options.get(_NAME_OPTION, ref.name)
     schema_id = int(options.get(_SCHEMA_OPTION, ref.schema.id))

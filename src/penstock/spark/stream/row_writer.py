@@ -82,8 +82,6 @@ class RowWriter:
 
         Args:
             times: reads event times of rows; None if they are not needed.
-
-        Raises as ``write_dataframe``.
         """
         written = self._write_here(df, ref, job_id, times)
         if written is None:

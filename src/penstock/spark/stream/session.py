@@ -49,11 +49,6 @@ class StreamSession:
         parallelism: number of tasks that run at the same time; unordered work is cut into that many tasks.
         clock: monotonic, in seconds.
         sleep: takes seconds.
-
-    Raises:
-        InvalidOptionError: options contradict each other.
-        InvalidFilterError: the filter does not fit the table.
-        LeaseHeldError: another query uses the same consumer.
     """
 
     def __init__(
@@ -92,11 +87,7 @@ class StreamSession:
         self._until = self._follower.latest_id() or _NOTHING_YET
 
     def join_group(self) -> None:
-        """Register this source in its alignment group, before Spark asks any source of the query for an offset.
-
-        Raises:
-            StorageError: the group could not be written.
-        """
+        """Register this source in its alignment group, before Spark asks any source of the query for an offset."""
         self._aligned.join()
 
     def advance(self, start: dict[str, Any], *, applies_limits: bool = True) -> dict[str, Any]:
@@ -104,11 +95,6 @@ class StreamSession:
 
         Args:
             applies_limits: whether the options that limit a micro-batch apply.
-
-        Raises:
-            UnsupportedFeatureError: a query of a single batch in an alignment group.
-            InvalidOptionError: the query has already emitted its state at the end set by another bound.
-            TableStoreError: as ``StreamScanner.advance``; or the lease of the consumer was lost.
         """
         if self._is_aligned and not applies_limits:
             raise UnsupportedFeatureError(
@@ -224,10 +210,6 @@ def open_session(
     Args:
         schema: the columns that Spark expects.
         is_inferred: whether Spark got the columns from Penstock, and not from the user.
-
-    Raises:
-        SchemaMismatchError: the table does not have these columns (any more).
-        TableStoreError: as ``StreamSession``.
     """
     if is_inferred:
         check_not_outdated(ref, schema)

@@ -45,15 +45,7 @@ __all__ = ["TableStreamingQuery"]
 
 
 def write_stream(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> StreamingQuery:
-    """Start a query that commits each micro-batch to a table exactly once, even if Spark runs the batch again.
-
-    Raises:
-        SchemaMismatchError: columns do not fit the table.
-        CheckpointError: the checkpoint belongs to another table or sink.
-        LeaseHeldError: a query with this checkpoint runs already.
-        InvalidOptionError: the DataFrame is not streaming; an unknown trigger or output mode.
-        UnsupportedFeatureError: output mode ``update``.
-    """
+    """Start a query that commits each micro-batch to a table exactly once, even if Spark runs the batch again."""
     _check_request(sdf, ref, request)
     checkpoint = Checkpoint(sdf.sparkSession, request.checkpoint)
     batches = open_batches(sdf, ref, request, checkpoint, has_batches=checkpoint.has_batches())
@@ -78,8 +70,6 @@ def open_batches(
 
     Args:
         has_batches: whether the query has begun batches before.
-
-    Raises as ``write_stream``.
     """
     shape = QueryShape.of(sdf, ref.schema.fields)
     if shape.keeps_rows and shape.redefines_watermark:
@@ -185,9 +175,6 @@ class TableStreamingQuery(StreamingQuery):
 
         Args:
             timeout: seconds for both; None for no limit.
-
-        Raises:
-            StreamingQueryException: the query has failed.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         try:

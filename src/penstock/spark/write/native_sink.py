@@ -89,11 +89,6 @@ def write_natively(
     Returns:
         One message for each partition, with files in the order of tasks. None if Spark would not write exactly what the
         table needs; no files are left then.
-
-    Raises:
-        SchemaMismatchError: null in a NOT NULL column; no files are left.
-        StorageError: the driver finds fewer or more rows than Spark has written; the files that it finds are
-            deleted.
     """
     order = _native_order(df, ref)
     if order is None or observes_rows(str(analyzed_plan(df).toString())):

@@ -57,10 +57,6 @@ class OverwriteRule:
         Args:
             options: with keys in lower case.
             overwrite: whether the write is an overwrite, not an append.
-
-        Raises:
-            InvalidOptionError: an unknown mode; a condition that does not select whole partitions, or that is given
-                with an append or with the dynamic mode.
         """
         mode, condition = options.get(_MODE), options.get(_REPLACE_WHERE)
         if mode is not None and mode.lower() not in _MODES:
@@ -96,9 +92,6 @@ def check_no_overwrite(ref: TableRef, options: Mapping[str, str], what: str) -> 
     Args:
         options: with keys in lower case.
         what: the operation, such as ``a stream``.
-
-    Raises:
-        InvalidOptionError: such an option is given; ignoring it would silently replace more than requested, or nothing.
     """
     ignored_keys = [key for key in _NAMES if key in options and options[key].lower() != "static"]
     if ignored_keys:

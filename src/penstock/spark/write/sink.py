@@ -58,10 +58,6 @@ def write_dataframe(
 
     Returns:
         Messages in the order of the DataFrame: one Spark partition after another, each in its own order.
-
-    Raises:
-        SchemaMismatchError: the rows do not match the table; no files are left.
-        StorageError: a worker does not share the table's storage; the files that the driver sees are deleted.
     """
     job_id = job_id or new_job_id()
     native = write_natively(df, ref, job_id, file_rows)
@@ -90,10 +86,6 @@ def collect_messages(
     Args:
         outcomes: in task order.
         speculates: whether speculative execution is on, so that tasks may have had other attempts.
-
-    Raises:
-        TableStoreError: a task failed (the error of the first such task); the files of all other tasks are deleted.
-            Or the driver does not see a file that a task has written.
     """
     outcomes = tuple(outcomes)
     messages = tuple(message for outcome in outcomes for message in outcome.messages)

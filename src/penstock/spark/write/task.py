@@ -47,9 +47,6 @@ def write_batches(ref: TableRef, batches: Iterable[pa.RecordBatch], *, job_id: s
     Args:
         batches: in the order to keep; all have the same schema, which may differ from the table's canonical one.
         job_id: prefix of the ids in the names of the files.
-
-    Raises:
-        SchemaMismatchError: the rows do not match the table.
     """
     with TableWriter(ref, job_id=job_id) as writer:
         plan = None

@@ -50,10 +50,6 @@ def default_text(bridge: Bridge, sql: str, column: str, data_type: str, table: s
     Args:
         sql: a constant expression.
         data_type: Spark's name of the column's type.
-
-    Raises:
-        UnsupportedFeatureError: defaults of this type depend on the session, or have no text form; or the expression
-            has another value at another time or for another user.
     """
     if data_type.partition("(")[0] not in {*_PLAIN, *_ALSO_PLAIN}:
         raise UnsupportedFeatureError(

@@ -40,12 +40,7 @@ _PLAN_COLUMNS: Final = {
 
 
 def check_row_level(ref: TableRef, command: str) -> None:
-    """Refuse tables whose rows Spark must not rewrite.
-
-    Raises:
-        UnsupportedFeatureError: the table has buckets, is on an object store, is read-only for Penstock, or has a
-            column with a name that Spark's plan of the statement uses.
-    """
+    """Refuse tables whose rows Spark must not rewrite."""
     check_writable(ref)
     taken = [name for name in ref.schema.field_names if name.casefold() in _PLAN_COLUMNS[command]]
     reason = f"Spark itself uses the name of its column '{taken[0]}' there" if taken else None

@@ -197,9 +197,6 @@ class _Counts:
 
         Args:
             rows_read: number of rows in the files to replace.
-
-        Raises:
-            StorageError: rows are missing that Spark has not deleted.
         """
         if self.written is None:
             return False
@@ -266,9 +263,6 @@ class StagedFiles:
 
         Args:
             row_count: number of written rows reported by Spark; None if it is unknown.
-
-        Raises:
-            StorageError: the driver finds a different number of rows; rewritten files are deleted.
         """
         ref = self._ref
         parts = part_files(ref, self._staging, levels=len(self._keys))

@@ -77,12 +77,7 @@ class StreamSinks:
         self._lock = threading.Lock()
 
     def batches_of(self, ref: TableRef) -> MicroBatches:
-        """Return the batches of the running query, opened at its first batch.
-
-        Raises:
-            UnsupportedFeatureError: the query runs no micro-batches.
-            TableStoreError: as ``write_stream``.
-        """
+        """Return the batches of the running query, opened at its first batch."""
         running = self._bridge.running_stream()
         if running is None or running.trigger().getClass().getSimpleName() not in _ENDS:
             # Spark plans a query of continuous processing before it is there.
