@@ -9,7 +9,7 @@ from tests.interop.engines import Engine, JavaPaimon, Row
 from tests.interop.values import FORMATS
 
 from penstock.catalog.new_schema import TableDefinition
-from penstock.catalog.staged.tables import NewState, commit_staged, stage_replacement
+from penstock.catalog.staged_tables import NewState, commit_staged, stage_replacement
 from penstock.catalog.warehouse import open_warehouse
 from penstock.datafile.types import to_arrow_schema
 from penstock.format.types.ddl import parse_columns

@@ -40,7 +40,7 @@ REMOVING: Final = {
 }
 # Those that remove what is in a scope.
 OVERWRITING: Final = {
-    "catalog/staged/tables.py": "rows of a query replace the table",
+    "catalog/staged_tables.py": "rows of a query replace the table",
     "table/actions/changes.py": "rows of the user replace those in the scope",
     "table/actions/rescale.py": "rescale",
     "table/stream_sink/committer.py": "a batch replaces the table",

@@ -19,11 +19,10 @@ from penstock.catalog.changes import (
     after,
     before,
 )
-from penstock.catalog.checks.column_options import rename_in_options
-from penstock.catalog.checks.schema import check_schema
-from penstock.catalog.checks.types import check_types
-from penstock.catalog.evolve_schema import apply_changes
+from penstock.catalog.checks.columns import check_schema, check_types
+from penstock.catalog.checks.options import rename_in_options
 from penstock.catalog.new_schema import TableDefinition, build_schema
+from penstock.catalog.schema_changes import apply_changes
 from penstock.datafile.widening import is_widening
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, TableStoreError
 from penstock.format.schema import TableSchema

@@ -10,7 +10,7 @@ from penstock.api.arguments import FLAG, LOCATION, NONE, PARTITION, accepts, to_
 from penstock.api.handle import TableMethods
 from penstock.api.rows import ArrowRows, Rows, arrow_rows, fit_rows
 from penstock.catalog.checks.features import check_writable
-from penstock.catalog.stored_changes import change_stored_schema
+from penstock.catalog.schema_changes import change_stored_schema
 from penstock.io.resolve import resolve
 from penstock.table.actions.changes import overwrite_scope
 from penstock.table.partition_scope import WholeTable

@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from penstock.catalog.checks.bucket_key import BUCKET, BUCKET_KEY, with_bucket_key
-from penstock.catalog.checks.defaults import check_defaults
-from penstock.catalog.checks.fallback import check_no_fallback_branch
+from penstock.catalog.checks.columns import check_column_names, check_defaults, check_new_files, check_schema
 from penstock.catalog.checks.features import check_kind, create_refusals, raise_refusals
-from penstock.catalog.checks.key_options import normalised_keys
-from penstock.catalog.checks.options import check_given_options
-from penstock.catalog.checks.schema import UNAWARE_BUCKET, check_column_names, check_schema
-from penstock.catalog.checks.types import check_new_files
-from penstock.catalog.evolve_schema import CURRENT_VERSION
+from penstock.catalog.checks.options import (
+    BUCKET,
+    BUCKET_KEY,
+    UNAWARE_BUCKET,
+    check_given_options,
+    check_no_fallback_branch,
+    normalised_keys,
+    with_bucket_key,
+)
+from penstock.catalog.schema_changes import CURRENT_VERSION
 from penstock.errors import InvalidOptionError
 from penstock.format.schema import TableSchema
 from penstock.format.types.field_ids import assign_field_ids

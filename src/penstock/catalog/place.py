@@ -10,10 +10,10 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from penstock.catalog.checks.columns import check_schema
 from penstock.catalog.checks.features import check_readable
-from penstock.catalog.checks.schema import check_schema
+from penstock.catalog.schema_changes import change_stored_schema
 from penstock.catalog.schema_files import load_latest_schema
-from penstock.catalog.stored_changes import change_stored_schema
 from penstock.errors import NotFoundError, StorageError
 from penstock.format.layout import TableLayout
 from penstock.io.resolve import resolve

@@ -29,8 +29,8 @@ from penstock.catalog.changes import (
     UpdateComment,
     path_of,
 )
+from penstock.catalog.checks.columns import check_schema
 from penstock.catalog.checks.features import check_readable
-from penstock.catalog.checks.schema import check_schema
 from penstock.catalog.names import (
     TableName,
     check_database_name,
@@ -39,8 +39,8 @@ from penstock.catalog.names import (
     split_table_branch,
 )
 from penstock.catalog.new_schema import build_schema, table_defaults
+from penstock.catalog.schema_changes import change_stored_schema
 from penstock.catalog.schema_files import load_schema
-from penstock.catalog.stored_changes import change_stored_schema
 from penstock.catalog.stored_view import parse_view, view_body
 from penstock.errors import (
     AlreadyExistsError,

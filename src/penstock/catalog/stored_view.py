@@ -131,3 +131,35 @@ def _is_list_of_names(text: str) -> bool:
     except ValueError:
         return False
     return isinstance(names, list) and all(isinstance(name, str) for name in names)
+
+
+CATALOG: Final = f"{OWN}catalog"
+STORED_IN: Final = f"{OWN}stored-in"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewNames:
+    """How the names in a view are resolved.
+
+    Attributes:
+        stored_in: name of the view's catalog where it was created; None if unknown.
+        catalog: for names without a catalog; None for the view's catalog.
+        namespace: for names without a database.
+        columns: names of the query's columns that the view has; empty for all, by position.
+    """
+
+    stored_in: str | None
+    catalog: str | None
+    namespace: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+def view_names(view: View, database: str) -> ViewNames:
+    """Return the name resolution of a view; for another engine's view, the database where it is stored."""
+    options = dict(view.options)
+    return ViewNames(
+        stored_in=options.get(STORED_IN),
+        catalog=options.get(CATALOG),
+        namespace=tuple(json.loads(options.get(NAMESPACE, json.dumps([database])))),
+        columns=tuple(json.loads(options.get(COLUMNS, "[]"))),
+    )

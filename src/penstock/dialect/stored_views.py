@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.catalog.stored_view import SPARK
-from penstock.catalog.view_names import view_names
+from penstock.catalog.stored_view import SPARK, view_names
 from penstock.dialect.parse.query import parse_query
 from penstock.dialect.parse.script import StatementText, check_depth
 from penstock.dialect.parse.statements import CreateView
@@ -15,8 +14,7 @@ from penstock.errors import InvalidSqlError, UnsupportedFeatureError
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-    from penstock.catalog.stored_view import View
-    from penstock.catalog.view_names import ViewNames
+    from penstock.catalog.stored_view import View, ViewNames
     from penstock.dialect.parse.names import Path
 
 

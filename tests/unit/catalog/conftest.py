@@ -8,8 +8,8 @@ import pytest
 
 from penstock.catalog.changes import SchemaChange
 from penstock.catalog.directory import DirectoryBackend
-from penstock.catalog.evolve_schema import apply_changes
 from penstock.catalog.new_schema import TableDefinition, build_schema
+from penstock.catalog.schema_changes import apply_changes
 from penstock.catalog.warehouse import open_warehouse
 from penstock.format.schema import TableSchema
 from penstock.format.types.ddl import ColumnSpec, parse_columns

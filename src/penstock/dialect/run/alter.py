@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.catalog.changes import RemoveOption, SetOption, UpdateColumnType
-from penstock.catalog.type_changes import inner_changes
+from penstock.catalog.schema_changes import inner_changes
 from penstock.dialect.outcome import Outcome
 from penstock.dialect.parse.computed import read_computed_columns
 from penstock.format.types.data_types import DataField, DataType

@@ -25,9 +25,8 @@ from penstock.catalog.changes import (
     after,
     path_of,
 )
-from penstock.catalog.checks.type_change import EXPLICIT_CASTING_DISABLED
-from penstock.catalog.column_changes import update_column_type
 from penstock.catalog.new_schema import TableDefinition
+from penstock.catalog.schema_changes import EXPLICIT_CASTING_DISABLED, update_column_type
 from penstock.errors import InvalidSchemaError, NotFoundError, UnsupportedFeatureError
 from penstock.spark.connector.actions.defaults import CURRENT_DEFAULT
 from penstock.spark.types import from_spark_schema, from_spark_type, to_spark_type

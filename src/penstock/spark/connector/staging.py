@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from penstock.catalog.staged.tables import (
+from penstock.catalog.staged_tables import (
     NewTable,
     StagedTable,
     abort_staged,

@@ -13,8 +13,17 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from penstock.catalog.names import SYSTEM_TABLE_MARK, in_stored_case, is_path_part, join_name, split_name
-from penstock.catalog.stored_view import COLUMNS, NAMESPACE, OWN, SPARK, View, view_fields
-from penstock.catalog.view_names import CATALOG, STORED_IN, view_names
+from penstock.catalog.stored_view import (
+    CATALOG,
+    COLUMNS,
+    NAMESPACE,
+    OWN,
+    SPARK,
+    STORED_IN,
+    View,
+    view_fields,
+    view_names,
+)
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError, UnsupportedFeatureError
 from penstock.format.text.names import quoted
 from penstock.spark.connector.failures import no_such_namespace, no_such_view, view_exists

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.catalog.new_schema import TableDefinition
-from penstock.catalog.staged.schema import build_replacement, why_not_in_place
+from penstock.catalog.staged_tables import build_replacement, why_not_in_place
 from penstock.format.schema import TableSchema
 from penstock.format.snapshot import CommitKind, Snapshot
 from penstock.format.types.field_ids import iter_fields

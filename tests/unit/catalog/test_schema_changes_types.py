@@ -6,7 +6,7 @@ import pytest
 
 from penstock import InvalidSchemaError
 from penstock.catalog.changes import FIRST, AddColumn, DropColumn, UpdateColumnComment, UpdateColumnType, after
-from penstock.catalog.type_changes import inner_changes
+from penstock.catalog.schema_changes import inner_changes
 from penstock.format.types.text import parse_sql_type
 
 

@@ -14,12 +14,12 @@ import pytest
 
 import penstock
 from penstock import Catalog, CommitConflictError, NotFoundError
+from penstock.catalog import staged_tables as tables
 from penstock.catalog.changes import SetOption
 from penstock.catalog.directory import DirectoryBackend
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.schema_files import list_schema_ids, load_latest_schema
-from penstock.catalog.staged import tables
-from penstock.catalog.staged.tables import (
+from penstock.catalog.staged_tables import (
     NewState,
     StagedTable,
     Successor,
@@ -229,7 +229,7 @@ import os, signal, sys
 import pyarrow as pa
 from penstock.catalog.directory import DirectoryBackend
 from penstock.catalog.new_schema import TableDefinition
-from penstock.catalog.staged import tables
+from penstock.catalog import staged_tables as tables
 from penstock.catalog.warehouse import open_warehouse
 from penstock.format.types.ddl import parse_columns
 from penstock.table.write.writer import write_arrow

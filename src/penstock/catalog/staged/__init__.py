@@ -1,1 +1,0 @@
-"""Definitions of tables that take effect together with rows."""
