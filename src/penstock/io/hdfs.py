@@ -89,12 +89,12 @@ class HdfsFileIO(FileIO):
 
     def write(self, path: str, data: bytes) -> None:
         """Write a temporary file in the same directory, then rename it to the target."""
-        aside = self._write_aside(path, data)
+        temporary = self._write_temporary(path, data)
         try:
             with _failing("write", path):
-                self._client.rename(aside, self._inner(path), overwrite=True)
+                self._client.rename(temporary, self._inner(path), overwrite=True)
         except BaseException:
-            self._delete_quietly(aside)
+            self._delete_quietly(temporary)
             raise
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
@@ -102,20 +102,20 @@ class HdfsFileIO(FileIO):
 
         If the response to the rename is lost, the existing name shows whether it succeeded.
         """
-        aside = self._write_aside(path, data)
+        temporary = self._write_temporary(path, data)
         try:
-            self._client.rename(aside, self._inner(path), overwrite=False)
+            self._client.rename(temporary, self._inner(path), overwrite=False)
         except Exception as error:  # noqa: BLE001 - see _failing
-            return self._is_created(path, data, aside, error)
+            return self._is_created(path, data, temporary, error)
         return True
 
-    def _is_created(self, path: str, data: bytes, aside: str, error: Exception) -> bool:
+    def _is_created(self, path: str, data: bytes, temporary: str, error: Exception) -> bool:
         """Whether a rename that reported a failure has created the file: the client repeats lost requests."""
         with _failing("create", path):
-            is_aside, is_there = self._has(aside), self._has(self._inner(path))
-        if is_there and not is_aside:
+            has_temporary, is_there = self._has(temporary), self._has(self._inner(path))
+        if is_there and not has_temporary:
             return self.read(path) == data
-        self._delete_quietly(aside)
+        self._delete_quietly(temporary)
         if not is_there:
             _fail("create", path, error)
         return False
@@ -212,16 +212,16 @@ class HdfsFileIO(FileIO):
             return False
         return True
 
-    def _write_aside(self, path: str, data: bytes) -> str:
+    def _write_temporary(self, path: str, data: bytes) -> str:
         directory, _, name = self._inner(path).rpartition("/")
-        aside = f"{directory}/.{name}.{uuid.uuid4()}.tmp"
+        temporary = f"{directory}/.{name}.{uuid.uuid4()}.tmp"
         try:
-            with _failing("write", path), self._create(aside) as output:
+            with _failing("write", path), self._create(temporary) as output:
                 output.write(data)
         except BaseException:
-            self._delete_quietly(aside)
+            self._delete_quietly(temporary)
             raise
-        return aside
+        return temporary
 
     def _create(self, inner: str) -> Any:  # noqa: ANN401 - of a library that may not be installed
         return self._client.create(inner, _library().WriteOptions(overwrite=False, create_parent=True))

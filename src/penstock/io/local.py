@@ -68,11 +68,11 @@ class LocalFileIO(FileIO):
 
     def write(self, path: str, data: bytes) -> None:
         """Write a temporary file in the same directory, then rename it to the target."""
-        aside = self._write_aside(path, data)
+        temporary = self._write_temporary(path, data)
         try:
-            aside.replace(path)
+            temporary.replace(path)
         except FAILURES as error:
-            _unlink_quietly(aside)
+            _unlink_quietly(temporary)
             raise to_storage_error("write", path, error, creating=True) from error
         self._sync_parent(path)
 
@@ -83,11 +83,11 @@ class LocalFileIO(FileIO):
         but a reader may see the file before it is complete, and a process that is killed during the call leaves a
         truncated file under the final name.
         """
-        aside = self._write_aside(path, data)
+        temporary = self._write_temporary(path, data)
         try:
-            is_created = self._link(aside, path, data)
+            is_created = self._link(temporary, path, data)
         finally:
-            _unlink_quietly(aside)
+            _unlink_quietly(temporary)
         if is_created:
             self._sync_parent(path)
         return is_created
@@ -276,15 +276,15 @@ class LocalFileIO(FileIO):
         if self.bounds is not None:
             self.bounds.check_write(action, path)
 
-    def _write_aside(self, path: str, data: bytes) -> Path:
+    def _write_temporary(self, path: str, data: bytes) -> Path:
         self._check_write("write", path)
         target = Path(path)
-        aside = target.with_name(f".{target.name}.{uuid.uuid4()}.tmp")
+        temporary = target.with_name(f".{target.name}.{uuid.uuid4()}.tmp")
         try:
-            _with_parents(aside, lambda: self._create(aside, data), durable=self.durable)
+            _with_parents(temporary, lambda: self._create(temporary, data), durable=self.durable)
         except FAILURES as error:
             raise to_storage_error("write", path, error, creating=True) from error
-        return aside
+        return temporary
 
     def _create(self, path: Path, data: bytes) -> None:
         """Create the file with its content; on failure it is removed. Raises ``FileExistsError``."""
@@ -299,13 +299,13 @@ class LocalFileIO(FileIO):
             _unlink_quietly(path)
             raise
 
-    def _link(self, aside: Path, path: str, data: bytes) -> bool:
+    def _link(self, temporary: Path, path: str, data: bytes) -> bool:
         target = Path(path)
         try:
-            target.hardlink_to(aside)
+            target.hardlink_to(temporary)
         except FAILURES as error:
             # NFS repeats a request whose answer was lost, and then reports our own link as an existing file.
-            if is_same_file(aside, target):
+            if is_same_file(temporary, target):
                 return True
             if is_one_of(error, {errno.EEXIST}):
                 return False

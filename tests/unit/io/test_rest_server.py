@@ -351,7 +351,7 @@ def test_a_certificate_that_is_not_trusted_is_one_error(http: ScriptedServer) ->
 
 
 def test_a_server_does_not_decide_for_how_long_one_waits(http: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.io.rest.server._LONGEST_WAIT_SECONDS", 1)
+    monkeypatch.setattr("penstock.io.rest.server._MAX_WAIT_SECONDS", 1)
     http.answers += [(503, {}, {"Retry-After": "3600"}), (200, {"is": "there"}, {})]
     began = time.monotonic()
     assert rest(http).get("x", about="it") == {"is": "there"}

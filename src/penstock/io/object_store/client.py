@@ -112,7 +112,7 @@ _FIRST_TIMEOUT_SECONDS: Final = 5.0
 _FIRST_RETRY_SECONDS: Final = 4.0
 _FIRST_RETRIES: Final = 3
 _FIRST_WAIT_SECONDS: Final = 0.1
-_LONGEST_WAIT_SECONDS: Final = 10.0
+_MAX_WAIT_SECONDS: Final = 10.0
 
 
 class StoreFailureError(Exception):
@@ -261,7 +261,7 @@ class Tries:
             return False
         self._count += 1
         time.sleep(self._wait_seconds * random.uniform(0.5, 1.0))  # noqa: S311 - not for secrets
-        self._wait_seconds = min(2 * self._wait_seconds, _LONGEST_WAIT_SECONDS)
+        self._wait_seconds = min(2 * self._wait_seconds, _MAX_WAIT_SECONDS)
         return True
 
 

@@ -38,7 +38,7 @@ _RELATIVE_URI: Final = "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"
 _FULL_URI: Final = "AWS_CONTAINER_CREDENTIALS_FULL_URI"
 _TOKEN_FILE: Final = "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"  # noqa: S105 - a name
 # Less than the ten seconds within which a store that cannot be reached is reported.
-_LONGEST_SECONDS: Final = 8.0
+_TIMEOUT_SECONDS: Final = 8.0
 # The library asks again for keys that expire within five minutes: so it asks before each request, at most ten times a
 # second. boto3 keeps the keys, and fetches new ones ten to fifteen minutes before they expire.
 _KEPT: Final = timedelta(minutes=5)
@@ -139,9 +139,9 @@ class FetchedKeys:
         # A program of the profile may wait forever, and boto3 waits for minutes.
         Thread(target=lambda: answers.put(self._keys()), name="penstock-keys", daemon=True).start()
         try:
-            keys = answers.get(timeout=_LONGEST_SECONDS)
+            keys = answers.get(timeout=_TIMEOUT_SECONDS)
         except Empty:
-            keys = f"no answer within {_LONGEST_SECONDS:.0f} s"
+            keys = f"no answer within {_TIMEOUT_SECONDS:.0f} s"
         if not isinstance(keys, str):
             return keys
         if self._profile is None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.io.object_store.settings import StoreSettings
 
 # Bytes on S3 and Google Cloud Storage, characters on Azure.
-_LONGEST_KEY: Final = 1024
+_MAX_KEY: Final = 1024
 # Suffix of the marker objects that Hadoop's connectors write to represent directories.
 _MARKER_SUFFIX: Final = "_$folder$"
 
@@ -149,7 +149,7 @@ class ObjectFileIO(FileIO):
         """Whether the path is an object, or a directory with objects below it."""
         key = self._key(path)
         with self._failing("look for", path) as client:
-            return (bool(key) and _has_object(client, key)) or bool(_keys_below(client, key, most=1))
+            return (bool(key) and _has_object(client, key)) or bool(_keys_below(client, key, max_keys=1))
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
         """Delete an object, or with ``recursive`` all objects below, many per request."""
@@ -158,7 +158,7 @@ class ObjectFileIO(FileIO):
             if _has_object(client, key):
                 _delete(client, [key])
                 return True
-            below = _keys_below(client, key, most=None if recursive else 1)
+            below = _keys_below(client, key, max_keys=None if recursive else 1)
             if below and not recursive:
                 raise StorageError(f"cannot delete {path}: the directory is not empty")
             _delete(client, below)
@@ -231,9 +231,9 @@ class ObjectFileIO(FileIO):
             raise StorageError(f"cannot use {path!a} here: it is outside of {root}")
         key = path[len(root) :].strip("/")
         length = len(key) if self.settings.address.kind is StoreKind.AZURE else len(key.encode(errors="replace"))
-        if length > _LONGEST_KEY:
+        if length > _MAX_KEY:
             raise StorageError(
-                f"cannot use {path}: the name of an object has at most {_LONGEST_KEY} bytes, and this one has {length} "
+                f"cannot use {path}: the name of an object has at most {_MAX_KEY} bytes, and this one has {length} "
                 "after the bucket; shorten the values of the partition columns, or the names in the location"
             )
         return key
@@ -295,15 +295,15 @@ def _delete(client: StoreClient, keys: Sequence[str]) -> None:
             _delete(client, [key])
 
 
-def _keys_below(client: StoreClient, key: str, *, most: int | None) -> list[str]:
+def _keys_below(client: StoreClient, key: str, *, max_keys: int | None) -> list[str]:
     """Return the keys of objects inside a directory at any depth, markers included."""
     prefix = f"{key}/" if key else None
 
     def load(library: Any, store: Any) -> list[str]:  # noqa: ANN401 - of a library without types
         found: list[str] = []
-        for chunk in library.list(store, prefix, chunk_size=most or 1000):
+        for chunk in library.list(store, prefix, chunk_size=max_keys or 1000):
             found += [meta["path"] for meta in chunk]
-            if most is not None and found:
+            if max_keys is not None and found:
                 break
         return found
 

@@ -79,16 +79,16 @@ def store_settings(address: StoreAddress, options: Mapping[str, str]) -> StoreSe
         InvalidOptionError: an option is invalid.
         UnsupportedFeatureError: a kind of store that is not tested.
     """
-    given = ObjectStoreOptions.parse(options)
+    parsed = ObjectStoreOptions.parse(options)
     match address.kind:
         case StoreKind.S3:
-            endpoint = given.s3_endpoint or _from_environment(_S3_ENDPOINTS)
-            config = _s3_config(given, address, endpoint)
+            endpoint = parsed.s3_endpoint or _from_environment(_S3_ENDPOINTS)
+            config = _s3_config(parsed, address, endpoint)
         case StoreKind.AZURE:
-            endpoint = given.azure_endpoint or _from_environment(_AZURE_ENDPOINTS)
-            config = _azure_config(given, address, endpoint)
+            endpoint = parsed.azure_endpoint or _from_environment(_AZURE_ENDPOINTS)
+            config = _azure_config(parsed, address, endpoint)
         case StoreKind.GCS:
-            if not given.is_gcs_allowed:
+            if not parsed.is_gcs_allowed:
                 raise UnsupportedFeatureError(
                     f"location {address.root}: gs:// is not supported, because it is untested; use S3 or "
                     "Azure, or set 'penstock.object-store.experimental-gs' = 'true' to try it with tables that you "
@@ -103,28 +103,28 @@ def store_settings(address: StoreAddress, options: Mapping[str, str]) -> StoreSe
         is_http=parts.scheme == "http",
         is_cloud=address.kind is not StoreKind.GCS
         and (endpoint is None or (parts.hostname or "").endswith(_CLOUD_HOSTS)),
-        timeout_ms=given.timeout_ms,
-        max_retries=given.max_retries,
-        retry_timeout_ms=given.retry_timeout_ms,
+        timeout_ms=parsed.timeout_ms,
+        max_retries=parsed.max_retries,
+        retry_timeout_ms=parsed.retry_timeout_ms,
     )
 
 
-def _s3_config(given: ObjectStoreOptions, address: StoreAddress, endpoint: str | None) -> dict[str, str | None]:
-    is_path_style = given.path_style if given.path_style is not None else endpoint is not None
+def _s3_config(parsed: ObjectStoreOptions, address: StoreAddress, endpoint: str | None) -> dict[str, str | None]:
+    is_path_style = parsed.path_style if parsed.path_style is not None else endpoint is not None
     if endpoint is not None and not is_path_style:
         # The library uses the endpoint unchanged, so it must include the bucket.
         parts = urlsplit(_checked(endpoint))
         endpoint = f"{parts.scheme}://{address.bucket}.{parts.netloc}"
-    _check_in_header("s3.access-key", given.s3_access_key)
-    _check_in_header("s3.secret-key", given.s3_secret_key)
-    _check_in_header("s3.session.token", given.s3_session_token)
-    _check_in_header("s3.region", given.s3_region)
+    _check_in_header("s3.access-key", parsed.s3_access_key)
+    _check_in_header("s3.secret-key", parsed.s3_secret_key)
+    _check_in_header("s3.session.token", parsed.s3_session_token)
+    _check_in_header("s3.region", parsed.s3_region)
     keys = {
-        "access_key_id": given.s3_access_key,
-        "secret_access_key": given.s3_secret_key,
-        "session_token": given.s3_session_token,
+        "access_key_id": parsed.s3_access_key,
+        "secret_access_key": parsed.s3_secret_key,
+        "session_token": parsed.s3_session_token,
     }
-    region = given.s3_region or _from_environment(("AWS_REGION", "AWS_DEFAULT_REGION")) or profile_region(keys)
+    region = parsed.s3_region or _from_environment(("AWS_REGION", "AWS_DEFAULT_REGION")) or profile_region(keys)
     return {
         **keys,
         "endpoint": endpoint,
@@ -135,18 +135,18 @@ def _s3_config(given: ObjectStoreOptions, address: StoreAddress, endpoint: str |
     }
 
 
-def _azure_config(given: ObjectStoreOptions, address: StoreAddress, endpoint: str | None) -> dict[str, str | None]:
+def _azure_config(parsed: ObjectStoreOptions, address: StoreAddress, endpoint: str | None) -> dict[str, str | None]:
     if endpoint is None and address.host is not None and not address.host.endswith(_AZURE_HOSTS):
         # A cloud of its own, such as that of China; the library knows the hosts of the public one only.
         endpoint = f"https://{address.host.replace('.dfs.', '.blob.', 1)}"
-    account = address.account or given.azure_account or _from_environment(_AZURE_ACCOUNTS)
-    key = _of_account(given.azure_keys, account)
+    account = address.account or parsed.azure_account or _from_environment(_AZURE_ACCOUNTS)
+    key = _of_account(parsed.azure_keys, account)
     of_container = [
         (name.removeprefix(f"{address.bucket}."), token)
-        for name, token in given.azure_sas_tokens
+        for name, token in parsed.azure_sas_tokens
         if name.startswith(f"{address.bucket}.")
     ]
-    token = _of_account(of_container, account) or _of_account(given.azure_sas_tokens, account)
+    token = _of_account(of_container, account) or _of_account(parsed.azure_sas_tokens, account)
     _check_in_header("fs.azure.sas.fixed.token.*", token)
     return {
         "endpoint": endpoint,

@@ -45,7 +45,7 @@ _PASSING: Final = (429, 500, 502, 503, 504)
 _CONNECT_TRIES: Final = 3
 _BUSY_TRIES: Final = 5
 _WAIT_SECONDS: Final = 0.2
-_LONGEST_WAIT_SECONDS: Final = 10
+_MAX_WAIT_SECONDS: Final = 10
 _ERRORS: Final[dict[int, tuple[type[TableStoreError], str]]] = {
     400: (InvalidOptionError, "it rejects the content of the request; correct it"),
     401: (StorageError, "it does not recognize the credentials; use the token provider 'bear' and a valid token"),
@@ -56,7 +56,7 @@ _ERRORS: Final[dict[int, tuple[type[TableStoreError], str]]] = {
 }
 _NO_CATALOG: Final = (StorageError, "that is not an answer of a Paimon REST catalog; check option 'uri'")
 _ELEMENTS_A_PAGE: Final = 100
-_LONGEST_TEXT: Final = 300
+_MAX_TEXT: Final = 300
 _CHUNK_BYTES: Final = 1 << 16
 
 
@@ -81,12 +81,12 @@ class Answer:
     @property
     def resource_type(self) -> str:
         """Kind of object that the error refers to, such as ``TABLE`` or ``SNAPSHOT``."""
-        return str(self.body.get("resourceType") or "")[:_LONGEST_TEXT]
+        return str(self.body.get("resourceType") or "")[:_MAX_TEXT]
 
     @property
     def message(self) -> str:
         """Return the server's error message."""
-        return str(self.body.get("message") or self.text or "no message")[:_LONGEST_TEXT]
+        return str(self.body.get("message") or self.text or "no message")[:_MAX_TEXT]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,7 +256,7 @@ def _answer(status: int, data: bytes) -> Answer:
         body = None
     if isinstance(body, dict):
         return Answer(status=status, body=body)
-    return Answer(status=status, body={}, text=data[:_LONGEST_TEXT].decode(errors="replace"))
+    return Answer(status=status, body={}, text=data[:_MAX_TEXT].decode(errors="replace"))
 
 
 def _cause(error: Exception) -> str:
@@ -286,7 +286,7 @@ def _session(_process_id: int, is_safe: bool) -> Session:  # noqa: FBT001 - a ke
         allowed_methods=None,
         backoff_factor=_WAIT_SECONDS,
         backoff_jitter=_WAIT_SECONDS,
-        backoff_max=_LONGEST_WAIT_SECONDS,
+        backoff_max=_MAX_WAIT_SECONDS,
         raise_on_status=False,
     )
     session: Session = library.Session()
@@ -303,7 +303,7 @@ def _retry_class() -> Any:  # noqa: ANN401 - of a library that is imported late
     class Retry(importlib.import_module("urllib3").Retry):  # type: ignore[misc] # imported late
         def get_retry_after(self, response: Any) -> float | None:  # noqa: ANN401 - see above
             seconds = super().get_retry_after(response)
-            return None if seconds is None else min(seconds, _LONGEST_WAIT_SECONDS)
+            return None if seconds is None else min(seconds, _MAX_WAIT_SECONDS)
 
     return Retry
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from penstock.table.compact.task import CompactTask, MergedFiles
     from penstock.table.ref import TableRef
 
-_LONGEST_PAUSE_SECONDS: Final = 60.0
+_MAX_PAUSE_SECONDS: Final = 60.0
 _DOUBLINGS: Final = 10
 
 
@@ -64,7 +64,7 @@ class RetryQueue:
     @property
     def pause_seconds(self) -> float:
         """Pause before the next retry, which depends on ``failures``."""
-        return min(self.first_pause_seconds * (1 << min(self.failures, _DOUBLINGS)), _LONGEST_PAUSE_SECONDS)
+        return min(self.first_pause_seconds * (1 << min(self.failures, _DOUBLINGS)), _MAX_PAUSE_SECONDS)
 
     def put(self, task: CompactTask) -> None:
         """Add a failed task to the others of its round."""
@@ -125,9 +125,9 @@ class BackgroundCompactor:
         self._state = CompactionState()
         self._is_stopping = False
         self._is_finishing = False
-        self._aside = RetryQueue(first_pause_seconds=idle_seconds)
-        self._said: tuple[int, str] | None = None
-        self._news = threading.Event()
+        self._retries = RetryQueue(first_pause_seconds=idle_seconds)
+        self._last_logged: tuple[int, str] | None = None
+        self._wakeup = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"compact {ref.name}", daemon=True)
 
     @property
@@ -141,12 +141,12 @@ class BackgroundCompactor:
 
     def wake(self) -> None:
         """Notify the thread of a new commit. Returns immediately."""
-        self._news.set()
+        self._wakeup.set()
 
     def stop(self) -> None:
         """Cancel running merges, delete uncommitted files, release the lease; returns when that is done."""
         self._is_stopping = True
-        self._news.set()
+        self._wakeup.set()
         self._cancel()
         self._thread.join()
 
@@ -156,7 +156,7 @@ class BackgroundCompactor:
         Returns without a merge if another process holds the lease. An error, or ``stop``, ends it early.
         """
         self._is_finishing = True
-        self._news.set()
+        self._wakeup.set()
         self._thread.join()
 
     def _run(self) -> None:
@@ -168,7 +168,7 @@ class BackgroundCompactor:
                         with keeper:
                             self._compact(pool, keeper)
                 except (TableStoreError, MemoryError) as error:
-                    self._aside.failures += 1
+                    self._retries.failures += 1
                     self._note_error(error)
                 except RuntimeError:
                     if threading.main_thread().is_alive():
@@ -176,7 +176,7 @@ class BackgroundCompactor:
                     return  # the program exits, and Python starts no more threads for merges and commits
                 if self._is_finishing:
                     break
-                self._wait(self._aside.pause_seconds)
+                self._wait(self._retries.pause_seconds)
 
     def _take_lease(self) -> LeaseKeeper | None:
         """Take the lease if it is free; return None while another process holds it."""
@@ -197,13 +197,13 @@ class BackgroundCompactor:
                 is_last = self._is_finishing
                 merges_before = self._state.committed_merges
                 keeper.check()
-                self._release(self._aside.take_due())
+                self._release(self._retries.take_due())
                 self._plan_changes()
                 self._submit(pool)
                 self._commit_finished()
                 if not self._queue and not self._running:
-                    if not self._aside:
-                        self._aside.failures = 0
+                    if not self._retries:
+                        self._retries.failures = 0
                         self._state = replace(self._state, last_error=None)
                     # A merge that ended in this pass has a result that was not planned yet, and may be merged again.
                     if is_last and self._state.committed_merges == merges_before:
@@ -239,7 +239,7 @@ class BackgroundCompactor:
             task = self._queue.popleft()
             future = pool.submit(self._merge, task, self._watch.ref)
             self._running[future] = task
-            future.add_done_callback(lambda _: self._news.set())
+            future.add_done_callback(lambda _: self._wakeup.set())
 
     def _is_at_work(self) -> bool:
         """Whether ``max_tasks`` merges are running."""
@@ -272,7 +272,7 @@ class BackgroundCompactor:
                 self._watch.finish(task, is_done=False)
                 self._state = replace(self._state, lost=self._state.lost + 1)
             else:
-                self._aside.put(task)
+                self._retries.put(task)
                 self._note_error(error)
 
     def _release(self, tasks: Iterable[CompactTask]) -> None:
@@ -318,7 +318,7 @@ class BackgroundCompactor:
             message = future.result().message if future.exception() is None else None
             if message is not None:
                 delete_new_files(self._watch.ref, (message,))
-        self._release((*self._running.values(), *self._group.tasks, *self._queue, *self._aside.take_all()))
+        self._release((*self._running.values(), *self._group.tasks, *self._queue, *self._retries.take_all()))
         self._group.discard(self._watch.ref)
         self._running.clear()
         self._queue.clear()
@@ -326,14 +326,14 @@ class BackgroundCompactor:
     def _note_error(self, error: BaseException) -> None:
         self._state = replace(self._state, last_error=str(error))
         # A single failure is normal; repeated ones are worth a warning.
-        level = logging.INFO if self._aside.failures == 1 else logging.WARNING
-        if (level, str(error)) != self._said:
+        level = logging.INFO if self._retries.failures == 1 else logging.WARNING
+        if (level, str(error)) != self._last_logged:
             _LOG.log(
                 level, "table %s: background compaction failed and will be retried: %s", self._watch.ref.name, error
             )
-        self._said = (level, str(error))
+        self._last_logged = (level, str(error))
 
     def _wait(self, seconds: float) -> None:
         if not self._is_stopping:
-            self._news.wait(seconds)
-        self._news.clear()
+            self._wakeup.wait(seconds)
+        self._wakeup.clear()

@@ -45,9 +45,9 @@ class Ranks:
         """Build the bounds from a sample; thin it out evenly if it has more distinct values than there are ranks."""
         values = pc.unique(sample.drop_null())
         ordered = values.take(pc.array_sort_indices(values))
-        most = (1 << RANK_BITS) - 2
-        if len(ordered) > most:
-            ordered = ordered.take(pa.array(np.linspace(0, len(ordered) - 1, most).astype(np.int64)))
+        max_rank = (1 << RANK_BITS) - 2
+        if len(ordered) > max_rank:
+            ordered = ordered.take(pa.array(np.linspace(0, len(ordered) - 1, max_rank).astype(np.int64)))
         return Ranks(ordered)
 
     def rank(self, values: ArrowAny) -> Codes:

@@ -23,7 +23,7 @@ from penstock.table.commit.committer import new_commit_user
 from penstock.table.compact.background import LEASE_NAME
 from penstock.table.compact.job import merge_in_threads, merge_one, plan_only, run_compaction
 from penstock.table.compact.plan import CompactStrategy, plan_compaction, scope_of_filter
-from penstock.table.compact.queue_files import QueueTails
+from penstock.table.compact.queue_files import OpenTails
 from penstock.table.compact.task import CompactSizes
 from penstock.table.lease import find_holder
 from penstock.table.partition_scope import scope_of_specs
@@ -105,8 +105,8 @@ def run_here(ref: TableRef, threads: int | None = None) -> Execute:
     Args:
         threads: parallel merges; None for ``penstock.compaction.max-tasks`` or, if it is not set, one per core.
     """
-    most = threads or ref.parsed(CompactOptions).max_tasks or os.cpu_count() or 1
-    return partial(merge_in_threads, merge=partial(merge_one, ref=ref), threads=most, ref=ref)
+    max_parallel = threads or ref.parsed(CompactOptions).max_tasks or os.cpu_count() or 1
+    return partial(merge_in_threads, merge=partial(merge_one, ref=ref), threads=max_parallel, ref=ref)
 
 
 def compact_table(
@@ -146,7 +146,7 @@ def open_appender(ref: TableRef, store: MetadataStore | None = None) -> TableCom
     """Return a committer for ``compact_appended``; arguments and errors are those of ``open_committer``."""
     committer = open_committer(ref, store)
     if ref.parsed(BucketOptions).bucket > 0 and not ref.parsed(WriteOptions).write_only:
-        committer.index.watch = QueueTails(CompactSizes.of(ref))
+        committer.index.watch = OpenTails(CompactSizes.of(ref))
     return committer
 
 
@@ -165,9 +165,11 @@ def compact_appended(
         None if nothing was due, another job is compacting the table, or the merges failed.
     """
     tails = committer.index.watch
-    if not isinstance(tails, QueueTails):
+    if not isinstance(tails, OpenTails):
         return None
-    due = frozenset(partition for partition, _ in tails.due((e.partition, e.bucket) for e in messages if e.new_files))
+    due = frozenset(
+        partition for partition, _ in tails.buckets_to_merge((e.partition, e.bucket) for e in messages if e.new_files)
+    )
     if not due or _has_compactor(committer.ref):
         return None
     user = new_commit_user(committer.options.user_prefix)

@@ -46,7 +46,7 @@ Pick: TypeAlias = "Callable[[list[DataFileMeta], bool], Iterable[tuple[DataFileM
 """Takes the files of a bucket and whether the table is a queue; returns the files of each task."""
 
 # Maximum number of tiny files in one task of a full compaction; opening that many takes a few seconds.
-_MOST_FILES: Final = 4_096
+_MAX_FILES: Final = 4_096
 
 
 class CompactStrategy(StrEnum):
@@ -244,7 +244,7 @@ def _pick(
         return _all_in_bins(files, sizes)
     if is_full:
         # With the full open cost, many tiny files would fill a bin and give a file that is small again.
-        cost = min(sizes.open_file_cost_bytes, 2 * sizes.target_bytes // _MOST_FILES)
+        cost = min(sizes.open_file_cost_bytes, 2 * sizes.target_bytes // _MAX_FILES)
         sizes = replace(sizes, open_file_cost_bytes=cost)
     small = [file for file in files if sizes.is_small(file)]
     bins = pack_small(small, sizes)

@@ -26,28 +26,28 @@ class _Bucket:
     """The known files of one bucket.
 
     Attributes:
-        small: small files by name, including those in ``busy``.
-        walls: first sequence numbers of files that are large enough, by name: no merge crosses them.
-        busy: names of the small files that a task already has.
+        small: small files by name, including those in ``in_task``.
+        large_file_starts: first sequence numbers of files that are large enough, by name: no merge crosses them.
+        in_task: names of the small files that a task already has.
     """
 
     small: dict[str, DataFileMeta] = field(default_factory=dict)
-    walls: dict[str, int] = field(default_factory=dict)
-    busy: set[str] = field(default_factory=set)
+    large_file_starts: dict[str, int] = field(default_factory=dict)
+    in_task: set[str] = field(default_factory=set)
 
     def runs(self) -> Iterator[list[DataFileMeta]]:
         """Yield runs of adjacent small files that no task has, in write order.
 
-        A small file that begins with the same sequence number as a wall or a busy file is left out; ``_blocks`` in
-        ``queue.py`` says why.
+        A small file that begins with the same sequence number as a large file or one in a task is left out;
+        ``_blocks`` in ``queue.py`` says why.
         """
-        walls = sorted(self.walls.values(), reverse=True)
-        taken = {*walls, *(self.small[name].min_sequence_number for name in self.busy)}
+        large_starts = sorted(self.large_file_starts.values(), reverse=True)
+        taken = {*large_starts, *(self.small[name].min_sequence_number for name in self.in_task)}
         run: list[DataFileMeta] = []
         for file in in_write_order(self.small.values()):
             is_taken = is_cut = file.min_sequence_number in taken
-            while walls and walls[-1] <= file.min_sequence_number:
-                walls.pop()
+            while large_starts and large_starts[-1] <= file.min_sequence_number:
+                large_starts.pop()
                 is_cut = True
             if is_cut:
                 yield run
@@ -76,7 +76,7 @@ class QueueFiles:
         """Return the small files that no task has, by partition."""
         found: dict[bytes, list[DataFileMeta]] = {}
         for (partition, _, _), bucket in self._buckets.items():
-            files = [file for name, file in bucket.small.items() if name not in bucket.busy]
+            files = [file for name, file in bucket.small.items() if name not in bucket.in_task]
             if files:
                 found.setdefault(partition, []).extend(files)
         return found
@@ -89,16 +89,16 @@ class QueueFiles:
             name = entry.file.file_name
             if entry.kind is not FileKind.ADD:
                 bucket.small.pop(name, None)
-                bucket.walls.pop(name, None)
-                bucket.busy.discard(name)
-                if not bucket.small and not bucket.walls:
+                bucket.large_file_starts.pop(name, None)
+                bucket.in_task.discard(name)
+                if not bucket.small and not bucket.large_file_starts:
                     del self._buckets[key]
             elif self.sizes.is_small(entry.file):
                 bucket.small[name] = entry.file
                 self._touched.add(key)
                 self._touched_since_full.add(key)
             else:
-                bucket.walls[name] = entry.file.min_sequence_number
+                bucket.large_file_starts[name] = entry.file.min_sequence_number
 
     def plan(self) -> tuple[CompactTask, ...]:
         """Plan merges in the buckets that got small files since the previous round."""
@@ -117,7 +117,7 @@ class QueueFiles:
         """Keep the files of a running task out of new plans, until ``finish``."""
         bucket = self._buckets.get((task.partition, task.bucket, task.total_buckets))
         if bucket is not None:
-            bucket.busy.update(file.file_name for file in task.files if file.file_name in bucket.small)
+            bucket.in_task.update(file.file_name for file in task.files if file.file_name in bucket.small)
 
     def finish(self, task: CompactTask, *, is_done: bool) -> None:
         """Release the files of a task; unless the task was committed, they are planned again."""
@@ -126,7 +126,7 @@ class QueueFiles:
         if bucket is None:
             return
         for file in task.files:
-            bucket.busy.discard(file.file_name)
+            bucket.in_task.discard(file.file_name)
             if is_done:
                 bucket.small.pop(file.file_name, None)
         if not is_done:
@@ -140,22 +140,22 @@ class QueueFiles:
                 continue
             for run in tuple(bucket.runs()):
                 for files in plan(run, self.sizes):
-                    bucket.busy.update(file.file_name for file in files)
+                    bucket.in_task.update(file.file_name for file in files)
                     yield CompactTask(partition=partition, bucket=number, total_buckets=total, files=files)
 
 
 @dataclass(slots=True)
-class QueueTails:
+class OpenTails:
     """The newest files of each bucket: those after the last one that is large enough. Watches a ``BucketIndex``."""
 
     sizes: CompactSizes
     _small: dict[tuple[bytes, int], dict[str, DataFileMeta]] = field(default_factory=dict)
-    _walls: dict[tuple[bytes, int], int] = field(default_factory=dict)
+    _large_file_starts: dict[tuple[bytes, int], int] = field(default_factory=dict)
 
     def forget(self) -> None:
         """Forget all files."""
         self._small.clear()
-        self._walls.clear()
+        self._large_file_starts.clear()
 
     def note(self, entry: ManifestEntry | EntryNumbers) -> None:
         """Note that a file was added or removed."""
@@ -174,18 +174,18 @@ class QueueTails:
         if self.sizes.is_small(numbers):
             self._small.setdefault(key, {})[file.file_name] = numbers
             return
-        wall = self._walls[key] = max(self._walls.get(key, -1), file.min_sequence_number)
+        large_start = self._large_file_starts[key] = max(self._large_file_starts.get(key, -1), file.min_sequence_number)
         small = self._small.get(key, {})
-        self._small[key] = {name: each for name, each in small.items() if each.min_sequence_number > wall}
+        self._small[key] = {name: each for name, each in small.items() if each.min_sequence_number > large_start}
 
-    def due(self, keys: Iterable[tuple[bytes, int]]) -> frozenset[tuple[bytes, int]]:
+    def buckets_to_merge(self, keys: Iterable[tuple[bytes, int]]) -> frozenset[tuple[bytes, int]]:
         """Return which of some buckets are to be merged now: none, until at least half of them have a merge.
 
         Buckets get unequal numbers of rows, so their merges come due at different appends. If each were made at once,
         most appends to a table of many buckets would be followed by a snapshot of merges.
         """
         keys = frozenset(keys)
-        most = 2 * self.sizes.min_files
+        max_files = 2 * self.sizes.min_files
         found = {key for key in keys if plan_bucket(self._small.get(key, {}).values(), self.sizes)}
-        is_time = 2 * len(found) >= len(keys) or any(len(self._small[key]) > most for key in found)
-        return frozenset(found) if is_time else frozenset()
+        is_due = 2 * len(found) >= len(keys) or any(len(self._small[key]) > max_files for key in found)
+        return frozenset(found) if is_due else frozenset()

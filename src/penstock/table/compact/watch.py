@@ -45,7 +45,7 @@ class CompactionWatch:
     _seen: Snapshot | None = field(init=False, default=None)
     _commits: int = field(init=False, default=0)
     # Running tasks by the name of their first file, which is in no other task.
-    _given: dict[str, CompactTask] = field(init=False, default_factory=dict)
+    _assigned: dict[str, CompactTask] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         """Start without any snapshot read."""
@@ -77,11 +77,11 @@ class CompactionWatch:
         if not self._follow(latest):
             self._files = self._new_files()
             self._files.take(load_live_entries(self.store, latest, lambda _: True).values())
-            for task in self._given.values():
+            for task in self._assigned.values():
                 self._files.hold(task)
             self._seen = latest
         tasks = tuple(self._cut((*self._files.plan(), *self._full_tasks())))
-        self._given.update((task.files[0].file_name, task) for task in tasks)
+        self._assigned.update((task.files[0].file_name, task) for task in tasks)
         return tasks
 
     def finish(self, task: CompactTask, *, is_done: bool) -> None:
@@ -90,15 +90,15 @@ class CompactionWatch:
         Args:
             is_done: the merge was committed; if not, its files are planned again where they are still live.
         """
-        self._given.pop(task.files[0].file_name, None)
+        self._assigned.pop(task.files[0].file_name, None)
         self._files.finish(task, is_done=is_done)
 
     def _cut(self, tasks: Iterable[CompactTask]) -> Iterator[CompactTask]:
         """Yield as many tasks as one round may have, at least one; the others wait for the next round."""
-        most = CompactSizes.of(self.ref).round_files
+        max_files = CompactSizes.of(self.ref).round_files
         files = 0
         for task in tasks:
-            if files and files + len(task.files) > most:
+            if files and files + len(task.files) > max_files:
                 self.finish(task, is_done=False)
             else:
                 files += len(task.files)

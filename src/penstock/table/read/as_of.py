@@ -29,16 +29,16 @@ def translate_as_of(options: Mapping[str, str], table: str, zone: str | None = N
     Raises:
         InvalidOptionError: the options name two states, the time cannot be parsed, or its zone is not known.
     """
-    given = {key: value for key, value in options.items() if key.lower() in _NAMES}
-    if not given:
+    as_of = {key: value for key, value in options.items() if key.lower() in _NAMES}
+    if not as_of:
         return dict(options)
-    others = {key: value for key, value in options.items() if key not in given}
-    states = [*given, *(key for key in POSITION_KEYS if key in others)]
+    others = {key: value for key, value in options.items() if key not in as_of}
+    states = [*as_of, *(key for key in POSITION_KEYS if key in others)]
     if len(states) > 1:
         raise InvalidOptionError(
             f"table {table}: options '{states[0]}' and '{states[1]}' contradict each other: leave one out"
         )
-    ((key, value),) = given.items()
+    ((key, value),) = as_of.items()
     if key.lower() == "versionasof":
         return {**others, "scan.version": value}
     return {**others, "scan.timestamp-millis": str(_millis(value, table, zone))}

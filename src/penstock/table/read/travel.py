@@ -128,7 +128,7 @@ def resolve_read(store: MetadataStore, options: ReadOptions) -> ReadPoint:
         InvalidOptionError: the options contradict each other.
         UnsupportedFeatureError: a mode that batch reads do not have.
     """
-    given = _given(options)
+    positions = _positions_of(options)
     mode = read_mode(options, store.name)
     if options.tag_name is not None:
         return ReadPoint(snapshot=store.load_tag(options.tag_name).snapshot)
@@ -137,11 +137,11 @@ def resolve_read(store: MetadataStore, options: ReadOptions) -> ReadPoint:
     latest = store.load_latest_snapshot()
     if latest is not None:
         return _point(store, latest, mode, options)
-    if not given:
+    if not positions:
         return ReadPoint(snapshot=None, is_latest=True)
     raise NotFoundError(
-        f"table {store.name}: {_KEYS[given[0]]} = '{getattr(options, given[0])}' names no snapshot, nothing was "
-        "committed yet"
+        f"table {store.name}: {_KEYS[positions[0]]} = '{getattr(options, positions[0])}' names no snapshot, nothing "
+        "was committed yet"
     )
 
 
@@ -166,8 +166,8 @@ def resolve_default(options: ReadOptions) -> ScanMode:
     """Return the mode; ``default`` is resolved by the positions that are set."""
     if options.scan_mode is not ScanMode.DEFAULT:
         return options.scan_mode
-    given = _given(options)
-    return next((mode for names, mode in _DEFAULTS if any(name in given for name in names)), ScanMode.LATEST_FULL)
+    positions = _positions_of(options)
+    return next((mode for names, mode in _DEFAULTS if any(name in positions for name in names)), ScanMode.LATEST_FULL)
 
 
 def check_positions(options: ReadOptions, mode: ScanMode, allowed: tuple[str, ...], table: str) -> None:
@@ -179,14 +179,14 @@ def check_positions(options: ReadOptions, mode: ScanMode, allowed: tuple[str, ..
     Raises:
         InvalidOptionError: a position does not fit the mode, several are given, or none is given where one is needed.
     """
-    given = _given(options)
-    for name in given:
+    positions = _positions_of(options)
+    for name in positions:
         if name not in allowed:
             raise InvalidOptionError(
                 f"table {table}: scan.mode '{mode}' and option '{_KEYS[name]}' contradict each other: leave one out"
             )
-    if allowed and len(given) != 1:
-        found = " and ".join(f"'{_KEYS[name]}'" for name in given) or "none"
+    if allowed and len(positions) != 1:
+        found = " and ".join(f"'{_KEYS[name]}'" for name in positions) or "none"
         expected = ", ".join(_KEYS[name] for name in allowed)
         raise InvalidOptionError(f"table {table}: scan.mode '{mode}' takes exactly one of {expected}; found {found}")
 
@@ -204,7 +204,7 @@ def watermark_of(snapshot: Snapshot) -> int | None:
     return None if snapshot.watermark == NO_WATERMARK else snapshot.watermark
 
 
-def _given(options: ReadOptions) -> tuple[str, ...]:
+def _positions_of(options: ReadOptions) -> tuple[str, ...]:
     return tuple(name for name in _KEYS if getattr(options, name) is not None)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.table.stream.scanner import StreamScanner
 
 # Spark does not call the other sources of the same query during the wait.
-_LONGEST_WAIT_SECONDS: Final = 10
+_MAX_WAIT_SECONDS: Final = 10
 
 
 class AlignedScanner:
@@ -92,7 +92,7 @@ class AlignedScanner:
         end = self.advance(offset, limits, until=until)
         first = slowest = self.held_by
         if first is not None and self._waited_for is not None and _stands_still(self._waited_for, first):
-            give_up = self._clock() + _LONGEST_WAIT_SECONDS
+            give_up = self._clock() + _MAX_WAIT_SECONDS
             while end == offset and slowest is not None and slowest.id == first.id and self._clock() < give_up:
                 self._sleep(self.update_interval_ms / 1000)
                 end = self.advance(offset, limits, until=until)

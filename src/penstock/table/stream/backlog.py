@@ -13,7 +13,7 @@ from penstock.errors import NotFoundError
 from penstock.format.manifest.entry import FileKind
 from penstock.options import StreamOptions
 from penstock.table.read.travel import watermark_of
-from penstock.table.stream.files import UnitStore
+from penstock.table.stream.files import FileLists
 from penstock.table.stream.offset import Phase, Position, StreamOffset
 from penstock.table.stream.planner import delivers
 
@@ -67,13 +67,13 @@ class BacklogCache:
     """Caches the sizes of measured snapshots for a caller that measures repeatedly.
 
     Attributes:
-        units: unit store of a reader of the same table; None for a new one.
+        files: file lists of a reader of the same table; None for a new one.
         max_looks: maximum number of snapshots that one call measures; None for 1,000.
         sizes: files, bytes and rows that a snapshot delivers, by snapshot id.
         watermarks: ms by snapshot id.
     """
 
-    units: UnitStore | None = None
+    files: FileLists | None = None
     max_looks: int | None = None
     sizes: dict[int, _Size] = field(default_factory=dict)
     watermarks: dict[int, int | None] = field(default_factory=dict)
@@ -160,21 +160,21 @@ def _changes_of(store: MetadataStore, snapshot: Snapshot, *, overwrites: bool) -
 def _rest_of(
     store: MetadataStore, ref: TableRef, offset: StreamOffset, position: Position, cache: BacklogCache
 ) -> _Size:
-    """Return the size of the undelivered units of the snapshot that the position is inside of."""
-    if cache.units is None:
-        cache.units = UnitStore(ref, store)
+    """Return the size of the undelivered files of the snapshot that the position is inside of."""
+    if cache.files is None:
+        cache.files = FileLists(ref, store)
     snapshot = store.find_snapshot(position.snapshot_id)
     if snapshot is None:
         return _NOTHING
     try:
-        units = cache.units.load_units(snapshot, position.phase, by_value=offset.by_value)
+        files = cache.files.load_files(snapshot, position.phase, by_value=offset.by_value)
     except NotFoundError:
         return _NOTHING
     created_from = offset.created_from
     return _size(
-        unit.file
-        for unit in units[position.index :]
-        if created_from is None or (unit.file.creation_millis or 0) >= created_from
+        entry.file
+        for entry in files[position.index :]
+        if created_from is None or (entry.file.creation_millis or 0) >= created_from
     )
 
 

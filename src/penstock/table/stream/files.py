@@ -1,6 +1,6 @@
-"""Lists the units of a snapshot: its data files in the order of delivery.
+"""Lists the data files of a snapshot in the order of delivery.
 
-The order depends on the table only, never on filters, columns or limits, so a number of units is a position in it.
+The order depends on the table only, never on filters, columns or limits, so a number of files is a position in it.
 Partitions are delivered one after another. In a partition the first files of all buckets come first, then the second
 files, and so on, so that every micro-batch has work for all buckets. In a bucket, files keep the order of writes.
 
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
-Units: TypeAlias = "tuple[ManifestEntry, ...]"
+Files: TypeAlias = "tuple[ManifestEntry, ...]"
 _Key: TypeAlias = "tuple[str, Phase, bool]"
 
-# About 1 KB for each unit that only this cache holds. The last list is always kept, whatever its size, so a full phase
+# About 1 KB for each entry that only this cache holds. The last list is always kept, whatever its size, so a full phase
 # stays cached; older lists are evicted beyond this number.
 _CACHED_UNITS: Final = 50_000
 
 
-class UnitStore:
-    """Lists the units of snapshots, with a cache, so that a snapshot read in many micro-batches is planned once.
+class FileLists:
+    """Lists the files of snapshots, with a cache, so that a snapshot read in many micro-batches is planned once.
 
     Not for several threads.
     """
@@ -51,11 +51,11 @@ class UnitStore:
         self._store = store
         self._tracker = CreationTracker(store)
         self._decode = row_decoder(tuple(field.type for field in ref.schema.partition_fields))
-        self._lists: OrderedDict[_Key, tuple[int, Units]] = OrderedDict()
+        self._lists: OrderedDict[_Key, tuple[int, Files]] = OrderedDict()
         self._checked_index: str | None = None
 
-    def load_units(self, snapshot: Snapshot, phase: Phase, *, by_value: bool) -> Units:
-        """List the units that a snapshot delivers.
+    def load_files(self, snapshot: Snapshot, phase: Phase, *, by_value: bool) -> Files:
+        """List the files that a snapshot delivers.
 
         Args:
             phase: FULL for all live files, CHANGES for the files that the snapshot added.
@@ -67,30 +67,30 @@ class UnitStore:
             FormatError: metadata is damaged.
         """
         key = (snapshot.delta_manifest_list, phase, by_value)
-        _, units = self._lists.pop(key, (snapshot.id, None))
-        if units is None:
+        _, files = self._lists.pop(key, (snapshot.id, None))
+        if files is None:
             self._check_deletion_vectors(snapshot)
             load = self._load_full if phase is Phase.FULL else self._load_changes
-            units = load(snapshot, by_value)
-        self._lists[key] = snapshot.id, units
+            files = load(snapshot, by_value)
+        self._lists[key] = snapshot.id, files
         while len(self._lists) > 1 and sum(len(each) for _, each in self._lists.values()) > _CACHED_UNITS:
             self._lists.popitem(last=False)
-        return units
+        return files
 
     def forget_before(self, snapshot_id: int) -> None:
         """Evict the lists of the snapshots that a stream has passed; it reads them again only after a restart."""
         for key in [key for key, (listed_id, _) in self._lists.items() if listed_id < snapshot_id]:
             del self._lists[key]
 
-    def _load_full(self, snapshot: Snapshot, by_value: bool) -> Units:  # noqa: FBT001 - one of two of a kind
+    def _load_full(self, snapshot: Snapshot, by_value: bool) -> Files:  # noqa: FBT001 - one of two of a kind
         plan = plan_scan(self._store, self._ref, snapshot)
         order = {
             each.data: partition_order(each.values, each.created_millis, by_value=by_value) for each in plan.partitions
         }
         ordered = sorted(plan.partitions, key=lambda each: order[each.data])
-        return tuple(unit for each in ordered for unit in interleave(each.entries))
+        return tuple(entry for each in ordered for entry in interleave(each.entries))
 
-    def _load_changes(self, snapshot: Snapshot, by_value: bool) -> Units:  # noqa: FBT001
+    def _load_changes(self, snapshot: Snapshot, by_value: bool) -> Files:  # noqa: FBT001
         groups: dict[bytes, list[ManifestEntry]] = {}
         for entry in self._store.load_delta(snapshot):
             if entry.kind is FileKind.ADD:
@@ -99,7 +99,7 @@ class UnitStore:
         ordered = sorted(
             groups, key=lambda data: partition_order(self._decode(data), created.get(data, 0), by_value=by_value)
         )
-        return tuple(unit for data in ordered for unit in interleave(groups[data]))
+        return tuple(entry for data in ordered for entry in interleave(groups[data]))
 
     def _created(self, snapshot: Snapshot, groups: dict[bytes, list[ManifestEntry]]) -> dict[bytes, int]:
         # Scalable tables have no order inside of a commit, so creation times, for which all live files are read, are

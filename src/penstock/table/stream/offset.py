@@ -37,7 +37,7 @@ class Position:
 
     Attributes:
         snapshot_id: the snapshot to read next; in phase CHANGES it may not exist yet.
-        index: number of units of that snapshot that are already delivered.
+        index: number of files of that snapshot that are already delivered.
         phase: FULL if all live files of the snapshot are delivered, CHANGES if only the files that it added.
     """
 
@@ -60,7 +60,7 @@ class Position:
         return Position(snapshot_id=self.snapshot_id + 1)
 
     def at(self, index: int) -> Position:
-        """Return the position in the same snapshot after that many units."""
+        """Return the position in the same snapshot after that many files."""
         return replace(self, index=index)
 
 

@@ -1,4 +1,4 @@
-"""Plans one micro-batch: from a start offset, over snapshots and units, to its end offset.
+"""Plans one micro-batch: from a start offset, over snapshots and files, to its end offset.
 
 Source:
     Paimon ``core:table/source/DataTableStreamScan.java``; docs/spec/streaming.md sections 2.1 and 2.3.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.table.stream.align.limit import WatermarkLimit
     from penstock.table.stream.bounds import Bounds
     from penstock.table.stream.event_time import EventTimes
-    from penstock.table.stream.files import Units, UnitStore
+    from penstock.table.stream.files import FileLists, Files
     from penstock.table.stream.history import History
     from penstock.table.stream.limits import Budget
     from penstock.table.stream.offset import BucketWatermarks, StreamOffset
@@ -46,7 +46,7 @@ class TableReaders:
 
     store: MetadataStore
     history: History
-    units: UnitStore
+    files: FileLists
     tasks: TaskPlanner
     times: EventTimes
 
@@ -57,28 +57,28 @@ def delivers(snapshot: Snapshot, position: Position, *, overwrites: bool) -> boo
     return position.index > 0 or kind is CommitKind.APPEND or (overwrites and kind is CommitKind.OVERWRITE)
 
 
-def load_units(table: TableReaders, snapshot: Snapshot, position: Position, offset: StreamOffset) -> Units | None:
-    """List the units that a snapshot delivers at a position; None when its metadata has expired meanwhile.
+def load_files(table: TableReaders, snapshot: Snapshot, position: Position, offset: StreamOffset) -> Files | None:
+    """List the files that a snapshot delivers at a position; None when its metadata has expired meanwhile.
 
     Args:
         offset: sets the order of partitions and the delivered kinds of snapshots.
 
     Raises:
-        DataLossError: the snapshot has fewer units than are already delivered: it was rolled back.
+        DataLossError: the snapshot has fewer files than are already delivered: it was rolled back.
         UnsupportedFeatureError: rows were deleted through deletion vectors.
         FormatError: metadata is damaged.
     """
     if position.phase is Phase.CHANGES and not delivers(snapshot, position, overwrites=offset.overwrites):
         return ()
     try:
-        units = table.units.load_units(snapshot, position.phase, by_value=offset.by_value)
+        files = table.files.load_files(snapshot, position.phase, by_value=offset.by_value)
     except NotFoundError:
         if table.store.find_snapshot(snapshot.id) is not None:
             raise
         return None
-    if position.index > len(units):
+    if position.index > len(files):
         raise table.history.rolled_back(snapshot.id)
-    return units
+    return files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,18 +87,18 @@ class ReadProgress:
 
     Attributes:
         watermark: after the planned rows, ms; None where there is none.
-        by_unit: watermarks by bucket after the last planned unit; None outside of the full phase, or where the table
+        by_file: watermarks by bucket after the last planned file; None outside of the full phase, or where the table
             declares no watermark.
     """
 
     watermark: int | None = None
-    by_unit: BucketWatermarks | None = None
+    by_file: BucketWatermarks | None = None
 
 
 def load_progress(table: TableReaders, offset: StreamOffset, position: Position) -> ReadProgress:
     """Return the progress in event time at a resolved offset; reads only the previous snapshot.
 
-    In the full phase it comes from the delivered units, which requires the list of all units.
+    In the full phase it comes from the delivered files, which requires the list of all files.
 
     Raises:
         FormatError: metadata is damaged.
@@ -108,9 +108,9 @@ def load_progress(table: TableReaders, offset: StreamOffset, position: Position)
         watermark = None if before is None else watermark_of(before)
         return ReadProgress(watermark=latest_of(watermark, least_of(offset.watermarks)))
     snapshot = table.store.find_snapshot(position.snapshot_id) if position.index > 0 else None
-    units = None if snapshot is None else load_units(table, snapshot, position, offset)
-    by_unit = table.times.advance(None, (units or ())[: position.index])
-    return ReadProgress(watermark=least_of(by_unit), by_unit=by_unit)
+    files = None if snapshot is None else load_files(table, snapshot, position, offset)
+    by_file = table.times.advance(None, (files or ())[: position.index])
+    return ReadProgress(watermark=least_of(by_file), by_file=by_file)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -120,7 +120,7 @@ class MicroBatchPlanner:
     Attributes:
         start: offset where the plan began, or continued after a pause.
         offset: offset where the plan continues; it also moves over snapshots without rows to deliver.
-        reached: offset after the last unit that was taken.
+        reached: offset after the last file that was taken.
         budget: the amount taken.
         horizon: the last snapshot to read.
         ready_millis: only snapshots committed until then are read, ms since 1970-01-01 UTC; None for all.
@@ -156,7 +156,7 @@ class MicroBatchPlanner:
             raise AssertionError  # a plan begins at a resolved offset
         return self.offset.position
 
-    def go_on(self, horizon: int, ready_millis: int | None, limit_by_watermark: WatermarkLimit | None) -> None:
+    def extend_to(self, horizon: int, ready_millis: int | None, limit_by_watermark: WatermarkLimit | None) -> None:
         """Set new ends for a plan that ended before a limit was reached, so that ``run`` continues."""
         self.start, self.horizon, self.ready_millis, self.limit_by_watermark = (
             self.offset,
@@ -178,8 +178,8 @@ class MicroBatchPlanner:
         position, limits = self.position, self.budget.limits
         if position.snapshot_id > self.horizon or position.phase is Phase.FULL:
             return
-        most = _REQUESTED_SNAPSHOTS if limits == NO_LIMITS else _REQUESTED_BY_LIMITED
-        last = min(self.horizon, position.snapshot_id + most - 1)
+        max_snapshots = _REQUESTED_SNAPSHOTS if limits == NO_LIMITS else _REQUESTED_BY_LIMITED
+        last = min(self.horizon, position.snapshot_id + max_snapshots - 1)
         store.request_changes([position.rests_on, *range(position.snapshot_id, last + 1)])
 
     def _run(self, store: MetadataStore) -> None:
@@ -190,22 +190,22 @@ class MicroBatchPlanner:
                 return
             if len(self.snapshots) < _KEPT_SNAPSHOTS:
                 self.snapshots[snapshot.id] = snapshot
-            units = load_units(self.table, snapshot, self.position, self.offset)
-            if units is None:
+            files = load_files(self.table, snapshot, self.position, self.offset)
+            if files is None:
                 self._skip_lost()
-            elif self._may_begin(snapshot, units):
-                self._take(snapshot, units)
+            elif self._may_begin(snapshot, files):
+                self._take(snapshot, files)
 
     @property
     def _limit_by_file(self) -> WatermarkLimit | None:
         """The group's limit if it is checked file by file: in the full phase, which may span all event time."""
-        is_by_unit = self.position.phase is Phase.FULL and not self.options.align_checkpoints
-        return self.limit_by_watermark if is_by_unit and self.progress.by_unit is not None else None
+        is_by_file = self.position.phase is Phase.FULL and not self.options.align_checkpoints
+        return self.limit_by_watermark if is_by_file and self.progress.by_file is not None else None
 
-    def _may_begin(self, snapshot: Snapshot, units: Units) -> bool:
+    def _may_begin(self, snapshot: Snapshot, files: Files) -> bool:
         if self.limit_by_watermark is None or self._limit_by_file is not None or self.position.index > 0:
             return True
-        following = self._watermark_after(snapshot, self._watermarks_after(units))
+        following = self._watermark_after(snapshot, self._watermarks_after(files))
         return self._is_allowed(self.limit_by_watermark, following)
 
     def _is_allowed(self, limit_by_watermark: WatermarkLimit, following: int | None) -> bool:
@@ -214,11 +214,11 @@ class MicroBatchPlanner:
             self.next_watermark = following
         return not self.is_held
 
-    def _may_take_unit(self, limit_by_watermark: WatermarkLimit, unit: ManifestEntry) -> bool:
-        by_unit = self.table.times.advance(self.progress.by_unit, [unit])
-        if not self._is_allowed(limit_by_watermark, least_of(by_unit)):
+    def _may_take_file(self, limit_by_watermark: WatermarkLimit, entry: ManifestEntry) -> bool:
+        by_file = self.table.times.advance(self.progress.by_file, [entry])
+        if not self._is_allowed(limit_by_watermark, least_of(by_file)):
             return False
-        self.progress = ReadProgress(watermark=latest_of(self.progress.watermark, least_of(by_unit)), by_unit=by_unit)
+        self.progress = ReadProgress(watermark=latest_of(self.progress.watermark, least_of(by_file)), by_file=by_file)
         return True
 
     def _watermark_after(self, snapshot: Snapshot, watermarks: BucketWatermarks | None) -> int | None:
@@ -254,22 +254,22 @@ class MicroBatchPlanner:
                 return None
             return snapshot
 
-    def _take(self, snapshot: Snapshot, units: Units) -> None:
+    def _take(self, snapshot: Snapshot, files: Files) -> None:
         position, limit_by_watermark = self.position, self._limit_by_file
         is_first = True
-        for index, unit in self._kept(units):
-            self.is_cut = not self._may_take(units, unit, is_first=is_first)
-            if self.is_cut or (limit_by_watermark is not None and not self._may_take_unit(limit_by_watermark, unit)):
+        for index, entry in self._kept(files):
+            self.is_cut = not self._may_take(files, entry, is_first=is_first)
+            if self.is_cut or (limit_by_watermark is not None and not self._may_take_file(limit_by_watermark, entry)):
                 self._stop_at(snapshot, position.at(index), is_first=is_first)
                 return
-            self.budget.take([unit.file])
+            self.budget.take([entry.file])
             self.budget.snapshots += is_first
             is_first = False
         self.offset = replace(
             self.offset,
             position=position.after(),
             seen=snapshot_digest(snapshot),
-            watermarks=self._watermarks_after(units),
+            watermarks=self._watermarks_after(files),
         )
         if self.limit_by_watermark is not None:
             watermark = self._watermark_after(snapshot, self.offset.watermarks)
@@ -282,23 +282,25 @@ class MicroBatchPlanner:
         elif not is_first:
             self.reached = self.offset
 
-    def _watermarks_after(self, units: Units) -> BucketWatermarks | None:
+    def _watermarks_after(self, files: Files) -> BucketWatermarks | None:
         # Files that a filter prunes count too: event time advances over their rows as well.
         created_from = self.offset.created_from
-        delivered = (unit for unit in units if created_from is None or (unit.file.creation_millis or 0) >= created_from)
+        delivered = (
+            entry for entry in files if created_from is None or (entry.file.creation_millis or 0) >= created_from
+        )
         return self.table.times.advance(self.offset.watermarks, delivered)
 
-    def _kept(self, units: Units) -> Iterator[tuple[int, ManifestEntry]]:
+    def _kept(self, files: Files) -> Iterator[tuple[int, ManifestEntry]]:
         first = self.position.index
-        for index, unit in self.table.tasks.kept(units[first:], self.offset.created_from):
-            yield first + index, unit
+        for index, entry in self.table.tasks.kept(files[first:], self.offset.created_from):
+            yield first + index, entry
 
-    def _may_take(self, units: Units, unit: ManifestEntry, *, is_first: bool) -> bool:
+    def _may_take(self, files: Files, entry: ManifestEntry, *, is_first: bool) -> bool:
         if is_first and not self.budget.has_room:
             return False
         if not self.options.align_checkpoints:
-            return self.budget.fits([unit.file])
-        return not is_first or self.budget.fits(kept.file for _, kept in self._kept(units))
+            return self.budget.fits([entry.file])
+        return not is_first or self.budget.fits(kept.file for _, kept in self._kept(files))
 
     def _stop_at(self, snapshot: Snapshot, position: Position, *, is_first: bool) -> None:
         if not is_first:

@@ -15,11 +15,11 @@ from penstock.options import ConsumerOptions, ReadOptions, StreamOptions, check_
 from penstock.table.stream.backlog import Backlog, BacklogCache, measure_backlog
 from penstock.table.stream.bounds import Bounds
 from penstock.table.stream.event_time import EventTimes
-from penstock.table.stream.files import UnitStore
+from penstock.table.stream.files import FileLists
 from penstock.table.stream.history import History, snapshot_digest
 from penstock.table.stream.limits import Budget, ReadLimits, limits_of
 from penstock.table.stream.offset import Position, StreamOffset
-from penstock.table.stream.planner import MicroBatchPlanner, ReadProgress, TableReaders, load_progress, load_units
+from penstock.table.stream.planner import MicroBatchPlanner, ReadProgress, TableReaders, load_files, load_progress
 from penstock.table.stream.start import StreamStart, check_start, resolve_start
 from penstock.table.stream.tasks import Delivery, StreamTask, TaskPlanner
 
@@ -43,12 +43,12 @@ class _Pause:
     """A plan that has found too few rows, and continues when there are more snapshots.
 
     Attributes:
-        begun: the start offset of the micro-batch.
+        resolved: the start offset of the micro-batch.
         planner: its state, with which to continue.
         since_millis: when the first of its rows were found.
     """
 
-    begun: StreamOffset
+    resolved: StreamOffset
     planner: MicroBatchPlanner
     since_millis: int
 
@@ -104,13 +104,13 @@ class StreamScanner:
         _check_stream(self._options, ref.name)
         self._history = History(store, fails=self._options.fail_on_data_loss)
         tasks = TaskPlanner(ref, store, predicate)
-        units, times = UnitStore(ref, store), EventTimes(ref, store)
-        self._table = TableReaders(store=store, history=self._history, units=units, tasks=tasks, times=times)
-        self._backlog = BacklogCache(units=self._table.units, max_looks=_COUNTED_SNAPSHOTS)
+        files, times = FileLists(ref, store), EventTimes(ref, store)
+        self._table = TableReaders(store=store, history=self._history, files=files, tasks=tasks, times=times)
+        self._backlog = BacklogCache(files=self._table.files, max_looks=_COUNTED_SNAPSHOTS)
         self._snapshots: dict[int, Snapshot] = {}
         self._skipped: tuple[StreamOffset, StreamOffset] | None = None
         self._pause: _Pause | None = None
-        self._stood: tuple[StreamOffset, ReadProgress] | None = None
+        self._last_progress: tuple[StreamOffset, ReadProgress] | None = None
         self._has_warned = False
         self._latest_id: int | None = None
 
@@ -144,7 +144,7 @@ class StreamScanner:
 
         Args:
             offset: where the micro-batch starts.
-            limits: the first one reached ends the micro-batch; at least one unit is always taken.
+            limits: the first one reached ends the micro-batch; at least one file is always taken.
             until: the last snapshot to read; None for the latest. If it is set, no micro-batch waits for more rows.
             limit_by_watermark: how far the alignment group lets the stream go.
 
@@ -157,27 +157,29 @@ class StreamScanner:
         self._latest_id = None
         if offset.ended:
             return BatchEnd(offset=offset)
-        begun = self._begin() if offset.start is None else self._resumed(offset)
-        if begun is None or begun.ended or begun.position is None:
-            return BatchEnd(offset=begun or offset)
-        self._table.units.forget_before(begun.position.snapshot_id)
+        if offset.start is not None:
+            self._check_resumed(offset)
+        resolved = self._begin() if offset.start is None else offset
+        if resolved is None or resolved.ended or resolved.position is None:
+            return BatchEnd(offset=resolved or offset)
+        self._table.files.forget_before(resolved.position.snapshot_id)
         latest = self._latest_id = self._store.latest_snapshot_id()
         horizon = latest if until is None else min(until, latest or 0)
-        planner = self._resumed_planner(begun, limits, horizon, limit_by_watermark, may_wait=until is None)
+        planner = self._resumed_planner(resolved, limits, horizon, limit_by_watermark, may_wait=until is None)
         try:
             self._run(planner, latest)
         except DataLossError:
-            if planner.start == begun:
+            if planner.start == resolved:
                 raise
-            # The snapshots skipped or planned since ``begun`` were not delivered: their rollback loses nothing.
+            # The snapshots skipped or planned since ``resolved`` were not delivered: their rollback loses nothing.
             self._skipped = self._pause = None
-            planner = self._new_planner(begun, begun, limits, horizon, limit_by_watermark)
+            planner = self._new_planner(resolved, resolved, limits, horizon, limit_by_watermark)
             self._run(planner, latest)
         self._snapshots = planner.snapshots
-        end = self._outcome(begun, planner, may_wait=until is None)
+        end = self._outcome(resolved, planner, may_wait=until is None)
         if limit_by_watermark is None or self._pause is not None:
             return BatchEnd(offset=end, watermark=planner.next_watermark, is_held=planner.is_held)
-        self._stood = (planner.offset, planner.progress)
+        self._last_progress = (planner.offset, planner.progress)
         reached = planner.progress.watermark
         return BatchEnd(
             offset=end,
@@ -239,7 +241,8 @@ class StreamScanner:
             watermarks=self._table.times.advance(None, ()),
         )
 
-    def _resumed(self, offset: StreamOffset) -> StreamOffset:
+    def _check_resumed(self, offset: StreamOffset) -> None:
+        """Raise if the table is not that of the offset; warn if its order of partitions has changed."""
         self._history.check_table(offset)
         if offset.by_value != self._read.plan_sort_partition and not self._has_warned:
             self._has_warned = True
@@ -248,11 +251,10 @@ class StreamScanner:
                 "of partitions that it began with; start it with a new checkpoint to change that",
                 OptionWarning,
             )
-        return offset
 
     def _resumed_planner(
         self,
-        begun: StreamOffset,
+        resolved: StreamOffset,
         limits: ReadLimits,
         horizon: int | None,
         limit_by_watermark: WatermarkLimit | None,
@@ -261,16 +263,16 @@ class StreamScanner:
     ) -> MicroBatchPlanner:
         """Return a planner that continues after the snapshots that earlier calls with this offset handled."""
         pause = self._pause
-        if may_wait and pause is not None and pause.begun == begun and pause.planner.budget.limits == limits:
-            pause.planner.go_on(horizon or 0, self._ready_millis(), limit_by_watermark)
+        if may_wait and pause is not None and pause.resolved == resolved and pause.planner.budget.limits == limits:
+            pause.planner.extend_to(horizon or 0, self._ready_millis(), limit_by_watermark)
             return pause.planner
         skipped = self._skipped
-        offset = skipped[1] if skipped is not None and skipped[0] == begun else begun
-        return self._new_planner(begun, offset, limits, horizon, limit_by_watermark)
+        offset = skipped[1] if skipped is not None and skipped[0] == resolved else resolved
+        return self._new_planner(resolved, offset, limits, horizon, limit_by_watermark)
 
     def _new_planner(
         self,
-        begun: StreamOffset,
+        resolved: StreamOffset,
         offset: StreamOffset,
         limits: ReadLimits,
         horizon: int | None,
@@ -279,20 +281,20 @@ class StreamScanner:
         return MicroBatchPlanner(
             table=self._table,
             options=self._options,
-            bounds=Bounds.of(self._options, begun.last_id),
+            bounds=Bounds.of(self._options, resolved.last_id),
             start=offset,
             offset=replace(offset, overwrites=self._options.read_append_overwrite),
-            reached=begun,
+            reached=resolved,
             budget=Budget(limits=limits),
             horizon=horizon or 0,
             ready_millis=self._ready_millis(),
             limit_by_watermark=limit_by_watermark,
-            progress=ReadProgress() if limit_by_watermark is None else self._standing(offset),
+            progress=ReadProgress() if limit_by_watermark is None else self._progress_at(offset),
         )
 
-    def _standing(self, offset: StreamOffset) -> ReadProgress:
-        if self._stood is not None and self._stood[0] == offset:
-            return self._stood[1]
+    def _progress_at(self, offset: StreamOffset) -> ReadProgress:
+        if self._last_progress is not None and self._last_progress[0] == offset:
+            return self._last_progress[1]
         return ReadProgress() if offset.position is None else load_progress(self._table, offset, offset.position)
 
     def _ready_millis(self) -> int | None:
@@ -303,39 +305,39 @@ class StreamScanner:
         self._history.check_reach(planner.position, planner.offset, latest)
         planner.run()
 
-    def _outcome(self, begun: StreamOffset, planner: MicroBatchPlanner, *, may_wait: bool) -> StreamOffset:
+    def _outcome(self, resolved: StreamOffset, planner: MicroBatchPlanner, *, may_wait: bool) -> StreamOffset:
         if planner.offset.ended:
             return planner.offset
         self._skipped = (planner.reached, planner.offset)
         is_too_little = may_wait and not planner.is_cut and planner.budget.is_too_little
-        self._pause = self._paused(begun, planner) if is_too_little else None
+        self._pause = self._paused(resolved, planner) if is_too_little else None
         if self._pause is not None:
-            return begun
-        if planner.budget.files == 0 and begun.position is not None:
-            skipped = planner.position.snapshot_id - begun.position.snapshot_id
-            return planner.offset if skipped >= _MAX_SKIPPED else begun
+            return resolved
+        if planner.budget.files == 0 and resolved.position is not None:
+            skipped = planner.position.snapshot_id - resolved.position.snapshot_id
+            return planner.offset if skipped >= _MAX_SKIPPED else resolved
         return planner.reached
 
-    def _paused(self, begun: StreamOffset, planner: MicroBatchPlanner) -> _Pause | None:
+    def _paused(self, resolved: StreamOffset, planner: MicroBatchPlanner) -> _Pause | None:
         """Pause a plan with too few rows; return None when it has waited for ``max_delay_ms`` since they were found."""
         now, pause = self._clock_millis(), self._pause
-        since = pause.since_millis if pause is not None and pause.begun == begun else now
+        since = pause.since_millis if pause is not None and pause.resolved == resolved else now
         if now - since >= (planner.budget.limits.max_delay_ms or 0):
             return None
-        return _Pause(begun=begun, planner=planner, since_millis=since)
+        return _Pause(resolved=resolved, planner=planner, since_millis=since)
 
     def _deliveries(self, first: Position, last: Position, end: StreamOffset) -> Iterator[Delivery]:
         position = first
         while position != last and position.snapshot_id <= last.snapshot_id:
             is_last = (position.snapshot_id, position.phase) == (last.snapshot_id, last.phase)
             snapshot = self._find(position, end, last)
-            units = None if snapshot is None else load_units(self._table, snapshot, last if is_last else position, end)
-            if units is None:
+            files = None if snapshot is None else load_files(self._table, snapshot, last if is_last else position, end)
+            if files is None:
                 position = Position(snapshot_id=self._history.lost(position.snapshot_id))
                 continue
-            left = units[position.index : last.index if is_last else None]
-            for _, unit in self._table.tasks.kept(left, end.created_from):
-                yield Delivery(position.snapshot_id, unit)
+            left = files[position.index : last.index if is_last else None]
+            for _, entry in self._table.tasks.kept(left, end.created_from):
+                yield Delivery(position.snapshot_id, entry)
             position = last if is_last else position.after()
 
     def _find(self, position: Position, end: StreamOffset, last: Position) -> Snapshot | None:

@@ -1,4 +1,4 @@
-"""Assigns the units of a micro-batch to tasks.
+"""Assigns the files of a micro-batch to tasks.
 
 Source:
     docs/spec/streaming.md section 3.2, 5.2, 5.3. Specific to Penstock: the task depends on the bucket number only. This
@@ -35,7 +35,7 @@ _ASKED_AT_ONCE: Final = 64
 
 
 class Delivery(NamedTuple):
-    """A unit, and the id of the snapshot that delivers it."""
+    """A file, and the id of the snapshot that delivers it."""
 
     snapshot_id: int
     entry: ManifestEntry
@@ -55,7 +55,7 @@ class StreamTask:
 
 
 class TaskPlanner:
-    """Prunes units and assigns them to tasks.
+    """Prunes files and assigns them to tasks.
 
     Args:
         ref: its schema is the read schema, to which the filter is bound.
@@ -82,24 +82,24 @@ class TaskPlanner:
         self._indexes = FileIndexPruner(ref, store.load_schema)
         self._verdicts: dict[bytes, PartitionPruneResult] = {}
 
-    def kept(self, units: Sequence[ManifestEntry], created_from: int | None) -> Iterator[tuple[int, ManifestEntry]]:
-        """Yield the units that may hold a row that passes the filter, each with its index.
+    def kept(self, files: Sequence[ManifestEntry], created_from: int | None) -> Iterator[tuple[int, ManifestEntry]]:
+        """Yield the files that may hold a row that passes the filter, each with its index.
 
         Args:
             created_from: minimum creation time of the file, a wall clock in ms; None for any.
 
         Raises:
-            SchemaMismatchError: a unit is of a newer schema, in which a column of the filter has a type that the read
+            SchemaMismatchError: a file is of a newer schema, in which a column of the filter has a type that the read
                 schema cannot hold.
         """
         budget = self._indexes.new_budget()
-        for first in range(0, len(units), _ASKED_AT_ONCE):
+        for first in range(0, len(files), _ASKED_AT_ONCE):
             part = [
-                (index, units[index])
-                for index in range(first, min(first + _ASKED_AT_ONCE, len(units)))
-                if self._may_hold(units[index], created_from)
+                (index, files[index])
+                for index in range(first, min(first + _ASKED_AT_ONCE, len(files)))
+                if self._may_hold(files[index], created_from)
             ]
-            verdicts = self._indexes.kept(((unit, self._evaluate(unit.partition).rest) for _, unit in part), budget)
+            verdicts = self._indexes.kept(((entry, self._evaluate(entry.partition).rest) for _, entry in part), budget)
             yield from compress(part, verdicts)
 
     def _may_hold(self, entry: ManifestEntry, created_from: int | None) -> bool:
@@ -113,7 +113,7 @@ class TaskPlanner:
         return not verdict.is_excluded and self._buckets.keeps(entry) and self._stats.keeps(entry.file, verdict.rest)
 
     def plan(self, deliveries: Iterable[Delivery]) -> tuple[StreamTask, ...]:
-        """Assign units to tasks: by bucket number, or without an order in runs of about a split's size.
+        """Assign files to tasks: by bucket number, or without an order in runs of about a split's size.
 
         Each bucket number has its own task; with ``scan.parallelism`` buckets with equal numbers modulo that share one.
 

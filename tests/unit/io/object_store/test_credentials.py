@@ -321,7 +321,7 @@ def test_a_profile_without_keys_is_one_error_without_secrets(
     environment.setenv("AWS_PROFILE", "job")
     environment.setenv("HOME", str(tmp_path))
     if "no answer" in cause:
-        environment.setattr("penstock.io.object_store.credentials._LONGEST_SECONDS", 0.4)
+        environment.setattr("penstock.io.object_store.credentials._TIMEOUT_SECONDS", 0.4)
     started = time.monotonic()
     with pytest.raises(StorageError, match=rf"the profile 'job' of AWS gives no keys \(({cause})\); check") as error:
         new_table(s3, s3_bucket)

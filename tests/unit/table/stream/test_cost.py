@@ -47,7 +47,7 @@ def test_a_stream_keeps_no_files_of_snapshots_that_it_has_passed() -> None:
     for number in range(50):
         queue.append(f"0:f{number}", f"1:g{number}")
         offset = follower.advance(offset, NO_LIMITS)
-    assert len(follower._table.units._lists) <= 2
+    assert len(follower._table.files._lists) <= 2
 
 
 def test_looking_at_an_unchanged_table_costs_three_calls() -> None:
