@@ -39,7 +39,7 @@ table = Catalog(root, options).load_table("d.t")
 
 HOLDER: Final = f"""{WRONG_CLOCK}
 from penstock.table.lease import LeaseKeeper, acquire
-handle = table._table.ref
+handle = table._handle.ref
 keeper = LeaseKeeper(acquire(handle.file_io, handle.location, "consumer-c", ttl_ms=6000))
 print("held", flush=True)
 sys.stdin.readline()
@@ -104,7 +104,7 @@ def holder(request: pytest.FixtureRequest, place: Place) -> Iterator[subprocess.
 
 
 def test_a_living_holder_keeps_its_lease_and_a_dead_one_not(place: Place, holder: subprocess.Popen[str]) -> None:
-    ref = Catalog(place.root, place.options).load_table("d.t")._table.ref
+    ref = Catalog(place.root, place.options).load_table("d.t")._handle.ref
     assert find_holder(ref.file_io, ref.location, "consumer-c") is not None
     with pytest.raises(LeaseHeldError, match="'consumer-c' is in use by process"):
         acquire(ref.file_io, ref.location, "consumer-c")
@@ -118,7 +118,7 @@ def test_a_living_holder_keeps_its_lease_and_a_dead_one_not(place: Place, holder
 def test_files_that_others_write_are_no_orphans(place: Place) -> None:
     table = place.make_table()
     table.append(pa.table({"id": [1]}))
-    ref = table._table.ref
+    ref = table._handle.ref
     unfinished = f"{ref.location}/bucket-0/data-{uuid.uuid4()}-0.parquet"
     ref.file_io.write(unfinished, b"a job writes this")
     output, _ = start(REMOVER, place, DAYS).communicate()

@@ -75,7 +75,7 @@ def test_a_catalog_on_azure_takes_the_key_of_the_session(spark: SparkSession) ->
 
 def test_a_missing_jar_is_named(spark: SparkSession, catalog: Catalog) -> None:
     table = catalog.create_table("d.t", "id BIGINT")
-    assert why_not_by_spark(table._table.ref.file_io) == (
+    assert why_not_by_spark(table._handle.ref.file_io) == (
         "its files are on S3, and there is no hadoop-aws on Spark's class path"
     )
     started = time.monotonic()

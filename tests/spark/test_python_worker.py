@@ -184,7 +184,7 @@ def test_the_check_of_a_streams_columns_imports_no_pandas(tmp_path: Path) -> Non
         "from pyspark.sql.types import LongType, StructType\n"
         "catalog = Catalog(sys.argv[1]); catalog.create_database('d')\n"
         "table = catalog.create_table('d.t', 'id BIGINT')\n"
-        "check_fits(StructType().add('id', LongType()), table._table.ref); print('pandas' in sys.modules)"
+        "check_fits(StructType().add('id', LongType()), table._handle.ref); print('pandas' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, capture_output=True, text=True)
     assert done.stdout == "False\n"

@@ -153,7 +153,7 @@ def accepts(**types: ArgumentType) -> Callable[[Callable[_P, _R]], Callable[_P, 
 def _call_name(function: Callable[..., object], args: tuple[Any, ...]) -> str:
     """Return the function's name for messages, with that of its table."""
     owner = args[0] if args and "." in function.__qualname__ else None
-    table = getattr(owner, "name", None) or getattr(getattr(owner, "_table", None), "name", None)
+    table = getattr(owner, "name", None) or getattr(getattr(owner, "_handle", None), "name", None)
     return f"table {table}: {function.__name__}" if isinstance(table, str) else function.__qualname__
 
 

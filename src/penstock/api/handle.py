@@ -95,5 +95,5 @@ class TableHandle:
 class TableMethods:
     """Methods of a table, or of one of its namespaces."""
 
-    def __init__(self, table: TableHandle) -> None:
-        self._table = table
+    def __init__(self, handle: TableHandle) -> None:
+        self._handle = handle

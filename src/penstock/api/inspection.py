@@ -27,9 +27,9 @@ class TableInspection(TableMethods):
         Args:
             snapshot_id: for tables that describe one snapshot; None for the latest.
         """
-        store = self._table.checked_store
+        store = self._handle.checked_store
         snapshot = None if snapshot_id is None else store.load_snapshot(snapshot_id)
-        return load_system_table(name, self._table.ref, store, snapshot)
+        return load_system_table(name, self._handle.ref, store, snapshot)
 
     def schemas(self) -> pa.Table:
         """All schemas, oldest first."""
@@ -76,11 +76,11 @@ class TableInspection(TableMethods):
             removed_rows, removed_files, removed_bytes, rows, files, bytes, small_files, watermark,
             event_time_lag_ms``.
         """
-        return history_table(load_history(self._table.ref, self._table.checked_store, limit=limit))
+        return history_table(load_history(self._handle.ref, self._handle.checked_store, limit=limit))
 
     def summary(self) -> TableSummary:
         """Return the main figures of the table; reads only metadata of the latest snapshot."""
-        return summarize(self._table.ref, self._table.checked_store)
+        return summarize(self._handle.ref, self._handle.checked_store)
 
     @accepts(all_snapshots=FLAG, progress=FUNCTION)
     def fsck(self, *, all_snapshots: bool = False, progress: Progress = no_progress) -> FsckReport:
@@ -90,7 +90,7 @@ class TableInspection(TableMethods):
             all_snapshots: also check manifests and data files that only older snapshots and tags need.
             progress: called with the number of data files checked so far.
         """
-        return check_table(self._table.ref, self._table.checked_store, all_snapshots=all_snapshots, progress=progress)
+        return check_table(self._handle.ref, self._handle.checked_store, all_snapshots=all_snapshots, progress=progress)
 
     @accepts(checkpoints=TEXT)
     def lag(self, *checkpoints: str) -> pa.Table:
@@ -106,4 +106,4 @@ class TableInspection(TableMethods):
         Raises:
             NotFoundError: a checkpoint does not exist, or its query does not read this table.
         """
-        return measure_lag(self._table.ref, self._table.checked_store, checkpoints)
+        return measure_lag(self._handle.ref, self._handle.checked_store, checkpoints)

@@ -86,7 +86,7 @@ class TableMaintenance(TableMethods):
             NotFoundError: that snapshot has expired, or is later than the one after the latest.
             LeaseHeldError: a query uses this consumer.
         """
-        return reset_consumer(self._table.checked_store, consumer_id, next_snapshot, dry_run=dry_run)
+        return reset_consumer(self._handle.checked_store, consumer_id, next_snapshot, dry_run=dry_run)
 
     @accepts(consumer_id=TEXT, dry_run=FLAG)
     def delete_consumer(self, consumer_id: str, *, dry_run: bool = False) -> None:
@@ -99,7 +99,7 @@ class TableMaintenance(TableMethods):
             NotFoundError: there is no such consumer.
             LeaseHeldError: a query uses it.
         """
-        delete_consumer(self._table.checked_store, consumer_id, dry_run=dry_run)
+        delete_consumer(self._handle.checked_store, consumer_id, dry_run=dry_run)
 
     @accepts(including=TEXT, excluding=TEXT | NONE)
     def clear_consumers(self, including: str = ".*", excluding: str | None = None) -> tuple[str, ...]:
@@ -119,9 +119,9 @@ class TableMaintenance(TableMethods):
             include, exclude = re.compile(including), None if excluding is None else re.compile(excluding)
         except re.error as error:
             raise InvalidOptionError(
-                f"table {self._table.name}: '{error.pattern!s}' is not a regular expression for consumers: {error}"
+                f"table {self._handle.name}: '{error.pattern!s}' is not a regular expression for consumers: {error}"
             ) from None
-        return clear_consumers(self._table.checked_store, include, exclude)
+        return clear_consumers(self._handle.checked_store, include, exclude)
 
     # Compaction
 
@@ -147,9 +147,9 @@ class TableMaintenance(TableMethods):
             UnsupportedFeatureError: as ``compact``.
         """
         encoded = encode_options(options)
-        check_keys(encoded, table=self._table.name)
-        store = self._table.checked_store
-        ref = for_compaction(at_latest_schema(self._table.ref, store), encoded)
+        check_keys(encoded, table=self._handle.name)
+        store = self._handle.checked_store
+        ref = for_compaction(at_latest_schema(self._handle.ref, store), encoded)
         check_writable(ref)
         check_compactable(ref, store, store.load_latest_snapshot())
         limit = threads or ref.parsed(CompactOptions).max_tasks
@@ -189,12 +189,12 @@ class TableMaintenance(TableMethods):
             InvalidOptionError: no expiration time, no partition columns, or a pattern that does not fit them.
             CommitConflictError: others replaced some of the files meanwhile; repeat the call.
         """
-        check_writable(self._table.ref)
+        check_writable(self._handle.ref)
         overrides = {} if expiration_time is None else {"partition.expiration-time": expiration_time}
-        options = PartitionExpireOptions.parse(self._table.ref.options, overrides, table=self._table.name)
-        expired = find_expired_partitions(self._table.ref, self._table.checked_store, options=options)
+        options = PartitionExpireOptions.parse(self._handle.ref.options, overrides, table=self._handle.name)
+        expired = find_expired_partitions(self._handle.ref, self._handle.checked_store, options=options)
         if not dry_run:
-            committer = open_committer(self._table.ref, self._table.store, adds_rows=False)
+            committer = open_committer(self._handle.ref, self._handle.store, adds_rows=False)
             drop_expired_partitions(committer, expired, batch_size=options.batch_size)
         return expired
 
@@ -205,9 +205,9 @@ class TableMaintenance(TableMethods):
         Args:
             dry_run: only count them.
         """
-        check_writable(self._table.ref)
+        check_writable(self._handle.ref)
         return compact_manifests(
-            open_committer(self._table.ref, self._table.checked_store, adds_rows=False), dry_run=dry_run
+            open_committer(self._handle.ref, self._handle.checked_store, adds_rows=False), dry_run=dry_run
         )
 
     @accepts(dry_run=FLAG)
@@ -224,10 +224,10 @@ class TableMaintenance(TableMethods):
             StorageError: a directory cannot be listed.
             CommitConflictError: another commit has replaced one of them meanwhile; repeat the call.
         """
-        check_writable(self._table.ref)
-        missing = find_missing_files(self._table.ref, self._table.checked_store)
+        check_writable(self._handle.ref)
+        missing = find_missing_files(self._handle.ref, self._handle.checked_store)
         if not dry_run:
-            drop_missing_files(open_committer(self._table.ref, self._table.store, adds_rows=False), missing)
+            drop_missing_files(open_committer(self._handle.ref, self._handle.store, adds_rows=False), missing)
         return missing
 
     @accepts(dry_run=FLAG)
@@ -245,10 +245,10 @@ class TableMaintenance(TableMethods):
             NotFoundError: a manifest list is missing, which only a rollback to an older snapshot can repair.
             CommitConflictError: others committed at every attempt; repeat the call.
         """
-        check_writable(self._table.ref)
+        check_writable(self._handle.ref)
         if dry_run:
-            return find_missing_manifests(self._table.checked_store)
-        return drop_missing_manifests(open_committer(self._table.ref, self._table.checked_store, adds_rows=False))
+            return find_missing_manifests(self._handle.checked_store)
+        return drop_missing_manifests(open_committer(self._handle.ref, self._handle.checked_store, adds_rows=False))
 
     @accepts(buckets=INTEGER | NONE, partition=MAPPING | NONE, dry_run=FLAG)
     def rescale(
@@ -273,8 +273,8 @@ class TableMaintenance(TableMethods):
             InvalidOptionError: the table is not a queue, or the number is below 1.
             CommitConflictError: others committed at every attempt to rewrite a partition.
         """
-        check_writable(self._table.ref)
-        ref = at_latest_schema(self._table.ref, self._table.checked_store)
+        check_writable(self._handle.ref)
+        ref = at_latest_schema(self._handle.ref, self._handle.checked_store)
         now = ref.parsed(BucketOptions).bucket
         buckets = now if buckets is None else buckets
         if now < 1 or buckets < 1:
@@ -289,7 +289,7 @@ class TableMaintenance(TableMethods):
             place = TablePlace(name=ref.name, location=ref.location, file_io=ref.file_io, database=None, trash="")
             altered = alter_place(place, [SetOption(key="bucket", value=str(buckets))])
             ref = replace(ref, schema=altered.schema)
-        committer = open_committer(ref, self._table.store, adds_rows=False)
+        committer = open_committer(ref, self._handle.store, adds_rows=False)
         one = None if partition is None else partition_of_spec(ref, partition)
         found = rescale_partitions(
             committer, buckets=buckets, wanted=lambda data: one is None or data == one, dry_run=dry_run
@@ -321,7 +321,7 @@ class TableMaintenance(TableMethods):
             UnsupportedFeatureError: ``partition.mark-done-action`` is not ``success-file``, or the table is read-only
                 for Penstock.
         """
-        check_writable(self._table.ref)
+        check_writable(self._handle.ref)
         if partitions is None:
-            return mark_due_partitions(self._table.ref, self._table.checked_store, dry_run=dry_run)
-        return mark_named_partitions(self._table.ref, self._table.checked_store, partitions, dry_run=dry_run)
+            return mark_due_partitions(self._handle.ref, self._handle.checked_store, dry_run=dry_run)
+        return mark_named_partitions(self._handle.ref, self._handle.checked_store, partitions, dry_run=dry_run)

@@ -119,8 +119,8 @@ class TableOperations(TableMethods):
                 remain, the others leave no files.
         """
         encoded = encode_options(options)
-        check_keys(encoded, table=self._table.name)
-        ref = for_compaction(at_latest_schema(self._table.ref, self._table.checked_store), encoded)
+        check_keys(encoded, table=self._handle.name)
+        ref = for_compaction(at_latest_schema(self._handle.ref, self._handle.checked_store), encoded)
         check_writable(ref)
         check_classic(spark, ref.name, "compact() without spark, which merges in this process")
         request = request_compaction(ref, partitions=partitions, where=where, strategy=strategy, idle_time=idle_time)
@@ -178,8 +178,8 @@ class TableOperations(TableMethods):
             StorageError: not everything could be deleted; repeat the call to continue.
             UnsupportedFeatureError: a table that Penstock only reads.
         """
-        check_writable(self._table.ref)
-        expirer = SnapshotExpirer(self._table.ref, self._table.checked_store)
+        check_writable(self._handle.ref)
+        expirer = SnapshotExpirer(self._handle.ref, self._handle.checked_store)
         rules = expirer.rules(
             retain_max=retain_max, retain_min=retain_min, older_than=_to_millis(older_than), max_deletes=max_deletes
         )
@@ -210,9 +210,9 @@ class TableOperations(TableMethods):
             StorageError: something cannot be listed, read or deleted.
             UnsupportedFeatureError: a table that Penstock only reads.
         """
-        check_writable(self._table.ref)
+        check_writable(self._handle.ref)
         return remove_orphan_files(
-            self._table.ref,
+            self._handle.ref,
             older_than_millis=_to_millis(older_than),
             dry_run=dry_run,
             allow_recent=allow_recent,
@@ -250,17 +250,17 @@ class TableOperations(TableMethods):
             InvalidOptionError: more than one position, or an invalid name.
             UnsupportedFeatureError: the table has readers that would not learn of the tag.
         """
-        check_taggable(self._table.ref)
+        check_taggable(self._handle.ref)
         if [snapshot_id, timestamp, watermark].count(None) < 2:
             raise InvalidOptionError(
-                f"table {self._table.name}: a tag needs exactly one of a snapshot id, a timestamp and a watermark"
+                f"table {self._handle.name}: a tag needs exactly one of a snapshot id, a timestamp and a watermark"
             )
-        store = self._table.checked_store
+        store = self._handle.checked_store
         if timestamp is not None:
             snapshot_id = first_since(store, to_millis(timestamp)).id
         elif watermark is not None:
             snapshot_id = first_with_watermark(store, to_millis(watermark)).id
-        options = self._table.ref.parsed(TagOptions)
+        options = self._handle.ref.parsed(TagOptions)
         tag = create_tag(store, name, snapshot_id=snapshot_id, time_retained=time_retained, options=options)
         return tag.snapshot
 
@@ -293,7 +293,7 @@ class TableOperations(TableMethods):
             UnsupportedFeatureError: on an object store, another engine created the latest snapshot; or the table has
                 readers that would not learn of the rollback.
         """
-        store = self._table.checked_store
+        store = self._handle.checked_store
         plan = plan_rollback(
             store,
             snapshot_id=snapshot_id,
@@ -302,8 +302,8 @@ class TableOperations(TableMethods):
             watermark=None if watermark is None else to_millis(watermark),
         )
         if not dry_run:
-            check_taggable(self._table.ref)
-            apply_rollback(store, plan, check=lambda latest: check_other_engines(self._table.ref, latest))
+            check_taggable(self._handle.ref)
+            apply_rollback(store, plan, check=lambda latest: check_other_engines(self._handle.ref, latest))
         return plan
 
 

@@ -41,23 +41,23 @@ class TablePreview(TableMethods):
             rows: read only if the partitions depend on them; a Spark DataFrame cannot be previewed.
             partition: as for ``Table.overwrite``.
         """
-        check_writable(self._table.ref)
-        spec = None if partition is None else to_partition(partition, self._table.name)
-        batches = _batches(arrow_rows(rows, self._table.ref))
-        fitted = fit_rows(self._table.ref.schema, self._table.name, batches)
+        check_writable(self._handle.ref)
+        spec = None if partition is None else to_partition(partition, self._handle.name)
+        batches = _batches(arrow_rows(rows, self._handle.ref))
+        fitted = fit_rows(self._handle.ref.schema, self._handle.name, batches)
         return preview_removal(
-            self._table.ref, self._table.checked_store, overwrite_scope(self._table.ref, spec), fitted
+            self._handle.ref, self._handle.checked_store, overwrite_scope(self._handle.ref, spec), fitted
         )
 
     def truncate(self) -> Removal:
         """Return what ``Table.truncate`` would remove."""
-        return preview_removal(self._table.ref, self._table.checked_store, WholeTable())
+        return preview_removal(self._handle.ref, self._handle.checked_store, WholeTable())
 
     @accepts(partitions=PARTITION)
     def drop_partitions(self, *partitions: Mapping[str, object] | str) -> Removal:
         """Return what ``Table.drop_partitions`` would remove; raises the same errors."""
-        specs = [to_partition(each, self._table.name) for each in partitions]
-        return preview_drop(self._table.ref, self._table.checked_store, specs)
+        specs = [to_partition(each, self._handle.name) for each in partitions]
+        return preview_drop(self._handle.ref, self._handle.checked_store, specs)
 
     @accepts(partitions=PARTITION, may_miss=FLAG)
     def existing_partitions(
@@ -71,12 +71,12 @@ class TablePreview(TableMethods):
         Raises:
             NotFoundError: one is missing, and ``may_miss`` is false.
         """
-        specs = [to_partition(each, self._table.name) for each in partitions]
-        return existing_specs(self._table.ref, self._table.checked_store, specs, may_miss=may_miss)
+        specs = [to_partition(each, self._handle.name) for each in partitions]
+        return existing_specs(self._handle.ref, self._handle.checked_store, specs, may_miss=may_miss)
 
     def alter(self, *changes: SchemaChange) -> TableSchema:
         """Return the schema that ``Catalog.alter_table`` would write; raises the same errors."""
-        ref = self._table.ref
+        ref = self._handle.ref
         return change_stored_schema(
             ref.schema, to_changes(changes, ref.name), table=ref.name, file_io=ref.file_io, location=ref.location
         )
@@ -93,9 +93,9 @@ class TablePreview(TableMethods):
             SchemaMismatchError: the partition columns are not the table's, or a value does not fit the type of its
                 column.
         """
-        check_writable(self._table.ref)
+        check_writable(self._handle.ref)
         file_io, root = resolve(to_location(directory))
-        return plan_hive_import(self._table.ref, file_io, root)
+        return plan_hive_import(self._handle.ref, file_io, root)
 
 
 def _batches(rows: ArrowRows) -> Iterable[pa.RecordBatch]:

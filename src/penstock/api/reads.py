@@ -91,9 +91,9 @@ class TableReads(TableMethods):
             InvalidFilterError: the filter does not match the table.
             InvalidOptionError: a limit below zero.
         """
-        query = self._table.plan(filter, options, position_options(at, "to_arrow"), with_vectors=True)
+        query = self._handle.plan(filter, options, position_options(at, "to_arrow"), with_vectors=True)
         return read_arrow(
-            query.ref, self._table.store, query.plan, to_names(columns), check_limit(limit, self._table.name)
+            query.ref, self._handle.store, query.plan, to_names(columns), check_limit(limit, self._handle.name)
         )
 
     @accepts(columns=NAMES | NONE, limit=INTEGER | NONE)
@@ -107,9 +107,9 @@ class TableReads(TableMethods):
         **at: Unpack[ReadAt],
     ) -> pa.RecordBatchReader:
         """Read batch by batch: like ``to_arrow``, but files are opened while the reader is consumed."""
-        query = self._table.plan(filter, options, position_options(at, "to_batches"), with_vectors=True)
+        query = self._handle.plan(filter, options, position_options(at, "to_batches"), with_vectors=True)
         return open_batches(
-            query.ref, self._table.store, query.plan, to_names(columns), check_limit(limit, self._table.name)
+            query.ref, self._handle.store, query.plan, to_names(columns), check_limit(limit, self._handle.name)
         )
 
     @accepts(columns=NAMES | NONE, limit=INTEGER | NONE)
@@ -127,9 +127,9 @@ class TableReads(TableMethods):
         Integer columns with NULLs have the nullable types of pandas, such as ``Int64``, so that no number changes;
         other columns are converted as pyarrow does it.
         """
-        import_library("pandas", self._table.name)
+        import_library("pandas", self._handle.name)
         rows = self.to_arrow(columns, filter, limit=limit, options=options, **at)
-        return pandas_frame(rows, self._table.name)
+        return pandas_frame(rows, self._handle.name)
 
     @accepts(columns=NAMES | NONE, limit=INTEGER | NONE)
     def to_polars(
@@ -143,7 +143,7 @@ class TableReads(TableMethods):
     ) -> pl.DataFrame:
         """Read into a polars DataFrame; arguments as for ``to_arrow``."""
         rows = self.to_arrow(columns, filter, limit=limit, options=options, **at)
-        frame: pl.DataFrame = import_library("polars", self._table.name).from_arrow(rows)
+        frame: pl.DataFrame = import_library("polars", self._handle.name).from_arrow(rows)
         return frame
 
     @accepts(columns=NAMES | NONE, limit=INTEGER | NONE)
@@ -162,7 +162,7 @@ class TableReads(TableMethods):
         Args:
             connection: a DuckDB connection; None for the default one.
         """
-        module = import_library("duckdb", self._table.name)
+        module = import_library("duckdb", self._handle.name)
         rows = self.to_arrow(columns, filter, limit=limit, options=options, **at)
         relation: duckdb.DuckDBPyRelation = (connection or module.default_connection()).from_arrow(rows)
         return relation
@@ -187,8 +187,8 @@ class TableReads(TableMethods):
         Raises:
             UnsupportedFeatureError: such a reader would misread a file, see the message; use ``to_batches`` instead.
         """
-        query = self._table.plan(filter, options, position_options(at, "to_dataset"), with_vectors=True)
-        return lazy_dataset.to_dataset(query, self._table.store)
+        query = self._handle.plan(filter, options, position_options(at, "to_dataset"), with_vectors=True)
+        return lazy_dataset.to_dataset(query, self._handle.store)
 
     @accepts(columns=NAMES | NONE)
     def to_spark(
@@ -206,10 +206,10 @@ class TableReads(TableMethods):
             filter: prunes partitions, buckets and files before Spark gets the list of files; as for ``to_arrow``.
             **at: the snapshot, as for ``to_arrow``.
         """
-        check_spark(spark, self._table.name, f"spark.read.format('penstock').load('{self._table.ref.location}')")
+        check_spark(spark, self._handle.name, f"spark.read.format('penstock').load('{self._handle.ref.location}')")
         zone = spark.conf.get("spark.sql.session.timeZone")
-        query = self._table.plan(filter, options, position_options(at, "to_spark"), zone, with_vectors=True)
-        return lazy_spark.batch_frame(spark, query, self._table.store, to_names(columns))
+        query = self._handle.plan(filter, options, position_options(at, "to_spark"), zone, with_vectors=True)
+        return lazy_spark.batch_frame(spark, query, self._handle.store, to_names(columns))
 
     def explain(
         self,
@@ -219,7 +219,7 @@ class TableReads(TableMethods):
         **at: Unpack[ReadAt],
     ) -> str:
         """Return text about which files a read would open, and how the others are pruned; reads metadata only."""
-        return explain_plan(self._table.plan(filter, options, position_options(at, "explain")).plan)
+        return explain_plan(self._handle.plan(filter, options, position_options(at, "explain")).plan)
 
     def explain_values(
         self,
@@ -229,7 +229,7 @@ class TableReads(TableMethods):
         **at: Unpack[ReadAt],
     ) -> dict[str, Any]:
         """Return the result of ``explain`` as values, for programs."""
-        return plan_values(self._table.plan(filter, options, position_options(at, "explain_values")).plan)
+        return plan_values(self._handle.plan(filter, options, position_options(at, "explain_values")).plan)
 
 
 def pandas_frame(rows: pa.Table, table: str) -> pd.DataFrame:

@@ -140,14 +140,14 @@ class RowChanges(TableMethods):
         return run_change(committer, lambda ref: MergeRows(ref, rows, keys, clauses), dry_run=dry_run)
 
     def _change_committer(self) -> TableCommitter:
-        check_writable(self._table.ref)
-        ref = at_latest_schema(self._table.ref, self._table.checked_store)
-        return open_committer(ref, self._table.store)
+        check_writable(self._handle.ref)
+        ref = at_latest_schema(self._handle.ref, self._handle.checked_store)
+        return open_committer(ref, self._handle.store)
 
     def _condition(self, where: Predicate | str) -> Predicate:
-        condition = check_filter(where, self._table.name)
+        condition = check_filter(where, self._handle.name)
         if condition is None:
-            raise InvalidFilterError(f"table {self._table.name}: say which rows; truncate removes all of them")
+            raise InvalidFilterError(f"table {self._handle.name}: say which rows; truncate removes all of them")
         return parse_filter(condition) if isinstance(condition, str) else condition
 
 

@@ -89,13 +89,15 @@ class TableStreams(TableMethods):
             InvalidOptionError: not a streaming DataFrame, or an unknown trigger or output mode.
             UnsupportedFeatureError: output mode ``update``, or a table that Penstock only reads.
         """
-        check_classic(sdf, self._table.name, f"sdf.writeStream.format('penstock').start('{self._table.ref.location}')")
+        check_classic(
+            sdf, self._handle.name, f"sdf.writeStream.format('penstock').start('{self._handle.ref.location}')"
+        )
         encoded = encode_options(options)
-        check_trigger(trigger, self._table.name)
-        check_stream(sdf, self._table.name)
-        check_keys(encoded, table=self._table.name)
-        check_side(encoded, self._table.name, Side.SINK)
-        ref = self._table.ref.with_options(encoded)
+        check_trigger(trigger, self._handle.name)
+        check_stream(sdf, self._handle.name)
+        check_keys(encoded, table=self._handle.name)
+        check_side(encoded, self._handle.name, Side.SINK)
+        ref = self._handle.ref.with_options(encoded)
         check_writable(ref)
         request = lazy_spark.StreamWrite(
             checkpoint=checkpoint, trigger=trigger, output_mode=output_mode, query_name=query_name
@@ -130,16 +132,18 @@ class TableStreams(TableMethods):
             NotFoundError: no such column.
             InvalidFilterError: a filter that does not fit the table.
         """
-        check_spark(spark, self._table.name, f"spark.readStream.format('penstock').load('{self._table.ref.location}')")
+        check_spark(
+            spark, self._handle.name, f"spark.readStream.format('penstock').load('{self._handle.ref.location}')"
+        )
         encoded = encode_options(options)
-        check_keys(encoded, table=self._table.name)
-        check_side(encoded, self._table.name, Side.SOURCE)
-        check_same_table(self._table.ref)
+        check_keys(encoded, table=self._handle.name)
+        check_side(encoded, self._handle.name, Side.SOURCE)
+        check_same_table(self._handle.ref)
         return lazy_spark.read_stream(
             spark,
-            self._table.ref.with_options(encoded),
+            self._handle.ref.with_options(encoded),
             to_names(columns),
-            check_filter(filter, self._table.name),
+            check_filter(filter, self._handle.name),
             make=lazy_spark.stream_frame,
         )
 
@@ -178,19 +182,19 @@ class TableStreams(TableMethods):
             InvalidFilterError: a filter that does not fit the table.
         """
         encoded = encode_options(options)
-        check_keys(encoded, table=self._table.name)
-        check_side(encoded, self._table.name, Side.SOURCE)
-        condition = check_filter(filter, self._table.name)
+        check_keys(encoded, table=self._handle.name)
+        check_side(encoded, self._handle.name, Side.SOURCE)
+        condition = check_filter(filter, self._handle.name)
         predicate = parse_filter(condition) if isinstance(condition, str) else condition
-        check_same_table(self._table.ref)
+        check_same_table(self._handle.ref)
         tail = LocalStreamReader(
-            self._table.ref.with_options(encoded),
-            MetadataStore(self._table.ref),
+            self._handle.ref.with_options(encoded),
+            MetadataStore(self._handle.ref),
             columns=to_names(columns),
             predicate=predicate,
             on_snapshot=None if on_snapshot is None else lambda each, phase: on_snapshot(each, phase is Phase.FULL),
         )
-        return tail.read(PollOptions(interval_ms=interval_ms, once=once), limit=check_limit(limit, self._table.name))
+        return tail.read(PollOptions(interval_ms=interval_ms, once=once), limit=check_limit(limit, self._handle.name))
 
     @accepts(watermark=TIME, timeout=NUMBER | NONE, interval=NUMBER, on_poll=FUNCTION)
     def wait_until(
@@ -223,7 +227,7 @@ class TableStreams(TableMethods):
         """
         wanted = to_millis(watermark)
         return wait_for_watermark(
-            self._table.checked_store,
+            self._handle.checked_store,
             wanted,
             WaitPolicy(timeout=timeout, interval=interval),
             on_poll=lambda latest: on_poll(shortfall(wanted, latest)),

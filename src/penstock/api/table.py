@@ -77,7 +77,7 @@ class Table(TableReads, TableStreams, RowChanges, TableOperations):
 
     @property
     def _store(self) -> MetadataStore:
-        return self._table.store
+        return self._handle.store
 
     @staticmethod
     @accepts(location=LOCATION)
@@ -135,27 +135,27 @@ class Table(TableReads, TableStreams, RowChanges, TableOperations):
 
     def latest_snapshot(self) -> Snapshot | None:
         """Load the latest snapshot; None if nothing was ever committed."""
-        return self._table.checked_store.load_latest_snapshot()
+        return self._handle.checked_store.load_latest_snapshot()
 
     @property
     def inspect(self) -> TableInspection:
         """System tables, history, consistency, the lag of readers."""
-        return TableInspection(self._table)
+        return TableInspection(self._handle)
 
     @property
     def maintenance(self) -> TableMaintenance:
         """Consumers, partitions, buckets, and repair of metadata."""
-        return TableMaintenance(self._table)
+        return TableMaintenance(self._handle)
 
     @property
     def versions(self) -> TableVersions:
         """Tags, branches, and a rollback that retains later snapshots."""
-        return TableVersions(self._table)
+        return TableVersions(self._handle)
 
     @property
     def preview(self) -> TablePreview:
         """Previews of row and schema changes."""
-        return TablePreview(self._table)
+        return TablePreview(self._handle)
 
     # Metadata
 
@@ -194,7 +194,7 @@ class Table(TableReads, TableStreams, RowChanges, TableOperations):
             CommitUnknownError: the storage did not say whether it succeeded.
             UnsupportedFeatureError: a table that Penstock only reads.
         """
-        with self._table.committing() as committer:
+        with self._handle.committing() as committer:
             messages = self._write(rows)
             snapshot = changes.commit_append(committer, messages)
         compact_appended(committer, messages, lambda latest: _merge_on(rows, latest))
@@ -219,12 +219,12 @@ class Table(TableReads, TableStreams, RowChanges, TableOperations):
         """
         spec = None if partition is None else to_partition(partition, self.name)
         scope = changes.overwrite_scope(self._ref, spec)
-        with self._table.committing() as committer:
+        with self._handle.committing() as committer:
             return changes.commit_overwrite(committer, self._write(rows), scope)
 
     def truncate(self) -> Snapshot | None:
         """Remove all rows in a new snapshot."""
-        return changes.truncate(self._table.committer())
+        return changes.truncate(self._handle.committer())
 
     @accepts(partitions=PARTITION)
     def drop_partitions(self, *partitions: Mapping[str, object] | str) -> Snapshot | None:
@@ -233,7 +233,7 @@ class Table(TableReads, TableStreams, RowChanges, TableOperations):
         Args:
             partitions: each such as ``{"dt": "2026-01-01"}``, where None means NULL, or ``dt=2026-01-01``.
         """
-        return changes.drop_partitions(self._table.committer(), [to_partition(each, self.name) for each in partitions])
+        return changes.drop_partitions(self._handle.committer(), [to_partition(each, self.name) for each in partitions])
 
     # Reading
 

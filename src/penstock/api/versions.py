@@ -36,9 +36,9 @@ class TableVersions(TableMethods):
         Raises:
             NotFoundError: there is no such tag or snapshot.
         """
-        check_taggable(self._table.ref)
+        check_taggable(self._handle.ref)
         return replace_tag(
-            self._table.ref, self._table.checked_store, name, snapshot_id=snapshot_id, time_retained=time_retained
+            self._handle.ref, self._handle.checked_store, name, snapshot_id=snapshot_id, time_retained=time_retained
         ).snapshot
 
     @accepts(name=TEXT, new_name=TEXT)
@@ -49,14 +49,14 @@ class TableVersions(TableMethods):
             NotFoundError: there is no such tag.
             AlreadyExistsError: the table has a tag of the new name.
         """
-        check_taggable(self._table.ref)
-        rename_tag(self._table.checked_store, name, new_name, self._table.ref.parsed(TagOptions))
+        check_taggable(self._handle.ref)
+        rename_tag(self._handle.checked_store, name, new_name, self._handle.ref.parsed(TagOptions))
 
     @accepts(name=TEXT)
     def delete_tag(self, name: str) -> None:
         """Delete a tag, and the files that only it retained. Raises ``NotFoundError``."""
-        check_taggable(self._table.ref)
-        delete_tag(self._table.ref, self._table.checked_store, name)
+        check_taggable(self._handle.ref)
+        delete_tag(self._handle.ref, self._handle.checked_store, name)
 
     @accepts(older_than=TIME | NONE, dry_run=FLAG)
     def expire_tags(self, *, older_than: datetime | int | None = None, dry_run: bool = False) -> tuple[str, ...]:
@@ -70,9 +70,9 @@ class TableVersions(TableMethods):
         Returns:
             Their names.
         """
-        check_writable(self._table.ref)
+        check_writable(self._handle.ref)
         millis = None if older_than is None else to_millis(older_than)
-        return expire_tags(self._table.ref, self._table.checked_store, older_than_millis=millis, dry_run=dry_run)
+        return expire_tags(self._handle.ref, self._handle.checked_store, older_than_millis=millis, dry_run=dry_run)
 
     def create_due_tags(self) -> tuple[str, ...]:
         """Create the tags that are due by ``tag.automatic-creation`` and not created by a commit; expire old ones.
@@ -81,13 +81,13 @@ class TableVersions(TableMethods):
             Names of the new tags; empty without automatic tags, and for ``batch``, whose tags only batch commits
             create.
         """
-        check_writable(self._table.ref)
-        options, store = self._table.ref.parsed(TagOptions), self._table.checked_store
+        check_writable(self._handle.ref)
+        options, store = self._handle.ref.parsed(TagOptions), self._handle.checked_store
         latest, made = store.load_latest_snapshot(), tuple[str, ...]()
         if latest is not None and options.automatic_creation in {TagCreation.PROCESS_TIME, TagCreation.WATERMARK}:
-            made = TagMaker(self._table.ref, store, options).run(latest)
+            made = TagMaker(self._handle.ref, store, options).run(latest)
         if options.time_expire_enabled:
-            expire_tags(self._table.ref, store)
+            expire_tags(self._handle.ref, store)
         return made
 
     @accepts(snapshot_id=INTEGER | NONE, tag=TEXT | NONE)
@@ -105,8 +105,8 @@ class TableVersions(TableMethods):
             InvalidOptionError: not exactly one target.
             CommitConflictError: others committed at every attempt.
         """
-        check_writable(self._table.ref)
-        committer = open_committer(self._table.ref, self._table.checked_store, adds_rows=False)
+        check_writable(self._handle.ref)
+        committer = open_committer(self._handle.ref, self._handle.checked_store, adds_rows=False)
         return restore_snapshot(committer, snapshot_id=snapshot_id, tag=tag)
 
     # Branches
@@ -127,8 +127,8 @@ class TableVersions(TableMethods):
             NotFoundError: there is no such tag or snapshot, or its files are being deleted.
             InvalidOptionError: the name is invalid.
         """
-        check_writable(self._table.ref)
-        create_branch(self._table.checked_ref, name, tag=tag, snapshot_id=snapshot_id)
+        check_writable(self._handle.ref)
+        create_branch(self._handle.checked_ref, name, tag=tag, snapshot_id=snapshot_id)
 
     @accepts(name=TEXT, new_name=TEXT)
     def rename_branch(self, name: str, new_name: str) -> None:
@@ -139,8 +139,8 @@ class TableVersions(TableMethods):
             AlreadyExistsError: the new name is taken.
             InvalidOptionError: the table's ``scan.fallback-branch`` names it.
         """
-        check_writable(self._table.ref)
-        rename_branch(self._table.checked_ref, name, new_name)
+        check_writable(self._handle.ref)
+        rename_branch(self._handle.checked_ref, name, new_name)
 
     @accepts(name=TEXT)
     def delete_branch(self, name: str) -> None:
@@ -150,8 +150,8 @@ class TableVersions(TableMethods):
             NotFoundError: there is no such branch.
             InvalidOptionError: the table's ``scan.fallback-branch`` names it.
         """
-        check_writable(self._table.ref)
-        delete_branch(self._table.checked_ref, name)
+        check_writable(self._handle.ref)
+        delete_branch(self._handle.checked_ref, name)
 
     @accepts(name=TEXT)
     def fast_forward(self, name: str) -> int:
@@ -167,5 +167,5 @@ class TableVersions(TableMethods):
             UnsupportedFeatureError: on an object store, another engine created the latest snapshot of the main branch.
             StorageError: the storage failed; repeat the call, which adds the rest.
         """
-        check_writable(self._table.ref)
-        return fast_forward(self._table.checked_ref, name)
+        check_writable(self._handle.ref)
+        return fast_forward(self._handle.checked_ref, name)

@@ -285,7 +285,7 @@ def _append_merged(table: penstock.Table) -> None:
     except BaseException:
         delete_new_files(ref, messages)
         raise
-    commit_append(table._table.committer(), merge_before_commit(messages, ref, run_here(ref)))
+    commit_append(table._handle.committer(), merge_before_commit(messages, ref, run_here(ref)))
 
 
 def _import_files(table: penstock.Table) -> None:
@@ -302,7 +302,7 @@ def _import_files(table: penstock.Table) -> None:
     finally:
         delete_staging(ref, job_id)
     assert messages is not None
-    commit_append(table._table.committer(), messages)
+    commit_append(table._handle.committer(), messages)
 
 
 def _catalog_of(table: penstock.Table) -> penstock.Catalog:

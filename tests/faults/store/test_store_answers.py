@@ -177,7 +177,7 @@ def test_a_store_whose_clock_is_wrong_keeps_leases_and_files(minutes: int, proxy
     proxy.skew = timedelta(minutes=minutes)
     table.append(ROWS)
     orphan = f"{table.location}/bucket-0/data-{uuid.uuid4()}-0.parquet"
-    ref = table._table.ref
+    ref = table._handle.ref
     ref.file_io.write(orphan, b"of a writer that is at work")
     ref.file_io.write(f"{table.location}/bucket-0/other", b"of somebody else")
     assert table.remove_orphan_files(dry_run=True).orphans == ()
@@ -202,7 +202,7 @@ def test_a_stream_whose_keys_expire_says_so_and_goes_on_with_new_ones(
         target.append(batch)
         break
     done = target.to_arrow().num_rows
-    before = stored_files(target._table.ref)
+    before = stored_files(target._handle.ref)
     proxy.expired = s3_bucket.options["s3.access-key"]
     with pytest.raises(StorageError, match=r"the keys have expired \(403 ExpiredToken\); get new ones"):
         target.append(ROWS)
@@ -210,7 +210,7 @@ def test_a_stream_whose_keys_expire_says_so_and_goes_on_with_new_ones(
         list(source.follow(options=place, once=True))
     renewed = Catalog(catalog.warehouse, {**s3_bucket.options, "s3.endpoint": proxy.url, "s3.access-key": "new"})
     target, source = renewed.load_table("d.t"), renewed.load_table("d.s")
-    assert stored_files(target._table.ref) == before
+    assert stored_files(target._handle.ref) == before
     for batch in source.follow(options=place, once=True):
         target.append(batch)
     found = target.to_arrow()["id"].to_pylist()

@@ -144,7 +144,7 @@ def test_slashes_and_the_two_schemes_of_s3_name_the_same_table(s3_bucket: S3Buck
     table.append(ROWS)
     assert table.to_arrow().num_rows == other.to_arrow().num_rows == 9
     assert other.remove_orphan_files(older_than=0, dry_run=True, allow_recent=True).orphans == ()
-    refs = table._table.ref, other._table.ref
+    refs = table._handle.ref, other._handle.ref
     with (
         LeaseKeeper(acquire(refs[0].file_io, refs[0].location, "consumer-a", ttl_ms=3_000)),
         pytest.raises(LeaseHeldError, match="'consumer-a' is in use"),
@@ -178,7 +178,7 @@ def test_a_bucket_may_have_dots_in_its_name_and_keep_versions(has_versions: bool
 
 
 def paths_below(catalog: Catalog, location: str) -> list[str]:
-    file_io = catalog.load_table(location)._table.ref.file_io
+    file_io = catalog.load_table(location)._handle.ref.file_io
     found, folders = [], [location]
     while folders:
         for status in file_io.list(folders.pop()):

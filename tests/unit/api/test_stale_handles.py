@@ -90,7 +90,7 @@ def test_an_append_looks_at_the_identity_of_its_table_once(catalog: Catalog) -> 
     ref = catalog.create_table("db.t", "a INT")._ref
     recording = RecordingFileIO(ref.file_io)
     ref = TableRef(name=ref.name, location=ref.location, file_io=recording, schema=ref.schema)
-    committer = Table(ref)._table.committer()
+    committer = Table(ref)._handle.committer()
     messages = write_arrow(ref, ones(a=1))
     recording.forget()
     commit_append(committer, messages)

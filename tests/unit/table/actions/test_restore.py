@@ -62,7 +62,7 @@ def test_no_manifest_deletes_a_file_that_is_live(catalog: Catalog) -> None:
     table.append([{"k": 1, "n": 7}])
     for target in (1, 3, 5, 2):
         table.versions.rollback_to_as_latest(snapshot_id=target)
-        store = MetadataStore(table._table.ref)
+        store = MetadataStore(table._handle.ref)
         latest = store.load_latest_snapshot()
         assert latest is not None
         entries = [

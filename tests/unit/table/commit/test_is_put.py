@@ -19,7 +19,7 @@ def test_a_snapshot_that_a_server_wrote_without_its_uuid_is_known_as_ours(tmp_pa
     table = catalog.create_table("d.t", "id BIGINT")
     snapshot = table.append(pa.table({"id": [1]}))
     assert snapshot is not None
-    ref = table._table.ref
+    ref = table._handle.ref
     assert is_put(ref, snapshot)
     path = ref.layout.snapshot_path(snapshot.id)
     ref.file_io.write(path, encode_snapshot(replace(snapshot, uuid=None)))

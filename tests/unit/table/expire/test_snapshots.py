@@ -281,7 +281,7 @@ def test_a_thread_of_its_own_does_it_when_that_is_wanted() -> None:
         {**QUICK, "snapshot.expire.execution-mode": "async", "snapshot.num-retained.max": "2"}
     )
     table.append(rows(1))
-    table._table.committer().after_commit.__self__.wait()  # type: ignore[attr-defined] # a bound method
+    table._handle.committer().after_commit.__self__.wait()  # type: ignore[attr-defined] # a bound method
     assert ids(table) == (9, 10)
 
 
@@ -291,7 +291,7 @@ def test_what_goes_wrong_is_said_once_and_fails_no_commit(caplog: pytest.LogCapt
     writer = table.with_options({**QUICK, "snapshot.num-retained.max": "2"})
     with caplog.at_level(logging.WARNING):
         assert writer.append(rows(1)) is not None
-        writer._table.committer().after_commit.__self__._retention._next_look = 0  # type: ignore[attr-defined] # a bound method
+        writer._handle.committer().after_commit.__self__._retention._next_look = 0  # type: ignore[attr-defined] # a bound method
         assert writer.append(rows(2)) is not None
     assert len(ids(table)) == 11
     assert len([each for each in caplog.records if "tag-broken" in each.message]) == 1
@@ -315,7 +315,7 @@ def test_what_another_job_expires_at_this_moment_is_no_warning_unless_it_stays_s
     storage = HalfExpired(table._ref.file_io)
     options = {"write-only": "false", **QUICK, "snapshot.num-retained.min": "4"}
     writer = Table(replace(table._ref, file_io=storage, dynamic_options=tuple(options.items())))
-    committer = writer._table.committer()
+    committer = writer._handle.committer()
     with caplog.at_level(logging.INFO):
         storage.gone = (table._store.load_snapshot(7).base_manifest_list,)
         commit_append(committer, writer._write(rows(1)))
@@ -387,7 +387,7 @@ def test_tags_and_consumers_that_have_expired_go_after_a_commit() -> None:
     table._ref.file_io.write(TableLayout(table.location).consumer_path("silent"), encode_consumer(1))
     clock = utc_millis() + 10_000
     writer = table.with_options({"write-only": "false", "consumer.expiration-time": "1 s"})
-    writer._table.committer().clock_millis = lambda: clock
+    writer._handle.committer().clock_millis = lambda: clock
     writer.append(rows(1))
     assert table._store.list_tags() == ("fresh", "lasting")
     assert table._store.list_consumers() == ()
