@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from penstock import Catalog, Table
 
 _MEMORY = "m\n"
-# Measured for a join like this one: 24 calls from the JVM and 51 to it, with those of PySpark's own methods.
-_MAX_ANSWERS = 35
+# Measured for a join like this one: 23 calls from the JVM and 57 to it, with those of PySpark's own methods.
+_MAX_ANSWERS = 30
 _MAX_CALLS = 85
 
 
