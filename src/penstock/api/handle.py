@@ -10,8 +10,8 @@ from penstock.catalog.checks.features import check_writable
 from penstock.options import Side, check_batch, check_keys
 from penstock.table.compact.local import open_appender
 from penstock.table.identity import check_same_table
-from penstock.table.read.as_of import translate_as_of
 from penstock.table.read.query import Query, plan_query
+from penstock.table.read.travel import translate_as_of
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:

@@ -49,10 +49,10 @@ from penstock.table.commit.discard import delete_job_files, delete_new_files
 from penstock.table.compact.local import compact_appended, open_appender, run_here
 from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.inspect.system import SYSTEM_TABLES, load_system_table
-from penstock.table.read.as_of import translate_as_of
 from penstock.table.read.batches import TableReader, select_fields
 from penstock.table.read.query import plan_query, read_ref
 from penstock.table.read.split import DataSplit, plan_splits
+from penstock.table.read.travel import translate_as_of
 from penstock.table.store import MetadataStore
 from penstock.table.write.writer import new_job_id
 

@@ -15,10 +15,9 @@ from penstock.table.store import MetadataStore
 from penstock.table.stream.align.membership import open_membership
 from penstock.table.stream.align.progress import AlignmentRule
 from penstock.table.stream.aligned import AlignedScanner
-from penstock.table.stream.bounds import Bounds
 from penstock.table.stream.consumers import check_consumer_id, lease_of, record_progress
 from penstock.table.stream.event_time import usable_watermark
-from penstock.table.stream.limits import NO_LIMITS, limits_of
+from penstock.table.stream.limits import NO_LIMITS, Bounds, limits_of
 from penstock.table.stream.offset import Phase, decode_offset, encode_offset
 from penstock.table.stream.scanner import StreamScanner
 from penstock.table.stream.tasks import StreamTask

@@ -8,8 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.spark.batches import pad_chars, to_spark_batches
-from penstock.table.read.batches import TableReader, select_fields
-from penstock.table.read.prefetch import read_ahead
+from penstock.table.read.batches import TableReader, read_ahead, select_fields
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:

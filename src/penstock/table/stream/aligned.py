@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from penstock.table.stream.align.limit import WatermarkLimit
+from penstock.table.stream.align.progress import WatermarkLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.errors import NotFoundError
 from penstock.format.snapshot import CommitKind
 from penstock.table.read.travel import watermark_of
-from penstock.table.stream.align.limit import latest_of, least_of
+from penstock.table.stream.align.progress import latest_of, least_of
 from penstock.table.stream.history import snapshot_digest
 from penstock.table.stream.limits import NO_LIMITS
 from penstock.table.stream.offset import Phase, Position
@@ -24,12 +24,11 @@ if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot
     from penstock.options import StreamOptions
     from penstock.table.store import MetadataStore
-    from penstock.table.stream.align.limit import WatermarkLimit
-    from penstock.table.stream.bounds import Bounds
+    from penstock.table.stream.align.progress import WatermarkLimit
     from penstock.table.stream.event_time import EventTimes
     from penstock.table.stream.files import FileLists, Files
     from penstock.table.stream.history import History
-    from penstock.table.stream.limits import Budget
+    from penstock.table.stream.limits import Bounds, Budget
     from penstock.table.stream.offset import BucketWatermarks, StreamOffset
     from penstock.table.stream.tasks import TaskPlanner
 

@@ -13,11 +13,10 @@ from penstock.clocks import utc_millis
 from penstock.errors import DataLossError, InvalidOptionError, OptionWarning, warn
 from penstock.options import ConsumerOptions, ReadOptions, StreamOptions, check_reads
 from penstock.table.stream.backlog import Backlog, BacklogCache, measure_backlog
-from penstock.table.stream.bounds import Bounds
 from penstock.table.stream.event_time import EventTimes
 from penstock.table.stream.files import FileLists
 from penstock.table.stream.history import History, snapshot_digest
-from penstock.table.stream.limits import Budget, ReadLimits, limits_of
+from penstock.table.stream.limits import Bounds, Budget, ReadLimits, limits_of
 from penstock.table.stream.offset import Position, StreamOffset
 from penstock.table.stream.planner import MicroBatchPlanner, ReadProgress, TableReaders, load_files, load_progress
 from penstock.table.stream.start import StreamStart, check_start, resolve_start
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.predicate.tree import Predicate
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
-    from penstock.table.stream.align.limit import WatermarkLimit
+    from penstock.table.stream.align.progress import WatermarkLimit
 
 # After this many snapshots without rows the offset moves all the same, so that it does not point to expired snapshots.
 _MAX_SKIPPED: Final = 50

@@ -20,8 +20,7 @@ from penstock.format.layout import TableLayout, partition_dir
 from penstock.format.types.data_types import BIGINT, DOUBLE, INT, STRING, DataField
 from penstock.options import FormatOptions
 from penstock.predicate.parse import parse_filter
-from penstock.table.read.batches import TableReader, open_batches, read_arrow, read_split
-from penstock.table.read.prefetch import read_ahead
+from penstock.table.read.batches import TableReader, open_batches, read_ahead, read_arrow, read_split
 from penstock.table.read.scan import plan_scan
 from penstock.table.read.split import plan_splits
 from penstock.table.store import MetadataStore

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from penstock.table.process import Process
     from penstock.table.ref import TableRef
+    from penstock.table.stream.offset import BucketWatermarks
 
 IDLE_MS: Final = 60_000
 """A source without rows for this long is idle, if ``scan.watermark.idle-timeout`` is not set."""
@@ -165,3 +166,35 @@ def _check_name(group: str, table: str) -> None:
             f"table {table}: option '{_GROUP_KEY}' = '{group}': expected a name of letters, digits, '.', '_' and '-' "
             f"that begins with a letter or digit and has {_NAME_CHARS} characters at most, such as 'orders'"
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatermarkLimit:
+    """How far the group allows one micro-batch to go.
+
+    Attributes:
+        allowance: how far it may go.
+        own: the stream's watermark that the group knows, ms of event time; None for none.
+    """
+
+    allowance: Allowance
+    own: int | None
+
+    def allows(self, watermark: int | None, following: int | None) -> bool:
+        """Whether the next files may be planned.
+
+        Args:
+            watermark: after the rows planned before.
+            following: watermark after the next files.
+        """
+        return self.allowance.allows(latest_of(watermark, self.own), following)
+
+
+def least_of(watermarks: BucketWatermarks | None) -> int | None:
+    """Return the minimum of the buckets' watermarks; None where no bucket has one."""
+    return min((millis for _, millis in watermarks or ()), default=None)
+
+
+def latest_of(*watermarks: int | None) -> int | None:
+    """Return the latest known watermark; None where none is known."""
+    return max((each for each in watermarks if each is not None), default=None)
