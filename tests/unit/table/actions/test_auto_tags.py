@@ -233,7 +233,7 @@ def test_options_that_cannot_be_are_refused_before_anything_is_written(options: 
         open_committer(new_table(options))
 
 
-def test_what_goes_wrong_fails_no_commit_and_is_done_by_a_later_one(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_mark_fails_no_commit_and_is_made_by_a_later_one(caplog: pytest.LogCaptureFixture) -> None:
     ref = new_table(BY_WATERMARK)
     ref.file_io.write(ref.layout.tag_path("2025-12-31"), b"{")
     job = Job(ref)

@@ -276,7 +276,7 @@ def test_one_commit_lets_so_many_go_and_no_more() -> None:
     assert ids(table) == (4, 5, 6, 7, 8, 9, 10)
 
 
-def test_a_thread_of_its_own_does_it_when_that_is_wanted() -> None:
+def test_marks_are_made_in_a_thread_if_the_option_is_set() -> None:
     table = overwritten(9).with_options(
         {**QUICK, "snapshot.expire.execution-mode": "async", "snapshot.num-retained.max": "2"}
     )

@@ -25,7 +25,7 @@ from tests.unit.table.mark_done.marking import (
 
 
 @pytest.mark.parametrize("options", [DAILY, BY_WATERMARK])
-def test_a_job_that_starts_marks_what_the_one_before_it_did_not_live_to_mark(options: dict[str, str]) -> None:
+def test_a_starting_job_marks_what_a_killed_job_left_unmarked(options: dict[str, str]) -> None:
     ref = new_table(options)
     Job(ref).commit(FIRST, SECOND, watermark=UTC_START)
     Job(ref, START + HOUR).commit(SECOND, watermark=UTC_START + HOUR)
@@ -37,7 +37,7 @@ def test_a_job_that_starts_marks_what_the_one_before_it_did_not_live_to_mark(opt
 
 
 @pytest.mark.parametrize("has_ledger", [True, False])
-def test_neither_a_restart_nor_a_merge_marks_it_again(has_ledger: bool) -> None:  # noqa: FBT001
+def test_neither_a_restart_nor_a_merge_repeats_a_mark(has_ledger: bool) -> None:  # noqa: FBT001
     ref = new_table(DAILY)
     job = Job(ref)
     job.commit(FIRST)
@@ -54,7 +54,7 @@ def test_neither_a_restart_nor_a_merge_marks_it_again(has_ledger: bool) -> None:
 
 
 @pytest.mark.parametrize("is_merged", [True, False])
-def test_a_late_row_is_told_after_a_restart_also_when_it_was_merged(is_merged: bool) -> None:  # noqa: FBT001
+def test_a_late_row_is_found_after_a_restart_even_if_it_was_merged(is_merged: bool) -> None:  # noqa: FBT001
     ref = new_table(DAILY)
     job = Job(ref)
     job.commit(FIRST)
@@ -68,7 +68,7 @@ def test_a_late_row_is_told_after_a_restart_also_when_it_was_merged(is_merged: b
     assert marks(ref) == {FIRST: (at, again)}
 
 
-def test_a_late_row_is_told_without_the_ledger_too_while_it_was_not_merged() -> None:
+def test_a_late_row_that_was_not_merged_is_found_without_the_ledger() -> None:
     ref = new_table(DAILY)
     job = Job(ref)
     job.commit(FIRST)
@@ -80,7 +80,7 @@ def test_a_late_row_is_told_without_the_ledger_too_while_it_was_not_merged() -> 
     assert marks(ref) == {FIRST: (at, at + 2 * HOUR)}
 
 
-def test_what_was_written_shortly_before_a_restart_is_still_waited_for() -> None:
+def test_a_restart_waits_for_the_idle_time_of_recent_rows() -> None:
     ref = new_table(DAILY)
     Job(ref).commit(FIRST)
     Job(ref, START + DAY + HOUR).commit(FIRST)
@@ -91,7 +91,7 @@ def test_what_was_written_shortly_before_a_restart_is_still_waited_for() -> None
     assert list(marks(ref)) == [FIRST]
 
 
-def test_by_watermark_it_is_waited_for_as_far_as_snapshots_tell() -> None:
+def test_a_restart_by_watermark_waits_as_long_as_snapshots_show() -> None:
     for is_expired, found in ((False, []), (True, [FIRST])):
         ref = new_table({**BY_WATERMARK, "write-only": "true"})
         job = Job(ref)
@@ -108,7 +108,7 @@ def test_by_watermark_it_is_waited_for_as_far_as_snapshots_tell() -> None:
         assert list(marks(ref)) == [FIRST]
 
 
-def test_a_job_does_not_look_back_where_that_is_not_wanted() -> None:
+def test_a_job_without_recovery_ignores_earlier_rows() -> None:
     ref = new_table({**DAILY, "partition.mark-done.recover-from-state": "false"})
     Job(ref).commit(FIRST)
     job = Job(ref, START + DAY + HOUR)
@@ -119,7 +119,7 @@ def test_a_job_does_not_look_back_where_that_is_not_wanted() -> None:
     assert list(marks(ref)) == [SECOND]
 
 
-def test_marks_that_others_have_made_count() -> None:
+def test_marks_of_other_jobs_count() -> None:
     ref = new_table(DAILY)
     Job(ref).commit(FIRST)
     theirs = {"creationTime": START + DAY, "modificationTime": START + DAY + HOUR}
@@ -128,7 +128,7 @@ def test_marks_that_others_have_made_count() -> None:
     assert marks(ref) == {FIRST: (START + DAY, START + DAY + HOUR)}
 
 
-def test_an_empty_file_that_a_job_of_hadoop_left_is_no_mark() -> None:
+def test_an_empty_success_file_of_hadoop_is_not_a_mark() -> None:
     ref = new_table(DAILY)
     Job(ref).commit(FIRST)
     ref.file_io.write(ref.layout.partition_success_path(f"p={FIRST}"), b"")
@@ -148,7 +148,7 @@ def test_an_empty_file_that_a_job_of_hadoop_left_is_no_mark() -> None:
         max_size=25,
     )
 )
-def test_restarts_make_no_difference_to_what_is_marked_when(steps: list[tuple[str, str, int]]) -> None:
+def test_restarts_change_neither_marks_nor_their_times(steps: list[tuple[str, str, int]]) -> None:
     """The model keeps what is pending in a state that outlives the job, as Flink does."""
     ref = new_table({"partition.time-interval": "1 d", "partition.idle-time-to-done": "10 min"})
     job = Job(ref)
@@ -181,7 +181,7 @@ def test_restarts_make_no_difference_to_what_is_marked_when(steps: list[tuple[st
         st.tuples(st.sampled_from(["late", "merge", "restart", "tick"]), st.sampled_from([0, 5, 11, 60])), max_size=20
     )
 )
-def test_every_late_row_is_marked_once_it_is_idle_and_nothing_else_marks_again(steps: list[tuple[str, int]]) -> None:
+def test_each_late_row_causes_one_more_mark_and_nothing_else_does(steps: list[tuple[str, int]]) -> None:
     ref = new_table({"partition.time-interval": "1 d", "partition.idle-time-to-done": "10 min"})
     job = Job(ref)
     job.commit(FIRST)

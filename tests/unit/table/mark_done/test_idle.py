@@ -1,4 +1,4 @@
-"""What is marked while nothing is committed."""
+"""Jobs that receive no rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.table.store import MetadataStore
 from penstock.testing.file_io import RecordingFileIO
 
 
-def test_in_silence_the_clock_marks_and_asks_nothing_until_then() -> None:
+def test_an_idle_job_marks_by_the_clock_without_earlier_requests() -> None:
     ref = new_table(DAILY)
     recording = RecordingFileIO(ref.file_io)
     job = Job(on(ref, recording))
@@ -32,7 +32,7 @@ def test_in_silence_the_clock_marks_and_asks_nothing_until_then() -> None:
     assert MetadataStore(ref).latest_snapshot_id() == 1
 
 
-def test_in_silence_a_job_that_starts_looks_back_too() -> None:
+def test_an_idle_starting_job_checks_earlier_partitions() -> None:
     ref = new_table(DAILY)
     Job(ref).commit(FIRST)
     Job(ref, START + DAY + HOUR).committer.on_idle()
@@ -40,7 +40,7 @@ def test_in_silence_a_job_that_starts_looks_back_too() -> None:
     Job(new_table(DAILY)).committer.on_idle()  # nothing was committed yet
 
 
-def test_in_silence_what_needs_a_snapshot_is_not_done() -> None:
+def test_an_idle_job_does_nothing_that_needs_a_snapshot() -> None:
     tags = {"tag.automatic-creation": "process-time", "sink.process-time-zone": "UTC"}
     ref = new_table({**BY_WATERMARK, **tags})
     job = Job(ref)
@@ -52,7 +52,7 @@ def test_in_silence_what_needs_a_snapshot_is_not_done() -> None:
     assert MetadataStore(ref).list_tags() == made
 
 
-def test_in_silence_snapshots_and_tags_expire() -> None:
+def test_an_idle_job_expires_snapshots_and_tags() -> None:
     quick = {"snapshot.num-retained.min": "1", "snapshot.time-retained": "1 h"}
     ref = new_table(quick)
     job = Job(ref)
@@ -67,7 +67,7 @@ def test_in_silence_snapshots_and_tags_expire() -> None:
     assert store.list_tags() == ()
 
 
-def test_in_silence_a_table_for_writing_only_without_marks_does_nothing() -> None:
+def test_an_idle_job_of_a_write_only_table_without_marks_does_nothing() -> None:
     recording = RecordingFileIO(new_table().file_io)
     ref = on(new_table({"write-only": "true"}), recording)
     open_committer(ref).on_idle()

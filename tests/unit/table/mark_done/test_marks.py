@@ -1,4 +1,4 @@
-"""Partitions that are marked by hand."""
+"""Partitions that are marked manually."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock import Catalog, Table
 from penstock.errors import InvalidOptionError, NotFoundError
 
 
-def test_partitions_are_marked_by_hand_due_or_not() -> None:
+def test_named_partitions_are_marked_whether_due_or_not() -> None:
     ref = new_table()
     Job(ref).commit(FIRST, SECOND)
     table = Table(ref)
@@ -49,7 +49,7 @@ def test_wrong_specs_are_refused(specs: list[dict[str, object]], error: type[Exc
         Table(new_table()).maintenance.mark_partitions_done(specs)
 
 
-def test_those_that_are_due_are_marked_by_hand_without_being_named() -> None:
+def test_due_partitions_are_marked_without_being_named() -> None:
     ref = new_table()
     Job(ref).commit("2001-01-01", "2999-01-01")
     table = Table(ref)
