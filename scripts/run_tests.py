@@ -92,7 +92,7 @@ def all_groups() -> list[Group]:
     return [
         Group("spark", ("tests/spark",), f"spark and {ALWAYS}", ignored=(CATALOG, *OWN_SESSIONS), niceness=0),
         Group("drivers", ("tests/docs", "tests/faults/streams", *OWN_SESSIONS), ALWAYS, has_drivers=True),
-        Group("unit", ("tests/unit",), ignored=("tests/unit/table",)),
+        Group("unit", ("tests/unit", "tests/themes"), ignored=("tests/unit/table",)),
         Group("catalog", (CATALOG,), f"spark and {ALWAYS}", niceness=0),
         Group("faults", ("tests/faults", "tests/golden", "tests/soak"), ignored=("tests/faults/streams",)),
         Group("interop", ("tests/interop",), f"interop and {NO_JVM}"),
