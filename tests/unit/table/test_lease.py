@@ -52,7 +52,7 @@ def names(file_io: MemoryFileIO) -> list[str]:
     return [status.name for status in file_io.list("db.db/t/.penstock/leases")]
 
 
-def test_a_free_lease_is_taken_at_once(file_io: MemoryFileIO, clock: Clock) -> None:
+def test_a_free_lease_is_acquired_immediately(file_io: MemoryFileIO, clock: Clock) -> None:
     lease = take(file_io, clock)
     assert clock.now == 1_000_000
     assert lease.epoch == 1
@@ -60,21 +60,21 @@ def test_a_free_lease_is_taken_at_once(file_io: MemoryFileIO, clock: Clock) -> N
     assert names(file_io) == ["consumer-c-1"]
 
 
-def test_a_lease_that_was_given_back_is_taken_at_once_with_the_next_epoch(file_io: MemoryFileIO, clock: Clock) -> None:
+def test_a_released_lease_is_acquired_immediately_with_the_next_epoch(file_io: MemoryFileIO, clock: Clock) -> None:
     take(file_io, clock).release()
     assert take(file_io, clock).epoch == 2
     assert clock.now == 1_000_000
     assert names(file_io) == ["consumer-c-2"], "older files are gone"
 
 
-def test_a_lease_that_is_over_is_taken_at_once(file_io: MemoryFileIO, clock: Clock) -> None:
+def test_an_expired_lease_is_acquired_immediately(file_io: MemoryFileIO, clock: Clock) -> None:
     take(file_io, clock)
     clock.now += 30_000
     assert take(file_io, clock).epoch == 2
     assert clock.now == 1_030_000
 
 
-def test_a_lease_says_whether_the_holder_before_may_be_alive(
+def test_a_lease_shows_whether_its_previous_holder_may_be_alive(
     file_io: MemoryFileIO, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not take(file_io, clock).may_have_rival
@@ -87,14 +87,14 @@ def test_a_lease_says_whether_the_holder_before_may_be_alive(
     assert not take(file_io, clock).may_have_rival
 
 
-def test_who_does_not_renew_is_waited_for_until_the_lease_is_over(file_io: MemoryFileIO, clock: Clock) -> None:
+def test_acquire_waits_for_a_lease_that_is_not_renewed_to_expire(file_io: MemoryFileIO, clock: Clock) -> None:
     take(file_io, clock)
     clock.now += 10_000
     assert take(file_io, clock).epoch == 2
     assert 1_030_000 <= clock.now <= 1_031_000
 
 
-def test_who_renews_keeps_the_lease_and_is_named(file_io: MemoryFileIO, clock: Clock) -> None:
+def test_a_renewed_lease_is_refused_and_the_error_names_its_holder(file_io: MemoryFileIO, clock: Clock) -> None:
     first = take(file_io, clock)
     clock.at = (1_010_000, first.renew)
     with pytest.raises(LeaseHeldError) as caught:
@@ -106,20 +106,20 @@ def test_who_renews_keeps_the_lease_and_is_named(file_io: MemoryFileIO, clock: C
     first.check()
 
 
-def test_a_lease_given_back_while_waiting_is_taken_then(file_io: MemoryFileIO, clock: Clock) -> None:
+def test_a_lease_released_during_the_wait_is_acquired(file_io: MemoryFileIO, clock: Clock) -> None:
     first = take(file_io, clock)
     clock.at = (1_005_000, first.release)
     assert take(file_io, clock).epoch == 2
     assert clock.now < 1_007_000
 
 
-def test_a_clock_ahead_of_ours_delays_us_by_one_lease_only(file_io: MemoryFileIO, clock: Clock) -> None:
+def test_a_fast_clock_of_the_holder_delays_by_at_most_one_lease(file_io: MemoryFileIO, clock: Clock) -> None:
     take(file_io, Clock(now=clock.now + 3_600_000))
     assert take(file_io, clock).epoch == 2
     assert clock.now <= 1_032_000
 
 
-def test_another_one_who_took_it_while_we_waited_keeps_it(file_io: MemoryFileIO, clock: Clock) -> None:
+def test_a_lease_acquired_by_another_process_during_the_wait_is_refused(file_io: MemoryFileIO, clock: Clock) -> None:
     first = take(file_io, clock)
     others: list[Lease] = []
 
@@ -133,7 +133,7 @@ def test_another_one_who_took_it_while_we_waited_keeps_it(file_io: MemoryFileIO,
     others[0].check()
 
 
-def test_an_overtaken_holder_notices_and_changes_nothing(file_io: MemoryFileIO, clock: Clock) -> None:
+def test_a_holder_that_lost_its_lease_notices_and_changes_nothing(file_io: MemoryFileIO, clock: Clock) -> None:
     first = take(file_io, clock)
     clock.now += 31_000
     second = take(file_io, clock)
@@ -145,7 +145,7 @@ def test_an_overtaken_holder_notices_and_changes_nothing(file_io: MemoryFileIO, 
     assert names(file_io) == ["consumer-c-2"]
 
 
-def test_a_late_renewal_of_an_overtaken_holder_gives_it_nothing(file_io: MemoryFileIO, clock: Clock) -> None:
+def test_a_late_renewal_does_not_regain_a_lost_lease(file_io: MemoryFileIO, clock: Clock) -> None:
     first = take(file_io, clock)
     clock.now += 31_000
     second = take(file_io, clock)
@@ -180,7 +180,7 @@ def test_a_lease_over_but_not_taken_can_be_renewed(file_io: MemoryFileIO, clock:
         take(file_io, clock)
 
 
-def test_names_that_begin_alike_are_different_leases(file_io: MemoryFileIO) -> None:
+def test_names_with_a_common_prefix_are_different_leases(file_io: MemoryFileIO) -> None:
     leases = [acquire(file_io, "t", name) for name in ("consumer-c", "consumer-c-1", "consumer", "consumer-")]
     assert [lease.epoch for lease in leases] == [1] * 4
     for lease in leases:
@@ -206,7 +206,7 @@ def test_a_deleted_lease_is_lost_to_its_holder(file_io: MemoryFileIO, clock: Clo
 
 
 @pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.REFUSED])
-def test_a_lost_answer_is_looked_up(file_io: MemoryFileIO, clock: Clock, fault: Fault) -> None:
+def test_a_lost_response_is_checked_by_a_read(file_io: MemoryFileIO, clock: Clock, fault: Fault) -> None:
     failing = FailingFileIO(file_io, fault, at=2)
     if fault is Fault.ANSWER_LOST:
         take(failing, clock).check()
@@ -217,14 +217,14 @@ def test_a_lost_answer_is_looked_up(file_io: MemoryFileIO, clock: Clock, fault: 
         assert names(file_io) == []
 
 
-def test_a_damaged_file_counts_as_a_lease_from_its_writing(clock: Clock) -> None:
+def test_a_damaged_file_counts_as_a_lease_since_its_modification(clock: Clock) -> None:
     file_io = MemoryFileIO(str(uuid.uuid4()), clock)
     file_io.write(f"{PATH}-4", b'{"token": "x", "expi')
     assert take(file_io, clock).epoch == 5
     assert module.LEASE_MS <= clock.now - 1_000_000 <= module.LEASE_MS + 1_000
 
 
-def test_a_holder_that_ended_is_not_waited_for(
+def test_acquire_does_not_wait_for_a_dead_holder(
     file_io: MemoryFileIO, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     take(file_io, clock)
@@ -233,7 +233,7 @@ def test_a_holder_that_ended_is_not_waited_for(
     assert clock.now == 1_000_000
 
 
-def test_processes_elsewhere_are_never_surely_dead() -> None:
+def test_processes_of_other_machines_are_never_certainly_dead() -> None:
     me = this_process()
     assert not is_surely_dead(me)
     assert is_surely_dead(replace(me, started=(me.started or 0) + 1)), "the id was given to another process"
@@ -257,7 +257,7 @@ def test_a_keeper_renews_until_it_is_closed(file_io: MemoryFileIO) -> None:
     keeper.close()
 
 
-def test_a_keeper_tells_that_the_lease_was_taken(file_io: MemoryFileIO) -> None:
+def test_a_keeper_raises_when_the_lease_was_lost(file_io: MemoryFileIO) -> None:
     lease = acquire(file_io, "t", "q", ttl_ms=100)
     time.sleep(0.12)
     with LeaseKeeper(lease, interval_ms=150) as keeper:
@@ -311,7 +311,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("step_ms", [-3_600_000, -86_400_000])
-def test_a_clock_that_steps_back_makes_nobody_wait_longer(
+def test_a_clock_that_steps_back_does_not_lengthen_the_wait(
     file_io: MemoryFileIO, clock: Clock, monkeypatch: pytest.MonkeyPatch, step_ms: int
 ) -> None:
     elsewhere(monkeypatch)
@@ -328,7 +328,7 @@ def test_a_clock_that_steps_back_makes_nobody_wait_longer(
     assert sum(slept) == pytest.approx(30)
 
 
-def test_a_dead_holder_whose_clock_was_far_ahead_holds_nothing(
+def test_a_dead_holder_with_a_fast_clock_does_not_hold_the_lease(
     file_io: MemoryFileIO, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere(monkeypatch)
@@ -338,7 +338,7 @@ def test_a_dead_holder_whose_clock_was_far_ahead_holds_nothing(
     assert clock.now == before + 30_000
 
 
-def test_a_holder_whose_clock_is_far_ahead_holds_it_while_it_renews(
+def test_a_holder_with_a_fast_clock_holds_the_lease_while_it_renews(
     file_io: MemoryFileIO, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere(monkeypatch)

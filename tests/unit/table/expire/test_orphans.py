@@ -60,7 +60,7 @@ def found(report: OrphanReport) -> dict[str, OrphanKind]:
     return {orphan.path: orphan.kind for orphan in report.orphans}
 
 
-def test_what_stopped_jobs_leave_goes_and_all_else_stays(table: Table) -> None:
+def test_only_files_of_stopped_jobs_are_removed(table: Table) -> None:
     before = set(walk(table._ref.file_io, table.location))
     kinds = {
         "dt=a/bucket-0/data-x-0.parquet": OrphanKind.DATA,
@@ -109,7 +109,7 @@ def test_young_files_stay_and_are_counted(table: Table) -> None:
 
 
 @pytest.mark.parametrize("minutes", [0, 59])
-def test_less_than_an_hour_needs_to_be_asked_for(table: Table, minutes: int) -> None:
+def test_an_age_below_an_hour_needs_allow_recent(table: Table, minutes: int) -> None:
     with pytest.raises(InvalidOptionError, match="younger than an hour may belong to a job"):
         table.remove_orphan_files(older_than=utc_millis() - minutes * 60_000)
 
@@ -132,7 +132,7 @@ def test_files_that_only_a_branch_uses_stay(table: Table) -> None:
     assert stored_files(table._ref) == before
 
 
-def test_what_an_interrupted_creation_of_a_branch_has_left_keeps_its_files_and_stops_nothing(table: Table) -> None:
+def test_an_interrupted_creation_of_a_branch_retains_its_files_and_prevents_nothing(table: Table) -> None:
     file_io, branch, snapshot = (
         table._ref.file_io,
         TableLayout(table.location).branch("b").location,
@@ -163,7 +163,7 @@ def test_changelogs_of_other_engines_use_files_too(table: Table) -> None:
 
 @pytest.mark.parametrize("what", ["list", "manifest"])
 @pytest.mark.parametrize("damage", [None, b"?"])
-def test_metadata_that_cannot_be_read_stop_it_before_anything_goes(
+def test_unreadable_metadata_ends_the_removal_before_anything_is_deleted(
     table: Table, what: str, damage: bytes | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("penstock.table.expire.used_files._GONE_WAIT_SECONDS", 0)
@@ -188,7 +188,7 @@ def used(table: Table, sleep: Any = time.sleep) -> frozenset[str]:
     return UsedFiles(ref, threads=1, sleep=sleep).collect()
 
 
-def test_a_snapshot_that_expires_meanwhile_is_left_out(table: Table) -> None:
+def test_a_concurrently_expired_snapshot_is_skipped(table: Table) -> None:
     table.versions.delete_tag("first")
     kept = used(table)
     table._ref.file_io.delete(
@@ -201,7 +201,7 @@ def test_a_snapshot_that_expires_meanwhile_is_left_out(table: Table) -> None:
     assert used(table, sleep=expire) <= kept
 
 
-def test_a_snapshot_that_comes_meanwhile_is_seen(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_concurrent_snapshot_is_included(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     load_roots = UsedFiles._load_roots
 
     def commit_once(self: UsedFiles, roots: Any) -> None:
@@ -230,9 +230,7 @@ def test_a_listing_that_fails_stops_it(table: Table, monkeypatch: pytest.MonkeyP
     assert set(walk(table._ref.file_io, table.location)) == before
 
 
-def test_a_storage_whose_clock_is_not_known_for_a_moment_stops_it(
-    table: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unknown_clock_of_the_storage_ends_the_removal(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     (young,) = put(table, "dt=a/bucket-0/data-x-0.parquet")
     write = type(table._ref.file_io).write
 
@@ -268,7 +266,7 @@ def test_old_empty_directories_go_with_them(tmp_path: Path) -> None:
     assert not {"dt=old", "dt=lost"} & there
 
 
-def test_leases_that_nobody_renews_go_after_an_hour_at_the_earliest(tmp_path: Path) -> None:
+def test_leases_that_are_not_renewed_are_removed_after_an_hour_at_the_earliest(tmp_path: Path) -> None:
     catalog = Catalog(str(tmp_path))
     catalog.create_database("db")
     table = catalog.create_table("db.t", "k BIGINT")
@@ -283,7 +281,7 @@ def test_leases_that_nobody_renews_go_after_an_hour_at_the_earliest(tmp_path: Pa
     assert report.young == 0
 
 
-def test_many_files_are_looked_at_and_deleted_by_threads(tmp_path: Path) -> None:
+def test_many_files_are_listed_and_deleted_by_threads(tmp_path: Path) -> None:
     catalog = Catalog(str(tmp_path))
     catalog.create_database("db")
     table = catalog.create_table(
@@ -308,7 +306,7 @@ def test_many_files_are_looked_at_and_deleted_by_threads(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["bucket-1", "manifest", "index", "statistics", "branch/branch-b/tag", ".penstock-x"])
-def test_nothing_behind_a_link_goes(tmp_path: Path, name: str) -> None:
+def test_files_beyond_a_symbolic_link_are_retained(tmp_path: Path, name: str) -> None:
     catalog = Catalog(f"{tmp_path}/warehouse")
     catalog.create_database("db")
     table = catalog.create_table("db.t", "k BIGINT")

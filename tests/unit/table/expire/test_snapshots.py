@@ -1,4 +1,4 @@
-"""What expiration deletes, what keeps it from doing so, and what it says."""
+"""What expiration of snapshots deletes, and what retains the rest."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import uuid
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
 from penstock import Catalog, Table
-from penstock.clocks import local_wall_millis, utc_millis
+from penstock.clocks import utc_millis
 from penstock.errors import FormatError, InvalidOptionError, NotFoundError, UnsupportedFeatureError
 from penstock.format.consumer import encode_consumer
 from penstock.format.layout import TableLayout
@@ -24,7 +23,6 @@ from penstock.format.snapshot_json import encode_snapshot
 from penstock.format.tag import Tag, encode_tag
 from penstock.io.memory import MemoryFileIO
 from penstock.table.actions.changes import commit_append, open_committer
-from penstock.table.expire.partitions import find_expired_partitions
 from penstock.table.expire.plan import Retainer, RetainerKind
 from penstock.table.expire.snapshots import Chunk
 from penstock.testing.file_io import RecordingFileIO
@@ -60,7 +58,7 @@ def expire(table: Table, **how: Any) -> Expiration:
     return table.expire_snapshots(**{"retain_min": 1, "older_than": FUTURE, **how})
 
 
-def test_files_of_a_snapshot_go_when_nothing_else_reads_them() -> None:
+def test_files_of_an_expired_snapshot_are_deleted_if_no_other_reads_them() -> None:
     table = overwritten(5)
     found = expire(table, retain_min=2)
     assert found.snapshot_ids == (1, 2, 3)
@@ -70,7 +68,7 @@ def test_files_of_a_snapshot_go_when_nothing_else_reads_them() -> None:
     assert table.to_arrow(snapshot_id=4).column("k").to_pylist() == [4]
 
 
-def test_files_that_are_still_live_stay_however_old() -> None:
+def test_live_files_are_retained_whatever_their_age() -> None:
     table = new_table()
     for number in range(6):
         table.append(rows(number))
@@ -79,7 +77,7 @@ def test_files_that_are_still_live_stay_however_old() -> None:
     assert sorted(table.to_arrow().column("k").to_pylist()) == [0, 1, 2, 3, 4, 5]
 
 
-def test_a_dry_run_says_what_would_go_and_changes_nothing() -> None:
+def test_a_dry_run_returns_what_would_expire_and_changes_nothing() -> None:
     table = overwritten(5)
     before = stored_files(table._ref)
     would = expire(table, dry_run=True)
@@ -89,7 +87,7 @@ def test_a_dry_run_says_what_would_go_and_changes_nothing() -> None:
     assert did.metadata_files > 0
 
 
-def test_it_says_who_keeps_what() -> None:
+def test_the_result_names_what_retains_snapshots() -> None:
     table = overwritten(6)
     table.create_tag("second", snapshot_id=2)
     table._ref.file_io.write(TableLayout(table.location).consumer_path("slow"), encode_consumer(5))
@@ -101,7 +99,7 @@ def test_it_says_who_keeps_what() -> None:
     assert table.to_arrow(tag="second").column("k").to_pylist() == [2]
 
 
-def test_a_tag_that_goes_takes_along_what_only_it_kept() -> None:
+def test_deleting_a_tag_deletes_the_files_that_only_it_retained() -> None:
     table = overwritten(6)
     table.create_tag("second", snapshot_id=2)
     table.create_tag("twin", snapshot_id=2)
@@ -112,7 +110,7 @@ def test_a_tag_that_goes_takes_along_what_only_it_kept() -> None:
     assert stored_files(table._ref) == needed_files(table._ref)
 
 
-def test_a_branch_keeps_what_it_added_before_the_main_one_was_forwarded_to_it() -> None:
+def test_a_branch_retains_what_it_added_before_a_fast_forward() -> None:
     table = new_table()
     for number in range(1, 5):
         table.append(rows(number))
@@ -134,7 +132,7 @@ def test_a_branch_keeps_what_it_added_before_the_main_one_was_forwarded_to_it() 
     assert not table.remove_orphan_files().orphans
 
 
-def test_a_branch_keeps_the_files_that_it_began_with() -> None:
+def test_a_branch_retains_its_initial_files() -> None:
     table = overwritten(4)
     file_io, branch = table._ref.file_io, TableLayout(table.location).branch("b").location
     second = table._store.load_snapshot(2)
@@ -146,7 +144,7 @@ def test_a_branch_keeps_the_files_that_it_began_with() -> None:
     assert table.to_arrow(tag="branch").column("k").to_pylist() == [2]
 
 
-def test_a_snapshot_that_brings_old_files_back_keeps_them() -> None:
+def test_files_that_a_later_snapshot_adds_again_are_retained() -> None:
     """Newer Paimon rolls back by adding the old files again."""
     table = overwritten(3)
     first = table._store.load_delta(table._store.load_snapshot(1))[0]
@@ -184,7 +182,7 @@ def test_states_of_the_table_since_a_time_stay_readable() -> None:
     assert found.snapshot_ids == tuple(range(1, first_kept))
 
 
-def test_an_early_hint_that_is_missing_is_mended() -> None:
+def test_a_missing_earliest_hint_is_written_again() -> None:
     table = overwritten(3)
     path = f"{table.location}/snapshot/EARLIEST"
     table._ref.file_io.delete(path)
@@ -219,7 +217,7 @@ def test_an_empty_table_has_nothing_to_expire() -> None:
     assert expire(new_table()).snapshot_ids == ()
 
 
-def test_more_snapshots_than_fit_one_step_go_in_several() -> None:
+def test_many_snapshots_expire_in_several_steps() -> None:
     table = new_table()
     for number in range(1, 8):
         table.overwrite(rows(number))
@@ -231,7 +229,7 @@ def test_more_snapshots_than_fit_one_step_go_in_several() -> None:
     assert stored_files(table._ref) == needed_files(table._ref)
 
 
-def test_directories_that_are_empty_go_when_that_is_wanted(tmp_path: Any) -> None:
+def test_empty_directories_are_deleted_if_the_option_is_set(tmp_path: Any) -> None:
     for wanted in ("true", "false"):
         catalog = Catalog(str(tmp_path / wanted))
         catalog.create_database("db")
@@ -255,7 +253,7 @@ def ids(table: Table) -> tuple[int, ...]:
     return table._store.list_snapshot_ids()
 
 
-def test_commits_let_old_snapshots_go() -> None:
+def test_commits_expire_old_snapshots() -> None:
     table = new_table(**QUICK)
     for number in range(30):
         table.overwrite(rows(number))
@@ -263,20 +261,20 @@ def test_commits_let_old_snapshots_go() -> None:
     assert stored_files(table._ref) == needed_files(table._ref)
 
 
-def test_commits_of_a_table_for_writing_only_let_none_go() -> None:
+def test_commits_of_a_write_only_table_expire_nothing() -> None:
     table = new_table(**{**QUICK, "write-only": "true"})
     for number in range(5):
         table.overwrite(rows(number))
     assert len(ids(table)) == 5
 
 
-def test_one_commit_lets_so_many_go_and_no_more() -> None:
+def test_a_commit_expires_at_most_the_configured_number() -> None:
     table = overwritten(9)
     table.with_options({**QUICK, "snapshot.expire.limit": "3", "snapshot.num-retained.max": "2"}).append(rows(1))
     assert ids(table) == (4, 5, 6, 7, 8, 9, 10)
 
 
-def test_marks_are_made_in_a_thread_if_the_option_is_set() -> None:
+def test_expiration_runs_in_a_thread_if_the_option_is_set() -> None:
     table = overwritten(9).with_options(
         {**QUICK, "snapshot.expire.execution-mode": "async", "snapshot.num-retained.max": "2"}
     )
@@ -285,7 +283,7 @@ def test_marks_are_made_in_a_thread_if_the_option_is_set() -> None:
     assert ids(table) == (9, 10)
 
 
-def test_what_goes_wrong_is_said_once_and_fails_no_commit(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_expiration_is_logged_once_and_fails_no_commit(caplog: pytest.LogCaptureFixture) -> None:
     table = overwritten(9)
     table._ref.file_io.write(TableLayout(table.location).tag_path("broken"), b"{")
     writer = table.with_options({**QUICK, "snapshot.num-retained.max": "2"})
@@ -308,7 +306,7 @@ class HalfExpired(RecordingFileIO):
         return super().read(path)
 
 
-def test_what_another_job_expires_at_this_moment_is_no_warning_unless_it_stays_so(
+def test_a_concurrent_expiration_causes_no_warning_unless_it_persists(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     table = overwritten(9)
@@ -338,7 +336,7 @@ def test_a_dry_run_writes_nothing_not_even_a_hint() -> None:
 
 
 @pytest.mark.usefixtures("small_heap")
-def test_a_long_expiration_keeps_no_names_of_what_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_expiration_does_not_hold_the_names_of_deleted_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.table.expire.snapshots._CHUNK", 2)
     table = overwritten(12)
     table.create_tag("t", snapshot_id=1)
@@ -357,7 +355,7 @@ def test_a_long_expiration_keeps_no_names_of_what_is_gone(monkeypatch: pytest.Mo
     assert [(hold.name, hold.files) for hold in found.holds if hold.kind is RetainerKind.TAG] == [("t", 1), ("u", 1)]
 
 
-def test_most_commits_do_not_ask_the_storage_whether_something_has_expired() -> None:
+def test_most_commits_send_no_requests_for_expiration() -> None:
     table = overwritten(12)
     recording = RecordingFileIO(table._ref.file_io)
     writer = Table(replace(table._ref, file_io=recording, dynamic_options=(("write-only", "false"),)))
@@ -373,7 +371,7 @@ def test_most_commits_do_not_ask_the_storage_whether_something_has_expired() -> 
     assert counts[2] == counts[3] == len(recording.calls)
 
 
-def test_tags_and_consumers_that_have_expired_go_after_a_commit() -> None:
+def test_expired_tags_and_consumers_are_deleted_after_a_commit() -> None:
     table = overwritten(3)
     old = datetime.now(UTC) - timedelta(days=3)
     stale = Tag(
@@ -391,83 +389,6 @@ def test_tags_and_consumers_that_have_expired_go_after_a_commit() -> None:
     writer.append(rows(1))
     assert table._store.list_tags() == ("fresh", "lasting")
     assert table._store.list_consumers() == ()
-
-
-# Partitions
-
-
-def test_partitions_that_are_old_are_dropped_the_oldest_first() -> None:
-    table = new_table(**{"partition.expiration-time": "1 d", "partition.expiration-max-num": "2"})
-    today = datetime.now().astimezone().strftime("%Y-%m-%d")
-    for number, dt in enumerate(("2025-01-03", "2025-01-01", today, "no time", "2025-01-02")):
-        table.append(rows(number, dt=dt))
-    would = table.maintenance.expire_partitions(dry_run=True)
-    assert [each.directory for each in would] == ["dt=2025-01-01", "dt=2025-01-02"]
-    assert table.maintenance.expire_partitions() == would
-    assert sorted(table.to_arrow().column("dt").to_pylist()) == sorted(["2025-01-03", today, "no time"])
-    latest = table.latest_snapshot()
-    assert latest is not None
-    assert latest.commit_kind is CommitKind.OVERWRITE
-    assert latest.delta_record_count == -2
-
-
-def test_each_batch_of_partitions_is_a_snapshot() -> None:
-    table = new_table(**{"partition.expiration-batch-size": "2"})
-    for day in range(1, 4):
-        table.append(rows(day, dt=f"2025-01-0{day}"))
-    assert len(table.maintenance.expire_partitions(expiration_time="1 d")) == 3
-    assert len(ids(table)) == 5
-
-
-@pytest.mark.parametrize("age", ["1000000 d", "9223372036854775807 ms"])
-def test_an_age_before_all_times_expires_no_partition(age: str) -> None:
-    table = new_table(**{"partition.expiration-time": age})
-    table.append(rows(1, dt="0001-01-01"))
-    assert table.maintenance.expire_partitions() == ()
-    table.append(rows(1, dt="0001-01-01"))
-    assert table.compact().partitions
-
-
-def test_partitions_may_expire_by_their_newest_file() -> None:
-    table = new_table(**{"partition.expiration-strategy": "update-time"})
-    table.append(rows(1, dt="2025-01-01"))
-    assert table.maintenance.expire_partitions(expiration_time="1 h") == ()
-    assert len(table.maintenance.expire_partitions(expiration_time="0 ms")) == 1
-
-
-def test_a_partition_that_was_merged_is_as_young_as_the_merge(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = new_table(**{"partition.expiration-strategy": "update-time", "partition.expiration-time": "7 d"})
-    for days_ago in range(9, -1, -1):
-        with monkeypatch.context() as patch:
-            patch.setattr("penstock.table.write.plan.local_wall_millis", partial(_days_before_now, days_ago))
-            table.append(rows(days_ago))
-    table.compact()
-    assert table.maintenance.expire_partitions() == ()
-    (later,) = find_expired_partitions(
-        table._ref, table._store, now=lambda: datetime.now().astimezone() + timedelta(days=8)
-    )
-    assert abs(later.time - datetime.now()) < timedelta(minutes=1)  # noqa: DTZ005 - a wall clock without a zone
-
-
-def _days_before_now(days: int) -> int:
-    return local_wall_millis() - days * 86_400_000
-
-
-def test_a_batch_at_its_end_drops_partitions_when_told_to() -> None:
-    table = new_table(
-        **{"write-only": "false", "partition.expiration-time": "1 d", "end-input.check-partition-expire": "true"}
-    )
-    table.append(rows(1, dt="2025-01-01"))
-    assert table.to_arrow().num_rows == 0
-    assert len(ids(table)) == 2
-
-
-@pytest.mark.parametrize(
-    "options", [{}, {"partition.expiration-strategy": "custom", "partition.expiration-time": "1 d"}]
-)
-def test_partitions_do_not_expire_without_a_rule(options: dict[str, str]) -> None:
-    with pytest.raises((InvalidOptionError, UnsupportedFeatureError), match="expir"):
-        new_table(**options).maintenance.expire_partitions()
 
 
 def test_an_expiration_stopped_before_its_snapshot_files_is_finished_by_a_shorter_one(
