@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 import penstock
 from bench.result import DELTA, ICEBERG, IN_FEWER_TASKS, OURS, PARQUET, PARQUET_BUCKETS, PARQUET_PARTITIONS
-from penstock.spark.source import PenstockDataSource
+from penstock.spark.data_source.source import PenstockDataSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

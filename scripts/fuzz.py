@@ -202,7 +202,7 @@ def _session(stack: ExitStack, *, compiles: bool) -> Any:  # noqa: ANN401 - pysp
     from tests.spark.forked_python import forked_python  # noqa: PLC0415 - see above
     from tests.spark.py4j_names import keep_names  # noqa: PLC0415 - see above
 
-    from penstock.spark.source import PenstockDataSource  # noqa: PLC0415 - see above
+    from penstock.spark.data_source.source import PenstockDataSource  # noqa: PLC0415 - see above
 
     keep_names()
     # Spark's Python processes are forks of one that has imported everything.

@@ -1,5 +1,5 @@
 """The module that Spark discovers: it makes ``format("penstock")`` known without a line of set-up."""
 
-from penstock.spark.source import PenstockDataSource as DefaultSource
+from penstock.spark.data_source.source import PenstockDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]

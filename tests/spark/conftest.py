@@ -23,8 +23,8 @@ from penstock.format.text.names import quoted
 from penstock.predicate.tree import TRUE
 from penstock.spark import exports
 from penstock.spark.connector import gateway
+from penstock.spark.data_source.source import PenstockDataSource
 from penstock.spark.read.filters import to_column
-from penstock.spark.source import PenstockDataSource
 from penstock.spark.write import native_sink, sink
 from penstock.table.read.query import Query
 

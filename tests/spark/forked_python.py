@@ -34,7 +34,7 @@ NEEDED: Final = (
     "pandas",
     "pyarrow.dataset",
     "pyarrow.parquet",
-    "penstock.spark.source",
+    "penstock.spark.data_source.source",
     "penstock.spark.write.task",
     "pyspark.daemon",
     "pyspark.sql.streaming.python_streaming_source_runner",

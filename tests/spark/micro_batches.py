@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from penstock.spark.source import PenstockDataSource
+from penstock.spark.data_source.source import PenstockDataSource
 from penstock.spark.stream.options import decode_reader_options
 from penstock.spark.types import to_spark_schema
 from penstock.table.read.batches import select_fields
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import InputPartition
 
     from penstock import Table
-    from penstock.spark.stream.source import PenstockStreamReader
+    from penstock.spark.data_source.stream_reader import PenstockStreamReader
 
 
 class Kill(Enum):

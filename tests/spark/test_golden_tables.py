@@ -15,7 +15,7 @@ from tests.spark.plans import BY_SPARK, plan_of
 from tests.spark.ways import READ_FORMAT_IF_SLOW
 
 from penstock import Table
-from penstock.spark.source import PenstockDataSource
+from penstock.spark.data_source.source import PenstockDataSource
 from penstock.spark.types import nullable, to_spark_schema
 from penstock.table.read.travel import at_snapshot
 

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 import penstock
 from penstock import Catalog, Table
 from penstock.errors import InvalidOptionError, NotFoundError, OptionWarning
-from penstock.spark.source import PenstockDataSource
+from penstock.spark.data_source.source import PenstockDataSource
 from penstock.table.inspect.system import SYSTEM_TABLES
 
 if TYPE_CHECKING:

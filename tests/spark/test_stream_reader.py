@@ -26,13 +26,13 @@ from penstock.errors import (
     TableStoreError,
     UnsupportedFeatureError,
 )
-from penstock.spark.source import PenstockDataSource
+from penstock.spark.data_source.source import PenstockDataSource
 from penstock.spark.stream import session as stream_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from penstock.spark.stream.source import PenstockStreamReader
+    from penstock.spark.data_source.stream_reader import PenstockStreamReader
 
 EARLIEST: Final = {"scan.mode": "earliest"}
 

@@ -13,8 +13,8 @@ from penstock import Catalog, Table
 from penstock.catalog.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
 from penstock.errors import InvalidOptionError, SchemaMismatchError
 from penstock.format.types.data_types import BIGINT, INT
-from penstock.spark.source import PenstockDataSource
-from penstock.spark.table_names import find_source, find_target, with_location
+from penstock.spark.data_source.source import PenstockDataSource
+from penstock.spark.data_source.table_names import find_source, find_target, with_location
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,10 +16,10 @@ from pyspark import SparkFiles
 
 from penstock.errors import UnsupportedFeatureError
 from penstock.spark.connector.gateway import is_supported
+from penstock.spark.data_source.source import BatchDataSource, PenstockDataSource
 from penstock.spark.executor_probe import OPTIONAL, PACKAGES, ask_executors, python_kind
 from penstock.spark.python_worker import ensure_python_worker, is_on_this_machine
 from penstock.spark.session import activate, is_connect
-from penstock.spark.source import BatchDataSource, PenstockDataSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

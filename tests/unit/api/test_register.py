@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import penstock
 from penstock.spark import ship
-from penstock.spark.source import PenstockDataSource
+from penstock.spark.data_source.source import PenstockDataSource
 
 if TYPE_CHECKING:
     import pytest

@@ -13,7 +13,7 @@ from tests.unit.table.stream.queues import Queue, flat, names
 
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.format.manifest.stats import ColumnStats
-from penstock.spark.stream.source import PenstockStreamReader
+from penstock.spark.data_source.stream_reader import PenstockStreamReader
 from penstock.spark.types import to_spark_schema
 from penstock.table.stream.offset import decode_offset
 

@@ -15,9 +15,9 @@ from penstock.spark.connector.gateway import (
     put_catalog,
     session_of_batches,
 )
+from penstock.spark.data_source.filters import FILTER_PUSHDOWN
+from penstock.spark.data_source.source import BatchDataSource
 from penstock.spark.python_worker import ensure_python_worker
-from penstock.spark.read.source_filters import FILTER_PUSHDOWN
-from penstock.spark.source import BatchDataSource
 from penstock.spark.stream.progress import listen
 from penstock.table.commit.observe import on_change
 

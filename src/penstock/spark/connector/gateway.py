@@ -28,6 +28,7 @@ from pyspark.sql.udf import _wrap_function
 from penstock.errors import UnsupportedFeatureError
 from penstock.format.text.names import quoted
 from penstock.spark.connector.jvm.driver import compile_driver
+from penstock.spark.write.task import QUERY_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -40,7 +41,6 @@ JavaObject: TypeAlias = Any
 SUPPORTED: Final = ("4.2", "4.3")
 """Versions of Spark that this module works with."""
 
-_QUERY_ID: Final = "sql.streaming.queryId"
 _CONNECTOR: Final = "org.apache.spark.sql.connector."
 _SQL: Final = "org.apache.spark.sql."
 
@@ -329,7 +329,7 @@ class Bridge:
 
     def running_stream(self) -> JavaObject | None:
         """Return the streaming query on whose thread Spark made the call; None if it is not found."""
-        query_id = self.local_property(_QUERY_ID)
+        query_id = self.local_property(QUERY_ID)
         if query_id is None:
             return None
         running = self.session().sharedState().activeStreamingQueries()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from penstock.spark.connector.gateway import wrapped_class
+from penstock.spark.data_source.source import PenstockDataSource
 from penstock.spark.python_worker import ensure_python_worker
-from penstock.spark.source import PenstockDataSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -23,7 +23,7 @@ from penstock.spark.stream.progress import WriteProgress, note_write
 from penstock.spark.stream.row_writer import RowWriter, Written, task_times
 from penstock.spark.types import to_spark_type
 from penstock.spark.watermark.wall_clock import with_wall_clocks
-from penstock.spark.write.entry_point import QUERY_ID
+from penstock.spark.write.task import QUERY_ID
 from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.identity import digest_of
 from penstock.table.lease import LeaseKeeper, acquire

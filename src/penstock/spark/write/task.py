@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 OUTCOME_SCHEMA: Final = "outcome binary"
+QUERY_ID: Final = "sql.streaming.queryId"
+"""Local property of Spark with the id of the streaming query, which does not change over restarts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from penstock import Catalog, Table
-from penstock.spark.write.entry_point import PenstockStreamWriter, StreamOutcome
+from penstock.spark.data_source.stream_writer import PenstockStreamWriter, StreamOutcome
 
 QUERY = "5f2b3a3e-0000-4000-8000-000000000001"
 

@@ -14,8 +14,8 @@ import penstock
 from penstock.predicate.parse import parse_filter
 from penstock.predicate.text import format_filter
 from penstock.predicate.tree import And
-from penstock.spark.read.source_filters import take_filters
-from penstock.spark.source import SplitPartition, TableSourceReader
+from penstock.spark.data_source.filters import take_filters
+from penstock.spark.data_source.source import SplitPartition, TableSourceReader
 from penstock.spark.types import to_spark_schema
 
 if TYPE_CHECKING:

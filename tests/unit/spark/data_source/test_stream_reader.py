@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from penstock import Catalog
-from penstock.spark.stream.source import PenstockStreamReader
+from penstock.spark.data_source.stream_reader import PenstockStreamReader
 from penstock.spark.types import to_spark_schema
 
 if TYPE_CHECKING:

@@ -26,7 +26,12 @@ from penstock.options import KNOWN_KEYS, Side, check_batch, check_keys, check_si
 from penstock.predicate.parse import parse_filter
 from penstock.predicate.tree import And
 from penstock.spark.batches import to_spark_batches
-from penstock.spark.read.source_filters import take_filters, warn_of_all_files
+from penstock.spark.data_source.filters import take_filters, warn_of_all_files
+from penstock.spark.data_source.overwrite import OVERWRITE_OPTIONS, OverwriteRule, check_no_overwrite, session_mode
+from penstock.spark.data_source.stream_reader import PenstockStreamReader
+from penstock.spark.data_source.stream_writer import PenstockStreamWriter
+from penstock.spark.data_source.table_names import find_source, find_target, has_location, with_location
+from penstock.spark.data_source.tracebacks import without_frames
 from penstock.spark.schema_check import check_columns, columns_at_start, why_rows_may_not_fit
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.stream.options import (
@@ -36,12 +41,7 @@ from penstock.spark.stream.options import (
     decode_storage_options,
     parallelism_of,
 )
-from penstock.spark.stream.source import PenstockStreamReader
-from penstock.spark.table_names import find_source, find_target, has_location, with_location
-from penstock.spark.tracebacks import without_frames
 from penstock.spark.types import nullable, to_spark_schema
-from penstock.spark.write.entry_point import PenstockStreamWriter
-from penstock.spark.write.overwrite import OVERWRITE_OPTIONS, OverwriteRule, check_no_overwrite, session_mode
 from penstock.spark.write.sink import collect_messages
 from penstock.spark.write.task import TaskOutcome, WriteTask
 from penstock.table.actions.changes import commit_append, commit_overwrite

@@ -26,9 +26,9 @@ from pyspark.sql.streaming.datasource import (
 
 from penstock.options import StreamOptions
 from penstock.printable import open_log
+from penstock.spark.data_source.tracebacks import without_frames
 from penstock.spark.stream.session import open_session
 from penstock.spark.stream.task import read_task
-from penstock.spark.tracebacks import without_frames
 from penstock.table.stream.align.progress import AlignmentRule
 from penstock.table.stream.limits import limits_of
 from penstock.table.stream.offset import UNRESOLVED, decode_offset, encode_offset

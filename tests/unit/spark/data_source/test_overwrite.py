@@ -7,8 +7,8 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from penstock import Catalog, Table
 from penstock.errors import InvalidOptionError
-from penstock.spark.source import PenstockDataSource
-from penstock.spark.write.overwrite import OverwriteRule
+from penstock.spark.data_source.overwrite import OverwriteRule
+from penstock.spark.data_source.source import PenstockDataSource
 from penstock.table.partition_scope import MatchingPartitions, WholeTable, WrittenPartitions
 
 SCHEMA = StructType([StructField("a", IntegerType()), StructField("p", StringType())])

@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
 from penstock import Catalog, UnsupportedFeatureError
-from penstock.spark.source import BatchDataSource
+from penstock.spark.data_source.source import BatchDataSource
+from penstock.spark.data_source.stream_reader import PenstockStreamReader
 from penstock.spark.stream.options import encode_reader_options
-from penstock.spark.stream.source import PenstockStreamReader
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,16 +17,16 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from penstock.errors import InvalidOptionError
+from penstock.spark.data_source.tracebacks import without_frames
 from penstock.spark.shared_storage import mark_storage
-from penstock.spark.tracebacks import without_frames
 from penstock.spark.write.sink import collect_messages
-from penstock.spark.write.task import TaskOutcome, WriteTask
+from penstock.spark.write.task import QUERY_ID, TaskOutcome, WriteTask
 from penstock.table.commit.discard import delete_job_files, delete_new_files
 from penstock.table.compact.local import compact_written, run_here
 from penstock.table.compact.precommit import merge_if_asked
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.table.ref import TableRef
-
-QUERY_ID: Final = "sql.streaming.queryId"
-"""Local property of Spark with the id of the query, which does not change over restarts."""
 
 
 @dataclass
