@@ -14,7 +14,7 @@ from penstock.format.row.row import encode_row
 from penstock.format.snapshot import CommitKind
 from penstock.format.types.data_types import STRING
 from penstock.table.actions.changes import open_committer
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.delta import CommitRequest
 from penstock.table.message import CommitMessage
 from penstock.testing.file_io import Operation, RecordingFileIO
 

@@ -23,10 +23,10 @@ from penstock.format.snapshot import CommitKind
 from penstock.format.types.data_types import BIGINT
 from penstock.io.memory import MemoryFileIO
 from penstock.table.actions.changes import open_committer
-from penstock.table.commit import fence
-from penstock.table.commit.fence import ROLLED_BACK_TO
-from penstock.table.commit.outcome import commit_or_discard
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit import reused_ids
+from penstock.table.commit.cleanup import commit_or_discard
+from penstock.table.commit.delta import CommitRequest
+from penstock.table.commit.reused_ids import ROLLED_BACK_TO
 from penstock.table.locate import FileLocator
 from penstock.table.read.live import load_live_entries
 from penstock.table.store import MetadataStore
@@ -294,7 +294,7 @@ def do_again(case: Case, process: Process, *, happened: bool) -> None:
 @pytest.fixture(autouse=True)
 def _nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A writer waits for a rollback that goes on beside it; here each one that is left was stopped for good."""
-    monkeypatch.setattr(fence, "_LOOK_SECONDS", 0)
+    monkeypatch.setattr(reused_ids, "_CHECK_INTERVAL_SECONDS", 0)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

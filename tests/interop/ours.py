@@ -15,7 +15,7 @@ from penstock.format.snapshot import CommitKind
 from penstock.predicate.parse import parse_filter
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit.committer import new_commit_user
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.delta import CommitRequest
 from penstock.table.read.batches import TableReader
 from penstock.table.read.split import DataSplit
 from penstock.table.store import MetadataStore

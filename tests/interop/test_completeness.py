@@ -14,7 +14,7 @@ from penstock.options import TagOptions
 from penstock.table.actions.auto_tags import TagMaker
 from penstock.table.actions.batch_tags import make_batch_tag
 from penstock.table.actions.changes import open_committer
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.delta import CommitRequest
 from penstock.table.store import MetadataStore
 
 HOUR = 3_600_000

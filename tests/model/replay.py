@@ -19,8 +19,8 @@ import penstock
 from penstock.errors import StorageError, TableStoreError
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import open_committer
-from penstock.table.commit.outcome import commit_or_discard
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.cleanup import commit_or_discard
+from penstock.table.commit.delta import CommitRequest
 from penstock.table.expire.rollback import apply_rollback, plan_rollback
 from penstock.table.lease import LEASE_MS, Lease, LeaseFiles, LeaseRecord, acquire
 from penstock.table.process import this_process

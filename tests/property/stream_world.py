@@ -14,7 +14,7 @@ from penstock.format.manifest.entry import DataFileMeta, FileSource
 from penstock.format.schema_json import encode_schema
 from penstock.format.snapshot import CommitKind
 from penstock.format.types.data_types import INT, DataField
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.delta import CommitRequest
 from penstock.table.message import CommitMessage
 from penstock.table.partition_scope import WrittenPartitions
 from penstock.table.read.split import value_order

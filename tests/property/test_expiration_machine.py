@@ -17,10 +17,9 @@ from penstock.format.consumer import encode_consumer
 from penstock.format.snapshot import CommitKind
 from penstock.io.memory import MemoryFileIO
 from penstock.table.actions.changes import open_committer
+from penstock.table.commit.cleanup import commit_or_discard, delete_new_files
 from penstock.table.commit.committer import new_commit_user
-from penstock.table.commit.discard import delete_new_files
-from penstock.table.commit.outcome import commit_or_discard
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.delta import CommitRequest
 from penstock.table.read.live import load_live_entries
 from penstock.testing.garbage import needed_files, stored_files
 

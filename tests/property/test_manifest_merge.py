@@ -16,8 +16,7 @@ from penstock.format.manifest.stats import partition_stats
 from penstock.format.row.row import encode_row
 from penstock.format.types.data_types import STRING
 from penstock.options import ManifestOptions
-from penstock.table.commit.manifest_merge import Merge, apply_merges, merge_manifests
-from penstock.table.commit.manifest_write import least_split_bytes
+from penstock.table.commit.manifests import Merge, apply_merges, least_split_bytes, merge_manifests
 from penstock.table.read.scan import live_entries
 
 ENTRY_BYTES = 100

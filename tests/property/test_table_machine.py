@@ -17,9 +17,9 @@ from penstock.format.snapshot import CommitKind, Snapshot
 from penstock.format.types.data_types import BIGINT
 from penstock.io.memory import MemoryFileIO
 from penstock.table.actions.changes import open_committer
+from penstock.table.commit.cleanup import commit_or_discard
 from penstock.table.commit.committer import new_commit_user
-from penstock.table.commit.outcome import commit_or_discard
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.delta import CommitRequest
 from penstock.table.read.live import load_live_entries
 from penstock.table.write.writer import write_arrow
 from penstock.testing.model import ModelRow, ModelSnapshot, TableModel, by_group

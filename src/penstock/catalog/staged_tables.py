@@ -44,11 +44,10 @@ from penstock.format.types.field_ids import highest_field_id, next_field
 from penstock.printable import open_log
 from penstock.table.actions.changes import commit_append, open_committer
 from penstock.table.bulk_files import delete_empty_directories
+from penstock.table.commit.cleanup import commit_or_discard, delete_new_files
 from penstock.table.commit.committer import new_commit_user
-from penstock.table.commit.discard import delete_new_files
-from penstock.table.commit.outcome import commit_or_discard
+from penstock.table.commit.delta import CommitRequest
 from penstock.table.commit.put import put_schema
-from penstock.table.commit.request import CommitRequest
 from penstock.table.compact.local import open_appender
 from penstock.table.partition_scope import WholeTable
 from penstock.table.store import MetadataStore

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import NotFoundError, StorageError
-from penstock.table.commit.discard import delete_new_files
+from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.identity import load_identity
 from penstock.table.locate import FileLocator
 

@@ -20,7 +20,7 @@ from penstock.clocks import utc_millis
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import CommitUnknownError, TableStoreError
 from penstock.table.actions.changes import commit_append
-from penstock.table.commit.discard import delete_new_files, delete_staging, staging_directory
+from penstock.table.commit.cleanup import delete_new_files, delete_staging, staging_directory
 from penstock.table.compact.local import run_here
 from penstock.table.compact.precommit import merge_before_commit
 from penstock.table.inspect.fsck import check_table

@@ -11,7 +11,7 @@ from penstock import Catalog, CommitConflictError, MergeUpdate, NotFoundError, S
 from penstock.catalog.changes import AddColumn, DropColumn, UpdateColumnType
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import open_committer
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.delta import CommitRequest
 from penstock.table.compact.local import for_compaction, request_compaction, run_here
 from penstock.table.compact.plan import plan_compaction
 from penstock.table.dml import run

@@ -14,7 +14,7 @@ from penstock.format.snapshot import CommitKind
 from penstock.format.types.data_types import STRING
 from penstock.format.types.ddl import parse_columns
 from penstock.table.actions.changes import open_committer
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.delta import CommitRequest
 from penstock.table.message import CommitMessage
 from penstock.table.read.live import load_live_entries
 from penstock.table.store import MetadataStore

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.format.manifest.entry import EMPTY_STATS, DataFileMeta, FileKind, ManifestEntry, ManifestFileMeta
 from penstock.format.row.row import encode_row
 from penstock.options import ManifestOptions
-from penstock.table.commit.manifest_merge import apply_merges, merge_manifests
+from penstock.table.commit.manifests import apply_merges, merge_manifests
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

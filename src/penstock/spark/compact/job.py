@@ -22,7 +22,7 @@ from penstock.errors import StorageError, TableStoreError
 from penstock.options import CompactOptions
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.shared_storage import check_files_arrived, mark_storage
-from penstock.table.commit.discard import delete_job_files
+from penstock.table.commit.cleanup import delete_job_files
 from penstock.table.compact.job import merge_in_threads, merge_one
 from penstock.table.compact.task import MergedFiles
 from penstock.table.write.rolling import new_job_id

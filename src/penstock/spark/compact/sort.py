@@ -24,8 +24,8 @@ from penstock.spark.read.frame import to_frame
 from penstock.spark.write.sink import write_dataframe
 from penstock.table.actions.changes import open_committer
 from penstock.table.actions.rewriting import for_existing_rows
+from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.commit.committer import new_commit_user
-from penstock.table.commit.discard import delete_new_files
 from penstock.table.compact.commit import has_lost_race
 from penstock.table.compact.curve import Ranks, hilbert_keys, zorder_keys
 from penstock.table.compact.job import CompactionResult, merge_in_threads, run_compaction

@@ -28,7 +28,7 @@ from penstock.spark.connector.proxy import PlainTable, from_spark
 from penstock.spark.connector.views import ViewMethods
 from penstock.spark.connector.write import TableWriteBuilder
 from penstock.spark.types import nullable, to_catalog_schema
-from penstock.table.commit.discard import delete_new_files
+from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.compact.local import compact_appended
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ from penstock.spark.types import nullable, to_spark_schema
 from penstock.spark.write.sink import collect_messages
 from penstock.spark.write.task import TaskOutcome, WriteTask
 from penstock.table.actions.changes import commit_append, commit_overwrite
-from penstock.table.commit.discard import delete_job_files, delete_new_files
+from penstock.table.commit.cleanup import delete_job_files, delete_new_files
 from penstock.table.compact.local import compact_appended, open_appender, run_here
 from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.inspect.system import SYSTEM_TABLES, load_system_table

@@ -27,7 +27,7 @@ from penstock.spark.data_source.tracebacks import without_frames
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.write.sink import collect_messages
 from penstock.spark.write.task import QUERY_ID, TaskOutcome, WriteTask
-from penstock.table.commit.discard import delete_job_files, delete_new_files
+from penstock.table.commit.cleanup import delete_job_files, delete_new_files
 from penstock.table.compact.local import compact_written, run_here
 from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.stream_sink.committer import Batch, commit_unnoted

@@ -24,7 +24,7 @@ from penstock.spark.logical_plan import analyzed_plan
 from penstock.spark.native_settings import WRITE_OPTIONS, WRITE_SETTINGS, clone_session, unknown_parquet_keys
 from penstock.spark.types import SPARK_PRECISION, to_spark_type
 from penstock.spark.watermark.observed_times import observes_rows
-from penstock.table.commit.discard import delete_staging, staging_directory
+from penstock.table.commit.cleanup import delete_staging, staging_directory
 from penstock.table.write.import_files import import_parquet_files
 
 if TYPE_CHECKING:

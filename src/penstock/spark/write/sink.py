@@ -20,7 +20,7 @@ from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.shared_storage import check_files_arrived, mark_storage
 from penstock.spark.write.native_sink import write_natively
 from penstock.spark.write.task import OUTCOME_SCHEMA, TaskOutcome, WriteTask
-from penstock.table.commit.discard import delete_job_files, delete_new_files
+from penstock.table.commit.cleanup import delete_job_files, delete_new_files
 from penstock.table.write.assign import Assigner
 from penstock.table.write.check_rows import conform_batch, plan_conform
 from penstock.table.write.plan import plan_buckets

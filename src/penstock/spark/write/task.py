@@ -11,7 +11,7 @@ from pyspark import TaskContext
 
 from penstock.errors import StorageError, TableStoreError
 from penstock.spark.batches import from_spark_batch
-from penstock.table.commit.flush import flush_new_files
+from penstock.table.commit.put import flush_new_files
 from penstock.table.write.check_rows import conform_batches, plan_conform
 from penstock.table.write.writer import TableWriter
 

@@ -16,7 +16,7 @@ from penstock.options import ExpireMode, RetentionOptions, WriteOptions
 from penstock.printable import open_log
 from penstock.table.actions.retention import Retention
 from penstock.table.commit.committer import no_hooks
-from penstock.table.commit.sequence import BucketIndex
+from penstock.table.commit.delta import BucketIndex
 from penstock.table.mark_done.trigger import open_done_watch
 from penstock.table.store import MetadataStore
 

@@ -10,9 +10,9 @@ from penstock.errors import InvalidOptionError
 from penstock.format.snapshot import CommitKind
 from penstock.options import CommitOptions, ManifestOptions, WriteOptions
 from penstock.table.actions.after_commit import PostCommitHooks
+from penstock.table.commit.cleanup import commit_or_discard
 from penstock.table.commit.committer import TableCommitter, new_commit_user
-from penstock.table.commit.outcome import commit_or_discard
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.delta import CommitRequest
 from penstock.table.partition_scope import OverwriteScope, WholeTable, WrittenPartitions, scope_of_specs
 from penstock.table.store import MetadataStore
 

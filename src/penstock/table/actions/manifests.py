@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from penstock.format.snapshot import CommitKind
 from penstock.table.commit.committer import new_commit_user
-from penstock.table.commit.manifest_merge import merge_manifests
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.delta import CommitRequest
+from penstock.table.commit.manifests import merge_manifests
 
 if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot

@@ -15,9 +15,9 @@ from penstock.errors import CommitConflictError
 from penstock.format.snapshot import CommitKind
 from penstock.options import BucketOptions
 from penstock.table.actions.rewriting import as_replacement, for_existing_rows
+from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.commit.committer import new_commit_user
-from penstock.table.commit.discard import delete_new_files
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.delta import CommitRequest
 from penstock.table.locate import FileLocator
 from penstock.table.partition_scope import WrittenPartitions
 from penstock.table.read.batches import open_batches

@@ -15,7 +15,7 @@ from penstock.format.snapshot import CommitKind
 from penstock.options import TagOptions
 from penstock.table.actions.manifests import merge_everything
 from penstock.table.commit.committer import new_commit_user
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.delta import CommitRequest
 from penstock.table.expire.tags import delete_tag
 from penstock.table.message import CommitMessage
 from penstock.table.read.live import load_live_entries

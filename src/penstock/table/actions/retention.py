@@ -16,7 +16,7 @@ from penstock.options import ConsumerOptions, PartitionExpireOptions, TagCreatio
 from penstock.table.actions.auto_tags import TagMaker
 from penstock.table.actions.batch_tags import batch_zone, make_batch_tag
 from penstock.table.commit.committer import no_hooks
-from penstock.table.commit.sequence import BucketIndex
+from penstock.table.commit.delta import BucketIndex
 from penstock.table.commit.written_partitions import load_written_partitions
 from penstock.table.expire.partitions import drop_expired_partitions, find_expired_partitions
 from penstock.table.expire.snapshots import Expiration, SnapshotExpirer

@@ -31,18 +31,13 @@ from penstock.errors import (
 from penstock.format.hint import encode_hint
 from penstock.format.snapshot import Snapshot
 from penstock.format.snapshot_json import check_snapshot, encode_snapshot
-from penstock.table.commit.announced import is_announced
-from penstock.table.commit.delta import build_delta
-from penstock.table.commit.fence import load_base
-from penstock.table.commit.flush import flush_new_files
-from penstock.table.commit.freed_ids import last_kept_id
-from penstock.table.commit.lookup import search_commits
-from penstock.table.commit.manifest_merge import Merge, apply_merges, merge_manifests
-from penstock.table.commit.manifest_write import ManifestWriter
+from penstock.table.commit.delta import BucketIndex, build_delta
+from penstock.table.commit.expiring import is_announced
+from penstock.table.commit.manifests import ManifestWriter, Merge, apply_merges, merge_manifests
 from penstock.table.commit.observe import note_change, note_committed, note_lost_race, observed
-from penstock.table.commit.put import is_in_time, is_put, put_schema, put_snapshot
-from penstock.table.commit.sequence import BucketIndex
-from penstock.table.commit.turns import Race
+from penstock.table.commit.put import flush_new_files, is_put, put_schema, put_snapshot, search_commits
+from penstock.table.commit.retry import CommitRetry
+from penstock.table.commit.reused_ids import is_in_time, last_kept_id, load_base
 from penstock.table.foreign_commits import WRITER_VERSION, check_other_engines
 from penstock.table.identity import check_same_table, request_identity
 from penstock.table.stale_schema import check_buckets_of_new_files, check_schema_of_rewrites
@@ -54,7 +49,7 @@ if TYPE_CHECKING:
     from penstock.format.manifest.entry import ManifestEntry, ManifestFileMeta
     from penstock.io.file_io import FileIO
     from penstock.options import CommitOptions, ManifestOptions
-    from penstock.table.commit.request import CommitRequest
+    from penstock.table.commit.delta import CommitRequest
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
@@ -108,7 +103,7 @@ class _OutdatedBaseError(Exception):
     """The table has changed since an attempt loaded its base, which must be loaded again."""
 
 
-Attempt: TypeAlias = Committed | LostRace | Unknown | Refused
+PutOutcome: TypeAlias = Committed | LostRace | Unknown | Refused
 
 
 def new_commit_user(prefix: str | None = None) -> str:
@@ -191,8 +186,8 @@ class TableCommitter:
         committed = self._find_committed(request, base)
         if committed is not None:
             return committed
-        with observed(self.ref.name), Race(ref=self.ref, options=self.options, sleep=self.sleep) as race:
-            return self._attempt(request, base, race)
+        with observed(self.ref.name), CommitRetry(ref=self.ref, options=self.options, sleep=self.sleep) as retry:
+            return self._attempt(request, base, retry)
 
     @contextmanager
     def prefetch(self) -> Iterator[FileIO]:
@@ -217,15 +212,15 @@ class TableCommitter:
         ahead.request_list(self.ref.layout.schema_directory)
         self.store.reading(ahead).request_latest()
 
-    def _attempt(self, request: CommitRequest, base: Snapshot | None, race: Race) -> Snapshot | None:
+    def _attempt(self, request: CommitRequest, base: Snapshot | None, retry: CommitRetry) -> Snapshot | None:
         """Build metadata on the latest snapshot and put our snapshot, until one attempt wins."""
         writer = self._new_writer()
         merges: tuple[Merge, ...] | None = None
-        for attempt_number in race.attempts():
+        for attempt_number in retry.attempts():
             # Before the put, no snapshot can name these files, so they are deleted after any error.
             with writer.deleted_on_error():
                 if attempt_number > 0:
-                    race.wait()
+                    retry.wait()
                     known, base = base, self._load_base()
                     committed = self._find_committed(request, base, known=known)
                     if committed is not None:
@@ -243,17 +238,17 @@ class TableCommitter:
                 self._finish_files(request, writer)
             self.may_be_committed = True
             attempt = self._put_in_time(base, prepared)
-            race.leave_turn()
+            retry.release_lock()
             match attempt:
                 case Committed():
-                    note_committed(self.ref.name, prepared.snapshot, prepared.delta, race)
+                    note_committed(self.ref.name, prepared.snapshot, prepared.delta, retry)
                     self._finish(base, prepared, writer)
                     return prepared.snapshot
                 case Unknown(cause):
                     raise CommitUnknownError(self._unknown_text(prepared.snapshot.id, cause)) from cause
                 case LostRace():
                     self.may_be_committed = False
-                    note_lost_race(self.ref.name, prepared.snapshot.id, race)
+                    note_lost_race(self.ref.name, prepared.snapshot.id, retry)
                     writer.delete_written(keep=frozenset(_output_names(merges)))
                 case Refused(cause):
                     self.may_be_committed = False
@@ -263,8 +258,8 @@ class TableCommitter:
                     assert_never(other)
         writer.delete_written()
         raise CommitConflictError(
-            f"table {self.ref.name}: other writers won {race.lost} races for the next snapshot id in "
-            f"{race.seconds:.0f} s; nothing was committed: raise 'commit.max-retries' or 'commit.timeout', or commit "
+            f"table {self.ref.name}: other writers won {retry.lost} races for the next snapshot id in "
+            f"{retry.seconds:.0f} s; nothing was committed: raise 'commit.max-retries' or 'commit.timeout', or commit "
             "less often"
         )
 
@@ -457,7 +452,7 @@ class TableCommitter:
             next_row_id=base.next_row_id or 0,
         )
 
-    def _put_in_time(self, base: Snapshot | None, prepared: Prepared) -> Attempt:
+    def _put_in_time(self, base: Snapshot | None, prepared: Prepared) -> PutOutcome:
         """Create the snapshot file; delete it again if the put was late, see ``is_in_time``."""
         attempt = self._put(base, prepared)
         if not isinstance(attempt, Committed):
@@ -474,7 +469,7 @@ class TableCommitter:
             return attempt if is_ours else LostRace()
         return Unknown(cause)
 
-    def _put(self, base: Snapshot | None, prepared: Prepared) -> Attempt:
+    def _put(self, base: Snapshot | None, prepared: Prepared) -> PutOutcome:
         """Create the snapshot; after errors, retry a limited number of times to find out whether it exists."""
         snapshot = prepared.snapshot
         path = self.ref.layout.snapshot_path(snapshot.id)

@@ -1,28 +1,36 @@
-"""The changes of one commit as manifest entries, computed from the commit's base snapshot.
+"""The changes of one commit: the request, its manifest entries and numbers, and whether they fit the base snapshot.
+
+Sequence numbers are assigned at commit in input order. They are dense per partition and bucket and follow the order of
+the commit messages. So a reader that sorts by them sees exactly the write order, also if tasks ran in parallel. (In
+Paimon, each writer assigns numbers itself, and the ranges of concurrent writers overlap.)
 
 Source:
-    Paimon ``core:operation/commit/ManifestEntryChanges.java``, ``OverwriteChangesProvider.java``;
-    docs/spec/commit.md sections 3 and 4.4.
+    Paimon ``core:operation/commit/ManifestEntryChanges.java``, ``OverwriteChangesProvider.java``,
+    ``ConflictDetection.java``, ``core:operation/AbstractFileStoreWrite.java``; docs/spec/commit.md sections 2.2, 2.3,
+    3, 4.4 and 5.1.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from penstock.errors import CommitConflictError, InvalidOptionError, UnsupportedFeatureError
-from penstock.format.manifest.entry import DataFileMeta, FileKind, ManifestEntry
-from penstock.format.snapshot import CommitKind
-from penstock.table.commit.conflict import check_conflicts, find_displaced
-from penstock.table.commit.sequence import BucketIndex
+from penstock.format.manifest.entry import DataFileMeta, EntryNumbers, FileIdentity, FileKind, ManifestEntry
+from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from penstock.table.partition_scope import OverwriteScope, WrittenPartitions, partition_test
+from penstock.table.read.deltas import MAX_STEPS, load_deltas, snapshots_since
 from penstock.table.read.live import load_live_entries, load_live_numbers, load_live_of_partitions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from penstock.format.manifest.entry import DataFileMeta
+    from penstock.format.schema import TableSchema
     from penstock.format.snapshot import Snapshot
-    from penstock.table.commit.request import CommitRequest
     from penstock.table.message import CommitMessage
+    from penstock.table.partition_scope import OverwriteScope
+    from penstock.table.read.deltas import DeltaSource
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
@@ -166,3 +174,249 @@ def _entries(kind: FileKind, message: CommitMessage, files: Iterable[DataFileMet
         )
         for file in files
     ]
+
+
+def find_displaced(live: Iterable[ManifestEntry], messages: Iterable[CommitMessage]) -> frozenset[tuple[bytes, int]]:
+    """Return partition and bucket of the merges that would change the order of rows in a queue.
+
+    Files with the same first sequence number are read in manifest order, and a new file comes last in the manifest. So
+    a merge conflicts with a live file that has the same first number as the merged file and is not one of its inputs.
+    Writers that do not give rows sequence numbers at commit can create such files.
+    """
+    merges = [message for message in messages if message.total_buckets > 0 and message.compact_before]
+    inputs = {file.file_name for message in merges for file in message.compact_before}
+    firsts = {
+        (message.partition, message.bucket, file.min_sequence_number)
+        for message in merges
+        for file in message.compact_after
+    }
+    return frozenset(
+        (entry.partition, entry.bucket)
+        for entry in (live if firsts else ())
+        if (entry.partition, entry.bucket, entry.file.min_sequence_number) in firsts
+        and entry.file.file_name not in inputs
+    )
+
+
+def check_conflicts(live: Mapping[FileIdentity, ManifestEntry], delta: Sequence[ManifestEntry], *, table: str) -> None:
+    """Raise ``CommitConflictError`` unless every deleted file is live and every added file is new.
+
+    Args:
+        live: live entries of the base snapshot, at least in the partitions of ``delta``.
+    """
+    added: set[FileIdentity] = set()
+    deleted: set[FileIdentity] = set()
+    for entry in delta:
+        seen = added if entry.kind is FileKind.ADD else deleted
+        identity = entry.identity
+        if identity in added or identity in deleted:
+            raise CommitConflictError(
+                f"table {table}: file {entry.file.file_name} is given twice in one commit; nothing was committed"
+            )
+        seen.add(identity)
+    for identity in deleted:
+        if identity not in live:
+            raise CommitConflictError(
+                f"table {table}: file {identity.file_name} was to be replaced, but another commit (a compaction, an "
+                "overwrite, a dropped partition) has removed it; nothing was committed: plan again from the latest "
+                "snapshot"
+            )
+    for identity in added:
+        if identity in live:
+            raise CommitConflictError(
+                f"table {table}: file {identity.file_name} is in the table already; this commit was already made"
+            )
+
+
+LoadLive: TypeAlias = "Callable[[Snapshot, frozenset[bytes]], Iterable[ManifestEntry | EntryNumbers]]"
+"""Loads the live entries of a snapshot in some partitions."""
+
+
+class FilesWatch(Protocol):
+    """Follows the live files of the partitions that an index covers."""
+
+    def forget(self) -> None:
+        """Forget all files."""
+        ...
+
+    def note(self, entry: ManifestEntry | EntryNumbers) -> None:
+        """Note that a file was added or removed."""
+        ...
+
+
+@dataclass(slots=True)
+class BucketIndex:
+    """Index of the live files of known partitions: next sequence number per bucket, bucket count per partition.
+
+    A committer keeps it between commits, so that a commit reads only the deltas since the last one.
+
+    Attributes:
+        snapshot: the snapshot that the index describes; None before the first use.
+        partitions: partitions that the index covers.
+        next_numbers: (partition, bucket) to the next free sequence number; absent = 0.
+        total_buckets: partition to its files' bucket count.
+        watch: gets all that the index reads; None if nobody asks.
+    """
+
+    snapshot: Snapshot | None = None
+    partitions: set[bytes] = field(default_factory=set)
+    next_numbers: dict[tuple[bytes, int], int] = field(default_factory=dict)
+    total_buckets: dict[bytes, int] = field(default_factory=dict)
+    watch: FilesWatch | None = None
+
+    def advance(
+        self, base: Snapshot | None, partitions: frozenset[bytes], *, source: DeltaSource, load_live: LoadLive
+    ) -> None:
+        """Update the index so that it describes ``base`` and covers ``partitions``."""
+        if base is None:
+            self._forget(None)
+            self.partitions |= partitions
+            return
+        if not self._follow(base, source):
+            self._forget(base)
+        unknown = partitions - self.partitions
+        if unknown:
+            entries = tuple(load_live(base, unknown))
+            # Added only after the load: if the load failed after that, the next commit would number from 0 again.
+            self.partitions |= unknown
+            self._note(entries)
+
+    def check_total_buckets(self, messages: Sequence[CommitMessage], *, table: str) -> None:
+        """Raise ``InvalidOptionError`` when a partition holds files of another bucket count."""
+        for message in messages:
+            known = self.total_buckets.get(message.partition)
+            if known is not None and message.new_files and known != message.total_buckets:
+                raise InvalidOptionError(
+                    f"table {table}: a partition was written with {known} buckets, option 'bucket' is now "
+                    f"{message.total_buckets}; rewrite that partition with an overwrite first, or set 'bucket' back"
+                )
+
+    def number(self, messages: Sequence[CommitMessage]) -> tuple[CommitMessage, ...]:
+        """Return the messages with final sequence numbers; the index itself does not change.
+
+        Args:
+            messages: in input order; the numbers of one bucket follow it.
+        """
+        numbers = dict(self.next_numbers)
+        result = []
+        for message in messages:
+            key = (message.partition, message.bucket)
+            files = []
+            for file in message.new_files:
+                first = numbers.get(key, 0)
+                numbers[key] = first + file.row_count
+                files.append(replace(file, min_sequence_number=first, max_sequence_number=numbers[key] - 1))
+            result.append(replace(message, new_files=tuple(files)))
+        return tuple(result)
+
+    def note_committed(self, base: Snapshot | None, snapshot: Snapshot, delta: Sequence[ManifestEntry]) -> None:
+        """Add the changes of our own new snapshot to the index, if the index describes its base.
+
+        Args:
+            base: the snapshot that ours was built on. The index may describe an older one, since commits that need no
+                numbers do not advance it; then it is not changed, and the next ``advance`` reads all deltas in between.
+        """
+        if self.snapshot == base and snapshot.commit_kind is not CommitKind.OVERWRITE:
+            self._note(delta)
+            self.snapshot = snapshot
+
+    def _follow(self, base: Snapshot, source: DeltaSource) -> bool:
+        """Add the deltas up to ``base``; return False if that is not possible or costs more than a new scan."""
+        if self.snapshot is None:
+            return False
+        snapshots = snapshots_since(source, self.snapshot, base, most=MAX_STEPS)
+        if snapshots is None or any(snapshot.commit_kind is CommitKind.OVERWRITE for snapshot in snapshots):
+            return False
+        deltas = load_deltas(source, snapshots)
+        if deltas is None:
+            return False
+        for _, entries in deltas:
+            self._note(entries)
+        self.snapshot = base
+        return True
+
+    def _forget(self, snapshot: Snapshot | None) -> None:
+        self.snapshot = snapshot
+        self.partitions.clear()
+        self.next_numbers.clear()
+        self.total_buckets.clear()
+        if self.watch is not None:
+            self.watch.forget()
+
+    def _note(self, entries: Iterable[ManifestEntry | EntryNumbers]) -> None:
+        for entry in entries:
+            if entry.partition not in self.partitions:
+                continue
+            if self.watch is not None:
+                self.watch.note(entry)
+            if entry.kind is not FileKind.ADD:
+                continue
+            key = (entry.partition, entry.bucket)
+            self.next_numbers[key] = max(self.next_numbers.get(key, 0), entry.file.max_sequence_number + 1)
+            if entry.total_buckets > 0:
+                self.total_buckets[entry.partition] = entry.total_buckets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostManifests:
+    """Manifests that are missing on storage and that the new snapshot omits.
+
+    Attributes:
+        names: file names.
+        total_record_count: rows of the live files in the other manifests of the base.
+    """
+
+    names: frozenset[str]
+    total_record_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitRequest:
+    """Changes to commit as one snapshot.
+
+    Attributes:
+        commit_user: one per job; a streaming query keeps its commit user over restarts.
+        commit_identifier: strictly increasing per commit user; batch commits share ``BATCH_COMMIT_IDENTIFIER``.
+        messages: in input order; sequence numbers follow this order.
+        scope: what an OVERWRITE replaces; None if the messages name the files to replace, and for other kinds.
+        schema: the table's next schema, with which the new files were written; it is put right before the snapshot, and
+            only if no other schema was put since the committer's. None if the schema does not change.
+        watermark: event time in ms; a snapshot never has an earlier watermark than the one before it. A snapshot is
+            also created if only the watermark changes.
+        check_committed: first check whether this user has committed this identifier or a later one (a replayed batch).
+        committed_after_id: that check reads only snapshots after this id; 0 for all snapshots.
+        commit_empty: create a snapshot even if nothing changes.
+        merges_manifests: only merge manifests, as many as possible; no snapshot if there is nothing to merge.
+        read: the snapshot from which the changes were computed, if no other snapshot may come in between; ``has_read``
+            is set then, and the snapshot is None if nothing was ever committed.
+        restores: the files of ``compact_after`` are those of an earlier snapshot, with the schemas that they had.
+        lost: manifests of the base that the new snapshot omits; only with ``read`` and without messages. No manifests
+            are merged then.
+    """
+
+    commit_user: str
+    kind: CommitKind
+    commit_identifier: int = BATCH_COMMIT_IDENTIFIER
+    messages: tuple[CommitMessage, ...] = ()
+    scope: OverwriteScope | None = None
+    schema: TableSchema | None = None
+    watermark: int | None = None
+    properties: tuple[tuple[str, str], ...] = ()
+    check_committed: bool = False
+    committed_after_id: int = 0
+    commit_empty: bool = False
+    merges_manifests: bool = False
+    has_read: bool = False
+    read: Snapshot | None = None
+    restores: bool = False
+    lost: LostManifests | None = None
+
+    @property
+    def rewritten_files(self) -> Iterator[DataFileMeta]:
+        """The new files that may have rows of existing files."""
+        if self.restores:
+            return
+        for message in self.messages:
+            yield from message.compact_after
+            if self.has_read:
+                yield from message.new_files

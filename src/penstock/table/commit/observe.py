@@ -27,34 +27,34 @@ if TYPE_CHECKING:
 
     from penstock.format.manifest.entry import ManifestEntry
     from penstock.format.snapshot import Snapshot
-    from penstock.table.commit.turns import Race
+    from penstock.table.commit.retry import CommitRetry
 
 _LOG: Final = open_log("penstock.commit")
 _LISTENERS: Final[dict[Hashable, Callable[[str], None]]] = {}
 
 
-def note_committed(table: str, snapshot: Snapshot, delta: Sequence[ManifestEntry], race: Race) -> None:
+def note_committed(table: str, snapshot: Snapshot, delta: Sequence[ManifestEntry], retry: CommitRetry) -> None:
     """Log and count a new snapshot: at DEBUG, as a stream creates one every few seconds."""
     _LOG.debug(
         "table %s: committed snapshot %s (%s, %s rows, user %s) after %s lost races in %.3f s",
         *(table, snapshot.id, snapshot.commit_kind, snapshot.delta_record_count, snapshot.commit_user),
-        *(race.lost, race.seconds),
+        *(retry.lost, retry.seconds),
     )
     if not is_counting():
         return
     name, kind = mask_locations(table), str(snapshot.commit_kind)
     added = [entry.file for entry in delta if entry.kind == FileKind.ADD]
     record(COMMITS, 1, name, kind)
-    record(COMMIT_SECONDS, race.seconds, name)
+    record(COMMIT_SECONDS, retry.seconds, name)
     record(FILES_ADDED, len(added), name, kind)
     record(ROWS_ADDED, sum(file.row_count for file in added), name, kind)
     record(BYTES_ADDED, sum(file.file_size for file in added), name, kind)
     record(FILES_REMOVED, len(delta) - len(added), name, kind)
 
 
-def note_lost_race(table: str, snapshot_id: int, race: Race) -> None:
+def note_lost_race(table: str, snapshot_id: int, retry: CommitRetry) -> None:
     """Log and count a lost race: at INFO, since many of them indicate too many writers."""
-    _LOG.info("table %s: another writer committed snapshot %s first (race %s)", table, snapshot_id, race.lost + 1)
+    _LOG.info("table %s: another writer committed snapshot %s first (race %s)", table, snapshot_id, retry.lost + 1)
     record(COMMIT_RETRIES, 1, mask_locations(table))
 
 

@@ -1,34 +1,31 @@
-"""The put of a snapshot: by a file that only one writer can create, or by the server of the table's catalog.
+"""The put of a snapshot or schema: by a file that only one writer can create, or by the server of the table's catalog.
 
-The schema files of a table are put in the same way.
-
-``put_if_absent`` also succeeds if a snapshot with that id existed before: another writer committed on the same base,
-and an expiration or a rollback has deleted its snapshot since. Such a put is late: readers of the latest snapshot never
-see it. See design/0020-late-puts.md.
+Before it, new files are flushed to disk: after a power cut, every snapshot must be readable. Whether a put came late is
+decided in ``reused_ids``; whether an earlier commit of a user has succeeded, by a search among the newest snapshots.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import NotFoundError, StorageError
 from penstock.format.layout import TableLayout
-from penstock.format.manifest.entry import FileKind
 from penstock.format.schema_json import encode_schema
 from penstock.format.snapshot_json import decode_snapshot
-from penstock.table.commit.announced import is_announced
-from penstock.table.commit.freed_ids import is_built_on_previous
+from penstock.table.commit.expiring import is_announced
 from penstock.table.commit.observe import note_change
+from penstock.table.commit.reused_ids import is_rolling_back, is_there
 from penstock.table.locate import FileLocator
-from penstock.table.read.scan import live_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from penstock.format.manifest.entry import ManifestEntry
     from penstock.format.schema import TableSchema
     from penstock.format.snapshot import Snapshot
     from penstock.io.file_io import FileIO
+    from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
@@ -133,89 +130,78 @@ def _statistics(ref: TableRef, delta: Iterable[ManifestEntry]) -> list[dict[str,
     return list(found.values())
 
 
-def is_there(store: MetadataStore, snapshot: Snapshot) -> bool:
-    """Whether a snapshot still exists with the same content: after a rollback, another snapshot may have its id."""
-    found = store.find_snapshot(snapshot.id)
-    return found is not None and (found.base_manifest_list, found.delta_manifest_list, found.uuid) == (
-        snapshot.base_manifest_list,
-        snapshot.delta_manifest_list,
-        snapshot.uuid,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnCommits:
+    """Result of a search for own commits among the newest snapshots.
+
+    Attributes:
+        last: the newest own snapshot; None when none was found.
+        is_complete: whether there is certainly no newer own snapshot than ``last``; False if snapshots have expired
+            that may have been own ones.
+    """
+
+    last: Snapshot | None
+    is_complete: bool
 
 
-def is_in_time(store: MetadataStore, base: Snapshot | None, snapshot: Snapshot, delta: Sequence[ManifestEntry]) -> bool:
-    """Whether a snapshot whose put has succeeded belongs to the table's history; if not, it is deleted again.
+def search_commits(
+    store: MetadataStore, is_own: Callable[[Snapshot], bool], *, latest_id: int, after_id: int = 0
+) -> OwnCommits:
+    """Find the newest own snapshot with ``after_id`` < id <= ``latest_id``, from the newest down.
 
-    Snapshots expire in the order of their ids, and the latest one never expires. A rollback replaces or deletes the
-    base before it deletes the snapshot after the base. So if the base is unchanged, the id after it was never used
-    before; this check costs one read. Otherwise a listing and the next snapshot decide.
+    This reads one file for each snapshot that other users made since, so pass ``after_id`` if it is known. Ids that a
+    rollback during a commit has left without a snapshot are passed over.
+    """
+    newest: Snapshot | None = None
+    has_gap = False
+    snapshot_id = latest_id
+    while snapshot_id > after_id:
+        snapshot = store.find_snapshot(snapshot_id)
+        if snapshot is None:
+            below = _id_below_gap(store, snapshot_id)
+            if below is None:
+                return OwnCommits(last=None, is_complete=False)
+            has_gap = True
+            snapshot_id = below
+            continue
+        if is_own(snapshot):
+            return OwnCommits(last=snapshot, is_complete=True)
+        newest = newest or snapshot
+        snapshot_id -= 1
+    # A rollback that has come and gone may have removed own snapshots, and with them the latest one.
+    is_sure = not has_gap or (newest is not None and newest.id == latest_id and is_there(store, newest))
+    return OwnCommits(last=None, is_complete=is_sure)
+
+
+def _id_below_gap(store: MetadataStore, snapshot_id: int) -> int | None:
+    """Return the highest snapshot id below a missing one; None if that has expired or is being rolled back.
+
+    Snapshots expire from the oldest on, so a lower one shows that this one did not, unless the storage deletes many
+    files at once, in an open order; then the expiration was announced before.
+    """
+    below = max((each for each in store.list_snapshot_ids() if each < snapshot_id), default=None)
+    if below is None or is_announced(store, snapshot_id) or is_rolling_back(store):
+        return None
+    return below
+
+
+def flush_new_files(ref: TableRef, messages: Iterable[CommitMessage], manifests: Sequence[str] = ()) -> None:
+    """Flush the new data files of messages, from all writers, with manifests and all their directories, to disk.
+
+    If the table's storage is not durable, this does nothing.
 
     Args:
-        base: the snapshot that ``snapshot`` was built on; None for the first snapshot of a table.
-        delta: the snapshot's own changes.
+        manifests: paths of manifests and lists.
 
     Raises:
-        StorageError: the storage failed, or it cannot be decided any more.
-        TableStoreError: metadata is missing or damaged.
+        StorageError: the flush failed; no snapshot names the files yet.
     """
-    if base is not None and _is_next_id_unused(store, base):
-        return True
-    ids = store.list_snapshot_ids()
-    following = store.find_snapshot(snapshot.id + 1) if ids and snapshot.id < ids[-1] else None
-    if following is not None and _is_built_on(store, following, snapshot, delta):
-        return True
-    # If ours is the only snapshot, the base has expired: after a rollback, an older snapshot would exist.
-    if ids == (snapshot.id,) and store.list_schema_ids():
-        return True  # without a schema, the table was dropped meanwhile
-    if (
-        base is not None
-        and ids[-1:] == (snapshot.id,)
-        and is_announced(store, base.id)
-        # The expiration may have left the base to a rollback.
-        and is_built_on_previous(store, snapshot, store.list_schema_files().freed_ids)
-    ):
-        # Lower ids in the listing are late puts of other writers, on ids of snapshots that expired with the base; their
-        # writers are about to delete them. Other processes may already read ours as the latest snapshot.
-        return True
-    if following is None and store.file_io.delete_batch_size > 1 and is_announced(store, snapshot.id + 1):
-        # The next snapshot may have expired before ours, so nobody knows whether it was built on ours.
-        store.file_io.delete(store.layout.snapshot_path(snapshot.id))
-        raise StorageError(f"snapshot {snapshot.id} expired, or came late, before its writer looked at it again")
-    is_deleted = store.file_io.delete(store.layout.snapshot_path(snapshot.id))
-    if not is_deleted or (following is None and store.has_snapshot(snapshot.id + 1)):
-        # Other processes may have used our snapshot: it expired meanwhile, or a writer built on it as the latest one.
-        raise StorageError(
-            f"snapshot {snapshot.id} was created late, after another one with its id, and other snapshots may build "
-            "on it"
-        )
-    return False
-
-
-def _is_next_id_unused(store: MetadataStore, base: Snapshot) -> bool:
-    """Whether a base is unchanged, so that the id after it was never used.
-
-    Where many files are deleted with one request, their order is not known, so an expiration that has announced itself
-    may have deleted the snapshot after the base before the base.
-    """
-    if not store.file_io.delete_batch_size > 1:
-        return is_there(store, base)
-    with store.file_io.prefetch() as ahead:
-        ahead.request_read(store.layout.expiring_path)
-        ahead.request_read(store.layout.snapshot_path(base.id))
-        reading = store.reading(ahead)
-        return is_there(reading, base) and not is_announced(reading, base.id)
-
-
-def _is_built_on(store: MetadataStore, following: Snapshot, snapshot: Snapshot, delta: Sequence[ManifestEntry]) -> bool:
-    """Whether the next snapshot contains the changes of a snapshot."""
-    own = {meta.file_name for meta in store.load_delta_manifests(snapshot)}
-    metas = store.load_base_manifests(following)
-    if own & {meta.file_name for meta in metas}:
-        return True
-    # The next commit may have merged the manifests, which drops entries that cancel each other.
-    entries = [entry for meta in metas for entry in store.load_manifest(meta.file_name, meta.file_size)]
-    added = {entry.identity for entry in delta if entry.kind is FileKind.ADD}
-    if added:
-        return any(entry.identity in added for entry in entries)
-    deleted = {entry.identity for entry in delta}
-    return all(entry.identity not in deleted for entry in live_entries(entries))
+    if not ref.file_io.is_durable:
+        return
+    locator = FileLocator.of(ref)
+    data = [
+        f"{locator.directory(message.partition, message.bucket)}/{file.file_name}"
+        for message in messages
+        for file in (*message.new_files, *message.compact_after)
+    ]
+    ref.file_io.flush([*data, *manifests], root=ref.location)

@@ -23,7 +23,7 @@ from penstock.errors import CommitConflictError, LeaseHeldError, TableStoreError
 from penstock.options import WriteOptions
 from penstock.printable import open_log
 from penstock.table.actions.changes import open_committer
-from penstock.table.commit.discard import delete_new_files
+from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.compact.commit import MergeGroup, is_lost
 from penstock.table.compact.state import CompactionState, waiting_of
 from penstock.table.compact.watch import CompactionWatch

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import CommitConflictError, NotFoundError
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from penstock.table.commit.conflict import find_displaced
-from penstock.table.commit.discard import delete_new_files
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.cleanup import delete_new_files
+from penstock.table.commit.delta import CommitRequest, find_displaced
 from penstock.table.read.live import load_live_of_partitions
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from penstock.errors import TableStoreError
 from penstock.format.snapshot import CommitKind
 from penstock.printable import open_log
-from penstock.table.commit.discard import delete_new_files
+from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.compact.commit import MergeGroup, is_lost
 from penstock.table.compact.rewrite import rewrite
 from penstock.table.compact.task import MergedFiles

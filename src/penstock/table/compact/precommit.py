@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from penstock.options import CompactOptions
-from penstock.table.commit.discard import delete_new_files
+from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.compact.task import CompactSizes, CompactTask
 from penstock.table.message import CommitMessage
 

@@ -16,7 +16,7 @@ from penstock.format.manifest.entry import FileSource
 from penstock.format.row.row import decode_row
 from penstock.options import WriteOptions
 from penstock.table.actions.rewriting import as_replacement, for_existing_rows
-from penstock.table.commit.flush import flush_new_files
+from penstock.table.commit.put import flush_new_files
 from penstock.table.locate import FileLocator
 from penstock.table.memory import enough_memory
 from penstock.table.message import CommitMessage

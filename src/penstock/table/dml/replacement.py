@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from penstock.errors import CommitConflictError
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.rewriting import as_replacement, check_index_files, check_schema_of_rewritten
+from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.commit.committer import new_commit_user
-from penstock.table.commit.discard import delete_new_files
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.delta import CommitRequest
 from penstock.table.dml.added_rows import check_added_rows
 from penstock.table.identity import check_same_table
 from penstock.table.memory import enough_memory

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from penstock.options import WriteOptions
 from penstock.table.actions.rewriting import as_replacement, for_existing_rows
-from penstock.table.commit.discard import delete_new_files
+from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.dml.result import ChangedFile
 from penstock.table.locate import FileLocator
 from penstock.table.memory import enough_memory

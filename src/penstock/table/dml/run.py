@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from penstock.errors import CommitConflictError
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.rewriting import check_index_files
+from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.commit.committer import new_commit_user
-from penstock.table.commit.discard import delete_new_files
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.delta import CommitRequest
 from penstock.table.dml.result import ChangeResult
 from penstock.table.dml.rewrite import FileOutcome, FileRewriter
 from penstock.table.identity import check_same_table

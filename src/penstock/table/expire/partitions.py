@@ -16,9 +16,9 @@ from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.format.layout import partition_dir
 from penstock.format.snapshot import CommitKind
 from penstock.options import LayoutOptions, PartitionExpireOptions, PartitionExpireStrategy
+from penstock.table.commit.cleanup import commit_or_discard
 from penstock.table.commit.committer import new_commit_user
-from penstock.table.commit.outcome import commit_or_discard
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.delta import CommitRequest
 from penstock.table.locate import FileLocator
 from penstock.table.message import CommitMessage
 from penstock.table.read.scan import plan_scan

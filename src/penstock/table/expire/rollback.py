@@ -14,10 +14,9 @@ from penstock.errors import InvalidOptionError, NotFoundError
 from penstock.format.hint import decode_hint, encode_hint
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.printable import open_log
-from penstock.table.commit.announced import forget_expiration
-from penstock.table.commit.fence import clear_below, put_fence, remove_fences
+from penstock.table.commit.expiring import forget_expiration
 from penstock.table.commit.observe import note_change
-from penstock.table.commit.rolling_back import rolling_back
+from penstock.table.commit.reused_ids import clear_below, put_fence, remove_fences, rolling_back
 from penstock.table.read.travel import (
     find_at_or_after,
     nearest_with_watermark,

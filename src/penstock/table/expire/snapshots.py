@@ -25,10 +25,8 @@ from penstock.options import ConsumerOptions, RetentionOptions
 from penstock.printable import mask_locations, open_log
 from penstock.table.branches import check_not_on_branch
 from penstock.table.bulk_files import delete_empty_directories, delete_files, thread_count
-from penstock.table.commit.announced import announce_expiration, expiring_end
-from penstock.table.commit.freed_ids import is_built_on_previous
-from penstock.table.commit.put import is_there
-from penstock.table.commit.rolling_back import is_rolling_back
+from penstock.table.commit.expiring import announce_expiration, expiring_end
+from penstock.table.commit.reused_ids import is_built_on_previous, is_rolling_back, is_there
 from penstock.table.expire.files import (
     BranchReaders,
     FilesToDelete,

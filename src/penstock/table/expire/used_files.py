@@ -12,7 +12,7 @@ from penstock.format.manifest.index_manifest import decode_index_files
 from penstock.format.snapshot_json import decode_snapshot
 from penstock.format.tag import decode_tag
 from penstock.table.bulk_files import map_parallel
-from penstock.table.commit.announced import expiring_end
+from penstock.table.commit.expiring import expiring_end
 from penstock.table.expire.files import list_branches
 from penstock.table.location import TableLocation
 from penstock.table.store import MetadataStore

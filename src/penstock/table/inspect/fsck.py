@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from penstock.errors import FormatError, NotFoundError, UnsupportedFeatureError
-from penstock.table.commit.announced import is_expiring
+from penstock.table.commit.expiring import is_expiring
 from penstock.table.locate import FileLocator
 from penstock.table.read.scan import live_entries
 

@@ -15,10 +15,9 @@ from penstock.errors import CheckpointError, NotFoundError, TableStoreError
 from penstock.format.hint import decode_hint, encode_hint
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import open_committer
-from penstock.table.commit.discard import delete_job_files_near, delete_new_files, delete_staging
-from penstock.table.commit.lookup import OwnCommits, search_commits
-from penstock.table.commit.outcome import commit_or_discard
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.cleanup import commit_or_discard, delete_job_files_near, delete_new_files, delete_staging
+from penstock.table.commit.delta import CommitRequest
+from penstock.table.commit.put import OwnCommits, search_commits
 from penstock.table.identity import load_identity
 from penstock.table.partition_scope import WholeTable
 from penstock.table.store import MetadataStore

@@ -26,7 +26,7 @@ from penstock.format.file_format import FileFormat
 from penstock.format.types.data_types import with_nullability
 from penstock.format.types.text import format_sql_type
 from penstock.options import WriteOptions
-from penstock.table.commit.discard import delete_new_files
+from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.message import CommitMessage
 from penstock.table.write.assign import Assigner
 from penstock.table.write.hive_import import constant_array, files_below

@@ -8,7 +8,7 @@ from penstock.datafile.parquet.footer import describe_parquet
 from penstock.errors import SchemaMismatchError, StorageError
 from penstock.format.row.row import encode_row
 from penstock.options import WriteOptions
-from penstock.table.commit.discard import delete_job_files
+from penstock.table.commit.cleanup import delete_job_files
 from penstock.table.message import CommitMessage
 from penstock.table.write.plan import plan_files
 from penstock.table.write.rolling import describe_file, file_names

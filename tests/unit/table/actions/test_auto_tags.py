@@ -21,7 +21,7 @@ from penstock.format.snapshot_json import encode_snapshot
 from penstock.options import TagCreation, TagOptions
 from penstock.table.actions.auto_tags import TagMaker
 from penstock.table.actions.changes import open_committer
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.delta import CommitRequest
 from penstock.table.expire.rollback import apply_rollback, plan_rollback
 from penstock.table.partition_scope import WrittenPartitions
 from penstock.table.store import MetadataStore

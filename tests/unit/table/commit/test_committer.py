@@ -30,8 +30,8 @@ from penstock.format.manifest.entry import FileKind
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.table.actions.changes import commit_append, commit_overwrite, drop_partitions, overwrite_scope, truncate
-from penstock.table.commit.lookup import search_commits
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.delta import CommitRequest
+from penstock.table.commit.put import search_commits
 from penstock.table.message import CommitMessage
 from penstock.table.partition_scope import WholeTable, WrittenPartitions, scope_of_specs
 from penstock.table.store import MetadataStore

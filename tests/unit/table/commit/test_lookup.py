@@ -9,7 +9,7 @@ import pytest
 from tests.unit.table.commit_tables import append, committer, new_table, row_counts, rows
 
 from penstock.format.hint import encode_hint
-from penstock.table.commit.lookup import OwnCommits, search_commits
+from penstock.table.commit.put import OwnCommits, search_commits
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:

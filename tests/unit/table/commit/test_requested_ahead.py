@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from penstock import AddColumn, Catalog, CommitUnknownError
-from penstock.table.commit.announced import announce_expiration
-from penstock.table.commit.freed_ids import record_freed_ids
+from penstock.table.commit.expiring import announce_expiration
+from penstock.table.commit.reused_ids import record_freed_ids
 from penstock.table.store import MetadataStore
 from penstock.table.write import writer as writer_module
 from penstock.testing.requests import memory_store
@@ -73,7 +73,7 @@ def test_ids_that_are_freed_meanwhile_are_seen(catalog: Catalog, monkeypatch: py
     store = MetadataStore(table._ref)
     while_rows_are_written(monkeypatch, lambda: record_freed_ids(store, 1, 3))
     looked: list[object] = []
-    built_on = "penstock.table.commit.fence.is_built_on_previous"
+    built_on = "penstock.table.commit.reused_ids.is_built_on_previous"
     monkeypatch.setattr(built_on, lambda _store, _latest, freed_ids: looked.append(freed_ids) or True)
     assert table.append(ROWS) is not None
     assert looked == [(), (range(3, 6),)]

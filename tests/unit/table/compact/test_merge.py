@@ -16,7 +16,7 @@ from penstock.errors import FormatError, SchemaMismatchError
 from penstock.format.manifest.entry import FileSource
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import open_committer
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.delta import CommitRequest
 from penstock.table.compact.commit import Compacted, commit_compacted
 from penstock.table.compact.queue import plan_bucket
 from penstock.table.compact.rewrite import rewrite

@@ -7,7 +7,7 @@ from tests.unit.table.commit.interleaved import PausedFileIO, commit_rows, expir
 from tests.unit.table.commit_tables import new_table, on, row_counts
 
 from penstock.errors import NotFoundError
-from penstock.table.commit.announced import announce_expiration, expiring_end
+from penstock.table.commit.expiring import announce_expiration, expiring_end
 from penstock.table.expire.rollback import apply_rollback, plan_rollback
 from penstock.table.expire.snapshots import SnapshotExpirer
 from penstock.table.store import MetadataStore
@@ -80,6 +80,6 @@ def test_the_mark_of_a_rollback_that_was_killed_holds_nothing_back_for_ever(monk
     ref.file_io.write(ref.layout.rolling_back_path("x"), b"1")
     expire_to(ref, 1)
     assert ref.file_io.exists(ref.layout.snapshot_path(1))
-    monkeypatch.setattr("penstock.table.commit.rolling_back._LONGEST_MS", -60_000)
+    monkeypatch.setattr("penstock.table.commit.reused_ids._MAX_MARK_AGE_MS", -60_000)
     expire_to(ref, 1)
     assert not ref.file_io.exists(ref.layout.snapshot_path(1))

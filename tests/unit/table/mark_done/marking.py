@@ -12,7 +12,7 @@ from tests.unit.table.commit_tables import append, committer, partition, rows
 from penstock.clocks import to_wall_clock
 from penstock.format.manifest.entry import FileSource
 from penstock.format.snapshot import CommitKind
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.delta import CommitRequest
 from penstock.table.read.live import load_live_entries
 from penstock.table.store import MetadataStore
 

@@ -30,7 +30,7 @@ from penstock.errors import InvalidOptionError, StorageError, UnsupportedFeature
 from penstock.format.manifest.entry import FileSource
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import open_committer
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.delta import CommitRequest
 from penstock.table.partition_scope import WrittenPartitions
 from penstock.table.read.live import load_live_entries
 from penstock.table.store import MetadataStore

@@ -10,7 +10,7 @@ from tests.unit.table.checkpoints import MemoryCheckpoint
 from tests.unit.table.commit_tables import append, committer, new_table, row_counts, rows
 
 from penstock.errors import CheckpointError
-from penstock.table.commit.discard import staging_directory
+from penstock.table.commit.cleanup import staging_directory
 from penstock.table.locate import FileLocator
 from penstock.testing.file_io import Operation, RecordingFileIO
 

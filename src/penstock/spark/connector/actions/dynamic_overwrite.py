@@ -20,7 +20,7 @@ from penstock.spark.shared_storage import mark_storage
 from penstock.spark.write.sink import collect_messages
 from penstock.spark.write.task import WriteTask
 from penstock.table.actions.changes import commit_overwrite, open_committer
-from penstock.table.commit.discard import delete_job_files
+from penstock.table.commit.cleanup import delete_job_files
 from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.write.writer import new_job_id
 

@@ -32,7 +32,7 @@ from penstock.spark.stream.micro_batches import StreamWrite
 from penstock.spark.stream.sink import check_output_mode, join_in_background, open_batches
 from penstock.spark.write.sink import collect_messages
 from penstock.spark.write.task import TaskOutcome, WriteTask
-from penstock.table.commit.discard import delete_job_files
+from penstock.table.commit.cleanup import delete_job_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,7 +9,7 @@ import pytest
 from penstock import AlreadyExistsError, InvalidOptionError, NotFoundError
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import open_committer
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.delta import CommitRequest
 
 if TYPE_CHECKING:
     from tests.unit.dialect.conftest import Sql

@@ -3,7 +3,7 @@
 Writers that start at the same time build on the same snapshot, and only one of them wins. With random waits alone, some
 writers fail for minutes if many writers share few cores. So writers on one machine that have lost a race take turns,
 by a file lock of the operating system. The lock is only an optimization: a writer that cannot get it continues without,
-and ``put_if_absent`` alone decides the race.
+and ``put_if_absent`` alone decides the retry.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 # Default time limit if the options set neither a time nor a count.
-_LIMIT_MS: Final = 120_000
+_DEFAULT_TIMEOUT_MS: Final = 120_000
 # A commit takes about 10 ms, so longer waits would leave the storage idle.
-_LONGEST_WAIT_MS: Final = 250
+_MAX_WAIT_MS: Final = 250
 # Longer than 64 writers need for one commit each; after that, a writer assumes that the lock's holder was stopped.
-_LONGEST_TURN_SECONDS: Final = 10.0
+_MAX_LOCK_WAIT_SECONDS: Final = 10.0
 _POLL_SECONDS: Final = 0.02
 
 
 @dataclass(slots=True, kw_only=True)
-class Race:
-    """The attempts of one commit. As a context manager, it releases the turn on exit.
+class CommitRetry:
+    """The attempts of one commit. As a context manager, it releases the lock on exit.
 
     Attributes:
         ref: the table.
@@ -50,14 +50,14 @@ class Race:
     clock: Callable[[], float] = field(default=time.monotonic)
     lost: int = 0
     _started: float = 0.0
-    _turn: int | None = None
+    _handle: int | None = None
 
     def __enter__(self) -> Self:
         self._started = self.clock()
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self.leave_turn()
+        self.release_lock()
 
     @property
     def seconds(self) -> float:
@@ -66,14 +66,16 @@ class Race:
 
     @property
     def _is_over(self) -> bool:
-        most = self.options.max_retries
+        max_retries = self.options.max_retries
         limit_ms = self.options.timeout_ms
-        if limit_ms is None and most is None:
-            limit_ms = _LIMIT_MS
-        return (most is not None and self.lost > most) or (limit_ms is not None and self.seconds * 1000 >= limit_ms)
+        if limit_ms is None and max_retries is None:
+            limit_ms = _DEFAULT_TIMEOUT_MS
+        return (max_retries is not None and self.lost > max_retries) or (
+            limit_ms is not None and self.seconds * 1000 >= limit_ms
+        )
 
     def attempts(self) -> Iterator[int]:
-        """Yield attempt numbers from 0 until a limit is reached; requesting the next number counts a lost race."""
+        """Yield attempt numbers from 0 until a limit is reached; requesting the next number counts a lost retry."""
         while True:
             yield self.lost
             self.lost += 1
@@ -81,36 +83,36 @@ class Race:
                 return
 
     def wait(self) -> None:
-        """Wait before an attempt: not before the first one, otherwise for a random time and then for our turn."""
+        """Wait before an attempt: not before the first one, otherwise for a random time and then for the lock."""
         if self.lost == 0:
             return
-        most_ms = _LONGEST_WAIT_MS if self.options.max_retry_wait_ms is None else self.options.max_retry_wait_ms
+        max_ms = _MAX_WAIT_MS if self.options.max_retry_wait_ms is None else self.options.max_retry_wait_ms
         # The shift is limited to 32, as the number of lost races is not.
-        wait_ms = min(self.options.min_retry_wait_ms << min(self.lost - 1, 32), most_ms)
+        wait_ms = min(self.options.min_retry_wait_ms << min(self.lost - 1, 32), max_ms)
         self.sleep(wait_ms / 1000 * random.random())  # noqa: S311 - not for secrets
         if self.ref.file_io.is_local:
-            self._take_turn()
+            self._take_lock()
 
-    def leave_turn(self) -> None:
-        """Release the turn to the next writer on this machine; does nothing if it is not our turn."""
-        if self._turn is not None:
-            handle, self._turn = self._turn, None
+    def release_lock(self) -> None:
+        """Let the next writer on this machine take the lock; does nothing if this one does not hold it."""
+        if self._handle is not None:
+            handle, self._handle = self._handle, None
             # Unlock before closing: a process that was forked meanwhile shares the lock.
             fcntl.flock(handle, fcntl.LOCK_UN)
             os.close(handle)
 
-    def _take_turn(self) -> None:
-        if self._turn is not None:
+    def _take_lock(self) -> None:
+        if self._handle is not None:
             return
         with suppress(OSError):  # without a lock, continue
             handle = os.open(_lock_path(self.ref.location), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
             if self._lock(handle):
-                self._turn = handle
+                self._handle = handle
             else:
                 os.close(handle)
 
     def _lock(self, handle: int) -> bool:
-        deadline = time.monotonic() + _LONGEST_TURN_SECONDS
+        deadline = time.monotonic() + _MAX_LOCK_WAIT_SECONDS
         while time.monotonic() < deadline:
             with suppress(BlockingIOError):
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -11,8 +11,7 @@ from tests.unit.table.commit_tables import append, committer, live, new_file, ne
 from penstock.errors import StorageError
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import commit_append, truncate
-from penstock.table.commit.request import CommitRequest
-from penstock.table.commit.sequence import BucketIndex
+from penstock.table.commit.delta import BucketIndex, CommitRequest
 from penstock.table.message import CommitMessage
 from penstock.testing.file_io import RecordingFileIO
 

@@ -11,9 +11,8 @@ from tests.unit.table.commit_tables import append, committer, live, new_table, o
 from penstock.errors import CommitConflictError, StorageError
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import commit_append
-from penstock.table.commit.discard import delete_job_files, delete_new_files
-from penstock.table.commit.outcome import commit_or_discard
-from penstock.table.commit.request import CommitRequest
+from penstock.table.commit.cleanup import commit_or_discard, delete_job_files, delete_new_files
+from penstock.table.commit.delta import CommitRequest
 from penstock.table.locate import FileLocator
 from penstock.table.message import CommitMessage
 from penstock.table.store import MetadataStore

@@ -13,8 +13,8 @@ from tests.unit.table.commit_tables import append, committer, new_table, rows
 from penstock import Catalog
 from penstock.errors import StorageError
 from penstock.options import CommitOptions
-from penstock.table.commit import turns as module
-from penstock.table.commit.turns import Race
+from penstock.table.commit import retry as module
+from penstock.table.commit.retry import CommitRetry
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,33 +31,33 @@ def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TableRef:
     return catalog.create_table("d.t", "n BIGINT")._ref
 
 
-def make(ref: TableRef, slept: list[float] | None = None, **options: str) -> Race:
+def make(ref: TableRef, slept: list[float] | None = None, **options: str) -> CommitRetry:
     parsed = CommitOptions.parse({f"commit.{key.replace('_', '-')}": value for key, value in options.items()})
-    return Race(ref=ref, options=parsed, sleep=(slept if slept is not None else []).append)
+    return CommitRetry(ref=ref, options=parsed, sleep=(slept if slept is not None else []).append)
 
 
 @pytest.mark.parametrize(("options", "attempts"), [({"max_retries": "0"}, 1), ({"max_retries": "3"}, 4)])
 def test_a_count_ends_the_attempts(options: dict[str, str], attempts: int) -> None:
-    with make(new_table(), **options) as race:
-        assert list(race.attempts()) == list(range(attempts))
+    with make(new_table(), **options) as retry:
+        assert list(retry.attempts()) == list(range(attempts))
 
 
 @pytest.mark.parametrize(("options", "seconds"), [({}, 120), ({"timeout": "5 s"}, 5)])
 def test_without_a_count_time_ends_the_attempts(options: dict[str, str], seconds: int) -> None:
     now = [100.0]
-    race = replace(make(new_table(), **options), clock=lambda: now[0])
-    with race:
-        for _ in islice(race.attempts(), 1000):
+    retry = replace(make(new_table(), **options), clock=lambda: now[0])
+    with retry:
+        for _ in islice(retry.attempts(), 1000):
             now[0] += 0.5
-    assert race.lost == seconds * 2
+    assert retry.lost == seconds * 2
 
 
 def test_waits_are_random_and_short_unless_an_option_allows_longer_ones() -> None:
     for options, longest in ({}, 0.25), ({"max_retry_wait": "4 s"}, 4.0):
         slept: list[float] = []
-        with make(new_table(), slept, **options) as race:
-            for _ in islice(race.attempts(), 200):
-                race.wait()
+        with make(new_table(), slept, **options) as retry:
+            for _ in islice(retry.attempts(), 200):
+                retry.wait()
         assert len(slept) == 199, "nobody waits before the first attempt"
         assert max(slept[:1]) <= 0.01
         assert longest / 2 < max(slept) <= longest
@@ -73,13 +73,13 @@ def test_who_lost_a_race_waits_for_its_turn_on_this_machine(local: TableRef) -> 
         thread.start()
         thread.join(0.2)
         order.append("first")
-        first.leave_turn()
+        first.release_lock()
         thread.join(30)
     assert order == ["first", "second"]
 
 
 def test_who_has_stopped_in_its_turn_holds_nobody_for_long(local: TableRef, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_LONGEST_TURN_SECONDS", 0.1)
+    monkeypatch.setattr(module, "_MAX_LOCK_WAIT_SECONDS", 0.1)
     with make(local) as stopped, make(local) as other:
         stopped.lost = other.lost = 1
         stopped.wait()
@@ -92,9 +92,9 @@ def test_a_directory_for_locks_that_others_can_write_is_not_used(local: TableRef
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (tmp_path / f"penstock-{module.os.getuid()}").symlink_to(elsewhere)
-    with make(local) as race:
-        race.lost = 1
-        race.wait()
+    with make(local) as retry:
+        retry.lost = 1
+        retry.wait()
     assert list(elsewhere.iterdir()) == []
 
 
