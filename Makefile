@@ -71,10 +71,10 @@ test-cloud: $(SYNCED) ## Run the tests against Azure, HDFS and S3 servers that n
 	$(BIN)/pytest -m "cloud" $(ARGS)
 
 fuzz-files: $(SYNCED) ## Give damaged files to every decoder
-	$(BIN)/python scripts/fuzz_files.py $(ARGS)
+	$(BIN)/python -m tests.support.fuzz $(ARGS)
 
 fuzz: java $(SYNCED) ## Compare random tables through all readers (ARGS="--cases N --readers arrow,spark,pypaimon,java")
-	PYTHONPATH=. $(BIN)/python scripts/fuzz.py $(ARGS)
+	$(BIN)/python -m tests.support.differential $(ARGS)
 
 bench: java $(BENCH_SYNCED) ## Time our own work next to its peers
 	$(BIN)/python -m bench $(ARGS)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from tests.support.requests import counted_requests, memory_store
 
 from bench.measure import Series
 from bench.result import OURS, Check, Section
 from penstock import Catalog
 from penstock.table.metadata_cache import clear_metadata_cache
-from penstock.testing.requests import counted_requests, memory_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pytest
+from tests.support.model import by_group
 
 import penstock
 from penstock.catalog.changes import AddColumn, SetOption
@@ -32,7 +33,6 @@ from penstock.table.read.live import load_live_entries
 from penstock.table.store import MetadataStore
 from penstock.table.write.writer import write_arrow
 from penstock.testing.file_io import FailingFileIO, Fault, Operation, ProcessDiedError
-from penstock.testing.model import by_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

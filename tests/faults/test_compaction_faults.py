@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pytest
+from tests.support.garbage import needed_files, stored_files, walk
 
 import penstock
 from penstock.clocks import utc_millis
 from penstock.errors import CommitUnknownError, TableStoreError
 from penstock.testing.file_io import FailingFileIO, Fault, ProcessDiedError
-from penstock.testing.garbage import needed_files, stored_files, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

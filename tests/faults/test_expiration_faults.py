@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pytest
+from tests.support.garbage import needed_files, stored_files, walk
 
 import penstock
 from penstock.clocks import utc_millis
@@ -16,7 +17,6 @@ from penstock.errors import NotFoundError, TableStoreError
 from penstock.format.layout import TableLayout
 from penstock.table.store import MetadataStore
 from penstock.testing.file_io import FailingFileIO, Fault, Operation, ProcessDiedError
-from penstock.testing.garbage import needed_files, stored_files, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
 import pytest
+from tests.support.garbage import needed_files, stored_files, walk
 
 import penstock
 from penstock import MergeDelete, MergeInsert, MergeUpdate
@@ -15,7 +16,6 @@ from penstock.clocks import utc_millis
 from penstock.errors import CommitUnknownError, TableStoreError
 from penstock.io.memory import MemoryFileIO
 from penstock.testing.file_io import FailingFileIO, Fault, ProcessDiedError
-from penstock.testing.garbage import needed_files, stored_files, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -8,8 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 from tests.interop.canonical import format_timestamp, table_of
 from tests.interop.engines import Engine
-
-from penstock.testing.differential.case import FuzzColumn, FuzzLeaf
+from tests.support.differential.case import FuzzColumn, FuzzLeaf
 
 _LARGEST: Final = {"TINYINT": 2**7, "SMALLINT": 2**15, "INT": 2**31, "BIGINT": 2**63}
 _EPOCH: Final = date(1970, 1, 1)

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from tests.interop.engines import Engine
 from tests.interop.fuzz_readers import JAVA_TYPES, PYPAIMON_TYPES, EngineReader
+from tests.support.differential.encode import decode_case
+from tests.support.differential.generate import random_case
+from tests.support.differential.others import EXCLUSIONS
+from tests.support.differential.run import Readers, run_case
 
 from penstock import Catalog
-from penstock.testing.differential.encode import decode_case
-from penstock.testing.differential.generate import random_case
-from penstock.testing.differential.others import EXCLUSIONS
-from penstock.testing.differential.run import Readers, run_case
 
 CORPUS = Path(__file__).parents[1] / "corpus" / "differential"
 SEEDS = range(100, 106)

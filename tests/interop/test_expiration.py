@@ -6,10 +6,10 @@ from typing import Any
 from tests.interop import ours
 from tests.interop.canonical import sort_rows
 from tests.interop.engines import Engine, Row
+from tests.support.garbage import needed_files, stored_files
 
 from penstock.catalog.changes import AddColumn
 from penstock.clocks import utc_millis
-from penstock.testing.garbage import needed_files, stored_files
 
 FUTURE = 4_000_000_000_000
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.strategies import fields
+from tests.support.strategies_manifest import rows
 from tests.unit.datafile.arrays import batch_of, rows_of
 
 from penstock.datafile.formats import FORMATS, WrittenFile
@@ -28,8 +30,6 @@ from penstock.format.types.data_types import (
 )
 from penstock.io.memory import MemoryFileIO
 from penstock.options import FormatOptions
-from penstock.testing.strategies import fields
-from penstock.testing.strategies_manifest import rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from tests.support.differential.encode import decode_case, encode_case
+from tests.support.differential.generate import random_case
+from tests.support.differential.run import run_case
+
 from penstock import Catalog
-from penstock.testing.differential.encode import decode_case, encode_case
-from penstock.testing.differential.generate import random_case
-from penstock.testing.differential.run import run_case
 
 CORPUS = Path(__file__).parents[1] / "corpus" / "differential"
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.support.garbage import needed_files, stored_files
 
 import penstock
 from penstock.clocks import utc_millis
@@ -21,7 +22,6 @@ from penstock.table.commit.cleanup import commit_or_discard, delete_new_files
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.delta import CommitRequest
 from penstock.table.read.live import load_live_entries
-from penstock.testing.garbage import needed_files, stored_files
 
 MACHINES = itertools.count()
 HANDLES: Final = 2

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from tests.support import strategies as values
 
 from penstock.catalog.changes import (
     FIRST,
@@ -31,7 +32,6 @@ from penstock.format.types.data_types import BIGINT, INT, AtomicType, DataField,
 from penstock.format.types.ddl import ColumnSpec, parse_columns
 from penstock.format.types.field_ids import highest_field_id, iter_fields
 from penstock.format.watermark import computed_columns, declared_watermark
-from penstock.testing import strategies as values
 
 TABLE = "shop.orders"
 # Few, so that they collide; with a comma a name could not be told apart inside 'bucket-key'.

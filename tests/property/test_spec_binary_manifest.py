@@ -9,6 +9,7 @@ from typing import Any
 import fastavro
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support import strategies_manifest
 
 from penstock.errors import FormatError, UnsupportedFeatureError
 from penstock.format.avro.codecs import AvroCodec
@@ -23,7 +24,6 @@ from penstock.format.manifest.files import (
     encode_manifest,
     encode_manifest_list,
 )
-from penstock.testing import strategies_manifest
 
 ENTRIES = st.lists(strategies_manifest.manifest_entries(), max_size=5)
 CODECS = st.sampled_from(AvroCodec)

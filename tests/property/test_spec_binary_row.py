@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support import strategies, strategies_manifest
 
 from penstock.errors import FormatError, TableStoreError
 from penstock.format.row.murmur import hash_bytes, hash_words
@@ -19,7 +20,6 @@ from penstock.format.types.data_types import (
     TypeRoot,
     VectorType,
 )
-from penstock.testing import strategies, strategies_manifest
 
 NUMBERS = (TypeRoot.BOOLEAN, TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.DOUBLE)
 

@@ -4,6 +4,7 @@ import re
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support import strategies, strategies_manifest
 
 from penstock.errors import FormatError
 from penstock.format.manifest.entry import EMPTY_STATS
@@ -18,7 +19,6 @@ from penstock.format.manifest.stats import (
 )
 from penstock.format.row.row import decode_row, encode_row
 from penstock.format.types.data_types import INT, STRING, AtomicType, DataField, DataType, TypeRoot, timestamp_type
-from penstock.testing import strategies, strategies_manifest
 
 MODES = st.one_of(
     st.sampled_from([StatsKind.NONE, StatsKind.COUNTS, StatsKind.FULL]).map(lambda kind: StatsMode(kind=kind)),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support import strategies
 
 from penstock.errors import FormatError, UnsupportedFeatureError
 from penstock.format.consumer import decode_consumer, encode_consumer
@@ -16,7 +17,6 @@ from penstock.format.snapshot import Snapshot
 from penstock.format.snapshot_json import decode_snapshot, encode_snapshot
 from penstock.format.tag import Tag, decode_tag, encode_tag
 from penstock.format.text.json import format_json, parse_json
-from penstock.testing import strategies
 
 DECODERS: list[Callable[[bytes, str], object]] = [decode_schema, decode_snapshot, decode_tag, decode_consumer]
 JSON = st.recursive(

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support import strategies
 
 from penstock.errors import InvalidSchemaError
 from penstock.format.text.json import format_json, parse_json
@@ -18,7 +19,6 @@ from penstock.format.types.text import (
     format_string,
     parse_sql_type,
 )
-from penstock.testing import strategies
 
 FRAGMENTS = st.sampled_from(
     [

@@ -9,6 +9,7 @@ import pyarrow as pa
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.support.model import ModelRow, ModelSnapshot, TableModel, by_group
 
 import penstock
 from penstock.catalog.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
@@ -22,7 +23,6 @@ from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.delta import CommitRequest
 from penstock.table.read.live import load_live_entries
 from penstock.table.write.writer import write_arrow
-from penstock.testing.model import ModelRow, ModelSnapshot, TableModel, by_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping

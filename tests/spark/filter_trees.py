@@ -23,11 +23,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.errors.exceptions.base import PySparkException
+from tests.support.differential.spark_sql import collect_together
 
 from penstock.catalog.changes import AddColumn, RenameColumn, UpdateColumnType
 from penstock.errors import InvalidFilterError
 from penstock.spark.connector import scan
-from penstock.testing.differential.spark_sql import collect_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
+from tests.support.garbage import needed_files, stored_files
 from typer.testing import CliRunner
 
 import penstock
@@ -27,7 +28,6 @@ from penstock.table.compact.background import BackgroundCompactor
 from penstock.table.compact.local import for_compaction
 from penstock.table.compact.plan import plan_compaction
 from penstock.table.write.writer import write_arrow
-from penstock.testing.garbage import needed_files, stored_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.differential.encode import decode_case
+from tests.support.differential.run import Readers, run_case
 
 import penstock
 from penstock import Catalog
-from penstock.testing.differential.encode import decode_case
-from penstock.testing.differential.run import Readers, run_case
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

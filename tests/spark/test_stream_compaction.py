@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import StreamingQueryException
 from tests.spark.stream_feed import COLUMNS, DONE, Feed, data_files, new_feed, numbers
+from tests.support.garbage import needed_files, stored_files
 
 from penstock.catalog.changes import SetOption
 from penstock.spark.compact import stream as stream_compaction
@@ -16,7 +17,6 @@ from penstock.spark.compact.stream import StreamCompaction
 from penstock.spark.stream.progress import ProgressListener, WriteProgress, last_write
 from penstock.table.compact.background import LEASE_NAME
 from penstock.table.lease import find_holder
-from penstock.testing.garbage import needed_files, stored_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,8 +15,7 @@ from tests.faults.chaos.supervisor import Supervisor
 from tests.faults.chaos.workers import PRODUCERS
 from tests.faults.forking import Forker
 from tests.faults.store.faulty_proxy import Faults, FaultyProxy
-
-from penstock.testing.garbage import needed_files, stored_files, walk
+from tests.support.garbage import needed_files, stored_files, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

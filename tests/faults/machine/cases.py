@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 from tests.faults.machine.disk import REACHES, FailingDisk, Fault, moments_of
+from tests.support.garbage import needed_files
 
 import penstock
 from penstock.clocks import utc_millis
@@ -28,7 +29,6 @@ from penstock.table.store import MetadataStore
 from penstock.table.write.import_files import import_parquet_files
 from penstock.table.write.rolling import new_job_id
 from penstock.table.write.writer import write_arrow
-from penstock.testing.garbage import needed_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 from tests.faults.store.faulty_proxy import Faults, FaultyProxy
+from tests.support.garbage import stored_files
 
 from penstock import Catalog, CommitConflictError, LeaseHeldError, StorageError
 from penstock.io.resolve import resolve
 from penstock.table.lease import LeaseKeeper, acquire
-from penstock.testing.garbage import stored_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

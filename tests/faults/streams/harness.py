@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyspark
 from tests.faults.streams.calls import LANDED, RETURNED, Logged, Plan, count_chosen, read_calls
-
-from penstock.testing.garbage import needed_files, stored_files
+from tests.support.garbage import needed_files, stored_files
 
 if TYPE_CHECKING:
     import random

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from tests.support.garbage import needed_files, stored_files
 
 import penstock
 from penstock import MergeDelete, MergeInsert, MergeUpdate
@@ -17,7 +18,6 @@ from penstock.errors import InvalidOptionError, NotFoundError, SchemaMismatchErr
 from penstock.format.snapshot import CommitKind
 from penstock.table.commit.committer import TableCommitter
 from penstock.table.dml import match
-from penstock.testing.garbage import needed_files, stored_files
 
 NUMBERS = itertools.count()
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from tests.support.garbage import needed_files, stored_files
 
 import penstock
 from penstock.catalog.changes import AddColumn
 from penstock.errors import InvalidFilterError, InvalidOptionError, OptionWarning, UnsupportedFeatureError
 from penstock.format.snapshot import CommitKind
-from penstock.testing.garbage import needed_files, stored_files
 
 if TYPE_CHECKING:
     from penstock.table.compact.job import CompactionResult

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from tests.support.requests import counted_requests, memory_store
 from tests.unit.table.checkpoints import MemoryCheckpoint
 from tests.unit.table.stream_sink.queries import batch, start
 
@@ -15,7 +16,6 @@ from penstock.format.snapshot import CommitKind
 from penstock.spark.stream.session import StreamSession
 from penstock.table.metadata_cache import clear_metadata_cache
 from penstock.table.write.writer import write_arrow
-from penstock.testing.requests import counted_requests, memory_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable

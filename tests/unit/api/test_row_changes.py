@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from tests.support.garbage import needed_files, stored_files
 
 import penstock
 from penstock.catalog.changes import AddColumn
@@ -21,7 +22,6 @@ from penstock.errors import (
 )
 from penstock.format.snapshot import CommitKind
 from penstock.table.commit.committer import TableCommitter
-from penstock.testing.garbage import needed_files, stored_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable

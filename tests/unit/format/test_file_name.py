@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import fastavro
 import pytest
 from hypothesis import given, settings
+from tests.support.strategies import file_names, snapshots
+from tests.support.strategies_manifest import manifest_entries, manifest_metas
 
 from penstock.errors import FormatError
 from penstock.format.file_name import check_file_name
@@ -22,8 +24,6 @@ from penstock.format.manifest.files import (
 from penstock.format.manifest.index_manifest import decode_index_files
 from penstock.format.snapshot_json import decode_snapshot, encode_snapshot
 from penstock.format.tag import decode_tag
-from penstock.testing.strategies import file_names, snapshots
-from penstock.testing.strategies_manifest import manifest_entries, manifest_metas
 
 if TYPE_CHECKING:
     from pathlib import Path

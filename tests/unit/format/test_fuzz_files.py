@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import pytest
-
-from penstock.testing.fuzz.cases import Outcome, damaged, judge
-from penstock.testing.fuzz.decoders import Decoder, load_decoders
+from tests.support.fuzz.cases import Outcome, damaged, judge
+from tests.support.fuzz.decoders import Decoder, load_decoders
 
 CASES = 14
 CORPUS = Path(__file__).parents[2] / "corpus"

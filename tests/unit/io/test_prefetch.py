@@ -8,13 +8,13 @@ import uuid
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.requests import counted_requests, memory_store
 
 from penstock import NotFoundError
 from penstock.io import prefetch
 from penstock.io.branch import BranchFileIO
 from penstock.io.memory import MemoryFileIO
 from penstock.io.prefetch import PrefetchedFileIO
-from penstock.testing.requests import counted_requests, memory_store
 
 if TYPE_CHECKING:
     from penstock.io.object_store.file_io import ObjectFileIO

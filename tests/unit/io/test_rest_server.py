@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.loopback_server import Handler, LoopbackServer
+from tests.support.requests import memory_store
 
 import penstock
 from penstock.errors import (
@@ -31,7 +32,6 @@ from penstock.io.rest.server import RestServer, _session
 from penstock.io.rest.table import RestTableFileIO
 from penstock.options.external import is_of_user
 from penstock.options.status.known import KNOWN_KEYS
-from penstock.testing.requests import memory_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

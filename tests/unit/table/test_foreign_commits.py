@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from tests.support.garbage import stored_files
+from tests.support.requests import memory_store
 
 from penstock import Catalog, OtherEngineWarning, Table, UnsupportedFeatureError
 from penstock.table.expire.rollback import apply_rollback, plan_rollback
 from penstock.table.foreign_commits import check_other_engines
 from penstock.table.store import MetadataStore
-from penstock.testing.garbage import stored_files
-from penstock.testing.requests import memory_store
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.requests import counted_requests, memory_store
 
 import penstock
 from penstock.clocks import utc_millis
@@ -22,7 +23,6 @@ from penstock.table.metadata_cache import clear_metadata_cache
 from penstock.table.read import indexes as index_files
 from penstock.table.store import MetadataStore
 from penstock.table.stream.tasks import TaskPlanner
-from penstock.testing.requests import counted_requests, memory_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from tests.support.requests import counted_requests, memory_store
 from tests.unit.table.metadata_tables import MemoryTable
 
 from penstock import Catalog
@@ -19,7 +20,6 @@ from penstock.table.metadata_cache import METADATA, MetadataCache, entry_bytes, 
 from penstock.table.read.live import load_live_entries
 from penstock.table.store import MetadataStore
 from penstock.testing.file_io import Operation, RecordingFileIO
-from penstock.testing.requests import counted_requests, memory_store
 
 if TYPE_CHECKING:
     from penstock.format.manifest.entry import ManifestEntry

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.requests import memory_store
 
 from penstock import LeaseHeldError, StorageError
 from penstock.errors import InvalidOptionError
@@ -16,7 +17,6 @@ from penstock.io.local import LocalFileIO
 from penstock.table import times as module
 from penstock.table.lease import LeaseKeeper, acquire, find_holder
 from penstock.table.times import load_storage_millis, parse_zone, partition_time_parser, storage_clock, wall_clock
-from penstock.testing.requests import memory_store
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.s3_server import counted
+from tests.support.requests import memory_store
 
 from penstock.errors import StorageError
 from penstock.io.object_store.client import client_of
 from penstock.io.resolve import resolve
-from penstock.testing.requests import memory_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from tests.support.requests import memory_store
 
 from penstock import AddColumn, Catalog, CommitUnknownError
 from penstock.table.commit.expiring import announce_expiration
 from penstock.table.commit.reused_ids import record_freed_ids
 from penstock.table.store import MetadataStore
 from penstock.table.write import writer as writer_module
-from penstock.testing.requests import memory_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable

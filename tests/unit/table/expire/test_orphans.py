@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from tests.support.garbage import needed_files, stored_files, walk
 
 from penstock import Catalog, Table
 from penstock.clocks import utc_millis
@@ -22,7 +23,6 @@ from penstock.format.tag import Tag, encode_tag
 from penstock.table.expire import orphans
 from penstock.table.expire.orphans import OrphanKind, remove_orphan_files
 from penstock.table.expire.used_files import UsedFiles
-from penstock.testing.garbage import needed_files, stored_files, walk
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from tests.support.garbage import needed_files, stored_files
 
 from penstock import Catalog, Table
 from penstock.clocks import utc_millis
@@ -26,7 +27,6 @@ from penstock.table.actions.changes import commit_append, open_committer
 from penstock.table.expire.plan import Retainer, RetainerKind
 from penstock.table.expire.snapshots import Chunk
 from penstock.testing.file_io import RecordingFileIO
-from penstock.testing.garbage import needed_files, stored_files
 
 if TYPE_CHECKING:
     from penstock.table.expire.snapshots import Expiration

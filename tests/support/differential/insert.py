@@ -17,7 +17,7 @@ PAIRS: Final = (
 )
 
 
-def insert_differs(catalog: penstock.Catalog, pair: int, prefix: str, spark: Any) -> str | None:  # noqa: ANN401 - a session
+def insert_differs(catalog: penstock.Catalog, pair: int, prefix: str, spark: Any) -> str | None:
     """Insert from one table into another; return a text if values have changed, else None.
 
     Args:

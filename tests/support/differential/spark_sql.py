@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from penstock.testing.differential.case import FuzzColumn, FuzzCondition, FuzzLeaf, condition_sql, leaves_of
+from tests.support.differential.case import FuzzColumn, FuzzCondition, FuzzLeaf, condition_sql, leaves_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,12 +25,12 @@ _PLACE: Final = "__place"
 _TASKS: Final = 2
 
 
-def select_rows(spark: Any, table: str, condition: str | None) -> Any:  # noqa: ANN401 - a session, a DataFrame
+def select_rows(spark: Any, table: str, condition: str | None) -> Any:
     """Return the rows of a table that match a condition, as a DataFrame."""
     return spark.sql(f"SELECT * FROM {CATALOG}.{table}{_where(condition)}")  # noqa: S608 - our own names
 
 
-def count_rows(spark: Any, table: str, conditions: Sequence[str | None]) -> list[int]:  # noqa: ANN401 - a session
+def count_rows(spark: Any, table: str, conditions: Sequence[str | None]) -> list[int]:
     """Return the numbers of rows of a table that match conditions, counted in one job."""
     counts = [
         f"SELECT {place} AS place, count(*) AS rows FROM {CATALOG}.{table}{_where(condition)}"  # noqa: S608 - as above
@@ -51,13 +50,13 @@ def collect_together(frames: Sequence[Any]) -> Iterator[pa.Table]:
         yield rows.filter(pc.equal(places, pa.scalar(place, places.type)))
 
 
-def _united(frames: Sequence[Any]) -> Any:  # noqa: ANN401 - a DataFrame
+def _united(frames: Sequence[Any]) -> Any:
     """Return the union of DataFrames, which ``union`` would analyse once for each of them."""
     spark = frames[0].sparkSession
-    jvm = spark._jvm  # noqa: SLF001 - Python has no union of more than two
-    plans = jvm.org.apache.spark.api.python.PythonUtils.toSeq([frame._jdf.logicalPlan() for frame in frames])  # noqa: SLF001
+    jvm = spark._jvm
+    plans = jvm.org.apache.spark.api.python.PythonUtils.toSeq([frame._jdf.logicalPlan() for frame in frames])
     plan = jvm.org.apache.spark.sql.catalyst.plans.logical.Union(plans, False, False)  # noqa: FBT003 - Java's arguments
-    rows = jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)  # noqa: SLF001
+    rows = jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)
     return type(frames[0])(rows, spark)
 
 

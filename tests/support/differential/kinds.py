@@ -165,7 +165,7 @@ PLAIN_NAMES: Final = ("a", "B_2", "_c", "SELECT", "n" * 60, "x1", "y1", "z1")
 NAMES: Final = ("a", "x y", "a.b", "a`b", "é", "q'q", 'd"d', "#h", "a,b", "a:b", "SELECT", "n" * 60)
 
 
-def arrow_of(sql: str) -> Any:  # noqa: ANN401 - an Arrow type
+def arrow_of(sql: str) -> Any:
     """Return the Arrow type of a column, also of a widened one."""
     known = {kind.sql: kind.arrow for kind in KINDS}
     return known[sql] if sql in known else next(kind for name, kind in known.items() if _family(name) == _family(sql))

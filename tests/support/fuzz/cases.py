@@ -11,12 +11,13 @@ from enum import StrEnum
 from random import Random
 from typing import TYPE_CHECKING, Final
 
+from tests.support.fuzz.decoders import load_decoders
+from tests.support.fuzz.mutations import mutate
+
 from penstock.errors import TableStoreError
-from penstock.testing.fuzz.decoders import load_decoders
-from penstock.testing.fuzz.mutations import mutate
 
 if TYPE_CHECKING:
-    from penstock.testing.fuzz.decoders import Decoder
+    from tests.support.fuzz.decoders import Decoder
 
 MEMORY_BYTES: Final = 4 << 30
 

@@ -86,9 +86,9 @@ _DEPTH = _Depth()
 
 
 class _CountingLibrary:
-    def __init__(self, library: Any, counts: RequestCounts, delay_seconds: float) -> None:  # noqa: ANN401 - a module
+    def __init__(self, library: Any, counts: RequestCounts, delay_seconds: float) -> None:
         self.exceptions = library.exceptions
-        self._store = library._store  # noqa: SLF001 - which the client uses
+        self._store = library._store
         self._library = library
         self._counts = counts
         self._delay_seconds = delay_seconds
@@ -96,7 +96,7 @@ class _CountingLibrary:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         function = getattr(self._library, name)
 
-        def call(store: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - as the library's functions
+        def call(store: Any, *args: Any, **options: Any) -> Any:
             _DEPTH.value += 1
             with self._counts.lock:
                 self._counts.names.append(f"{name} {_key(args)}")
@@ -145,14 +145,14 @@ def _followed_pools() -> Iterator[None]:
         pool: ThreadPoolExecutor,
         function: Callable[..., Any],
         /,
-        *args: Any,  # noqa: ANN401 - of any function
-        **kwargs: Any,  # noqa: ANN401 - of any function
+        *args: Any,
+        **kwargs: Any,
     ) -> Future[Any]:
-        workers = pools.setdefault(pool, _Workers(pool._max_workers))  # noqa: SLF001 - it has no public name
+        workers = pools.setdefault(pool, _Workers(pool._max_workers))
         submitted = _DEPTH.value
         begun: list[int] = []
 
-        def run() -> Any:  # noqa: ANN401 - of any function
+        def run() -> Any:
             _DEPTH.value = workers.start(submitted)
             try:
                 return function(*args, **kwargs)
@@ -164,7 +164,7 @@ def _followed_pools() -> Iterator[None]:
         ends[future] = begun
         return future
 
-    def counted_result(future: Future[Any], timeout: float | None = None) -> Any:  # noqa: ANN401 - of any function
+    def counted_result(future: Future[Any], timeout: float | None = None) -> Any:
         try:
             return result(future, timeout)
         finally:

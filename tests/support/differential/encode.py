@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.testing.differential.case import (
+from tests.support.differential.case import (
     Add,
     Append,
     Case,
@@ -81,19 +81,19 @@ def _step(given: dict[str, Any]) -> Step:
     return step
 
 
-def _text(value: Any) -> str:  # noqa: ANN401 - any JSON
+def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _tuples(value: Any) -> Any:  # noqa: ANN401 - any JSON
+def _tuples(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _field(value: Any) -> Any:  # noqa: ANN401 - of a case, a step or a condition
+def _field(value: Any) -> Any:
     return [_encoded(each) for each in value] if isinstance(value, tuple) else _encoded(value)
 
 
-def _encoded(value: Any) -> Any:  # noqa: ANN401 - a value of any column
+def _encoded(value: Any) -> Any:
     if isinstance(value, list):
         return [_encoded(each) for each in value]
     if isinstance(value, dict):
@@ -103,7 +103,7 @@ def _encoded(value: Any) -> Any:  # noqa: ANN401 - a value of any column
     return value if known is None else {known[0]: known[1](value)}
 
 
-def _decoded(value: Any) -> Any:  # noqa: ANN401 - a value of any column
+def _decoded(value: Any) -> Any:
     if isinstance(value, dict):
         ((kind, inner),) = value.items()
         return _DECODERS[kind](inner)

@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from tests.interop.engines import JavaPaimon, PyPaimon
 from tests.interop.fuzz_readers import JAVA_TYPES, PYPAIMON_TYPES, EngineReader
 from tests.spark.filter_trees import Batch, Findings, count_filters, create_sources
+from tests.support.differential.case import Read
+from tests.support.differential.encode import decode_case, encode_case
+from tests.support.differential.generate import random_case
+from tests.support.differential.run import Readers, run_case
 
 import penstock
-from penstock.testing.differential.case import Read
-from penstock.testing.differential.encode import decode_case, encode_case
-from penstock.testing.differential.generate import random_case
-from penstock.testing.differential.run import Readers, run_case
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from penstock.testing.differential.case import Case
-    from penstock.testing.differential.run import Finding
+    from tests.support.differential.case import Case
+    from tests.support.differential.run import Finding
 
 # Conditions on one table: more save the creation of tables, fewer show more tables.
 _TREES: Final = 64
@@ -188,7 +188,7 @@ def _readers(stack: ExitStack, names: set[str], catalog: penstock.Catalog, *, co
     if "java" in names:
         others.append(EngineReader("java", stack.enter_context(JavaPaimon()), JAVA_TYPES))
     session = _session(stack, compiles=compiles) if names & {"spark", "catalog"} else None
-    if "catalog" in names:
+    if session is not None and "catalog" in names:
         penstock.attach(session, catalog)
     return Readers(
         spark=session if "spark" in names else None,
@@ -197,12 +197,12 @@ def _readers(stack: ExitStack, names: set[str], catalog: penstock.Catalog, *, co
     )
 
 
-def _session(stack: ExitStack, *, compiles: bool) -> Any:  # noqa: ANN401 - pyspark is needed with a reader spark only
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - see above
-    from tests.spark.forked_python import forked_python  # noqa: PLC0415 - see above
-    from tests.spark.py4j_names import keep_names  # noqa: PLC0415 - see above
+def _session(stack: ExitStack, *, compiles: bool) -> Any:
+    from pyspark.sql import SparkSession
+    from tests.spark.forked_python import forked_python
+    from tests.spark.py4j_names import keep_names
 
-    from penstock.spark.data_source.source import PenstockDataSource  # noqa: PLC0415 - see above
+    from penstock.spark.data_source.source import PenstockDataSource
 
     keep_names()
     # Spark's Python processes are forks of one that has imported everything.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.testing.differential.case import COMPARISONS, FuzzColumn, FuzzCondition, FuzzLeaf, Row
+from tests.support.differential.case import COMPARISONS, FuzzColumn, FuzzCondition, FuzzLeaf, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +65,7 @@ def holds(condition: FuzzCondition, row: Row) -> bool | None:
     return decisive if decisive in parts else None if None in parts else not decisive
 
 
-def _leaf_holds(leaf: FuzzLeaf, value: Any) -> bool | None:  # noqa: ANN401 - of any column
+def _leaf_holds(leaf: FuzzLeaf, value: Any) -> bool | None:
     if leaf.operator.startswith("IS"):
         return (value is None) == (leaf.operator == "IS NULL")
     if value is None:
@@ -78,7 +78,7 @@ def _leaf_holds(leaf: FuzzLeaf, value: Any) -> bool | None:  # noqa: ANN401 - of
     return found == (leaf.operator == "IN")
 
 
-def _compare(value: Any, operator: str, literal: Any) -> bool:  # noqa: ANN401 - values of any column
+def _compare(value: Any, operator: str, literal: Any) -> bool:
     is_nan = value != value  # noqa: PLR0124 - only NaN is not itself
     match operator:
         case "=":

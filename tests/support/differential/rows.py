@@ -33,7 +33,7 @@ def _texts(rows: Iterator[list[Any]] | Iterable[list[Any]]) -> list[str]:
     return sorted(repr(_normal(row)) for row in rows)
 
 
-def _plain(cell: Any) -> Any:  # noqa: ANN401 - a scalar of any type
+def _plain(cell: Any) -> Any:
     if not cell.is_valid:
         return None
     kind = cell.type
@@ -48,7 +48,7 @@ def _plain(cell: Any) -> Any:  # noqa: ANN401 - a scalar of any type
     return cell.as_py()
 
 
-def _normal(value: Any) -> Any:  # noqa: ANN401 - see above
+def _normal(value: Any) -> Any:
     """Normalize decimals, so that equal ones have equal texts; ``repr`` shows NaN and the sign of zero."""
     if isinstance(value, list | tuple):
         return [_normal(each) for each in value]

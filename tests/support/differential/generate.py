@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.testing.differential.case import (
+from tests.support.differential.case import (
     COMPARISONS,
     Add,
     Append,
@@ -24,8 +24,8 @@ from penstock.testing.differential.case import (
     Step,
     Widen,
 )
-from penstock.testing.differential.insert import PAIRS
-from penstock.testing.differential.kinds import KINDS, LARGEST, NAMES, PLAIN_NAMES, Kind
+from tests.support.differential.insert import PAIRS
+from tests.support.differential.kinds import KINDS, LARGEST, NAMES, PLAIN_NAMES, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from penstock.testing.differential.case import COMPARISONS
+from tests.support.differential.case import COMPARISONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pyarrow as pa
-
-    from penstock.testing.differential.case import FuzzColumn, FuzzLeaf
-    from penstock.testing.differential.model import FuzzTable
+    from tests.support.differential.case import FuzzColumn, FuzzLeaf
+    from tests.support.differential.model import FuzzTable
 
 
 # Largest time since 1970 whose nanoseconds fit 64 bits.

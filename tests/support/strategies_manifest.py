@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from hypothesis import strategies as st
+from tests.support.strategies import file_names
 
 from penstock.format.manifest.entry import (
     EMPTY_ROW,
@@ -27,7 +28,6 @@ from penstock.format.types.data_types import (
     TypeRoot,
     VectorType,
 )
-from penstock.testing.strategies import file_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

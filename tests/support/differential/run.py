@@ -9,10 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
-
-from penstock.catalog.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
-from penstock.errors import TableStoreError
-from penstock.testing.differential.case import (
+from tests.support.differential.case import (
     Add,
     Append,
     Drop,
@@ -25,19 +22,23 @@ from penstock.testing.differential.case import (
     Widen,
     condition_sql,
 )
-from penstock.testing.differential.insert import insert_differs
-from penstock.testing.differential.kinds import arrow_of
-from penstock.testing.differential.model import FuzzTable
-from penstock.testing.differential.others import exclusion_of
-from penstock.testing.differential.rows import signless, texts_of_rows, texts_of_table
-from penstock.testing.differential.spark_sql import collect_together, count_rows, select_rows, to_spark_sql
+from tests.support.differential.insert import insert_differs
+from tests.support.differential.kinds import arrow_of
+from tests.support.differential.model import FuzzTable
+from tests.support.differential.others import exclusion_of
+from tests.support.differential.rows import signless, texts_of_rows, texts_of_table
+from tests.support.differential.spark_sql import collect_together, count_rows, select_rows, to_spark_sql
+
+from penstock.catalog.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
+from penstock.errors import TableStoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from tests.support.differential.case import Case, FuzzCondition, Row
+    from tests.support.differential.others import OtherReader
+
     from penstock import Catalog, Table
-    from penstock.testing.differential.case import Case, FuzzCondition, Row
-    from penstock.testing.differential.others import OtherReader
 
 # Read by Spark's own readers where these can.
 _OF_SPARK: Final = frozenset({"catalog", "to_spark", "to_spark().where"})

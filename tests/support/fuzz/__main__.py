@@ -7,9 +7,9 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from penstock.testing.fuzz.cases import Outcome
-from penstock.testing.fuzz.decoders import load_decoders
-from penstock.testing.fuzz.run import fuzz
+from tests.support.fuzz.cases import Outcome
+from tests.support.fuzz.decoders import load_decoders
+from tests.support.fuzz.run import fuzz
 
 _BAD = (Outcome.RAW, Outcome.HANG, Outcome.CRASH)
 

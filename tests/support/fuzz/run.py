@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.testing.fuzz.cases import Outcome
+from tests.support.fuzz.cases import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,9 +45,9 @@ def fuzz(name: str, cases: int, seed: int) -> Result:
 
 def _run_child(result: Result, first: int, count: int, seed: int) -> int:
     """Run a child until it ends or hangs; return the number of the next case."""
-    command = [sys.executable, "-m", "penstock.testing.fuzz.cases", result.name, str(first), str(count), str(seed)]
+    command = [sys.executable, "-m", "tests.support.fuzz.cases", result.name, str(first), str(count), str(seed)]
     # Runs our own module; the arguments are numbers and the name of a decoder.
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:  # noqa: S603 - see above
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
         current: int | None = None
         begun = time.monotonic()
         for message in _lines(child):
