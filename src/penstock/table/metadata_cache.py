@@ -28,6 +28,7 @@ _MAX_BYTES: Final = 268_435_456
 _MAX_INDEX_BYTES: Final = 33_554_432
 # A process that only appends never learns which snapshots have expired, and that nobody needs their manifests any more.
 _MAX_UNUSED_SECONDS: Final = 600.0
+_IN_USE_SECONDS: Final = 60.0
 _ENTRY_BYTES: Final = 560
 _META_BYTES: Final = 700
 
@@ -46,8 +47,10 @@ class _Cached:
 class MetadataCache:
     """Contents by storage and path. Thread-safe.
 
-    The least recently used are evicted when the limit is exceeded, and all that nobody has used for ten minutes. The
-    limit does not count the largest content: so a manifest is cached however large it is, and small ones with it.
+    The least recently used are evicted when the limit is exceeded, and all that nobody has used for ten minutes. If all
+    were used in the last minute, what is in use exceeds the limit: then those that were added last are evicted, so
+    that a part of the manifests of a very large table stays for its next plan. The limit does not count the largest
+    content: so a manifest is cached however large it is, and small ones with it.
 
     Args:
         max_bytes: limit of the estimated memory of all contents except the largest.
@@ -101,15 +104,24 @@ class MetadataCache:
             self._size += size
             self._largest = max(self._largest, size)
             oldest, cached = next(iter(self._files.items()))
-            while self._size - self._largest > self._max_bytes or cached.used < now - _MAX_UNUSED_SECONDS:
+            while cached.used < now - _MAX_UNUSED_SECONDS:
                 self._discard(oldest)
                 oldest, cached = next(iter(self._files.items()))
+            while self._size - self._largest > self._max_bytes:
+                self._discard(self._victim(key, now))
 
     def clear(self) -> None:
         """Evict all."""
         with self._lock:
             self._files.clear()
             self._size = self._largest = 0
+
+    def _victim(self, new: tuple[FileIO, str], now: float) -> tuple[FileIO, str]:
+        oldest, cached = next(iter(self._files.items()))
+        if cached.used < now - _IN_USE_SECONDS:
+            return oldest
+        smaller = (each for each, other in reversed(self._files.items()) if each != new and other.size < self._largest)
+        return next(smaller, next(each for each in reversed(self._files) if each != new))
 
     def _discard(self, key: tuple[FileIO, str]) -> None:
         cached = self._files.pop(key, None)

@@ -45,9 +45,11 @@ def test_what_nobody_has_used_for_ten_minutes_is_evicted() -> None:
 
 
 def test_the_least_recently_used_is_evicted_first() -> None:
-    cache, file_io = MetadataCache(19), stored("a", "b", "c")
+    now = [0.0]
+    cache, file_io = MetadataCache(19, clock=lambda: now[0]), stored("a", "b", "c")
     for name in ("a", "b"):
         cache.put(file_io, name, b"0123456789", 10)
+    now[0] = 90.0
     cache.get(file_io, "a")
     cache.put(file_io, "c", b"0123456789", 10)
     assert [cache.get(file_io, name) is not None for name in ("a", "b", "c")] == [True, False, True]
@@ -57,14 +59,31 @@ def test_the_least_recently_used_is_evicted_first() -> None:
     assert cache.get(file_io, "a") is None
 
 
+def test_when_what_is_in_use_exceeds_the_limit_a_part_of_it_stays() -> None:
+    cache, file_io = MetadataCache(20), stored(*"abcdef")
+    hits = [0] * 4
+    for number in range(4):
+        for name in "abcdef":
+            if cache.get(file_io, name) is None:
+                cache.put(file_io, name, name.encode(), 10)
+            else:
+                hits[number] += 1
+    assert hits[0] == 0
+    assert min(hits[1:]) >= 2
+
+
 def test_the_largest_content_is_kept_whatever_its_size() -> None:
-    cache, file_io = MetadataCache(25), stored("small", "large", "next", "last", "larger")
+    now = [0.0]
+    cache = MetadataCache(25, clock=lambda: now[0])
+    file_io = stored("small", "large", "next", "last", "larger")
     cache.put(file_io, "small", b"s", 10)
+    now[0] = 90.0
     cache.put(file_io, "large", b"l", 1_000)
     cache.put(file_io, "next", b"n", 10)
-    assert [cache.get(file_io, name) for name in ("small", "large", "next")] == [b"s", b"l", b"n"]
+    assert [cache.get(file_io, name) for name in ("large", "next")] == [b"l", b"n"]
     cache.put(file_io, "last", b"t", 10)
     assert [cache.get(file_io, name) for name in ("small", "large", "next", "last")] == [None, b"l", b"n", b"t"]
+    now[0] = 180.0
     cache.put(file_io, "larger", b"r", 1_001)
     assert [cache.get(file_io, name) for name in ("large", "larger")] == [None, b"r"]
 
@@ -129,6 +148,19 @@ def test_a_manifest_larger_than_the_cache_is_read_once_for_all_stores() -> None:
     assert entry_bytes([table.entry(table.file("f"))] * 500) > 20 * 10_000
     assert plan(ref, cache) == (500, 3)
     assert plan(ref, cache) == (500, 0)
+
+
+def test_a_part_of_a_table_that_exceeds_the_cache_stays_for_the_next_plan() -> None:
+    table = MemoryTable()
+    for number in range(40):
+        table.commit(*(table.entry(table.file(f"f{number}-{file}")) for file in range(20)))
+    one = entry_bytes([table.entry(table.file("f"))] * 20)
+    cache, ref = MetadataCache(30 * one), recorded(table)
+    assert plan(ref, cache) == (800, 42)
+    for _ in range(3):
+        files, read = plan(ref, cache)
+        assert files == 800
+        assert 5 < read < 25
 
 
 def test_the_manifests_of_a_snapshot_are_read_once() -> None:
