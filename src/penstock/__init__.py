@@ -186,7 +186,7 @@ if TYPE_CHECKING:
     from penstock.table.inspect.summary import TableSummary
     from penstock.table.mark_done.marks import DonePartition
     from penstock.table.stream.consumers import ConsumerReset
-    from penstock.table.write.hive_import import HiveFile
+    from penstock.table.write.imports import HiveFile
     from penstock.table.write.preview import Removal
 
 # Imported on first use: a worker that only unpickles an error, and a command that prints its help, need no Arrow, and
@@ -248,7 +248,7 @@ _MODULES: Final = {
     "penstock.table.inspect.summary": ("TableSummary",),
     "penstock.table.mark_done.marks": ("DonePartition",),
     "penstock.table.stream.consumers": ("ConsumerReset",),
-    "penstock.table.write.hive_import": ("HiveFile",),
+    "penstock.table.write.imports": ("HiveFile",),
     "penstock.table.write.preview": ("Removal",),
 }
 _HOMES: Final = {name: module for module, names in _MODULES.items() for name in names}

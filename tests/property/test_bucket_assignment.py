@@ -16,8 +16,8 @@ from penstock.format.row.murmur import hash_bytes
 from penstock.format.row.row import ARITY_BYTES, encode_row
 from penstock.format.types.data_types import BIGINT, INT, STRING, AtomicType, TypeRoot
 from penstock.format.types.text import parse_sql_type
-from penstock.table.write import bucket_hash
-from penstock.table.write.bucket_hash import assign_buckets, bucket_hashes
+from penstock.table.write import bucket_keys
+from penstock.table.write.bucket_keys import assign_buckets, bucket_hashes
 
 # Short and long, around the length up to which a string fits its slot, and around whole words.
 TEXTS = st.one_of(st.text(max_size=9), st.text("aé日", min_size=5, max_size=20), st.text(max_size=60))
@@ -137,7 +137,7 @@ def test_blocks_of_rows_are_put_together_in_order(monkeypatch: pytest.MonkeyPatc
     values = [f"{'x' * (i % 23)}{i}" for i in range(1000)]
     column = pa.array(values)
     whole = bucket_hashes([column], [STRING]).tolist()
-    monkeypatch.setattr(bucket_hash, "BLOCK_ROWS", 64)
+    monkeypatch.setattr(bucket_keys, "BLOCK_ROWS", 64)
     assert bucket_hashes([column], [STRING]).tolist() == whole
     assert whole == [hash_bytes(encode_row([value], [STRING])[ARITY_BYTES:]) for value in values]
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import penstock
 from penstock.format.row.bucket import BucketFunction
 from penstock.format.types.data_types import AtomicType, TypeRoot
-from penstock.table.write.bucket_hash import assign_buckets
+from penstock.table.write.bucket_keys import assign_buckets
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -16,7 +16,7 @@ from penstock.format.types.text import format_sql_type, parse_sql_type
 from penstock.io.resolve import resolve
 from penstock.options.values import parse_int
 from penstock.table.actions.changes import commit_append, open_committer
-from penstock.table.write.adopt import adopt_files, check_partitions, plan_adoption
+from penstock.table.write.imports import adopt_files, check_partitions, plan_adoption
 
 if TYPE_CHECKING:
     import os
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from penstock.api.arguments import Progress
     from penstock.catalog.backend import Backend
-    from penstock.table.write.adopt import AdoptionPlan
+    from penstock.table.write.imports import AdoptionPlan
 
 _TEXT: Final = "STRING"
 # Prefixes of files and directories without rows, by the convention of Hive and Spark.

@@ -14,7 +14,7 @@ from penstock.catalog.schema_changes import change_stored_schema
 from penstock.io.resolve import resolve
 from penstock.table.actions.changes import overwrite_scope
 from penstock.table.partition_scope import WholeTable
-from penstock.table.write.hive_import import HiveFile, plan_hive_import
+from penstock.table.write.imports import HiveFile, plan_hive_import
 from penstock.table.write.preview import Removal, existing_specs, preview_drop, preview_removal
 
 if TYPE_CHECKING:

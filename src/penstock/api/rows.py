@@ -10,7 +10,7 @@ import pyarrow as pa
 from penstock.datafile.python_values import is_missing, python_array
 from penstock.errors import SchemaMismatchError
 from penstock.table.write.check_rows import conform_batch, plan_conform
-from penstock.table.write.hive_import import constant_array
+from penstock.table.write.imports import constant_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -26,7 +26,7 @@ from penstock.table.compact.local import run_here
 from penstock.table.compact.precommit import merge_before_commit
 from penstock.table.inspect.fsck import check_table
 from penstock.table.store import MetadataStore
-from penstock.table.write.import_files import import_parquet_files
+from penstock.table.write.imports import import_parquet_files
 from penstock.table.write.rolling import new_job_id
 from penstock.table.write.writer import write_arrow
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from penstock.format.row.bucket import BucketFunction
 from penstock.format.types.data_types import BIGINT
-from penstock.table.write.bucket_hash import assign_buckets
+from penstock.table.write.bucket_keys import assign_buckets
 
 if TYPE_CHECKING:
     from pathlib import Path

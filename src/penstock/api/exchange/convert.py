@@ -47,7 +47,7 @@ from penstock.errors import AlreadyExistsError, FormatError, InvalidOptionError,
 from penstock.format.types.ddl import ColumnSpec, parse_columns
 from penstock.format.types.text import format_sql_type
 from penstock.io.resolve import resolve
-from penstock.table.write.hive_import import constant_array
+from penstock.table.write.imports import constant_array
 
 if TYPE_CHECKING:
     import os

@@ -17,7 +17,7 @@ from pyarrow.csv import ParseOptions
 
 from penstock.api.lazy import lazy_spark
 from penstock.errors import InvalidOptionError, NotFoundError, SchemaMismatchError, UnsupportedFeatureError
-from penstock.table.write.hive_import import files_below
+from penstock.table.write.imports import files_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

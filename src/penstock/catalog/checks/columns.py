@@ -43,7 +43,7 @@ from penstock.format.types.field_ids import KEY_FIELD_PREFIX, SYSTEM_FIELD_IDS, 
 from penstock.format.types.text import format_sql_type
 from penstock.format.watermark import check_rowtime
 from penstock.options.layout import BucketOptions
-from penstock.table.write.default_values import decode_default
+from penstock.table.write.check_rows import decode_default
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

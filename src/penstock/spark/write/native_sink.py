@@ -25,7 +25,7 @@ from penstock.spark.native_settings import WRITE_OPTIONS, WRITE_SETTINGS, clone_
 from penstock.spark.types import SPARK_PRECISION, to_spark_type
 from penstock.spark.watermark.observed_times import observes_rows
 from penstock.table.commit.cleanup import delete_staging, staging_directory
-from penstock.table.write.import_files import import_parquet_files
+from penstock.table.write.imports import import_parquet_files
 
 if TYPE_CHECKING:
     from penstock.format.types.data_types import DataField

@@ -23,9 +23,8 @@ from penstock.spark.write.task import OUTCOME_SCHEMA, TaskOutcome, WriteTask
 from penstock.table.commit.cleanup import delete_job_files, delete_new_files
 from penstock.table.write.assign import Assigner
 from penstock.table.write.check_rows import conform_batch, plan_conform
-from penstock.table.write.plan import plan_buckets
-from penstock.table.write.writer import new_job_id
-from penstock.table.write.writer_rule import warn_too_many_writers
+from penstock.table.write.rolling import plan_buckets
+from penstock.table.write.writer import new_job_id, warn_too_many_writers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -25,8 +25,7 @@ from penstock.table.read.prune import NO_FILTER
 from penstock.table.read.split import DataSplit
 from penstock.table.store import MetadataStore
 from penstock.table.write.assign import Group
-from penstock.table.write.plan import plan_files
-from penstock.table.write.rolling import GroupWriter
+from penstock.table.write.rolling import GroupWriter, plan_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

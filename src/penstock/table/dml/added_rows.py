@@ -24,9 +24,7 @@ from penstock.table.read.batches import TableReader
 from penstock.table.read.column_stats import ColumnStatsReader
 from penstock.table.read.prune import NO_FILTER
 from penstock.table.read.split import DataSplit
-from penstock.table.write.check_rows import conform_batch, plan_conform
-from penstock.table.write.nested_nulls import has_nested_not_null
-from penstock.table.write.value_lengths import has_limit
+from penstock.table.write.check_rows import conform_batch, has_limit, has_nested_not_null, plan_conform
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -20,8 +20,7 @@ from penstock.table.message import CommitMessage
 from penstock.table.read.batches import TableReader
 from penstock.table.read.prune import NO_FILTER
 from penstock.table.write.assign import Group
-from penstock.table.write.plan import plan_files
-from penstock.table.write.rolling import GroupWriter
+from penstock.table.write.rolling import GroupWriter, plan_files
 from penstock.table.write.writer import TableWriter
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from penstock.format.row.row import encode_row
 from penstock.format.types.data_types import AtomicType, DataType, TypeRoot
-from penstock.table.write.bucket_hash import assign_buckets
-from penstock.table.write.bucket_keys import check_bucket_key_type
+from penstock.table.write.bucket_keys import assign_buckets, check_bucket_key_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable

@@ -1,6 +1,8 @@
 """Conversion of incoming Arrow batches to a table's schema: columns by name, lossless casts, null checks, defaults.
 
-A plan is created once per incoming schema. Applying it to batches that are already canonical copies nothing.
+A plan is created once per incoming schema. Applying it to batches that are already canonical copies nothing. Nulls in
+nested values whose type is NOT NULL, and values that are longer than their CHAR(n), VARCHAR(n), BINARY(n) or
+VARBINARY(n), are searched for here, since Arrow and Java Paimon do not check them.
 
 Source:
     Nulls are checked before defaults as in Paimon ``core:table/sink/TableWriteImpl.java``;
@@ -9,25 +11,40 @@ Source:
 
 from __future__ import annotations
 
+import datetime as dt
 import difflib
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as arrow
 
-from penstock.datafile.types import ArrowAny, to_arrow_schema
-from penstock.errors import SchemaMismatchError
-from penstock.table.write.coercion import cast_array, find_incompatibility, is_same_type
-from penstock.table.write.default_values import decode_default
-from penstock.table.write.nested_nulls import find_nested_null, has_nested_not_null
-from penstock.table.write.value_lengths import find_long_value, has_limit
+from penstock.datafile.python_values import parse_floats, stored_value
+from penstock.datafile.types import ArrowAny, has_leaf, map_parts, to_arrow_schema
+from penstock.errors import InvalidSchemaError, SchemaMismatchError
+from penstock.format.types.data_types import (
+    MAX_LENGTH,
+    ArrayType,
+    AtomicType,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    TypeRoot,
+    VectorType,
+    time_type,
+)
+from penstock.format.types.text import format_sql_type
+from penstock.table.write.coercion import as_lists, cast_array, find_incompatibility, inner_fields, is_same_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from penstock.datafile.types import ArrowAny
     from penstock.format.schema import TableSchema
-    from penstock.format.types.data_types import DataType
+    from penstock.format.types.data_types import DataField, DataType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,3 +221,165 @@ def _nearest(name: str, candidates: Sequence[str], words: str) -> str:
     folded = {candidate.casefold(): candidate for candidate in candidates}
     near = difflib.get_close_matches(name.casefold(), list(folded), n=1)
     return f" ({words}: '{folded[near[0]]}')" if near else ""
+
+
+_TEXTS: Final = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
+_BYTES: Final = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
+
+
+class LongValue(NamedTuple):
+    """Position of a value that is too long: path of field names, type as SQL, length, and row of the batch."""
+
+    path: str
+    type_text: str
+    length: int
+    row: int
+
+
+def has_limit(data_type: DataType) -> bool:
+    """Whether the type, or something inside of it, limits the length of values."""
+    return has_leaf(data_type, _is_limited)
+
+
+def find_long_value(array: ArrowAny, data_type: DataType, path: str) -> LongValue | None:
+    """Return the first value found that is longer than its type allows; None when there is none.
+
+    Args:
+        array: canonical values of the type.
+        path: column name, followed by the names of nested fields, separated by dots.
+    """
+    if not has_limit(data_type):
+        return None
+    if isinstance(data_type, AtomicType):
+        return _find_here(array, data_type, path)
+    for name, values, value_type, parents in _inner_values(array, data_type):
+        found = find_long_value(values, value_type, f"{path}.{name}")
+        if found is not None:
+            return found if parents is None else found._replace(row=parents[found.row].as_py())
+    return None
+
+
+def _is_limited(data_type: AtomicType) -> bool:
+    return data_type.root in _TEXTS | _BYTES and data_type.length != MAX_LENGTH
+
+
+def _find_here(array: ArrowAny, data_type: AtomicType, path: str) -> LongValue | None:
+    limit = data_type.length or 1
+    lengths: ArrowAny = pc.binary_length(array)
+    # Most strings are short enough in bytes, so that their characters need not be counted.
+    if (pc.max(lengths).as_py() or 0) <= limit:
+        return None
+    if data_type.root in _TEXTS:
+        lengths = pc.utf8_length(array)
+    is_longer: ArrowAny = pc.greater(lengths, pa.scalar(limit, pa.int32()))
+    row = is_longer.index(True).as_py()
+    if row < 0:
+        return None
+    return LongValue(path, format_sql_type(data_type), lengths[row].as_py(), row)
+
+
+def _inner_values(array: ArrowAny, data_type: DataType) -> Iterator[tuple[str, ArrowAny, DataType, ArrowAny | None]]:
+    """Yield the nested arrays with, for each of their values, the index of the outer one (None: the same index)."""
+    match data_type:
+        case RowType(fields=fields):
+            # flatten() makes the children of null structs null.
+            for field, values in zip(fields, array.flatten(), strict=True):
+                yield field.name, values, field.type, None
+        case MapType() | MultisetType():
+            lists = as_lists(array)
+            entries: ArrowAny = pc.list_flatten(lists)
+            parents = pc.list_parent_indices(lists)
+            for place, (name, part) in enumerate(zip(("key", "value"), map_parts(data_type), strict=True)):
+                yield name, entries.field(place), part, parents
+        case ArrayType(element=element) | VectorType(element=element):
+            yield "element", pc.list_flatten(array), element, pc.list_parent_indices(array)
+        case _:
+            return
+
+
+class NestedNull(NamedTuple):
+    """Position of a null: the path of field names, and the row of the batch."""
+
+    path: str
+    row: int
+
+
+def has_nested_not_null(data_type: ArrowAny) -> bool:
+    """Whether a nested value of the type must not be null."""
+    fields = inner_fields(data_type)
+    if arrow.is_map(data_type):
+        # Arrow itself checks that keys are not null.
+        fields = fields[1:]
+    return any(not field.nullable or has_nested_not_null(field.type) for field in fields)
+
+
+def find_nested_null(array: ArrowAny, path: str) -> NestedNull | None:
+    """Return the first null found below ``array`` that its type forbids; None when there is none."""
+    for field, values, parents in _nested_fields(array):
+        inner_path = f"{path}.{field.name}"
+        if not field.nullable:
+            forbidden = values.is_null() if parents is not None else pc.and_(values.is_null(), array.is_valid())
+            place = forbidden.index(True).as_py()
+            if place >= 0:
+                return NestedNull(inner_path, _parent_row(parents, place))
+        if has_nested_not_null(field.type):
+            found = find_nested_null(values, inner_path)
+            if found is not None:
+                return NestedNull(found.path, _parent_row(parents, found.row))
+    return None
+
+
+def _parent_row(parents: ArrowAny | None, place: int) -> int:
+    return place if parents is None else int(parents[place].as_py())
+
+
+def _nested_fields(array: ArrowAny) -> Iterator[tuple[ArrowAny, ArrowAny, ArrowAny | None]]:
+    """Yield the nested arrays with, for each of their values, the index of the outer one (None: the same index)."""
+    data_type = array.type
+    if arrow.is_struct(data_type):
+        # flatten() marks the children of a null struct as null, too; the caller must not count these.
+        for field, values in zip(data_type, array.flatten(), strict=True):
+            yield field, values, None
+    elif arrow.is_map(data_type):
+        lists = as_lists(array)
+        entries: ArrowAny = pc.list_flatten(lists)
+        yield data_type.item_field, entries.field(1), pc.list_parent_indices(lists)
+    elif arrow.is_list(data_type) or arrow.is_fixed_size_list(data_type):
+        yield data_type.value_field, pc.list_flatten(array), pc.list_parent_indices(array)
+
+
+def decode_default(column: DataField, arrow_type: ArrowAny, table: str) -> ArrowAny:
+    """Return the column's default as a value of its canonical Arrow type.
+
+    A TIMESTAMP WITH LOCAL TIME ZONE without an offset in its text is taken as UTC, so that it does not depend on the
+    writer's zone (the reference takes the zone of its JVM).
+
+    Raises:
+        InvalidSchemaError: the text is not a value of the type, or the type is nested.
+
+    Source:
+        Paimon ``common:casting/DefaultValueRow.java``: the text is cast to the column's type.
+    """
+    text = column.default_value or ""
+    try:
+        if isinstance(column.type, AtomicType) and arrow.is_floating(arrow_type):
+            return parse_floats(pa.array([text]), column.type, column.name)[0]
+        return _cast_text(text, arrow_type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+        raise InvalidSchemaError(
+            f"table '{table}': default value '{text}' of column '{column.name}' is not a valid {arrow_type}: {error}; "
+            "alter the column's default, or write no null into it"
+        ) from error
+
+
+def _cast_text(text: str, arrow_type: ArrowAny) -> ArrowAny:
+    if arrow.is_string(arrow_type) or arrow.is_binary(arrow_type):
+        return pa.scalar(text).cast(arrow_type)
+    text = text.strip()
+    if arrow.is_time(arrow_type):
+        return pa.scalar(stored_value(dt.time.fromisoformat(text), time_type(3), "value"), arrow_type)
+    if arrow.is_timestamp(arrow_type) and arrow_type.tz is not None:
+        moment = dt.datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            text = f"{text}Z"
+    return pa.scalar(text).cast(arrow_type)

@@ -9,7 +9,7 @@ from penstock.errors import InvalidOptionError, NotFoundError
 from penstock.table.partition_scope import WrittenPartitions, partition_test, scope_of_specs
 from penstock.table.read.live import load_live_entries
 from penstock.table.write.assign import Assigner
-from penstock.table.write.plan import plan_buckets
+from penstock.table.write.rolling import plan_buckets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

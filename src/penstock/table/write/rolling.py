@@ -1,4 +1,4 @@
-"""The data files of one (partition, bucket) in one task: names, rolling, and metadata for the commit.
+"""The data files of one (partition, bucket) in one task: settings, names, rolling, and metadata for the commit.
 
 Source:
     Paimon ``core:io/RollingFileWriterImpl.java``, ``RowDataFileWriter.java``, ``DataFilePathFactory.java``;
@@ -13,10 +13,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import local_wall_millis
+from penstock.datafile.formats import FORMATS
+from penstock.errors import NotFoundError
 from penstock.format.layout import compression_suffix, data_file_name
 from penstock.format.manifest.entry import DataFileMeta, FileSource
 from penstock.format.manifest.stats import build_stats
+from penstock.options import BucketOptions, FormatOptions, StatsOptions
+from penstock.table.locate import FileLocator
 from penstock.table.message import CommitMessage
+from penstock.table.write.assign import BucketRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,8 +30,7 @@ if TYPE_CHECKING:
 
     from penstock.datafile.formats import DataFileWriter, DataFormat, WrittenFile
     from penstock.format.manifest.stats import StatsMode
-    from penstock.options import FormatOptions
-    from penstock.table.locate import FileLocator
+    from penstock.options import WriteOptions
     from penstock.table.ref import TableRef
     from penstock.table.write.assign import Group
 
@@ -209,3 +213,47 @@ def _rows_per_check(batch: pa.RecordBatch, target_file_bytes: int) -> int:
         return LEAST_ROWS_PER_CHECK
     rows = target_file_bytes * batch.num_rows // (CHECKS_PER_FILE * max(batch.nbytes, 1))
     return min(max(rows, LEAST_ROWS_PER_CHECK), MOST_ROWS_PER_CHECK)
+
+
+def plan_files(
+    ref: TableRef, options: WriteOptions, *, job_id: str | None = None, clock_millis: Callable[[], int] | None = None
+) -> FileTarget:
+    """Return the settings that all data files of a task share.
+
+    Args:
+        options: source of the target sizes; everything else is taken from the options of ``ref``.
+        job_id: from ``new_job_id``; None for a new one.
+        clock_millis: returns creation times; None for the local wall clock.
+    """
+    format_options = ref.parsed(FormatOptions)
+    stats = ref.parsed(StatsOptions)
+    return FileTarget(
+        ref=ref,
+        locator=FileLocator.of(ref),
+        data_format=FORMATS[format_options.file_format],
+        format=format_options,
+        stats_modes=stats.modes(ref.schema.field_names),
+        stats_are_dense=stats.dense_store,
+        target_file_bytes=options.target_file_bytes,
+        target_file_rows=options.target_file_rows,
+        total_buckets=ref.parsed(BucketOptions).bucket,
+        job_id=job_id or new_job_id(),
+        clock_millis=clock_millis or local_wall_millis,
+    )
+
+
+def plan_buckets(ref: TableRef) -> BucketRule:
+    """Return how the table assigns rows to buckets.
+
+    Raises:
+        NotFoundError: the bucket key names a column that the table does not have.
+    """
+    options = ref.parsed(BucketOptions)
+    missing = [name for name in options.bucket_key if name not in ref.schema.field_names]
+    if missing:
+        raise NotFoundError(
+            f"table '{ref.name}': 'bucket-key' names '{missing[0]}', which is not one of its columns: "
+            f"{', '.join(ref.schema.field_names)}"
+        )
+    key = options.bucket_key if options.bucket > 1 else ()
+    return BucketRule(key=key, num_buckets=options.bucket, function=options.bucket_function)

@@ -1,15 +1,20 @@
-"""Writing of rows to data files by partition and bucket, in order and in bounded memory.
+"""Writing of rows to data files by partition and bucket, in order, in bounded memory, and on several threads.
+
+Memory is bounded differently from the reference, which gives every writer its own buffer: here a single sort by group
+serves all of them, so that one file after another is written. A task with too many writers is warned about.
 
 Source:
     Paimon ``core:operation/AbstractFileStoreWrite.java``, ``core:append/AppendOnlyWriter.java``;
-    docs/spec/commit.md 2.2 to
-    2.6. Memory is bounded differently: the reference gives every writer its own buffer, while here a single sort by
-    group serves all of them, so that one file after another is written.
+    docs/spec/commit.md 2.2 to 2.6; the limit of writers per task, "(N * B) / P < 100", from Paimon's documentation of
+    append tables.
 """
 
 from __future__ import annotations
 
 import os
+import time
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Final, Self
@@ -19,16 +24,20 @@ import pyarrow as pa
 
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import StorageError
-from penstock.options import WriteOptions
+from penstock.options import SinkStrategy, WriteOptions
+from penstock.printable import open_log
 from penstock.table.memory import enough_memory
 from penstock.table.write.assign import Assigner
 from penstock.table.write.check_rows import conform_batches, plan_conform
-from penstock.table.write.group_order import split_sorted, stable_order, to_indices
-from penstock.table.write.parallel import KeyedExecutor
-from penstock.table.write.plan import plan_buckets, plan_files
-from penstock.table.write.rolling import GroupWriter, new_job_id
-from penstock.table.write.spill import SpillBuffer
-from penstock.table.write.writer_rule import warn_too_many_writers
+from penstock.table.write.rolling import GroupWriter, new_job_id, plan_buckets, plan_files
+from penstock.table.write.spill import SpillBuffer, split_sorted, stable_order, to_indices
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+
+    from penstock.table.message import CommitMessage
+    from penstock.table.ref import TableRef
 
 __all__ = ["TableWriter", "new_job_id", "write_arrow"]
 
@@ -38,7 +47,7 @@ if TYPE_CHECKING:
 
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
-    from penstock.table.write.group_order import Ids, Places
+    from penstock.table.write.spill import Ids, Places
 
 # Larger batches are cut, since splitting a batch by group copies its rows. Smaller batches are joined if they have to
 # be split by group: with 8 buckets, Spark's batches of 10,000 rows cost a third more than batches of 65,536.
@@ -287,3 +296,107 @@ def _batches(rows: pa.Table | pa.RecordBatch | pa.RecordBatchReader) -> Iterable
     if isinstance(rows, pa.Table):
         return rows.to_batches(max_chunksize=BATCH_ROWS)
     return rows
+
+
+MAX_ROUNDS: Final = 2
+
+
+class KeyedExecutor:
+    """Runs the jobs of one key in order on one thread; jobs of other keys may run in parallel.
+
+    Args:
+        count: number of threads; with 1, every job runs immediately in the caller's thread.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._executors = [ThreadPoolExecutor(1, thread_name_prefix="penstock-write") for _ in range(count)]
+        self._rounds: deque[list[Future[None]]] = deque([[]])
+        if count == 1:
+            self._executors.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def submit(self, key: int, job: Callable[[], None]) -> None:
+        """Run the job after all earlier jobs of the key. This call or a later one raises the job's error."""
+        if not self._executors:
+            job()
+        else:
+            executor = self._executors[key % len(self._executors)]
+            self._rounds[-1].append(executor.submit(job))
+
+    def end_round(self) -> None:
+        """Wait until at most ``MAX_ROUNDS`` rounds of jobs are unfinished, to bound the memory of their data."""
+        self._rounds.append([])
+        while len(self._rounds) > MAX_ROUNDS:
+            _wait(self._rounds.popleft())
+
+    def wait(self) -> None:
+        """Wait for all jobs."""
+        while self._rounds:
+            _wait(self._rounds.popleft())
+        self._rounds.append([])
+
+    def close(self) -> None:
+        """Stop: cancel jobs that have not started, and wait for those that are running."""
+        for executor in self._executors:
+            executor.shutdown(cancel_futures=True)
+        self._rounds = deque([[]])
+
+
+def _wait(futures: list[Future[None]]) -> None:
+    for future in futures:
+        future.result()
+
+
+MOST_WRITERS: Final = 100
+_LOG: Final = open_log("penstock.write")
+_REPEAT_SECONDS: Final = 3_600.0
+_warned: dict[str, float] = {}
+
+
+def warn_too_many_writers(
+    ref: TableRef,
+    messages: Sequence[CommitMessage],
+    *,
+    tasks: int,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Log a warning if tasks opened too many writers on average, at most once an hour for each table.
+
+    Args:
+        messages: of all tasks, one for each writer.
+        tasks: number of tasks that wrote.
+    """
+    if tasks < 1 or len(messages) < MOST_WRITERS * tasks:
+        return
+    now = clock()
+    if now - _warned.get(ref.location, -_REPEAT_SECONDS) < _REPEAT_SECONDS:
+        return
+    _warned[ref.location] = now
+    partitions = len({message.partition for message in messages})
+    buckets = len({message.bucket for message in messages})
+    cures = [f"write fewer than {partitions} partitions at a time"]
+    if buckets > 1:
+        cures.append(f"use fewer than {buckets} buckets")
+    if tasks > 1 and ref.parsed(WriteOptions).sink_strategy is SinkStrategy.NONE:
+        cures.append(
+            "set 'partition.sink-strategy' = 'hash', so that one task writes all rows of a partition and bucket"
+        )
+    else:
+        cures.append("write with more Spark tasks and 'partition.sink-strategy' = 'hash'")
+    _LOG.warning(
+        "table %s: an append wrote %d files in %d %s, one for each partition and bucket of a task; write fewer than %d "
+        "per task, since many small files slow down reads and open writers take memory: %s",
+        ref.name,
+        len(messages),
+        tasks,
+        "task" if tasks == 1 else "tasks",
+        MOST_WRITERS,
+        ", or ".join(cures),
+    )

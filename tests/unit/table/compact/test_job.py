@@ -135,7 +135,7 @@ def test_partitions_that_are_written_to_can_be_left_out() -> None:
 def test_a_merge_neither_hides_that_rows_came_nor_counts_as_rows_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     table = table_of()
     with monkeypatch.context() as patch:
-        patch.setattr("penstock.table.write.plan.local_wall_millis", lambda: local_wall_millis() - 10 * 86_400_000)
+        patch.setattr("penstock.table.write.rolling.local_wall_millis", lambda: local_wall_millis() - 10 * 86_400_000)
         fill(table, 3, 3)
     fill(table, 1)
     assert len(run(table).snapshots) == 1

@@ -75,7 +75,7 @@ def test_a_partition_that_was_merged_is_as_young_as_the_merge(monkeypatch: pytes
     table = new_table(**{"partition.expiration-strategy": "update-time", "partition.expiration-time": "7 d"})
     for days_ago in range(9, -1, -1):
         with monkeypatch.context() as patch:
-            patch.setattr("penstock.table.write.plan.local_wall_millis", partial(_days_before_now, days_ago))
+            patch.setattr("penstock.table.write.rolling.local_wall_millis", partial(_days_before_now, days_ago))
             table.append(rows(days_ago))
     table.compact()
     assert table.maintenance.expire_partitions() == ()

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.table.write.group_order import split_sorted, stable_order
+from penstock.table.write.spill import split_sorted, stable_order
 
 
 @given(st.lists(st.one_of(st.integers(0, 5), st.integers(0, 300), st.integers(0, 70_000), st.integers(0, 2**31 - 1))))

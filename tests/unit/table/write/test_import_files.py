@@ -13,7 +13,7 @@ from tests.unit.table.write_tables import message_files, rows_of, stored_files, 
 from penstock.errors import FormatError, SchemaMismatchError, StorageError
 from penstock.format.manifest.stats import decode_stats
 from penstock.io.memory import MemoryFileIO
-from penstock.table.write.import_files import import_parquet_files
+from penstock.table.write.imports import import_parquet_files
 from penstock.testing.file_io import FailingFileIO, Fault, Operation
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from penstock.table.write.parallel import KeyedExecutor
+from penstock.table.write.writer import KeyedExecutor
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from penstock.api.catalog import Catalog
 from penstock.table.message import CommitMessage
-from penstock.table.write.writer_rule import warn_too_many_writers
+from penstock.table.write.writer import warn_too_many_writers
 
 if TYPE_CHECKING:
     import pytest

@@ -11,7 +11,7 @@ from penstock.datafile.python_values import python_array
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import SchemaMismatchError
 from penstock.format.types.text import format_sql_type
-from penstock.table.write.hive_import import constant_array
+from penstock.table.write.imports import constant_array
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

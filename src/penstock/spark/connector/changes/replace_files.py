@@ -27,7 +27,7 @@ from penstock.table.actions.changes import open_committer
 from penstock.table.actions.rewriting import for_existing_rows
 from penstock.table.commit.cleanup import delete_new_files, delete_staging, staging_directory
 from penstock.table.dml.replacement import commit_replacement
-from penstock.table.write.import_files import import_parquet_files
+from penstock.table.write.imports import import_parquet_files
 from penstock.table.write.writer import new_job_id
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from penstock.catalog.place import load_location
 from penstock.format.types.data_types import DataField
 from penstock.format.types.text import parse_sql_type
 from penstock.io.memory import MemoryFileIO
-from penstock.table.write.hive_import import HiveFile, constant_array, plan_hive_import
+from penstock.table.write.imports import HiveFile, constant_array, plan_hive_import
 
 if TYPE_CHECKING:
     from penstock.table.ref import TableRef
