@@ -44,7 +44,7 @@ def converted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, A
         check=False,
         timeout=500,
         cwd=ROOT,
-        env={**os.environ, **quick_environment(folder / "settings"), "PYSPARK_PYTHON": sys.executable},
+        env={**os.environ, **quick_environment(), "PYSPARK_PYTHON": sys.executable},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     found: dict[str, dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
