@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MAX_MODULES: Final = {
     "append": 80,
     "append to a queue": 89,
-    "filtered to_arrow": 56,
+    "filtered to_arrow": 53,
     "delete": 103,
     "load_table": 29,
     "compact": 101,

@@ -10,7 +10,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.spark.types import to_spark_type
-from penstock.table.read.column_stats import ColumnStatsReader
+from penstock.table.read.prune import ColumnStatsReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -21,8 +21,7 @@ from penstock.format.row.row import decode_row
 from penstock.table.actions.rewriting import for_existing_rows
 from penstock.table.locate import FileLocator
 from penstock.table.read.batches import TableReader
-from penstock.table.read.column_stats import ColumnStatsReader
-from penstock.table.read.prune import NO_FILTER
+from penstock.table.read.prune import NO_FILTER, ColumnStatsReader
 from penstock.table.read.split import DataSplit
 from penstock.table.write.check_rows import conform_batch, has_limit, has_nested_not_null, plan_conform
 

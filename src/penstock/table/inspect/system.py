@@ -33,8 +33,8 @@ from penstock.table.compact.debt import measure_debt
 from penstock.table.locate import FileLocator
 from penstock.table.read.batches import read_arrow
 from penstock.table.read.branch import load_branches
-from penstock.table.read.column_stats import decode_file_stats
 from penstock.table.read.incremental import reads_changes
+from penstock.table.read.prune import decode_file_stats
 from penstock.table.read.query import plan_query
 from penstock.table.read.scan import plan_scan
 from penstock.table.read.travel import POSITION_KEYS, resolve_read

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.format.watermark import declared_watermark
 from penstock.printable import open_log
-from penstock.table.read.column_stats import ColumnStatsReader
+from penstock.table.read.prune import ColumnStatsReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
