@@ -92,7 +92,9 @@ PARTS: Final = (
     Part(name="spark", paths=("tests/spark",), ignored=(*SPARK_STREAMS, "tests/spark/connector")),
     Part(name="connector", paths=("tests/spark/connector",)),
     Part(name="spark-streams", paths=SPARK_STREAMS),
-    Part(name="rest", paths=("tests/unit", "tests/golden", "tests/docs", "tests/interop", "tests/soak")),
+    Part(
+        name="rest", paths=("tests/unit", "tests/themes", "tests/golden", "tests/docs", "tests/interop", "tests/soak")
+    ),
 )
 
 

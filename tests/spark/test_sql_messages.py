@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.spark.sql_runner import Sql, new_session
-from tests.unit.dialect.test_messages import told
+from tests.unit.dialect.parse.test_parse import told
 
 from penstock import TableStoreError
 

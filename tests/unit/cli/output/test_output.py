@@ -18,7 +18,7 @@ from penstock.cli.input.json_values import from_json, read_lines, reading_type
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import Command
 
-GOLDEN: Final = Path(__file__).parents[2] / "golden" / "data" / "warehouse"
+GOLDEN: Final = Path(__file__).parents[3] / "golden" / "data" / "warehouse"
 TABLES: Final = sorted(schema.parent.parent for schema in GOLDEN.glob("*.db/*/schema/schema-0"))
 EVERYTHING: Final = """
     c_boolean BOOLEAN, c_tiny TINYINT, c_small SMALLINT, c_int INT, c_big BIGINT, c_float FLOAT, c_double DOUBLE,

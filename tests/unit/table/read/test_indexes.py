@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock import Table
     from penstock.predicate.tree import Predicate
 
-GOLDEN: Final = Path(__file__).parents[2] / "golden" / "data" / "warehouse" / "java142.db" / "file_index_beside"
+GOLDEN: Final = Path(__file__).parents[3] / "golden" / "data" / "warehouse" / "java142.db" / "file_index_beside"
 FILES: Final = 6
 B, M, ID = penstock.col("b"), penstock.col("m"), penstock.col("id")
 OFF: Final = {"file-index.read.enabled": "false"}

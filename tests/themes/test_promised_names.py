@@ -15,7 +15,7 @@ from penstock import errors
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 # Fields of results that are values of the format: a user reads their attributes, if at all.
 NOT_EXPORTED = {
     "penstock.format.manifest.entry.ManifestEntry",
