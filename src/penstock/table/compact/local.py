@@ -127,10 +127,6 @@ def compact_table(
         dry_run: only plan; the result has no outputs.
         on_plan: called with the plan before the merges.
         on_done: called for every finished merge.
-
-    Raises:
-        UnsupportedFeatureError: as ``plan_compaction``.
-        TableStoreError: as ``run_compaction``.
     """
     store = MetadataStore(ref)
     plan = plan_compaction(ref, store, strategy=request.strategy, scope=request.scope, idle_ms=request.idle_ms)

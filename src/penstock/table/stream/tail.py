@@ -65,9 +65,6 @@ class LocalStreamReader:
 
     Attributes:
         schema: of every batch.
-
-    Raises:
-        TableStoreError: as ``StreamScanner`` and ``TableReader``.
     """
 
     def __init__(
