@@ -23,7 +23,7 @@ from bench.spark_session import common_settings
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from bench.spark_job import SparkJob
+    from bench.spark_session import SparkJob
 
 KINDS: Final = frozenset({"append", "scan", "select"})
 """The jobs that it takes part in."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from bench.measure import Series
     from bench.paimon_spark import OtherTable
-    from bench.spark_job import SparkJob
+    from bench.spark_session import SparkJob
     from bench.spark_tables import Target
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from bench.measure import Series
-    from bench.spark_job import SparkJob
+    from bench.spark_session import SparkJob
 
 PARTITIONS: Final = 100
 ATTACHED: Final = f"{OURS} catalog"

@@ -19,29 +19,9 @@ from bench.iceberg_catalog import compile_catalog
 from bench.jars import fetch_peer
 from bench.result import Section, from_json
 from bench.settings import DATA, ROOT, Settings
+from bench.spark_session import SparkJob
 
 PLAIN = "plain"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparkJob:
-    """The job of a process with one Spark session.
-
-    Attributes:
-        kind: a key of ``spark_worker.KINDS``.
-        peer: the peer whose JARs the session has; ``plain`` for none.
-        folder: for everything that is written; deleted afterwards.
-        arguments: depend on the kind, such as folders of source rows.
-        other: as in ``PeerSet``.
-    """
-
-    kind: str
-    peer: str
-    jars: tuple[str, ...]
-    folder: str
-    settings: Settings
-    arguments: dict[str, Any]
-    other: tuple[str, ...] = ()
 
 
 class SparkFailedError(Exception):
@@ -105,14 +85,6 @@ def run_spark(kind: str, peer: PeerSet, settings: Settings, **arguments: Any) ->
         return _run(job)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def load_job(text: str) -> SparkJob:
-    """Parse a job from ``run_spark``."""
-    data = json.loads(text)
-    numbers = {key: tuple(value) if isinstance(value, list) else value for key, value in data["settings"].items()}
-    lists = {key: tuple(data[key]) for key in ("jars", "other")}
-    return SparkJob(**{**data, **lists, "settings": Settings(**numbers)})
 
 
 def _run(job: SparkJob) -> Section:

@@ -12,7 +12,7 @@ from bench.result import OURS, Section
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from bench.spark_job import SparkJob
+    from bench.spark_session import SparkJob
 
 
 def measure(spark: SparkSession, job: SparkJob) -> Section:

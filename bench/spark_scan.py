@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from bench.spark_job import SparkJob
+    from bench.spark_session import SparkJob
 
 WORK = "sum of 2 of 7 columns"
 

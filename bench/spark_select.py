@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from bench.measure import Series
-    from bench.spark_job import SparkJob
+    from bench.spark_session import SparkJob
 
 PARTITIONS: Final = 100
 FILES: Final = 50

@@ -2,12 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import SparkSession
 
-if TYPE_CHECKING:
-    from bench.spark_job import SparkJob
+from bench.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkJob:
+    """The job of a process with one Spark session.
+
+    Attributes:
+        kind: a key of ``spark_worker.KINDS``.
+        peer: the peer whose JARs the session has; ``plain`` for none.
+        folder: for everything that is written; deleted afterwards.
+        arguments: depend on the kind, such as folders of source rows.
+        other: as in ``PeerSet``.
+    """
+
+    kind: str
+    peer: str
+    jars: tuple[str, ...]
+    folder: str
+    settings: Settings
+    arguments: dict[str, Any]
+    other: tuple[str, ...] = ()
+
+
+def load_job(text: str) -> SparkJob:
+    """Parse a job from ``run_spark``."""
+    data = json.loads(text)
+    numbers = {key: tuple(value) if isinstance(value, list) else value for key, value in data["settings"].items()}
+    lists = {key: tuple(data[key]) for key in ("jars", "other")}
+    return SparkJob(**{**data, **lists, "settings": Settings(**numbers)})
 
 
 def common_settings(job: SparkJob) -> dict[str, str]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from bench.counted_storage import CommitReads
     from bench.micro_batches import Finished
-    from bench.spark_job import SparkJob
+    from bench.spark_session import SparkJob
 
 MAX_GROWTH = 1.1
 MAX_MORE_MANIFESTS = 0.5

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from bench.measure import Turn
     from bench.micro_batches import MicroBatch
-    from bench.spark_job import SparkJob
+    from bench.spark_session import SparkJob
 
 SCHEDULERS: Final = ("FIFO", "FAIR")
 FREE, TAKEN = "a core free", "no core free"

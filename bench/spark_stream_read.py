@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
     from bench.measure import Turn
-    from bench.spark_job import SparkJob
+    from bench.spark_session import SparkJob
     from bench.spark_tables import Target
 
 KEY = "product_id"

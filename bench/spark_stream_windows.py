@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-    from bench.spark_job import SparkJob
+    from bench.spark_session import SparkJob
     from bench.spark_tables import Target
 
 KEY = "product_id"

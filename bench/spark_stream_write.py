@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from bench.measure import Turn
     from bench.micro_batches import MicroBatch
-    from bench.spark_job import SparkJob
+    from bench.spark_session import SparkJob
     from bench.spark_tables import Target
 
 KEY = "product_id"

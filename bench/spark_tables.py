@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
     from pyspark.sql.types import StructType
 
-    from bench.spark_job import SparkJob
+    from bench.spark_session import SparkJob
 
 
 TIME = "order_time"

@@ -23,8 +23,7 @@ from bench import (
 )
 from bench.cpu import adopt_orphans
 from bench.result import to_json
-from bench.spark_job import SparkJob, load_job
-from bench.spark_session import open_session
+from bench.spark_session import SparkJob, load_job, open_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,12 +22,14 @@ SOAKS: Final = {
     "soak": ("test_a_long_soak_of_killed_streams", 8),
     "soak-cluster": ("test_a_soak_where_tasks_share_nothing_with_the_driver", 2),
 }
-SPARK_STREAMS: Final = tuple(
-    sorted(
+SPARK_STREAMS: Final = (
+    "tests/spark/stream",
+    "tests/spark/watermark",
+    *sorted(
         path.relative_to(ROOT).as_posix()
         for pattern in ("test_*stream*.py", "test_event_time.py")
         for path in (ROOT / "tests" / "spark").glob(pattern)
-    )
+    ),
 )
 
 

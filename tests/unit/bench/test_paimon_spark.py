@@ -14,7 +14,8 @@ from bench.jars import peer_jars
 from bench.measure import Contender, race
 from bench.result import OURS, PAIMON, PARQUET_35, Section, to_json
 from bench.settings import TOY
-from bench.spark_job import PLAIN, PeerSet, SparkJob, find_peers, load_job
+from bench.spark_job import PLAIN, PeerSet, find_peers
+from bench.spark_session import SparkJob, load_job
 from tests.interop.engines import UnavailableError
 
 if TYPE_CHECKING:
