@@ -1,4 +1,4 @@
-"""What newcomers try on Spark works, or is refused with what to do; design note 0049 lists where the rest is tested."""
+"""What newcomers try on Spark works, or is refused with what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What newcomers try works, or says what to write instead; design note 0049 has the list."""
+"""What newcomers try works, or says what to write instead."""
 
 from __future__ import annotations
 
@@ -24,14 +24,6 @@ def days(penstock: Command) -> Command:
     lines = [f"{number},2026-01-07 10:00:0{number},60.00,2026-01-0{1 + number % 2}" for number in range(6)]
     penstock("append", "shop.days", "-", "--input-format", "csv", input="\n".join(["id,at,price,dt", *lines]))
     return penstock
-
-
-def test_the_list_names_tests_that_exist() -> None:
-    text = (ROOT / "design" / "0049-what-newcomers-tried.md").read_text("utf-8")
-    rows = re.findall(r"^\| (\d+) \|.*\| ([^|]+) \|$", text, re.MULTILINE)
-    assert [int(number) for number, _ in rows] == list(range(1, 47))
-    named = {name for _, places in rows for name in re.findall(r"`([\w/.]+)`", places)}
-    assert [name for name in sorted(named) if not any((ROOT / top / name).exists() for top in (".", "tests"))] == []
 
 
 def test_a_handle_of_a_dropped_table_finds_none(days: Command) -> None:
