@@ -3,7 +3,7 @@
 Spark passes single rows to the writers of such a statement, which its writers for Python do not support. So the tasks
 run the writer of Spark's own Parquet source. Its files are moved into the table if they are exactly what the table
 needs; otherwise their rows are written again as in an append. The table needs the rows of only one partition in each
-file, so Spark is asked to sort the rows by partition (design/0070).
+file, so Spark is asked to sort the rows by partition (design/0031).
 """
 
 from __future__ import annotations
