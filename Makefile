@@ -33,16 +33,16 @@ help: ## Show this list
 setup: $(SYNCED) ## Make .venv as uv.lock says
 
 demo: java $(SYNCED) ## Run the main job on a year of flights and print its report
-	$(BIN)/python scripts/demo.py $(ARGS)
+	$(BIN)/python -m scripts.demo.batch $(ARGS)
 
 demo-s3: java $(SYNCED) ## Run the main job on an S3 server of this machine, its driver killed on the way
-	$(BIN)/python scripts/demo_s3.py $(ARGS)
+	$(BIN)/python -m scripts.demo.s3 $(ARGS)
 
 demo-kafka: java $(SYNCED) ## Run flights through a Kafka broker, a queue and windows, in SQL
-	PYTHONPATH=. $(BIN)/python scripts/demo_kafka.py $(ARGS)
+	$(BIN)/python -m scripts.demo.kafka $(ARGS)
 
 demo-live: java $(SYNCED) ## Watch Kafka, a queue and windows while their driver is killed (ARGS="--seconds 60 --days 31")
-	PYTHONPATH=. $(BIN)/python -m scripts.demo_live $(ARGS)
+	$(BIN)/python -m scripts.demo.live $(ARGS)
 
 test: java $(SYNCED) ## Run the tests: unit, Spark, and the reference engines
 	$(BIN)/python scripts/run_tests.py $(ARGS)

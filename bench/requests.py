@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from tests.support.requests import counted_requests, memory_store
+from tests.support.counted_requests import counted_requests, memory_store
 
 from bench.measure import Series
 from bench.result import OURS, Check, Section

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 START_SECONDS = 60.0
-MOTO = Path(__file__).parents[1] / "scripts" / "moto_server.py"
+MOTO = Path(__file__).parent / "support" / "moto_server.py"
 ACCESS_KEY = "test-access-key"
 SECRET_KEY = "test-secret-key"  # noqa: S105 - of a server that takes any
 

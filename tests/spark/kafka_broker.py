@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from scripts.kafka_broker import BrokerError, fetch_all
 from tests.interop.conftest import IS_REQUIRED, EngineMissing
+from tests.support.kafka_broker import BrokerError, fetch_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

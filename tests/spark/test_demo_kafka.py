@@ -7,9 +7,9 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from scripts.kafka_broker import ROOT
 from tests.spark.forked_python import forked_python
 from tests.spark.kafka_broker import fetched_jars
+from tests.support.kafka_broker import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +25,7 @@ def test_the_demo_finds_what_it_expects(tmp_path: Path, monkeypatch: pytest.Monk
         monkeypatch.setenv("PYSPARK_PYTHON", python)
         monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", python)
         done = subprocess.run(
-            [sys.executable, ROOT / "scripts" / "demo_kafka.py", "--days", "4", "--warehouse", tmp_path / "warehouse"],
+            [sys.executable, "-m", "scripts.demo.kafka", "--days", "4", "--warehouse", tmp_path / "warehouse"],
             capture_output=True,
             text=True,
             check=False,

@@ -8,9 +8,9 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from scripts.kafka_broker import ROOT
 from tests.quick_spark import quick_environment
 from tests.spark.kafka_broker import fetched_jars
+from tests.support.kafka_broker import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1_000)]
 def test_a_killed_driver_leaves_every_number_equal(tmp_path: Path) -> None:
     for use in ("broker", "connector"):
         fetched_jars(use)
-    command = [sys.executable, "-m", "scripts.demo_live", "--warehouse", str(tmp_path / "warehouse")]
+    command = [sys.executable, "-m", "scripts.demo.live", "--warehouse", str(tmp_path / "warehouse")]
     done = subprocess.run(
         [*command, "--days", "3", "--seconds", "8", "--patience", "800"],
         capture_output=True,

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from scripts.kafka_broker import find_ports
+from tests.support.kafka_broker import find_ports
 
 from penstock.errors import InvalidOptionError, NotFoundError, StorageError, TableStoreError, UnsupportedFeatureError
 from penstock.format.types.data_types import DataField

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from tests.support.requests import counted_requests, memory_store
+from tests.support.counted_requests import counted_requests, memory_store
 from tests.unit.table.checkpoints import MemoryCheckpoint
 from tests.unit.table.stream_sink.queries import batch, start
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from rich.console import Console
-from scripts.demo_live_numbers import (
+from scripts.demo.live_numbers import (
     Flight,
     Line,
     check_queue,
@@ -16,7 +16,7 @@ from scripts.demo_live_numbers import (
     plan_flights,
     windows_of,
 )
-from scripts.demo_live_screen import Page, Screen, served
+from scripts.demo.live_screen import Page, Screen, served
 
 import penstock
 

@@ -8,7 +8,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.requests import counted_requests, memory_store
+from tests.support.counted_requests import counted_requests, memory_store
 
 from penstock import NotFoundError
 from penstock.io import prefetch

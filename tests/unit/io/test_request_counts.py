@@ -6,7 +6,7 @@ import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.support.requests import counted_requests, memory_store
+from tests.support.counted_requests import counted_requests, memory_store
 
 
 def test_calls_in_a_row_wait_for_one_another_and_those_of_threads_do_not() -> None:

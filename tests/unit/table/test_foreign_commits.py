@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from tests.support.counted_requests import memory_store
 from tests.support.garbage import stored_files
-from tests.support.requests import memory_store
 
 from penstock import Catalog, OtherEngineWarning, Table, UnsupportedFeatureError
 from penstock.table.expire.rollback import apply_rollback, plan_rollback

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from tests.support.requests import counted_requests, memory_store
+from tests.support.counted_requests import counted_requests, memory_store
 from tests.unit.table.metadata_tables import MemoryTable
 
 from penstock import Catalog

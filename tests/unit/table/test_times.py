@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.requests import memory_store
+from tests.support.counted_requests import memory_store
 
 from penstock import LeaseHeldError, StorageError
 from penstock.errors import InvalidOptionError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.s3_server import counted
-from tests.support.requests import memory_store
+from tests.support.counted_requests import memory_store
 
 from penstock.errors import StorageError
 from penstock.io.object_store.client import client_of

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.loopback_server import Handler, LoopbackServer
-from tests.support.requests import memory_store
+from tests.support.counted_requests import memory_store
 
 import penstock
 from penstock.errors import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from tests.support.requests import memory_store
+from tests.support.counted_requests import memory_store
 
 from penstock import AddColumn, Catalog, CommitUnknownError
 from penstock.table.commit.expiring import announce_expiration

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.requests import counted_requests, memory_store
+from tests.support.counted_requests import counted_requests, memory_store
 
 import penstock
 from penstock.clocks import utc_millis

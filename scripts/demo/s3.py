@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import boto3
-from demo import Report, console, print_report, run
+from scripts.demo.batch import Report, console, print_report, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BUCKET = "lake"
 START_SECONDS = 60.0
-MOTO = Path(__file__).with_name("moto_server.py")
+MOTO = Path(__file__).parents[2] / "tests" / "support" / "moto_server.py"
 
 
 def command_of(directory: Path, port: int) -> list[str]:

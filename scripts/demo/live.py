@@ -25,8 +25,8 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 from rich.console import Console
 from rich.table import Table as Grid
-from scripts.demo_live_driver import COLUMNS, DELAY, QUEUE, TOPIC, WINDOWS
-from scripts.demo_live_numbers import (
+from scripts.demo.live_driver import COLUMNS, DELAY, QUEUE, TOPIC, WINDOWS
+from scripts.demo.live_numbers import (
     AIRPORTS,
     Flight,
     Line,
@@ -36,8 +36,8 @@ from scripts.demo_live_numbers import (
     plan_flights,
     windows_of,
 )
-from scripts.demo_live_screen import RESULT, Page, Screen, served
-from scripts.kafka_broker import ROOT, BrokerError, fetch_all, running_broker
+from scripts.demo.live_screen import RESULT, Page, Screen, served
+from tests.support.kafka_broker import ROOT, BrokerError, fetch_all, running_broker
 
 import penstock
 
@@ -110,7 +110,7 @@ class Driver:
     """The process with the two queries; it can be killed, asked to end, and restarted."""
 
     def __init__(self, warehouse: Path, servers: str) -> None:
-        command = [sys.executable, "-m", "scripts.demo_live_driver", str(warehouse), servers]
+        command = [sys.executable, "-m", "scripts.demo.live_driver", str(warehouse), servers]
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
         # Its JVM is a child process: a process group, so that a signal reaches both.
         self._process = subprocess.Popen(

@@ -248,11 +248,11 @@ def start() -> int:
     if found := find_running():
         print(found["servers"])
         return 0
-    command = [sys.executable, "-m", "scripts.kafka_broker", "serve"]
+    command = [sys.executable, "-m", "tests.support.kafka_broker", "serve"]
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
-    assert process.stdout is not None  # noqa: S101 - a pipe was asked for
+    assert process.stdout is not None
     line = process.stdout.readline()
     if not line:
         return process.wait() or 1

@@ -14,8 +14,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from scripts.demo_stream import start_spark
-from scripts.kafka_broker import fetch_all
+from scripts.demo.stream import start_spark
+from tests.support.kafka_broker import fetch_all
 
 import penstock
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import pyarrow.compute as pc
-from scripts.demo_flights import load_flights
+from scripts.demo.flights import load_flights
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -95,7 +95,7 @@ def run_until_killed(job: Job, enough: Callable[[], bool]) -> None:
     with tempfile.TemporaryFile() as log:
         # Its JVM is a child process: a process group, so that the signal reaches both.
         process = subprocess.Popen(
-            [sys.executable, __file__, job.queue, str(job.feed), str(job.checkpoint)],
+            [sys.executable, "-m", "scripts.demo.stream", job.queue, str(job.feed), str(job.checkpoint)],
             stdout=log,
             stderr=log,
             start_new_session=True,

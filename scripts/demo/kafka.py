@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow.compute as pc
-from demo_flights import load_flights
-from demo_stream import start_spark
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table as Grid
-from scripts.kafka_broker import ROOT, BrokerError, fetch_all
+from scripts.demo.flights import load_flights
+from scripts.demo.stream import start_spark
+from tests.support.kafka_broker import ROOT, BrokerError, fetch_all
 
 import penstock
 

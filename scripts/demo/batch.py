@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from demo_flights import load_flights
-from demo_stream import Job, finish, run_until_killed, start_spark, write_feed
 from pyspark.sql import functions as F  # noqa: N812
 from rich.console import Console
 from rich.progress import Progress, track
 from rich.table import Table as Grid
+from scripts.demo.flights import load_flights
+from scripts.demo.stream import Job, finish, run_until_killed, start_spark, write_feed
 
 import penstock
 

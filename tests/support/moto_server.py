@@ -23,11 +23,11 @@ THREADS = 16
 class ConditionalPutsInTurn:
     """A WSGI application that passes conditional puts on to another one, one at a time."""
 
-    def __init__(self, application: Any) -> None:  # noqa: ANN401 - any WSGI application
+    def __init__(self, application: Any) -> None:
         self._application = application
         self._lock = threading.Lock()
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:  # noqa: ANN401 - as WSGI has it
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer a request."""
         environ["RAW_URI"] = environ["REQUEST_URI"]  # where moto looks for it
         if "HTTP_IF_NONE_MATCH" not in environ:
