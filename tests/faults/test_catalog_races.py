@@ -164,7 +164,7 @@ def test_processes_that_alter_one_table_lose_no_change(tmp_path: Path) -> None:
     assert min(made[0]) < max(made[1])
 
 
-def test_of_processes_that_make_one_table_one_wins_and_its_columns_stand(tmp_path: Path) -> None:
+def test_of_processes_that_create_one_table_one_wins_and_its_columns_are_kept(tmp_path: Path) -> None:
     warehouse = _shop(str(tmp_path))
     count = 100
     names = ["p", "q", "r"]

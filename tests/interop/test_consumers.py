@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 OPTIONS = {"consumer-id": "nightly", "scan.mode": "latest-full"}
 
 
-def test_java_goes_on_where_our_consumer_stands(java: JavaPaimon, location: Path) -> None:
+def test_java_continues_at_the_position_of_our_consumer(java: JavaPaimon, location: Path) -> None:
     ours.create(location, "id INT, c STRING", options={"bucket": "1", "bucket-key": "id"})
     for number in range(4):
         ours.append(location, [{"id": number, "c": "x"}])

@@ -222,7 +222,7 @@ def test_what_only_the_server_does_is_refused(shop: penstock.Catalog) -> None:
         shop.create_table("/somewhere/t", "id INT")
 
 
-def test_who_may_not_is_told_so(server: Server, shop: penstock.Catalog) -> None:
+def test_missing_permissions_are_reported(server: Server, shop: penstock.Catalog) -> None:
     table = shop.create_table("shop.secret", COLUMNS)
     with pytest.raises(StorageError, match=r"answered 401.*token"):
         server.catalog(token="another")  # noqa: S106 - likewise
@@ -233,7 +233,7 @@ def test_who_may_not_is_told_so(server: Server, shop: penstock.Catalog) -> None:
         table.append(rows(1))
 
 
-def test_a_table_that_was_made_anew_is_not_committed_to(shop: penstock.Catalog) -> None:
+def test_a_recreated_table_is_not_committed_to(shop: penstock.Catalog) -> None:
     table = shop.create_table("shop.again", COLUMNS)
     shop.drop_table("shop.again")
     shop.create_table("shop.again", COLUMNS)

@@ -69,7 +69,7 @@ KEYS: Final[dict[str, list[Any]]] = {
 
 @pytest.mark.jvm
 @pytest.mark.parametrize("sql", KEYS)
-def test_a_key_has_one_bucket_whoever_writes_it(
+def test_a_key_has_one_bucket_whichever_engine_writes_it(
     engine: Engine, java: JavaPaimon, request: pytest.FixtureRequest, location: Path, sql: str
 ) -> None:
     if engine.name == "pypaimon" and sql in {"DECIMAL(20, 2)", "TIMESTAMP(6)"}:

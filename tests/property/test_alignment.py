@@ -134,7 +134,7 @@ class World:
 
 @given(ops=st.lists(OPS, min_size=10, max_size=60), limits=LIMITS)
 @settings(deadline=None, max_examples=max(20, settings().max_examples // 2))
-def test_nobody_starts_beyond_the_drift_and_everybody_comes_to_the_end(
+def test_no_member_starts_beyond_the_drift_and_all_reach_the_end(
     ops: list[tuple[str, Any]], limits: dict[str, str]
 ) -> None:
     world = World.of(limits)

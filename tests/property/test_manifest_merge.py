@@ -196,7 +196,7 @@ def test_merged_once_there_is_little_left_to_rewrite(commits: list[Commit], opti
     more=COMMITS,
     theirs=OPTIONS,
 )
-def test_merges_of_an_attempt_that_was_outrun_fit_the_list_that_others_left(
+def test_merges_of_an_attempt_that_lost_the_race_fit_the_list_that_others_left(
     commits: list[Commit],
     options: ManifestOptions,
     more: list[Commit],

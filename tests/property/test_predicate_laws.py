@@ -259,7 +259,7 @@ def test_a_row_that_passes_holds_one_of_the_allowed_values(
 
 
 @given(leaf_filters, rows)
-def test_pruning_by_one_condition_is_not_vain(predicate: Predicate, python_rows: list[Row]) -> None:
+def test_pruning_by_one_condition_skips_files(predicate: Predicate, python_rows: list[Row]) -> None:
     """Rows that are all equal leave nothing to doubt, but for NaN and the order of bytes."""
     bound = bind(predicate, FIELDS, "t")
     if python_rows and not {"f", "d", "raw"}.intersection(bound.columns):

@@ -204,7 +204,7 @@ def test_a_cancelled_merge_leaves_no_file(spark: SparkSession, tmp_path: Path) -
     assert spark.range(3).count() == 3
 
 
-def test_a_merge_that_fails_says_why_and_leaves_what_landed(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_merge_that_fails_says_why_and_keeps_what_was_committed(spark: SparkSession, tmp_path: Path) -> None:
     table = make(tmp_path, SHARED_BUCKETS, files=12, rows_each=20)
     before = table.to_arrow()
     files = stored_files(table._ref)

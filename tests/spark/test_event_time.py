@@ -143,7 +143,7 @@ def test_other_instants_are_not_taken_for_wall_clocks(
             catalog.load_table("d.source").write_stream(sdf, checkpoint=str(tmp_path / "checkpoint"))
 
 
-def test_a_watermark_that_only_flink_can_tell_is_said_to_be_none(
+def test_a_watermark_that_only_flink_can_compute_is_reported_as_none(
     spark: SparkSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream = Table.at(str(LOCATIONS["f_watermark_expr"])).read_stream(spark)

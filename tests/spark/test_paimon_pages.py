@@ -210,7 +210,7 @@ def test_windows_over_a_table_count_its_rows(sql: Sql) -> None:
     assert sql.rows(f"{create}; {ROWS}; {select}") == [(at(0), at(10), 2), (at(10), at(20), 1), (at(30), at(40), 1)]
 
 
-def test_windows_over_a_stream_are_told_when_the_tables_watermark_has_passed_them(sql: Sql, tmp_path: Path) -> None:
+def test_windows_over_a_stream_are_emitted_when_the_tables_watermark_has_passed_them(sql: Sql, tmp_path: Path) -> None:
     create, select = (statement.text for statement in split_script(example("03-watermark")))
     sql(f"{create}; {ROWS}")
     # Half past, less a millisecond: as late as the table says, the second window may still get rows.

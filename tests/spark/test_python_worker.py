@@ -45,7 +45,7 @@ def bare_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(path)
 
 
-def test_driver_runs_the_tasks_where_nobody_chose_a_python(bare_python: str) -> None:
+def test_the_drivers_python_runs_the_tasks_if_none_is_configured(bare_python: str) -> None:
     for missing in (bare_python, str(Path(bare_python).with_name("nowhere"))):
         spark = session(missing)
         ensure_python_worker(spark)

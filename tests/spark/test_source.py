@@ -121,7 +121,7 @@ def test_rows_of_a_dataframe_stay_those_of_its_first_read(spark: SparkSession, t
         ({}, "a BIGINT", r"Spark takes column 'a' for bigint, but it is int \(now\)"),
     ],
 )
-def test_what_cannot_be_read_is_said_before_anything_runs(
+def test_what_cannot_be_read_is_reported_before_anything_runs(
     table: Table, options: dict[str, str], schema: str | None, text: str
 ) -> None:
     source = PenstockDataSource({"path": table.location, **options})

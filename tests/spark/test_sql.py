@@ -108,7 +108,7 @@ def test_rows_that_do_not_fit_are_refused(sql: Sql, select: str, says: str) -> N
     assert sql.catalog.load_table("default.t").latest_snapshot() is None
 
 
-def test_casts_that_nobody_asked_for_lose_nothing(sql: Sql) -> None:
+def test_implicit_casts_lose_nothing(sql: Sql) -> None:
     sql("CREATE TABLE t (d DOUBLE, f FLOAT, n TIMESTAMP(6))")
     sql("INSERT INTO t SELECT 9007199254740992, 16777216, TIMESTAMP '2024-11-03 08:30:00Z' UNION ALL SELECT 1, 2, NULL")
     sql("INSERT INTO t SELECT 2.5, 0.1, NULL")

@@ -43,7 +43,7 @@ def clicks(sql: Sql) -> Sql:
     return sql
 
 
-def test_computed_columns_stand_at_their_places(clicks: Sql) -> None:
+def test_computed_columns_are_at_their_positions(clicks: Sql) -> None:
     frame = clicks("SELECT * FROM clicks")
     assert frame.dtypes == [
         ("ms", "bigint"),

@@ -52,7 +52,7 @@ def types(sql: Sql, table: str) -> list[str]:
     return [f"{field.name} {format_sql_type(field.type)}" for field in fields]
 
 
-def test_views_stand_for_their_queries(events: Sql) -> None:
+def test_views_return_the_rows_of_their_queries(events: Sql) -> None:
     events("CREATE VIEW totals (who, total) AS SELECT name, SUM(id) FROM events GROUP BY name")
     events("CREATE TEMPORARY VIEW larger AS SELECT t.who FROM totals t WHERE t.total > 3")
     assert events.rows("SELECT l.who, e.id FROM larger l JOIN events e ON e.name = l.who") == [("b", 3), ("b", 4)]
@@ -119,7 +119,7 @@ def test_nothing_is_made_of_a_query_that_cannot_run(events: Sql) -> None:
     assert events.catalog.list_tables("default") == ("events",)
 
 
-def test_explain_tells_what_is_opened_and_sparks_plan(events: Sql) -> None:
+def test_explain_shows_what_is_opened_and_sparks_plan(events: Sql) -> None:
     events("CREATE VIEW few AS SELECT id FROM events WHERE name = 'a'")
     (row,) = events("EXPLAIN SELECT COUNT(*) FROM events e WHERE e.name = 'a' AND e.id + 1 > 2").to_pylist()
     assert "== events ==\nsnapshot 1 (APPEND)" in row["result"]

@@ -28,7 +28,7 @@ def sql(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.mark.parametrize(("text", "message"), [*told(Path(__file__).with_name("sql_messages.txt"))])
-def test_a_statement_is_told_what_is_wrong_and_what_works(sql: Sql, text: str, message: str) -> None:
+def test_the_error_of_a_statement_says_what_is_wrong_and_what_works(sql: Sql, text: str, message: str) -> None:
     with pytest.raises(TableStoreError) as caught:
         sql(text)
     assert f"{type(caught.value).__name__}: {caught.value}" == message

@@ -71,7 +71,7 @@ def test_columns_of_a_stream_are_those_of_the_table(queue: Sql) -> None:
 
 
 @pytest.mark.slow
-def test_windows_over_a_stream_without_a_watermark_are_told_of_all_rows(queue: Sql) -> None:
+def test_windows_over_a_stream_without_a_watermark_are_emitted_for_all_rows(queue: Sql) -> None:
     query = TUMBLED.replace("events", "a /*+ OPTIONS('penstock.read.watermark' = 'false', 'scan.bounded' = 'true') */")
     assert collect(queue(query), "complete") == [(at(0), 3)]
 
@@ -103,7 +103,9 @@ def test_windows_of_spark_and_names_of_the_query_have_the_tables_watermark(queue
         ("SELECT id FROM a ORDER BY id", "Sorting is not supported on streaming"),
     ],
 )
-def test_what_spark_does_not_do_with_streams_is_told_before_anything_starts(queue: Sql, query: str, says: str) -> None:
+def test_what_spark_does_not_support_in_streams_is_refused_before_anything_starts(
+    queue: Sql, query: str, says: str
+) -> None:
     queue("SET 'execution.runtime-mode' = 'streaming'")
     with pytest.raises(
         UnsupportedFeatureError, match=f"cannot run this query as a stream: .*{says}.*; group by windows"
@@ -160,7 +162,7 @@ def test_an_insert_waits_for_the_bound_of_its_stream(queue: Sql) -> None:
 
 
 @pytest.mark.slow
-def test_an_insert_ends_at_the_watermark_that_it_was_told(queue: Sql) -> None:
+def test_an_insert_ends_at_its_bounded_watermark(queue: Sql) -> None:
     queue(
         "CREATE TABLE c (id BIGINT, at TIMESTAMP(3), WATERMARK FOR at AS at) WITH ('bucket' = '1', 'bucket-key' = 'id')"
     )

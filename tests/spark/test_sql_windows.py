@@ -88,7 +88,7 @@ def test_cumulated_windows_are_those_of_flinks_definition(
 
 
 @pytest.mark.slow
-def test_cumulated_windows_of_a_stream_are_told_one_after_the_other(sql: Sql, times: list[datetime]) -> None:
+def test_cumulated_windows_of_a_stream_are_emitted_one_after_the_other(sql: Sql, times: list[datetime]) -> None:
     sizes = "INTERVAL '10' MINUTES, INTERVAL '1' HOUR"
     passed = max(times) - 2 * MINUTE
     windows = cumulated(times, 10 * MINUTE, 60 * MINUTE, timedelta())

@@ -196,7 +196,7 @@ def test_a_query_that_ends_by_itself_waits_for_another_process_and_goes_on_when_
         follower.communicate()
 
 
-def test_a_query_that_was_stopped_holds_nobody(spark: SparkSession, catalog: Catalog, tmp_path: Path) -> None:
+def test_a_query_that_was_stopped_blocks_no_other(spark: SparkSession, catalog: Catalog, tmp_path: Path) -> None:
     fast, slow = fill(catalog, "fast", 300), fill(catalog, "slow", 10)
     query = start(union(spark, [slow], OPTIONS), tmp_path / "slow", processingTime="0 seconds")
     wait_for(query, 10)
@@ -207,7 +207,7 @@ def test_a_query_that_was_stopped_holds_nobody(spark: SparkSession, catalog: Cat
     assert sum(progress["numInputRows"] for progress in other.recentProgress) == 3
 
 
-def test_a_group_is_refused_where_nobody_can_wait(spark: SparkSession, catalog: Catalog, tmp_path: Path) -> None:
+def test_a_group_is_refused_where_waiting_is_impossible(spark: SparkSession, catalog: Catalog, tmp_path: Path) -> None:
     table = fill(catalog, "fast", 100)
     with pytest.raises(InvalidOptionError, match=r"is set and 'scan\.watermark\.alignment\.max-drift' is not"):
         table.read_stream(spark, {"scan.watermark.alignment.group": "g"})

@@ -268,7 +268,7 @@ def test_the_full_phase_is_cut_too_and_later_snapshots_do_not_enter_it(queue: Ta
         ({"scan.max-snapshot.count": "2"}, ReadMaxFiles(2**31 - 1)),
     ],
 )
-def test_spark_is_told_one_of_the_limits(queue: Table, options: dict[str, str], limit: object) -> None:
+def test_spark_gets_one_of_the_limits(queue: Table, options: dict[str, str], limit: object) -> None:
     assert source(queue, **options).streamReader(source(queue).schema()).getDefaultReadLimit() == limit
 
 

@@ -113,7 +113,7 @@ def test_a_bucket_that_becomes_idle_lets_the_watermark_go_on_while_there_are_no_
     assert copy.to_arrow().num_rows == 5
 
 
-def test_a_silent_query_makes_empty_snapshots_if_it_is_told_to(
+def test_a_query_without_rows_makes_empty_snapshots_if_the_option_is_set(
     spark: SparkSession,
     source: Table,
     copy: Table,

@@ -122,7 +122,7 @@ def test_a_browser_gets_the_report_as_it_is_now(
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
-def test_the_screen_tells_the_story_and_shows_the_queue(
+def test_the_screen_shows_the_phases_and_the_queue(
     queue: penstock.Table, sent: list[Flight], *, is_terminal: bool
 ) -> None:
     console = Console(force_terminal=is_terminal, width=100, height=48, record=True)

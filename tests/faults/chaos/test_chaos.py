@@ -82,7 +82,7 @@ def run(scene: Scene, forker: Forker, chance: random.Random, *, kills: int, seco
 
 
 @pytest.mark.parametrize("buckets", [4, -1], ids=["queue", "scalable"])
-def test_no_row_is_lost_or_doubled_and_no_file_missing_or_left_whoever_is_killed(
+def test_no_row_is_lost_or_doubled_and_no_file_missing_or_left_whichever_process_is_killed(
     buckets: int, forker: Forker, tmp_path: Path
 ) -> None:
     run(Scene(tmp_path, buckets), forker, random.Random(8), kills=6, seconds=3)  # noqa: S311 - no secret
@@ -91,14 +91,14 @@ def test_no_row_is_lost_or_doubled_and_no_file_missing_or_left_whoever_is_killed
 @pytest.mark.slow
 @pytest.mark.timeout(SOAK_SECONDS)
 @pytest.mark.parametrize("buckets", [8, -1], ids=["queue", "scalable"])
-def test_a_long_soak_of_everybody_at_once(buckets: int, forker: Forker, tmp_path: Path) -> None:
+def test_a_long_soak_of_all_roles_at_once(buckets: int, forker: Forker, tmp_path: Path) -> None:
     run(Scene(tmp_path, buckets), forker, random.Random(), kills=200, seconds=120)  # noqa: S311 - no secret
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(SOAK_SECONDS)
 @pytest.mark.parametrize("buckets", [4, -1], ids=["queue", "scalable"])
-def test_everybody_at_once_on_a_store_that_is_slow_refuses_and_loses_answers(
+def test_all_roles_at_once_on_a_store_that_is_slow_refuses_and_loses_answers(
     buckets: int, forker: Forker, s3_bucket: S3Bucket, tmp_path: Path
 ) -> None:
     with FaultyProxy(s3_bucket.url, Faults(busy=0.02, lost=0.02)) as proxy:

@@ -115,7 +115,7 @@ def alignment_faults(disk: FailingDisk, place: Path) -> Iterator[Fault]:
 
 
 @pytest.mark.parametrize("size", [12, pytest.param(None, marks=pytest.mark.slow)])
-def test_a_group_forgets_whoever_met_a_fault(tmp_path: Path, disk: FailingDisk, size: int | None) -> None:
+def test_a_group_removes_a_member_that_met_a_fault(tmp_path: Path, disk: FailingDisk, size: int | None) -> None:
     place = tmp_path / "alignment" / "g"
     for fault in sample(list(alignment_faults(disk, place)), size):
         handles = count_handles()

@@ -80,7 +80,7 @@ def test_batches_that_changed_places_are_seen(sent: pa.Table) -> None:
     assert _findings(check_rows(sent, found)) == {"disordered": BUCKETS * len(PARTITIONS)}
 
 
-def test_a_row_that_nobody_sent_is_seen(sent: pa.Table) -> None:
+def test_a_row_that_was_not_sent_is_detected(sent: pa.Table) -> None:
     stranger = Producer(2).rows(1)
     assert _findings(check_rows(sent, pa.concat_tables([sent, stranger]))) == {"unknown": 1}
 
@@ -91,7 +91,7 @@ def test_a_row_in_a_bucket_that_is_not_its_own_is_seen(sent: pa.Table) -> None:
     assert _findings(check_rows(sent, sent.append_column("bucket", pa.array(buckets)))) == {"misplaced": 1}
 
 
-def test_nothing_is_told_from_everything(sent: pa.Table) -> None:
+def test_an_empty_set_differs_from_a_full_one(sent: pa.Table) -> None:
     assert _findings(check_rows(sent, sent.slice(0, 0))) == {"lost": COUNT}
     assert check_rows(sent.slice(0, 0), sent.slice(0, 0)).is_clean
 

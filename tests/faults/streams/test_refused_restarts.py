@@ -130,7 +130,7 @@ def test_a_new_batch_is_written_although_older_snapshots_have_expired(drivers: D
     assert landed_batch(stream.table, stream.checkpoint) == 4
 
 
-def test_a_query_whose_own_snapshots_have_all_expired_goes_on_once_it_is_told_to(
+def test_a_query_whose_own_snapshots_have_all_expired_continues_if_the_option_allows_it(
     drivers: Drivers, tmp_path: Path
 ) -> None:
     stream = Stream(tmp_path, drivers)

@@ -269,7 +269,7 @@ def test_an_empty_table_has_no_rows(spark: SparkSession, catalog: Catalog) -> No
     assert spark.table("penstock.d.empty").columns == ["id", "v"]
 
 
-def test_what_is_not_there_is_said_as_spark_says_it(spark: SparkSession, catalog: Catalog) -> None:
+def test_missing_objects_are_reported_as_spark_reports_them(spark: SparkSession, catalog: Catalog) -> None:
     for name in ("penstock.d.nothing", "penstock.nowhere.t"):
         with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND") as caught:
             spark.table(name)

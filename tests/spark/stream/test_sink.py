@@ -311,7 +311,7 @@ def running(table: Table, feed: Feed, checkpoint: Path) -> StreamingQuery:
     return query
 
 
-def test_a_table_that_is_dropped_or_made_anew_ends_the_query_with_a_clear_error(
+def test_a_dropped_or_recreated_table_ends_the_query_with_a_clear_error(
     catalog: Catalog, feed: Feed, checkpoint: Path
 ) -> None:
     make: Callable[[], Table] = lambda: catalog.create_table("d.t", COLUMNS)  # noqa: E731 - twice the same

@@ -244,7 +244,7 @@ def consumer_of(table: Table, name: str) -> int | None:
 
 @pytest.mark.usefixtures("format_streams")
 @STREAM_PYTHON_IF_SLOW
-def test_a_consumer_stands_behind_the_last_batch_and_is_one_query_at_a_time(
+def test_a_consumer_is_after_the_last_batch_and_belongs_to_one_query_at_a_time(
     spark: SparkSession, queue: Table, tmp_path: Path
 ) -> None:
     options = {**EARLIEST, "consumer-id": "c"}

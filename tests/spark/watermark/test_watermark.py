@@ -95,7 +95,7 @@ def test_the_slowest_source_holds_the_others(
     assert watermarks(copy) == [(1, None), (1, 7)]
 
 
-def test_a_source_that_tells_no_times_is_not_taken_for_as_far_as_the_others(
+def test_a_source_without_times_is_not_treated_as_far_as_the_others(
     spark: SparkSession, catalog: Catalog, source: Table, tmp_path: Path
 ) -> None:
     silent = catalog.create_table("d.silent", COLUMNS)
@@ -120,7 +120,7 @@ def test_a_join_with_a_table_that_is_no_stream_keeps_no_rows(
     assert watermarks(copy) == [(1, 95), (1, 195)]
 
 
-def test_two_sources_that_read_one_partition_are_told_apart(spark: SparkSession) -> None:
+def test_two_sources_that_read_one_partition_are_distinguished(spark: SparkSession) -> None:
     watermark = DeclaredWatermark(column="timestamp", delay_millis=0)
     rows = spark.readStream.format("rate").load()
     first, second = (observe_times(rows, watermark, {"a": F.expr("true"), "b": F.expr("false")}) for _ in range(2))
@@ -180,7 +180,7 @@ def drop_files(directory: Path, batch: int, *files: tuple[int, ...]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("in_driver", [True, False])
-def test_a_source_that_nobody_knows_has_come_as_far_as_its_last_task(
+def test_an_unknown_source_is_as_far_as_its_last_task(
     spark: SparkSession, catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, in_driver: bool
 ) -> None:
     if not in_driver:
@@ -196,7 +196,7 @@ def test_a_source_that_nobody_knows_has_come_as_far_as_its_last_task(
     assert watermarks(target) == [(4, 15), (3, 25), (2, 25)]
 
 
-def test_behind_a_shuffle_nobody_knows_and_a_log_says_so(
+def test_after_a_shuffle_the_times_are_unknown_and_a_log_says_so(
     spark: SparkSession, catalog: Catalog, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     target = catalog.create_table("d.target", COLUMNS, watermark=("t", None))

@@ -212,7 +212,7 @@ def test_files_of_micro_batches_hold_their_share_of_the_rows(tmp_path: Path, mon
     assert ids == list(range(30))
 
 
-def test_a_process_that_nobody_waits_for_takes_no_time_back() -> None:
+def test_a_process_without_waiters_takes_no_time_back() -> None:
     measure = """
 import signal, subprocess, sys
 from bench.cpu import CpuClock

@@ -85,7 +85,7 @@ def test_a_database_survives_its_last_table(any_warehouse: DirectoryBackend, def
     assert any_warehouse.list_tables("shop") == ()
 
 
-def test_a_database_with_tables_is_dropped_only_when_told(shop: DirectoryBackend) -> None:
+def test_a_database_with_tables_is_dropped_only_with_cascade(shop: DirectoryBackend) -> None:
     with pytest.raises(InvalidOptionError, match=r"it has orders;.*cascade"):
         shop.drop_database("shop")
     assert shop.list_tables("shop") == ("orders",)
@@ -361,7 +361,7 @@ class _Racing(RecordingFileIO):
         return super().put_if_absent(path, data)
 
 
-def test_an_outrun_alteration_is_applied_to_what_the_other_made(shop: DirectoryBackend) -> None:
+def test_an_alteration_that_lost_the_race_is_applied_to_the_schema_of_the_winner(shop: DirectoryBackend) -> None:
     def race(number: int) -> None:
         shop.alter_table("shop.orders", [AddColumn(column=f"other{number}", type="INT")])
 
@@ -372,7 +372,7 @@ def test_an_outrun_alteration_is_applied_to_what_the_other_made(shop: DirectoryB
     assert ref.schema.id == 4
 
 
-def test_an_outrun_alteration_is_judged_again(shop: DirectoryBackend) -> None:
+def test_an_alteration_that_lost_the_race_is_checked_again(shop: DirectoryBackend) -> None:
     def race(_: int) -> None:
         shop.alter_table("shop.orders", [AddColumn(column="ours", type="INT")])
 
@@ -399,7 +399,7 @@ def test_a_storage_that_always_refuses_is_given_up_on(shop: DirectoryBackend) ->
         replace(shop, file_io=_Refusing(shop.file_io)).alter_table("shop.orders", [AddColumn(column="b", type="INT")])
 
 
-def test_a_creator_outrun_by_another_gets_the_others_table(shop: DirectoryBackend, definition: Define) -> None:
+def test_a_creator_that_lost_the_race_gets_the_table_of_the_winner(shop: DirectoryBackend, definition: Define) -> None:
     def race(_: int) -> None:
         shop.create_table("shop.new", definition("theirs INT"))
 
@@ -448,7 +448,7 @@ def test_a_name_is_free_where_a_killed_rename_left_an_empty_directory(tmp_path: 
 
 
 @pytest.mark.parametrize("failures", [1, 2])
-def test_a_change_whose_flush_fails_is_flushed_again_or_said_to_count(
+def test_a_change_whose_flush_fails_is_flushed_again_or_reported_as_committed(
     tmp_path: Path, definition: Define, monkeypatch: pytest.MonkeyPatch, failures: int
 ) -> None:
     warehouse = open_warehouse(str(tmp_path / "warehouse"), {"penstock.durable": "true"})

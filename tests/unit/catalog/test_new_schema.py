@@ -158,7 +158,7 @@ def test_an_unknown_option_is_stored_with_a_warning(new_schema: Build) -> None:
     assert schema.option_map == {"targetfile-size": "1 mb"}
 
 
-def test_partition_keys_may_be_said_as_an_option(new_schema: Build) -> None:
+def test_partition_keys_may_be_an_option(new_schema: Build) -> None:
     schema = new_schema("a INT, x STRING, dt STRING", options={"partition": "dt, x", "primary-key": ""})
     assert (schema.partition_keys, schema.options) == (("dt", "x"), ())
 

@@ -136,7 +136,7 @@ def test_ids_of_dropped_columns_are_not_used_again(new_schema: Build, evolve: Bu
     assert schema.highest_field_id == 7
 
 
-def test_columns_go_where_they_are_told(new_schema: Build, evolve: Build) -> None:
+def test_columns_go_to_the_requested_position(new_schema: Build, evolve: Build) -> None:
     schema = new_schema("a INT, b INT, c INT, d INT")
     for position, order in (
         (FIRST, ("c", "a", "b", "d")),
@@ -341,7 +341,7 @@ def test_a_cast_that_may_change_values_must_be_asked_for(
 @pytest.mark.parametrize(
     ("source", "target"), [("DATE", "INT"), ("INT", "DATE"), ("BOOLEAN", "DATE"), ("BYTES", "INT")]
 )
-def test_a_cast_that_nobody_can_do_is_refused(source: str, target: str, new_schema: Build, evolve: Build) -> None:
+def test_an_impossible_cast_is_refused(source: str, target: str, new_schema: Build, evolve: Build) -> None:
     with pytest.raises(InvalidSchemaError, match="no such cast; add a column"):
         evolve(new_schema(f"a {source}"), UpdateColumnType(column="a", type=target, allow_explicit=True))
 
@@ -361,7 +361,7 @@ def test_a_whole_row_is_not_retyped_at_once(new_schema: Build, evolve: Build) ->
         evolve(new_schema("r ROW<x INT>"), UpdateColumnType(column="r", type="ROW<x BIGINT>", allow_explicit=True))
 
 
-def test_retyping_keeps_nullability_unless_told_otherwise(new_schema: Build, evolve: Build) -> None:
+def test_retyping_keeps_nullability_unless_requested_otherwise(new_schema: Build, evolve: Build) -> None:
     schema = new_schema("a INT NOT NULL")
     assert _types(evolve(schema, UpdateColumnType(column="a", type="BIGINT"))) == {"a": "BIGINT NOT NULL"}
     loosened = evolve(schema, UpdateColumnType(column="a", type="BIGINT", keep_nullability=False))

@@ -28,7 +28,7 @@ def test_the_list_says_of_a_command_what_its_help_begins_with(name: str) -> None
     assert words.endswith(".")
 
 
-def test_a_name_that_nobody_has_is_missing() -> None:
+def test_an_unknown_name_is_missing() -> None:
     with pytest.raises(KeyError):
         Commands()["nope"]
     assert len(Commands()) == len(MODULES)

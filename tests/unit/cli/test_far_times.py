@@ -47,7 +47,7 @@ def test_an_axis_of_times_beyond_the_calendar_has_no_ticks(first: int, span: int
     assert axis.place(axis.last) == 1
 
 
-def test_how_far_a_table_is_from_a_watermark_is_said_beyond_the_calendar() -> None:
+def test_the_distance_to_a_watermark_is_shown_beyond_the_calendar() -> None:
     said = shortfall(9 * 10**18, replace(SNAPSHOT, watermark=-9 * 10**18))
     assert said.endswith(f"has a time beyond the calendar ({-9 * 10**18}), {18 * 10**18} ms behind")
 

@@ -54,7 +54,7 @@ def test_statements_have_lines_until_their_semicolon(typed: Callable[[str], tupl
     assert err.startswith("SQL on memory://")
 
 
-def test_what_goes_wrong_is_told_and_the_session_goes_on(typed: Callable[[str], tuple[str, str]]) -> None:
+def test_errors_are_shown_and_the_session_continues(typed: Callable[[str], tuple[str, str]]) -> None:
     lines = ("SELECT nope FROM shop.orders;", "SELEC 1;", "USE shop; TRUNCATE TABLE x;", CTRL_D)
     out, err = typed(ENTER.join(lines))
     assert out == "using database shop\n"
@@ -82,7 +82,7 @@ def test_earlier_statements_are_remembered_but_for_those_that_begin_with_a_blank
     assert "shop" in out
 
 
-def test_a_directory_that_cannot_be_written_keeps_nobody_from_the_prompt(
+def test_the_prompt_works_with_a_directory_that_cannot_be_written(
     typed: Callable[[str], tuple[str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()

@@ -24,7 +24,7 @@ def nested(mask: pa.BooleanArray | None) -> pa.StructArray:
     return pa.StructArray.from_arrays([inner], ["r"], mask=mask)
 
 
-def test_what_stands_below_a_null_is_not_looked_at() -> None:
+def test_values_below_a_null_are_not_checked() -> None:
     # Arrow's reader leaves there what memory held before.
     assert conform_array(nested(pa.array([True])), OUTER).to_pylist() == [None]
     with pytest.raises(FormatError, match="1678 to 2261"):

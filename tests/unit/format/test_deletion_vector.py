@@ -47,7 +47,7 @@ def test_rows_of_a_container_of_bits() -> None:
     assert decode_deletion_vector(framed(bitmap), "index-1").tolist() == list(range(0, 20_000, 3))
 
 
-def test_damage_is_told() -> None:
+def test_damage_is_reported() -> None:
     whole = framed(bytes.fromhex(RUNS))
     for end in range(len(whole)):
         with pytest.raises(FormatError):

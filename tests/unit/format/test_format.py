@@ -270,7 +270,7 @@ def test_every_optional_key_and_every_unknown_one_is_kept() -> None:
     assert json.loads(encode_snapshot(snapshot)) == values
 
 
-def test_null_stands_for_absent() -> None:
+def test_null_means_absent() -> None:
     values = SNAPSHOT | {"changelogManifestList": None, "watermark": None, "properties": None, "uuid": None}
     snapshot = decode_snapshot(as_bytes(values), "p")
     assert snapshot == decode_snapshot(as_bytes(SNAPSHOT), "p")

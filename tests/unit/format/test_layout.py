@@ -100,7 +100,7 @@ def test_extra_files_are_in_the_directory_of_the_data_file() -> None:
 
 @pytest.mark.parametrize("file_format", FileFormat)
 @pytest.mark.parametrize("codec", ["zstd", "GZIP", "bzip2", "snappy", "lz4", "deflate", "none", "brotli"])
-def test_data_file_names_tell_their_format(file_format: FileFormat, codec: str) -> None:
+def test_data_file_names_show_their_format(file_format: FileFormat, codec: str) -> None:
     suffix = layout.compression_suffix(codec)
     name = layout.data_file_name("data-", "1-2", 7, file_format, suffix)
     assert name == f"data-1-2-7{'' if suffix is None else '.' + suffix}.{file_format}"

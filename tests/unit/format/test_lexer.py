@@ -16,7 +16,7 @@ def kinds(text: str) -> list[tuple[str, str]]:
     return [(piece.kind, piece.text) for piece in LEXER.pieces(text)]
 
 
-def test_quotes_comments_and_hints_are_told_apart() -> None:
+def test_quotes_comments_and_hints_are_distinguished() -> None:
     assert kinds("a -- 'b'\n/* c */ /*+ d */ `e``f`;") == [
         ("word", "a"),
         ("hint", "/*+ d */"),

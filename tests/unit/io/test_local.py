@@ -90,7 +90,7 @@ def test_a_full_disk_leaves_nothing_and_is_not_retried(
 
 
 @pytest.mark.parametrize("call", ["write", "put_if_absent"])
-def test_what_stands_aside_has_a_name_that_clean_up_knows(
+def test_temporary_files_have_names_that_clean_up_knows(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, call: str
 ) -> None:
     seen: list[str] = []

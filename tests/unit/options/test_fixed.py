@@ -31,7 +31,7 @@ def test_what_decides_the_layout_is_refused_for_one_use(key: str, value: str) ->
         check_one_use({"write-only": "true", key: value}, _STORED, "d.t", "/w/d.db/t")
 
 
-def test_what_is_stored_already_may_be_said_again() -> None:
+def test_a_stored_option_may_be_repeated() -> None:
     given = {
         "bucket": " 4",
         "bucket-key": "a, b",

@@ -39,7 +39,7 @@ def test_the_least_that_is_needed_has_the_defaults_of_flink() -> None:
     assert how == JsonFormat(ignores_errors=False, fails_on_missing=False, timestamps=TimestampStandard.SQL)
 
 
-def test_everything_that_can_be_said_is_understood() -> None:
+def test_every_filter_is_parsed() -> None:
     kafka, how = parse_kafka(
         merged(
             {

@@ -140,7 +140,7 @@ def test_an_idle_source_releases_the_others_and_holds_them_when_it_comes_back(cl
     close(fast, slow)
 
 
-def test_a_source_that_waits_looks_no_more_often_than_it_is_told(clock: Clock) -> None:
+def test_a_waiting_source_checks_no_more_often_than_its_interval(clock: Clock) -> None:
     fast, slow = sources_of(clock, 100, 1, **{"scan.watermark.alignment.update-interval": "5 s"})
     fill([fast, slow], 600)
     for source in (fast, slow):
@@ -196,7 +196,7 @@ def test_a_query_that_has_delivered_all_it_kept_is_refused_with_another_bound(cl
             source.start().advance(closed)
 
 
-def test_after_a_restart_a_source_stands_where_it_was(clock: Clock) -> None:
+def test_after_a_restart_a_source_is_where_it_was(clock: Clock) -> None:
     fast, slow = sources_of(clock, 10, 1)
     fill([fast, slow], 40)
     assert widest_gap([fast, slow], 1) <= DRIFT + 10
@@ -333,7 +333,7 @@ def declared(source: Source, *, buckets: int = 2, **options: str) -> Source:
     return source
 
 
-def test_where_snapshots_have_no_watermark_the_event_time_of_files_tells(clock: Clock) -> None:
+def test_where_snapshots_have_no_watermark_the_event_time_of_files_counts(clock: Clock) -> None:
     fast, slow = sources_of(clock, 1, 1)
     declared(fast)
     slow.write(100)
@@ -354,7 +354,7 @@ def test_where_snapshots_have_no_watermark_the_event_time_of_files_tells(clock: 
     close(fast, slow)
 
 
-def test_a_watermark_that_batch_writers_repeat_stops_nobody(clock: Clock) -> None:
+def test_a_watermark_that_batch_writers_repeat_blocks_no_source(clock: Clock) -> None:
     fast, slow = sources_of(clock, 10, 1)
     declared(slow)
     fast.write(10)
@@ -414,7 +414,7 @@ def test_without_event_times_the_full_phase_is_one_snapshot(clock: Clock, align:
     close(fast, slow)
 
 
-def test_rows_that_wait_for_more_rows_are_not_told_of_before_they_go(clock: Clock) -> None:
+def test_rows_that_wait_for_more_rows_are_not_reported_before_they_are_delivered(clock: Clock) -> None:
     fast, slow = sources_of(clock, 10, 1)
     slow.options = {"minRowsPerTrigger": "1000", "read.stream.maxTriggerDelayMs": "100000000"}
     slow.session = slow.start()

@@ -47,7 +47,7 @@ def test_a_start_that_fails_says_what_was_held_back(capfd: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(("home", "says"), [("/nowhere", "JAVA_HOME is /nowhere"), (None, "no java on the PATH")])
-def test_a_machine_without_java_is_told_so(monkeypatch: pytest.MonkeyPatch, home: str | None, says: str) -> None:
+def test_a_machine_without_java_gets_an_error(monkeypatch: pytest.MonkeyPatch, home: str | None, says: str) -> None:
     monkeypatch.setattr(SparkContext, "_gateway", None)
     monkeypatch.setenv("PATH", "/nowhere")
     if home is None:

@@ -33,7 +33,7 @@ def stored(*names: str) -> MemoryFileIO:
     return file_io
 
 
-def test_what_nobody_has_used_for_ten_minutes_is_evicted() -> None:
+def test_what_was_not_used_for_ten_minutes_is_evicted() -> None:
     now = [0.0]
     cache, file_io = MetadataCache(clock=lambda: now[0]), stored(*(f"manifest-{minute}" for minute in range(30)))
     for minute in range(30):

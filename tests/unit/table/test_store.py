@@ -147,7 +147,7 @@ def test_a_damaged_snapshot_is_a_format_error_that_names_the_file(data: bytes) -
     assert path in str(raised.value)
 
 
-def test_snapshots_are_read_anew_since_ids_come_again_after_a_rollback() -> None:
+def test_snapshots_are_read_again_since_ids_are_reused_after_a_rollback() -> None:
     table = table_of(2)
     store = table.store
     first = store.load_snapshot(2)

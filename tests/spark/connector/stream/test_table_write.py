@@ -232,7 +232,7 @@ def running(feed: Feed, checkpoint: Path) -> StreamingQuery:
     return query
 
 
-def test_columns_that_come_while_the_query_runs_are_null_and_a_table_made_anew_ends_it(
+def test_columns_added_while_the_query_runs_are_null_and_a_recreated_table_ends_it(
     catalog: Catalog, feed: Feed, checkpoint: Path
 ) -> None:
     catalog.create_table("d.t", COLUMNS)

@@ -59,7 +59,7 @@ def test_an_option_of_one_use_counts(new_schema: Build) -> None:
         check_readable(ref)
 
 
-def test_every_reason_is_told_at_once(new_schema: Build) -> None:
+def test_all_reasons_are_reported_at_once(new_schema: Build) -> None:
     ref = _ref(replace(new_schema("a INT"), primary_keys=("a",)), deletion_vectors_enabled="true")
     with pytest.raises(UnsupportedFeatureError, match=r"primary key.*deletion-vectors"):
         check_writable(ref)

@@ -39,7 +39,7 @@ def test_more_buckets_ask_for_a_real_key(new_schema: Build, evolve: Build) -> No
         assert evolved.option_map == {"bucket": "4", "bucket-key": key}
 
 
-def test_a_stand_in_key_may_be_replaced_even_with_snapshots_but_a_real_one_may_not(
+def test_a_placeholder_key_may_be_replaced_even_with_snapshots_but_a_real_one_may_not(
     new_schema: Build, evolve: Build
 ) -> None:
     schema = new_schema("a INT, b INT", options={"bucket": "1"})
@@ -49,12 +49,12 @@ def test_a_stand_in_key_may_be_replaced_even_with_snapshots_but_a_real_one_may_n
         evolve(keyed, SetOption(key="bucket-key", value="a"))
 
 
-def test_saying_the_stand_in_key_makes_it_real(new_schema: Build, evolve: Build) -> None:
+def test_setting_the_placeholder_key_makes_it_real(new_schema: Build, evolve: Build) -> None:
     schema = evolve(new_schema("a INT", options={"bucket": "1"}), SetOption(key="bucket-key", value="a"))
     assert evolve(schema, SetOption(key="bucket", value="2")).option_map == {"bucket": "2", "bucket-key": "a"}
 
 
-def test_the_stand_in_column_may_be_renamed_retyped_and_dropped(new_schema: Build, evolve: Build) -> None:
+def test_the_placeholder_column_may_be_renamed_retyped_and_dropped(new_schema: Build, evolve: Build) -> None:
     schema = new_schema("a INT, b INT", options={"bucket": "1"})
     renamed = evolve(schema, RenameColumn(column="a", new_name="x"))
     assert (renamed.option_map["bucket-key"], CHOSEN in renamed.option_map) == ("x", True)
@@ -63,7 +63,7 @@ def test_the_stand_in_column_may_be_renamed_retyped_and_dropped(new_schema: Buil
     assert dropped.option_map == {"bucket": "1", "bucket-key": "b", CHOSEN: "true"}
 
 
-def test_removing_the_stand_in_key_chooses_again(new_schema: Build, evolve: Build) -> None:
+def test_removing_the_placeholder_key_chooses_again(new_schema: Build, evolve: Build) -> None:
     schema = new_schema("a INT, b INT", options={"bucket": "1"})
     assert evolve(schema, RemoveOption(key="bucket-key")) is schema
 

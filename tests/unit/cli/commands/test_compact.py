@@ -107,7 +107,7 @@ def test_a_live_file_that_is_missing_fails_the_command(days: Command) -> None:
     assert files(days) == [6, 1, 1]
 
 
-def test_merges_that_were_dropped_are_told(days: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dropped_merges_are_reported(days: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     real = job.merge_one
 
     def late(task: CompactTask, ref: TableRef) -> MergedFiles:
@@ -154,7 +154,7 @@ def test_a_table_that_can_never_be_compacted_is_not_followed(days: Command) -> N
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_process_that_follows_a_write_only_table_ends_cleanly_when_told(
+def test_a_process_that_follows_a_write_only_table_ends_cleanly_on_a_signal(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     catalog = Catalog(str(tmp_path))

@@ -47,7 +47,7 @@ def test_a_bin_without_commits_knows_what_the_table_held() -> None:
     assert set(held) == {first}
 
 
-def test_the_window_goes_on_to_now_unless_that_leaves_no_room() -> None:
+def test_the_window_extends_to_now_unless_that_leaves_no_space() -> None:
     commits = (commit(1, T0), commit(2, T0 + HOUR))
     soon = window_of(history(*commits, seen_millis=T0 + HOUR + 29 * MINUTE), 100)
     assert soon.shows_now

@@ -122,7 +122,7 @@ def test_the_order_of_a_queue_is_shown_file_by_file(queue: Command) -> None:
     assert signs(page)["order"].startswith("holds: ")
 
 
-def test_names_are_text_wherever_they_stand(penstock: Command) -> None:
+def test_names_are_text_wherever_they_are(penstock: Command) -> None:
     evil = "<script>alert(1)<i onload=x> & \"quoted\" 'co'"
     catalog = penstock.catalog
     table = catalog.create_table(
@@ -151,7 +151,7 @@ def test_names_are_text_wherever_they_stand(penstock: Command) -> None:
     assert "\x07" not in text
 
 
-def test_what_is_not_there_is_said(penstock: Command) -> None:
+def test_missing_objects_are_reported(penstock: Command) -> None:
     penstock("create", "shop.empty", "n BIGINT", "--option", "bucket=2", "--option", "bucket-key=n")
     page = drawn(penstock, "shop.empty")
     assert "Nothing was ever committed to this table" in page.text

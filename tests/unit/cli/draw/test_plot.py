@@ -29,12 +29,12 @@ def test_a_step_line_keeps_its_value_until_the_next_one() -> None:
     assert steps("live", []).get("d") == ""
 
 
-def test_bars_stand_on_their_base_and_are_never_too_thin_to_be_seen() -> None:
+def test_bars_begin_at_their_base_and_are_never_too_thin_to_be_seen() -> None:
     path = bars("append", [(0.0, 0.1, 0.0, 0.5), (0.1, 0.2, 0.3, 0.3), (0.5, 0.5001, 0.0, 1.0)]).get("d", "")
     assert path == "M8 100V50h84V100zM499.35 100V0h1.4V100z"
 
 
-def test_marks_that_nobody_could_tell_apart_are_one() -> None:
+def test_indistinguishable_marks_are_one() -> None:
     path = ticks("append", [number / 100_000 for number in range(100_000)]).get("d", "")
     assert len(re.findall("M", path)) == 10_001
 

@@ -60,7 +60,7 @@ def test_what_an_overwrite_replaces_is_below_0() -> None:
     assert "overwrites" not in panel(page_of(*every_minute(3)), "Rows written").text
 
 
-def test_bytes_of_merges_stand_on_those_of_new_rows() -> None:
+def test_bytes_of_merges_are_above_those_of_new_rows() -> None:
     commits = [commit(1, T0, bytes=64), commit(2, T0 + 1, rows=0, bytes=192)]
     part = panel(page_of(*commits), "Bytes written")
     assert tops(path(part, "append")) == [25]
@@ -104,7 +104,7 @@ def test_old_data_show_how_far_they_are() -> None:
     assert heights == [100, 75, 50, 25, 0]
 
 
-def test_without_watermarks_it_is_said_why() -> None:
+def test_without_watermarks_the_reason_is_shown() -> None:
     assert "the table declares none" in panel(page_of(*every_minute(3)), "Event time lag").text
     declared = page_of(*every_minute(3), event_time_column="t")
     assert "none of the snapshots read has one" in panel(declared, "Event time lag").text
@@ -149,7 +149,7 @@ def test_names_of_tags_do_not_overlap() -> None:
     assert path(lane, "tag").count("M") == 61, "each that is on the axis has its dot"
 
 
-def test_what_is_pointed_at_is_told() -> None:
+def test_the_item_under_the_pointer_is_described() -> None:
     page = page_of(*every_minute(3, rows=7), commit(9, T0 + 2 * MINUTE, rows=0, bytes=1_024), seen_millis=T0 + 130_000)
     tips = [each.text for each in page.with_class("hits")[0].all("title")]
     assert sum("7 rows written" in tip for tip in tips) == 3

@@ -32,7 +32,7 @@ def test_names_of_columns_are_never_cut() -> None:
     assert all(len(line) <= 100 for line in lines)
 
 
-def test_columns_that_do_not_fit_stand_one_under_the_other() -> None:
+def test_columns_that_do_not_fit_are_printed_one_below_the_other() -> None:
     lines = drawn(60, [ROW, ROW])
     assert lines[0].startswith("row 1 ─")
     assert lines[1].split() == ["snapshot_id", "12"]

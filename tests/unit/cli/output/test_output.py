@@ -153,7 +153,7 @@ def test_an_empty_result_keeps_its_shape_in_every_format(penstock: Command) -> N
     assert penstock("read", "shop.t").stdout.split() == ["a", "b", "─────"]
 
 
-def test_global_options_may_stand_anywhere(penstock: Command) -> None:
+def test_global_options_may_be_anywhere(penstock: Command) -> None:
     penstock("create", "shop.t", "a INT")
     expected = penstock("read", "shop.t", "--format", "json").stdout
     assert penstock("--format", "json", "read", "shop.t").stdout == expected

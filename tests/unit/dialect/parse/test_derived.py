@@ -94,7 +94,7 @@ def test_a_temporary_view_hides_a_table_of_its_name(shop: Sql) -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_no_view_can_be_is_told(shop: Sql, text: str, error: type[Exception], says: str) -> None:
+def test_unsupported_views_are_refused(shop: Sql, text: str, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         shop(text.replace("{v}", "CREATE VIEW v AS SELECT id FROM orders"))
 
@@ -114,7 +114,7 @@ def test_a_table_is_made_of_a_query_with_its_types(shop: Sql) -> None:
     assert row == {"note": None, "dt": "a", "id": 1}
 
 
-def test_columns_of_the_query_get_the_type_that_is_said_or_another_order(shop: Sql) -> None:
+def test_columns_of_the_query_get_the_declared_type_or_another_order(shop: Sql) -> None:
     shop("CREATE TABLE wide (id BIGINT COMMENT 'number', x INT) AS SELECT dt, id FROM orders")
     table = shop.catalog.load_table("shop.wide")
     assert (table.schema.field_names, table.schema.fields[2].description) == (("x", "dt", "id"), "number")
@@ -183,13 +183,13 @@ def test_a_table_like_a_topic(sql: Sql) -> None:
         ("(again AS TO_TIMESTAMP('x')) LIKE source", "computed column 'again' is duplicated"),
     ],
 )
-def test_two_tables_that_say_the_same_are_told_apart_by_rules(sql: Sql, text: str, says: str) -> None:
+def test_two_tables_with_the_same_text_are_distinguished_by_rules(sql: Sql, text: str, says: str) -> None:
     sql(SOURCE)
     with pytest.raises(InvalidSqlError, match=says):
         sql(f"CREATE TABLE other {text}")
 
 
-def test_explain_tells_files_and_changes_nothing(shop: Sql) -> None:
+def test_explain_shows_files_and_changes_nothing(shop: Sql) -> None:
     (row,) = shop.rows("EXPLAIN INSERT INTO orders SELECT id, price, at, dt FROM orders WHERE dt = 'a'")
     text = str(row["result"])
     assert "== Target ==\nappends to shop.orders" in text

@@ -27,7 +27,7 @@ def told(path: Path) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("text", "message"), [*told(Path(__file__).with_name("messages.txt"))])
-def test_a_statement_is_told_what_is_wrong_and_what_works(shop: Sql, text: str, message: str) -> None:
+def test_the_error_of_a_statement_says_what_is_wrong_and_what_works(shop: Sql, text: str, message: str) -> None:
     with pytest.raises(TableStoreError) as caught:
         shop(text)
     assert f"{type(caught.value).__name__}: {caught.value}" == message

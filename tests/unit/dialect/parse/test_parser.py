@@ -154,7 +154,7 @@ def test_settings_with_and_without_quotes() -> None:
         ("USE a.b.c.d", 1, 12, "at most 3 parts"),
     ],
 )  # fmt: skip
-def test_what_is_not_understood_is_told_with_its_place_and_what_works(
+def test_syntax_errors_are_reported_with_their_position_and_what_works(
     text: str, line: int, column: int, hint: str
 ) -> None:
     with pytest.raises(InvalidSqlError, match=f"line {line}, column {column}: .*{hint}"):

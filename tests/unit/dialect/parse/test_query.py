@@ -145,7 +145,7 @@ def test_which_queries_need_no_engine(text: str, simple: SimpleSelect | None) ->
         ("INSERT INTO t SELECT 1", 1, "expected a query"),
     ],
 )
-def test_what_is_not_understood_is_told_with_its_place(text: str, column: int, hint: str) -> None:
+def test_syntax_errors_are_reported_with_their_position(text: str, column: int, hint: str) -> None:
     with pytest.raises(InvalidSqlError, match=f"line 1, column {column}: .*{hint}"):
         parse_query(StatementText(text=text))
 

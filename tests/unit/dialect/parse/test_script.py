@@ -34,10 +34,10 @@ def test_what_is_empty_is_no_statement(text: str) -> None:
 
 
 @pytest.mark.parametrize("quote", ["'", '"', "`", "/*"])
-def test_an_open_quote_is_told_with_its_place(quote: str) -> None:
+def test_an_open_quote_is_reported_with_its_position(quote: str) -> None:
     with pytest.raises(InvalidSqlError, match=r"line 2, column 8: .* is never closed"):
         split_script(f"USE a;\nSELECT {quote}abc; SELECT 1")
 
 
-def test_a_place_in_the_first_line_counts_from_where_the_statement_stands() -> None:
+def test_a_position_in_the_first_line_counts_from_the_start_of_the_statement() -> None:
     assert StatementText(text="abc", line=7, column=10).place(2) == (7, 12)

@@ -197,12 +197,12 @@ def test_nothing_is_run_of_a_script_that_is_not_understood_to_its_end(sql: Sql) 
         ("DROP TEMPORARY TABLE orders", NotFoundError, "no temporary table"),
     ],
 )
-def test_what_cannot_be_is_told_with_the_cure(shop: Sql, text: str, error: type[Exception], says: str) -> None:
+def test_errors_say_what_to_do_instead(shop: Sql, text: str, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         shop(text)
 
 
-def test_a_setting_that_nobody_reads_warns(sql: Sql) -> None:
+def test_a_setting_without_effect_warns(sql: Sql) -> None:
     with pytest.warns(OptionWarning, match="the setting 'parallelism.default' has no effect"):
         sql("SET 'parallelism.default' = '4'")
     assert sql.rows("SET") == [{"key": "parallelism.default", "value": "4"}]

@@ -75,7 +75,7 @@ def test_a_partition_can_be_named_instead_of_being_a_column(shop: Sql) -> None:
     assert ids(shop, "WHERE dt = 'z'") == [1]
 
 
-def test_overwrite_replaces_the_partitions_of_the_rows_unless_told_otherwise(shop: Sql) -> None:
+def test_overwrite_replaces_the_partitions_of_the_rows_by_default(shop: Sql) -> None:
     shop("INSERT OVERWRITE orders VALUES (9, 1, NULL, 'a')")
     assert ids(shop) == [2, 9]
     shop("INSERT OVERWRITE orders /*+ OPTIONS('dynamic-partition-overwrite' = 'false') */ VALUES (8, 1, NULL, 'a')")

@@ -322,7 +322,7 @@ def test_numbers_of_entries_are_those_of_the_whole_entries() -> None:
             decode_file_numbers(data[:end], PATH)
 
 
-def test_fields_that_nobody_wants_are_read_past_whatever_their_type() -> None:
+def test_unused_fields_are_skipped_whatever_their_type() -> None:
     odd = {"type": "fixed", "name": "pair", "size": 2}
     extras = [
         {"name": "_A", "type": ["null", "long", {"type": "map", "values": "string"}]},

@@ -84,7 +84,7 @@ def test_statistics_leave_out_columns_that_nothing_is_known_of() -> None:
     assert stats.null_counts == (0, 2)
 
 
-def test_without_the_dense_store_all_columns_stand_there() -> None:
+def test_without_the_dense_store_all_columns_are_listed() -> None:
     stats, cols = build_stats(FIELDS, COLUMNS, (FULL,) * 3, dense=False)
     assert cols is None
     types = [field.type for field in FIELDS]

@@ -205,7 +205,7 @@ def test_every_type_comes_back_beside_a_long_neighbour(value: object, data_type:
     assert decode_row(data, types) == values
 
 
-def test_null_of_a_wide_decimal_keeps_its_room_in_rows_but_not_in_arrays() -> None:
+def test_null_of_a_wide_decimal_keeps_its_space_in_rows_but_not_in_arrays() -> None:
     assert len(encode_row((None,), (WIDE,))) == 4 + 16 + 16
     assert len(encode_row((None,), (timestamp_type(4),))) == 4 + 16 + 8
     assert len(encode_row(([None],), (ArrayType(element=WIDE),))) == 4 + 16 + 16

@@ -21,7 +21,7 @@ def test_a_copy_is_in_memory_where_no_file_can_be_executed(monkeypatch: pytest.M
     assert _load_copy()._store.S3Store
 
 
-def test_a_process_without_a_place_for_the_copy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_without_a_directory_for_the_copy_gets_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "NamedTemporaryFile", refuse)
     monkeypatch.setattr(os, "memfd_create", refuse)
     with pytest.raises(UnsupportedFeatureError, match=r"set TMPDIR to a directory .* without a fork"):

@@ -57,14 +57,14 @@ def test_a_table_of_any_name_is_tried_again(store: ScriptedStore, file_io: FileI
         assert file_io.put_if_absent(f"s3://bucket/{table}/snapshot/snapshot-{number}", b"ours") is True
 
 
-def test_a_put_after_somebody_else_is_lost(store: ScriptedStore, file_io: FileIO) -> None:
+def test_a_put_after_that_of_another_writer_is_lost(store: ScriptedStore, file_io: FileIO) -> None:
     store.objects[KEY] = b"theirs"
     assert file_io.put_if_absent(PATH, b"ours") is False
     assert store.count("PUT", KEY) == 1
 
 
 @pytest.mark.parametrize("answer", [Answer.BUSY, Answer.CONFLICT, Answer.DROPPED, Answer.LOST])
-def test_a_put_that_is_tried_again_after_somebody_else_is_lost(
+def test_a_put_that_is_retried_after_that_of_another_writer_is_lost(
     store: ScriptedStore, file_io: FileIO, answer: Answer
 ) -> None:
     store.objects[KEY] = b"theirs"
@@ -79,7 +79,7 @@ def test_the_last_try_is_looked_up_too(store: ScriptedStore) -> None:
     assert store.count("PUT", KEY) == 1
 
 
-def test_a_put_that_nobody_answers_may_still_land(store: ScriptedStore) -> None:
+def test_a_put_without_an_answer_may_still_succeed(store: ScriptedStore) -> None:
     store.answers.extend([Answer.BUSY] * 2)
     with pytest.raises(StorageError, match=r"cannot create .*: the store answers 503 SlowDown") as error:
         file_io_of(store, retries=1).put_if_absent(PATH, b"ours")
@@ -87,7 +87,7 @@ def test_a_put_that_nobody_answers_may_still_land(store: ScriptedStore) -> None:
     assert store.objects == {}
 
 
-def test_a_refusal_is_said_at_once_and_without_what_the_store_writes(store: ScriptedStore, file_io: FileIO) -> None:
+def test_a_refusal_is_reported_at_once_and_without_what_the_store_writes(store: ScriptedStore, file_io: FileIO) -> None:
     store.answers.append(Answer.DENIED)
     with pytest.raises(StorageError, match=r"denies access \(403 AccessDenied\)") as error:
         file_io.put_if_absent(PATH, b"ours")

@@ -53,7 +53,7 @@ def test_files_of_something_else_are_not_taken_for_markers(catalog: Catalog, s3_
         catalog.create_table("db.t", "id BIGINT")
 
 
-def test_a_database_whose_marker_stays_is_said(catalog: Catalog) -> None:
+def test_a_database_whose_marker_stays_is_reported(catalog: Catalog) -> None:
     catalog.create_table("db.t", "id BIGINT")
     with pytest.raises(StorageError, match=r"db\.db/ to mark the directory, which Penstock cannot delete"):
         catalog.drop_database("db", cascade=True)

@@ -93,7 +93,7 @@ def test_what_is_given_up_leaves_nothing(file_io: ObjectFileIO, root: str, size:
     assert not [thread for thread in threading.enumerate() if thread.name == "penstock-upload"]
 
 
-def test_a_failed_upload_says_so_and_waits_for_nobody(s3_bucket: S3Bucket) -> None:
+def test_a_failed_upload_is_reported_and_waits_for_nothing(s3_bucket: S3Bucket) -> None:
     file_io, root = resolve("s3://no-such-bucket/t", s3_bucket.options)
     output = file_io.open_output(f"{root}/large")
     with pytest.raises(StorageError, match="there is no bucket 'no-such-bucket'"):

@@ -180,7 +180,7 @@ def test_paths_of_other_buckets_are_not_used() -> None:
         opened("s3://bucket", {"s3.endpoint": "http://127.0.0.1:1"}).read("s3://bucket/t/../other/file")
 
 
-def test_a_store_that_is_not_there_is_said_within_ten_seconds() -> None:
+def test_a_missing_store_is_reported_within_ten_seconds() -> None:
     started = time.monotonic()
     options = {"s3.endpoint": "http://127.0.0.1:1", "s3.access-key": "k", "s3.secret-key": "s"}
     with pytest.raises(StorageError, match="the store does not answer; check the endpoint") as error:
@@ -189,7 +189,7 @@ def test_a_store_that_is_not_there_is_said_within_ten_seconds() -> None:
     assert time.monotonic() - started < 10
 
 
-def test_a_bucket_that_is_not_there_is_said(s3_bucket: object) -> None:
+def test_a_missing_bucket_is_reported(s3_bucket: object) -> None:
     options = dict(s3_bucket.options)  # type: ignore[attr-defined] # of tests, which mypy does not check
     file_io = opened("s3://no-such-bucket", options)
     for call in (file_io.read, file_io.exists, file_io.list, file_io.open_input, lambda path: file_io.write(path, b"")):
@@ -199,7 +199,7 @@ def test_a_bucket_that_is_not_there_is_said(s3_bucket: object) -> None:
         file_io.put_if_absent("s3://no-such-bucket/a", b"")
 
 
-def test_credentials_that_are_nowhere_are_said() -> None:
+def test_missing_credentials_are_reported() -> None:
     said = (
         "Generic S3 error: Error performing PUT http://169.254.169.254/latest/api/token in 5ms - Server returned "
         "non-2xx status code: 403 Forbidden: no"
@@ -216,7 +216,7 @@ def test_a_value_that_no_request_can_hold_is_refused_without_being_shown(key: st
     assert "SECRET" not in str(error.value)
 
 
-def test_a_key_of_the_environment_that_no_request_can_hold_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_key_of_the_environment_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "SECRET\n")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "SECRET")
     file_io = opened("s3://other-keys/a", {"s3.endpoint": "http://127.0.0.1:1"})
@@ -226,7 +226,7 @@ def test_a_key_of_the_environment_that_no_request_can_hold_is_said(monkeypatch: 
     assert "SECRET" not in str(error.value)
 
 
-def test_a_key_of_an_account_that_is_none_is_said() -> None:
+def test_an_invalid_key_of_an_account_is_reported() -> None:
     options = {"fs.azure.account.key.acc.dfs.core.windows.net": "no base64!"}
     with pytest.raises(StorageError, match="the key of the Azure account is none") as error:
         opened("abfss://c@acc.dfs.core.windows.net/a", options).read("abfss://c@acc.dfs.core.windows.net/a")
@@ -246,20 +246,20 @@ def test_an_account_of_another_cloud_is_looked_for_there() -> None:
     assert "endpoint" not in dict(opened("abfss://c@acc.dfs.core.windows.net/a").settings.config)
 
 
-def test_a_certificate_that_is_not_trusted_is_said() -> None:
+def test_an_untrusted_certificate_is_reported() -> None:
     said = "Error performing GET https://h/b/t - HTTP error: error sending request Debug source: InvalidCertificate(x)"
     failure = failure_of(type("GenericError", (Exception,), {})(said))
     assert not failure.is_retryable
     assert "SSL_CERT_FILE names a file of signers" in str(failure.to_error("read", "s3://bucket/a", "bucket"))
 
 
-def test_a_clock_that_is_wrong_is_said() -> None:
+def test_a_wrong_clock_is_reported() -> None:
     said = "Server returned non-2xx status code: 403 Forbidden: <Error><Code>RequestTimeTooSkewed</Code></Error>"
     error = failure_of(RuntimeError(said)).to_error("read", "s3://bucket/a", "bucket")
     assert "the clock of this machine differs too much from that of the store (403 RequestTimeTooSkewed)" in str(error)
 
 
-def test_an_account_that_nobody_names_is_said() -> None:
+def test_a_missing_account_name_is_reported() -> None:
     with pytest.raises(StorageError, match="the Azure account is missing: write abfss://container@account") as error:
         opened("az://container/a").read("az://container/a")
     assert not error.value.retryable

@@ -295,7 +295,7 @@ def test_keys_to_files_are_the_only_options_that_a_table_of_a_server_brings(http
         catalog.load_table("d.t")
 
 
-def test_what_is_no_rest_catalog_is_said_to_be_none(http: ScriptedServer) -> None:
+def test_a_server_without_a_rest_catalog_is_reported(http: ScriptedServer) -> None:
     http.will((200, "<html>hello</html>"), (302, ""))
     for status in (200, 302):
         with pytest.raises(StorageError, match=rf"answered {status}.*not an answer of a Paimon REST catalog.*'uri'"):

@@ -126,7 +126,7 @@ def test_an_option_of_the_other_side_of_a_stream_warns(key: str, side: Side, tex
     assert caught[0].filename == __file__
 
 
-def test_options_of_this_side_of_both_and_of_nobody_pass() -> None:
+def test_options_of_this_side_of_both_and_unknown_ones_pass() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_side(["write-only", "consumer.expiration-time", "bucket", "file.format", "zzqq"], "d.t", Side.SINK)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(("options", "ends"), [({"scan.bounded": "true"}, True), ({}, False)])
-def test_the_end_of_a_bounded_stream_is_said_once(
+def test_the_end_of_a_bounded_stream_is_reported_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, *, options: dict[str, str], ends: bool
 ) -> None:
     catalog = Catalog(tmp_path)

@@ -66,7 +66,7 @@ def test_a_trigger_that_asks_for_everything_overrules_every_limit() -> None:
         assert names(session.plan(limited, everything)) == [["f2", "f3", "f4"]]
 
 
-def test_the_consumer_stands_behind_the_last_micro_batch_when_more_is_asked_for() -> None:
+def test_the_consumer_is_after_the_last_micro_batch_when_more_is_requested() -> None:
     queue = queue_of(3)
     session = session_of(queue, **{"consumer-id": "c"})
     session.stop_at_latest()

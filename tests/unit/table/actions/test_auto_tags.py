@@ -71,7 +71,7 @@ def test_the_first_snapshot_behind_a_day_gets_its_tag() -> None:
     assert tags(ref) == {"2025-12-31": 2, "2026-01-01": 4, "2026-01-04": 6}
 
 
-def test_the_clock_of_commits_tells_the_hour_in_the_zone_that_was_asked_for() -> None:
+def test_the_clock_of_commits_gives_the_hour_in_the_configured_zone() -> None:
     ref = new_table({**BY_CLOCK, "tag.creation-period": "hourly", "sink.process-time-zone": "Asia/Kolkata"})
     job = Job(ref)
     for minutes in (0, 29, 30, 31, 90):
@@ -80,7 +80,7 @@ def test_the_clock_of_commits_tells_the_hour_in_the_zone_that_was_asked_for() ->
     assert tags(ref) == {"2026-01-01 04": 1, "2026-01-01 05": 3, "2026-01-01 06": 5}
 
 
-def test_a_watermark_tells_the_day_in_utc_unless_another_zone_was_asked_for() -> None:
+def test_a_watermark_gives_the_day_in_utc_unless_another_zone_is_configured() -> None:
     berlin = {"sink.watermark-time-zone": "Europe/Berlin"}
     for options, name in (({}, "2025-12-30"), (berlin, "2025-12-31")):
         ref = new_table({**BY_WATERMARK, **options})
@@ -413,7 +413,7 @@ def test_neither_streams_nor_merges_nor_what_only_removes_rows_are_batches() -> 
     assert tags(ref) == {"last": 5}
 
 
-def test_beyond_the_most_tags_those_of_the_oldest_snapshots_go_whoever_made_them() -> None:
+def test_beyond_the_maximum_the_tags_of_the_oldest_snapshots_expire_whichever_writer_made_them() -> None:
     ref = new_table({"tag.automatic-creation": "batch", "tag.num-retained-max": "2", "sink.process-time-zone": "UTC"})
     job = Job(ref)
     job.commit()

@@ -105,7 +105,7 @@ def test_an_interrupt_during_the_put_leaves_the_data_files() -> None:
     assert [entry.file for entry in live(ref)] == list(message.new_files)
 
 
-def test_an_interrupt_behind_the_landed_snapshot_leaves_the_data_files() -> None:
+def test_an_interrupt_after_the_snapshot_leaves_the_data_files() -> None:
     ref = new_table()
     message = with_files(ref, rows(1))
 
@@ -185,7 +185,7 @@ def test_a_replay_found_by_a_later_commit_deletes_nothing() -> None:
     assert are_there(ref, message) == [True]
 
 
-def test_a_commit_outrun_by_its_own_twin_finds_itself_landed() -> None:
+def test_a_commit_that_lost_to_its_own_retry_finds_its_snapshot() -> None:
     ref = new_table(MERGING)
     for _ in range(3):
         commit_append(committer(ref), (rows(9),))

@@ -151,7 +151,7 @@ def test_another_bucket_count_is_refused_until_the_partition_is_overwritten() ->
     assert [(e.total_buckets, e.file.row_count) for e in live(ref)] == [(4, 1), (4, 5), (4, 6)]
 
 
-def test_outrun_commits_start_again_and_lose_nothing() -> None:
+def test_commits_that_lost_the_race_start_again_and_lose_nothing() -> None:
     ref = new_queue(1)
     first, second = committer(ref), committer(ref)
     barrier = threading.Barrier(2)
@@ -186,7 +186,7 @@ def test_a_commit_that_loses_every_race_says_so_and_leaves_nothing() -> None:
     assert manifest_names(ref) == named_manifests(ref)
 
 
-def test_a_lost_answer_of_the_put_is_found_to_have_landed() -> None:
+def test_a_put_whose_answer_was_lost_is_found_to_have_succeeded() -> None:
     ref = new_table()
     probe = new_table()
     counting = FailingFileIO(probe.file_io)
@@ -364,7 +364,7 @@ def test_partitions_to_drop_must_be_named_rightly() -> None:
         drop_partitions(committer(ref), [{"id": 1}])
 
 
-def test_an_overwrite_is_recomputed_when_it_was_outrun() -> None:
+def test_an_overwrite_is_recomputed_after_a_lost_race() -> None:
     ref = new_table()
     commit_append(committer(ref), (rows(1),))
 

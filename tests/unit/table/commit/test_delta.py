@@ -96,7 +96,7 @@ def test_a_compaction_after_commits_of_others_hides_none_of_their_numbers() -> N
 
 
 @pytest.mark.parametrize("by_us", [True, False])
-def test_numbers_start_anew_after_everything_was_removed(*, by_us: bool) -> None:
+def test_numbers_start_again_after_everything_was_removed(*, by_us: bool) -> None:
     ref = new_queue(1)
     ours = committer(ref)
     ours.commit(append(rows(2, total_buckets=1)))
@@ -115,7 +115,7 @@ def test_partitions_and_buckets_are_numbered_by_themselves() -> None:
     assert ranges(ref, bucket=1) == [(0, 2), (0, 4), (3, 5), (5, 9)]
 
 
-def test_far_behind_the_partitions_are_looked_at_anew_instead_of_every_delta() -> None:
+def test_far_behind_the_partitions_are_listed_again_instead_of_every_delta() -> None:
     ref = new_queue(1)
     ours = committer(ref)
     first = ours.commit(append(rows(2, total_buckets=1)))

@@ -78,7 +78,7 @@ def test_who_lost_a_race_waits_for_its_turn_on_this_machine(local: TableRef) -> 
     assert order == ["first", "second"]
 
 
-def test_who_has_stopped_in_its_turn_holds_nobody_for_long(local: TableRef, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_holder_of_the_lock_delays_others_briefly(local: TableRef, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MAX_LOCK_WAIT_SECONDS", 0.1)
     with make(local) as stopped, make(local) as other:
         stopped.lost = other.lost = 1

@@ -94,7 +94,7 @@ class LatePut:
         assert self.may_go_on.wait(SECONDS)
 
 
-def test_nobody_builds_on_a_snapshot_put_late_after_a_rollback() -> None:
+def test_no_commit_builds_on_a_snapshot_put_late_after_a_rollback() -> None:
     ref = new_table()
     commit_rows(ref, 1, 2, 3)
 

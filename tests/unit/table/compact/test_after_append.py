@@ -125,7 +125,7 @@ def test_the_merges_of_many_buckets_come_together(catalog: Catalog) -> None:
     assert table.inspect.fsck().findings == ()
 
 
-def test_an_overwrite_starts_anew(catalog: Catalog) -> None:
+def test_an_overwrite_starts_again(catalog: Catalog) -> None:
     table = queue(catalog)
     append(table, *range(4))
     table.overwrite(pa.table({"id": [1], "v": ["a"]}))

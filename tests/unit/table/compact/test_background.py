@@ -134,7 +134,7 @@ def test_one_of_two_works_and_the_other_takes_over(queue: Setup) -> None:
     until(lambda: second.state.committed_merges >= 1)
 
 
-def test_a_merge_that_is_outrun_is_dropped_and_planned_again(queue: Setup) -> None:
+def test_a_merge_that_lost_the_race_is_dropped_and_planned_again(queue: Setup) -> None:
     may_go = threading.Event()
 
     def late(task: CompactTask, ref: TableRef) -> MergedFiles:
@@ -172,7 +172,7 @@ def test_a_merge_whose_input_has_expired_is_an_ordinary_loss(queue: Setup, caplo
     assert "will be retried" not in caplog.text
 
 
-def test_a_merge_whose_live_input_is_missing_is_told(queue: Setup, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_merge_whose_live_input_is_missing_is_reported(queue: Setup, caplog: pytest.LogCaptureFixture) -> None:
     queue.append(*range(5))
     path = queue.table.files()["file_path"].to_pylist()[2]
     queue.ref.file_io.delete(path)
@@ -182,7 +182,7 @@ def test_a_merge_whose_live_input_is_missing_is_told(queue: Setup, caplog: pytes
     assert beside.state.lost == 0
 
 
-def test_an_error_is_told_and_waited_out(queue: Setup, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_is_reported_and_retried_later(queue: Setup, caplog: pytest.LogCaptureFixture) -> None:
     failures = [StorageError("disk full")]
 
     def failing(task: CompactTask, ref: TableRef) -> MergedFiles:
@@ -254,7 +254,7 @@ def test_who_has_no_lease_has_nothing_to_finish(queue: Setup) -> None:
     assert first.state.is_active
 
 
-def test_what_waits_is_told_by_partition() -> None:
+def test_pending_files_are_reported_by_partition() -> None:
     catalog = Catalog(f"memory://beside-{next(_NUMBERS)}")
     catalog.create_database("db")
     table = catalog.create_table("db.t", "id BIGINT, dt STRING", partition_by=["dt"])

@@ -177,7 +177,7 @@ def test_a_merge_is_dropped_whose_rows_would_pass_those_of_a_new_file() -> None:
     assert table.to_arrow().equals(before)
 
 
-def test_when_every_merge_is_outrun_nothing_is_committed() -> None:
+def test_when_every_merge_loses_the_race_nothing_is_committed() -> None:
     table = queue([1], [2], [3], [4], [5])
     messages = [rewrite(task, ref_of(table)) for task in tasks_of(table)]
     assert compact(table, tasks_of(table)).snapshot is not None

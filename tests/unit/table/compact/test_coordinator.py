@@ -94,7 +94,7 @@ def test_the_files_of_a_lost_merge_wait_again_as_far_as_they_live() -> None:
     assert seen(small.plan()) == {"p1": [5]}
 
 
-def test_the_files_of_a_landed_merge_do_not_come_back() -> None:
+def test_the_files_of_a_committed_merge_do_not_come_back() -> None:
     small = SmallFiles(SIZES)
     small.take([entry("p1") for _ in range(6)])
     (task,) = small.plan()

@@ -169,7 +169,7 @@ def test_what_others_replaced_meanwhile_is_reported_and_leaves_no_file() -> None
     assert table.to_arrow().num_rows == 6
 
 
-def test_a_live_file_that_is_missing_is_told() -> None:
+def test_a_missing_live_file_is_reported() -> None:
     table = fill(table_of(), 6, 6)
     ref = ref_of(table)
     job = plan(table)
@@ -194,7 +194,7 @@ def _merge_all(tasks: Sequence[CompactTask], ref: TableRef) -> Iterator[MergedFi
     return (merge_one(task, ref) for task in tasks)
 
 
-def test_a_rewrite_that_fails_is_told_when_the_others_have_landed() -> None:
+def test_a_rewrite_that_fails_is_reported_when_the_others_are_committed() -> None:
     table = fill(table_of(), 6, 6, 6)
     ref = ref_of(table)
     job = plan(table)
@@ -230,7 +230,7 @@ def test_a_job_that_ends_early_leaves_no_file() -> None:
     assert table.to_arrow().num_rows == 12
 
 
-def test_who_is_told_of_merges_and_fails_leaves_no_file_behind() -> None:
+def test_a_callback_of_merges_that_fails_leaves_no_file_behind() -> None:
     table = fill(table_of(), 6)
     ref = ref_of(table)
 

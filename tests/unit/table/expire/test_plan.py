@@ -103,7 +103,7 @@ def test_rules_that_contradict_each_other_are_refused(given: dict[str, int]) -> 
     limit=st.none() | st.integers(1, 9),
     consumers=st.dictionaries(st.sampled_from("abc"), st.integers(1, 45)),
 )
-def test_what_goes_is_old_enough_or_too_many_and_nobody_keeps_it(
+def test_what_expires_is_old_enough_or_too_many_and_has_no_holder(
     ids: tuple[int, int], retain: tuple[int, int], cutoff: int, limit: int | None, consumers: dict[str, int]
 ) -> None:
     earliest, latest = ids[0], ids[0] + ids[1] - 1

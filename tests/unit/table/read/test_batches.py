@@ -216,7 +216,7 @@ def test_a_failure_comes_when_its_turn_has_come() -> None:
         next(stream)
 
 
-def test_threads_end_when_nobody_listens_any_more() -> None:
+def test_threads_end_when_there_is_no_listener_any_more() -> None:
     endless = [partial(counting, 0, 10**9) for _ in range(4)]
     stream = read_ahead(endless, threads=3, items_ahead=2)
     assert next(iter(stream)) == 0
@@ -274,7 +274,7 @@ def test_what_does_not_apply_vectors_is_refused(table: penstock.Table, name: str
     assert table.to_arrow().num_rows == 17
 
 
-def test_a_damaged_vector_is_told(table: penstock.Table) -> None:
+def test_a_damaged_vector_is_reported(table: penstock.Table) -> None:
     file_io = table._ref.file_io
     for status in file_io.list(f"{table.location}/index"):
         data = file_io.read(status.path)

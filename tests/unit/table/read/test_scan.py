@@ -267,7 +267,7 @@ def test_files_created_before_a_time_can_be_left_out() -> None:
     assert names(plan) == ["new"]
 
 
-def test_the_funnel_tells_what_each_step_left() -> None:
+def test_the_funnel_shows_what_each_step_left() -> None:
     table = MemoryTable(partition_keys=("dt",), options={"bucket": "2", "bucket-key": "id"})
     bucket = bucket_of([5], [BIGINT], 2)
     table.commit(

@@ -81,7 +81,7 @@ def test_the_last_look_is_when_the_time_is_up() -> None:
     assert waiting.now == 2.5
 
 
-def test_in_vain_it_says_what_it_wanted_what_there_is_and_how_long_it_took() -> None:
+def test_a_timeout_says_what_was_awaited_what_there_is_and_how_long_it_took() -> None:
     ref = new_table()
     commit(ref, 1_767_261_500_000)
     waiting = PollOptions()

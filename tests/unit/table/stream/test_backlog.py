@@ -65,7 +65,7 @@ def test_nothing_is_known_of_a_stream_that_has_not_started() -> None:
     assert (found.files, found.is_partial, found.latest_snapshot_id) == (0, True, 1)
 
 
-def test_a_rollback_is_measured_anew() -> None:
+def test_a_rollback_is_measured_again() -> None:
     queue = Queue()
     for name in "abc":
         queue.append(f"0:{name}")

@@ -66,7 +66,7 @@ def test_progress_never_moves_back() -> None:
     assert record_progress(store, "c", 6) == 6
 
 
-def test_progress_that_stands_still_keeps_the_consumer_young() -> None:
+def test_progress_that_stalls_keeps_the_consumer_from_expiring() -> None:
     now = [1_000]
     file_io = MemoryFileIO("young-consumer", lambda: now[0])
     store = MetadataStore(TableLocation(file_io=file_io, location="t", name="t"))

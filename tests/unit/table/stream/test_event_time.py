@@ -88,7 +88,7 @@ def test_a_scalable_table_has_one(tmp_path: Path) -> None:
     assert steps(table)[-1] == ((0, 15_000),)
 
 
-def test_inside_of_a_snapshot_and_of_the_full_phase_it_stands_still(tmp_path: Path) -> None:
+def test_inside_of_a_snapshot_and_of_the_full_phase_it_does_not_move(tmp_path: Path) -> None:
     table = make(tmp_path)
     append(table, 100, dt="b")
     append(table, 1, dt="a")

@@ -215,7 +215,7 @@ def recreate(queue: Queue, files: int) -> None:
 
 
 @pytest.mark.parametrize("files", [0, 1, 3, 4])
-def test_a_table_made_anew_fails_the_stream(files: int) -> None:
+def test_a_recreated_table_fails_the_stream(files: int) -> None:
     queue = queue_of(3)
     follower = queue.with_options(EARLIEST)
     _, offset = batches(follower)
@@ -229,7 +229,7 @@ def test_a_table_made_anew_fails_the_stream(files: int) -> None:
             follower.advance(offset, NO_LIMITS)
 
 
-def test_a_table_made_anew_before_the_first_rows_fails_the_stream() -> None:
+def test_a_table_recreated_before_the_first_rows_fails_the_stream() -> None:
     queue = queue_of(0)
     follower = queue.with_options(EARLIEST)
     offset = follower.advance(UNRESOLVED, NO_LIMITS)

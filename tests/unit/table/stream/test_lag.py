@@ -117,7 +117,7 @@ def test_long_lags_are_measured_to_their_end(queue: Queue, monkeypatch: pytest.M
     assert rows_of(queue)[0]["rows_behind"] == 30
 
 
-def test_a_query_stands_where_its_last_finished_batch_ended(queue: Queue) -> None:
+def test_the_position_of_a_query_is_the_end_of_its_last_finished_batch(queue: Queue) -> None:
     first, second, third = steps(queue.with_options({"scan.mode": "earliest"}), 3)
     checkpoint = Checkpoint()
     checkpoint.begin(0, first)

@@ -226,7 +226,7 @@ def test_a_consumers_position_wins_over_the_mode(table: MemoryTable) -> None:
     table.file_io.delete(TableLayout(table.location).consumer_path("c"))
 
 
-def test_phases_are_told_apart(table: MemoryTable) -> None:
+def test_phases_are_distinguished(table: MemoryTable) -> None:
     start = start_of(table, {})
     assert start is not None
     assert (start.position.phase, start.position.index) == (Phase.FULL, 0)

@@ -115,7 +115,7 @@ def test_partitions_come_by_creation_or_by_value() -> None:
         assert list(dict.fromkeys(name[0] for name in full[0])) == list(expected)
 
 
-def test_a_partition_keeps_the_creation_of_its_live_files_whoever_looks_when() -> None:
+def test_a_partition_keeps_the_creation_of_its_live_files_for_all_readers() -> None:
     queue = Queue(partition_keys=("dt",))
     queue.append("b/0:old@1", "a/0:first@2")
     old = queue.entry_of("b/0:old@1")
@@ -141,7 +141,7 @@ def test_the_order_of_partitions_stays_with_the_query() -> None:
     assert flat(found) == ["a"]
 
 
-def test_files_of_a_bucket_come_in_write_order_and_equal_numbers_as_they_stand() -> None:
+def test_files_of_a_bucket_come_in_write_order_and_equal_numbers_in_manifest_order() -> None:
     queue = Queue()
     entries = [
         queue.entry(queue.file(name, min_sequence_number=number), bucket=bucket, total_buckets=2)
@@ -287,7 +287,7 @@ def test_other_index_files_are_no_obstacle(empty_index_manifest: bytes) -> None:
     assert delivered(queue) == ["a"]
 
 
-def test_a_damaged_manifest_is_said_to_be_damaged() -> None:
+def test_a_damaged_manifest_is_reported_as_damaged() -> None:
     queue = Queue()
     snapshot = queue.append("0:a")
     queue.file_io.write(TableLayout(queue.location).manifest_path(snapshot.delta_manifest_list), b"broken")

@@ -72,7 +72,7 @@ def roll_back(ref: TableRef, snapshot_id: int) -> None:
     ref.file_io.write(ref.layout.latest_hint_path, encode_hint(snapshot_id))
 
 
-def test_a_batch_of_which_nobody_can_tell_is_refused_until_somebody_accepts_it() -> None:
+def test_a_batch_of_unknown_outcome_is_refused_until_the_user_accepts_it() -> None:
     ref, files = new_table(), MemoryCheckpoint()
     run(start(ref, files), batch(0), rows(1))
     for _ in range(3):
@@ -185,7 +185,7 @@ def test_a_table_has_one_checkpoint_by_whatever_path_it_is_loaded(tmp_path: Path
     unchanged(copied, lambda: start(copied, files, has_batches=True), "a copy of that; or, if both paths lead to one")
 
 
-def test_a_checkpoint_of_another_sink_is_refused_until_somebody_accepts_it() -> None:
+def test_a_checkpoint_of_another_sink_is_refused_until_the_user_accepts_it() -> None:
     ref, files = new_table(), MemoryCheckpoint()
     first = append(rows(4), user=QUERY, commit_identifier=7)
     committer(ref).commit(first)

@@ -80,7 +80,7 @@ def test_files_of_an_attempt_thought_dead_stay_where_it_lands_after_all() -> Non
     assert ref.file_io.exists(next_path)
 
 
-def test_files_of_a_batch_of_which_nobody_can_tell_stay_when_it_is_accepted() -> None:
+def test_files_of_a_batch_of_unknown_outcome_stay_when_it_is_accepted() -> None:
     ref, files = new_table(), MemoryCheckpoint()
     query = start(ref, files)
     message, path = written_by(ref, query.begin(batch(0)), 5)

@@ -68,7 +68,7 @@ def test_the_option_to_accept_such_a_batch_holds_here_too() -> None:
     assert row_counts(ref) == [10, 1, 2, 3, 11]
 
 
-def test_who_took_the_query_from_one_that_may_be_alive_does_not_commit_what_nobody_can_find() -> None:
+def test_a_driver_that_replaced_one_that_may_be_alive_does_not_commit_a_batch_of_unknown_outcome() -> None:
     ref, files = new_table(), MemoryCheckpoint()
     paused = start(ref, files)
     run(paused, batch(0), rows(10))

@@ -67,7 +67,7 @@ def test_a_batch_without_rows_makes_a_snapshot_where_the_watermark_moves() -> No
     assert behind.watermark == 60
 
 
-def test_snapshots_without_a_batch_tell_which_one_they_are_behind_when_its_own_has_expired() -> None:
+def test_snapshots_without_a_batch_show_which_one_they_follow_when_its_own_has_expired() -> None:
     ref = new_table().with_options({"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "2"})
     files = MemoryCheckpoint()
     query, first = start(ref, files), replace(batch(0), upstream_times='{"a":5}')

@@ -58,12 +58,14 @@ def test_sparks_own_counts_where_a_source_has_none() -> None:
     assert of(BatchEnds(sources=(None,), spark_watermark=30, takes_least=True)) == 30
 
 
-def test_sparks_own_does_not_stand_in_for_a_source_of_ours_without_a_time_yet() -> None:
+def test_sparks_own_watermark_does_not_replace_that_of_our_source_without_a_time_yet() -> None:
     assert of(batch((), None, spark=30)) is None
     assert of(batch((), spark=30)) is None
 
 
-def test_sparks_own_does_not_stand_in_for_sources_that_it_was_not_told_from(caplog: pytest.LogCaptureFixture) -> None:
+def test_sparks_own_watermark_does_not_replace_that_of_sources_it_does_not_come_from(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     watermark = SinkWatermark(table="d.t", waits_for_spark=False, is_wanted=True, spark_knows_all=False)
     with caplog.at_level(logging.WARNING, "penstock"):
         assert watermark.of(batch(((0, 50),), None, spark=30)) is None
@@ -171,7 +173,7 @@ def test_what_was_observed_is_known_after_a_restart() -> None:
     assert SinkWatermark(table="d.t", waits_for_spark=False).encode() is None
 
 
-def test_partitions_that_nobody_knows_end_it(caplog: pytest.LogCaptureFixture) -> None:
+def test_unknown_partitions_end_it(caplog: pytest.LogCaptureFixture) -> None:
     watermark = SinkWatermark(table="d.t", waits_for_spark=False)
     assert watermark.of(STRANGER, seen(a=50)) == 50
     with caplog.at_level(logging.WARNING, "penstock"):
@@ -180,7 +182,7 @@ def test_partitions_that_nobody_knows_end_it(caplog: pytest.LogCaptureFixture) -
     assert ["partitions have appeared" in record.message for record in caplog.records] == [True]
 
 
-def test_a_source_that_nobody_knows_has_come_as_far_as_its_last_task() -> None:
+def test_an_unknown_source_is_as_far_as_its_last_task() -> None:
     watermark = SinkWatermark(table="d.t", waits_for_spark=False)
     assert watermark.of(STRANGER, Observed(least_of_tasks=50)) == 50
     assert watermark.of(STRANGER, Observed(least_of_tasks=30)) == 50
@@ -192,14 +194,14 @@ def test_a_source_that_nobody_knows_has_come_as_far_as_its_last_task() -> None:
     assert SinkWatermark(table="d.t", waits_for_spark=False).of(two, Observed(least_of_tasks=50)) is None
 
 
-def test_a_table_that_declares_a_watermark_is_told_once_that_it_gets_none(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_missing_watermark_of_a_table_that_declares_one_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     watermark = SinkWatermark(table="d.t", waits_for_spark=False, is_wanted=True)
     with caplog.at_level(logging.WARNING, "penstock"):
         assert [watermark.of(STRANGER) for _ in range(2)] == [None, None]
     assert ["add withWatermark to those" in record.message for record in caplog.records] == [True]
 
 
-def test_a_batch_without_times_is_not_said_to_be_shuffled_where_tasks_tell_them(
+def test_a_batch_without_times_is_not_reported_as_shuffled_where_tasks_report_them(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     watermark = SinkWatermark(table="d.t", waits_for_spark=False, is_wanted=True, looks_at_tasks=True)

@@ -96,7 +96,7 @@ def test_memory_given_to_others_fills_the_buffer_earlier_but_a_quarter_stays() -
     assert bytes_until_full(0) > 1.9 * bytes_until_full(40_000) > 3.5 * bytes_until_full(10**9) > 25_000
 
 
-def test_spilling_stops_at_the_disk_limit_and_begins_anew_after_draining() -> None:
+def test_spilling_stops_at_the_disk_limit_and_begins_again_after_draining() -> None:
     buffer = SpillBuffer(SCHEMA, WriteOptions(write_buffer_spill_max_disk_bytes=10_000, spill_compression="none"))
     batch, ids = batch_of(range(100)), np.zeros(100, dtype=np.int32)
     spills = 0

@@ -40,7 +40,7 @@ def test_ninety_nine_writers_a_task_are_fine(caplog: pytest.LogCaptureFixture) -
     assert caplog.text == ""
 
 
-def test_a_hundred_are_told_once_an_hour_with_what_to_set(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_hundred_are_reported_once_an_hour_with_the_option_to_set(caplog: pytest.LogCaptureFixture) -> None:
     ref = ref_of(bucket="4", **{"bucket-key": "k"})
     warn_too_many_writers(ref, messages(50, 4), tasks=2, clock=lambda: 0.0)
     warn_too_many_writers(ref, messages(50, 4), tasks=2, clock=lambda: 3_599.0)

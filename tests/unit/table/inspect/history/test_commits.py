@@ -150,7 +150,7 @@ def test_a_manifest_that_a_snapshot_has_lost_is_an_error() -> None:
         ChangeReader(made.ref, made.store).load()
 
 
-def test_after_a_rollback_the_new_snapshots_are_told() -> None:
+def test_after_a_rollback_the_new_snapshots_are_reported() -> None:
     made = MemoryTable()
     for number in range(4):
         made.commit(made.entry(made.file(f"f{number}")))
@@ -210,7 +210,7 @@ def test_merges_do_not_count() -> None:
     assert find_stalled_watermarks([commit(1, 0, 10), *merges, commit(6, 700, 10)])[0].commits == 1
 
 
-def test_without_a_watermark_nothing_stands_still() -> None:
+def test_without_a_watermark_no_stall_is_reported() -> None:
     assert find_stalled_watermarks([commit(1, 0, None), commit(2, 100, None), commit(3, 200, 5)]) == ()
     assert find_stalled_watermarks([]) == ()
 

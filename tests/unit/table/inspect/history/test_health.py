@@ -27,13 +27,13 @@ def test_merges_are_no_flow() -> None:
     assert evaluate(history(*STEADY, *merges)).flow is HealthStatus.LOOK
 
 
-def test_nobody_is_asked_to_look_within_a_minute() -> None:
+def test_no_warning_appears_within_a_minute() -> None:
     quick = tuple(commit(number, number, number) for number in range(1, 8))
     assert evaluate(history(*quick, seen_millis=7 + MINUTE)).flow is HealthStatus.GOOD
     assert evaluate(history(*quick, seen_millis=8 + MINUTE)).flow is HealthStatus.LOOK
 
 
-def test_too_few_commits_tell_nothing_usual() -> None:
+def test_too_few_commits_give_no_usual_interval() -> None:
     verdicts = evaluate(history(*STEADY[:3], seen_millis=END * 1000, readers=(reader(unread_since_millis=0),)))
     assert (verdicts.usual_pause_ms, verdicts.flow, verdicts.readers) == (
         None,
@@ -44,7 +44,7 @@ def test_too_few_commits_tell_nothing_usual() -> None:
     assert {nothing.flow, nothing.watermark, nothing.files, nothing.readers, nothing.order} == {HealthStatus.UNKNOWN}
 
 
-def test_a_watermark_that_stands_still_too_long_is_worth_a_look() -> None:
+def test_a_watermark_that_stalls_too_long_needs_attention() -> None:
     def stuck(commits: int) -> tuple[Any, ...]:
         return (*STEADY, *(commit(10 + each, END + each * 10 * MINUTE, 7) for each in range(1, commits + 1)))
 

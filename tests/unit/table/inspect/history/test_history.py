@@ -78,7 +78,7 @@ def test_a_table_without_snapshots_has_an_empty_story() -> None:
     assert history.debt == Debt(small_files=0, small_bytes=0, waiting_files=0, waiting_bytes=0, usual_small_files=0)
 
 
-def test_what_is_not_for_us_to_compact_is_said() -> None:
+def test_what_we_do_not_compact_is_reported() -> None:
     made = MemoryTable(options={"clustering.incremental": "true"})
     made.commit(made.entry(made.file("a")))
     history = HistoryReader(made.ref, made.store).load()
@@ -86,7 +86,7 @@ def test_what_is_not_for_us_to_compact_is_said() -> None:
     assert "clustering.incremental" in (history.no_debt or "")
 
 
-def test_a_look_after_a_commit_tells_of_it(queue: Table) -> None:
+def test_a_poll_after_a_commit_reports_it(queue: Table) -> None:
     reader = HistoryReader(queue._ref, queue._store)
     before = reader.load()
     queue.append(pa.table({"n": [1], "t": pa.nulls(1, pa.timestamp("ms")), "dt": pa.nulls(1, pa.date32())}))

@@ -87,7 +87,7 @@ def stand(member: Membership, watermark: int | None, **more: bool) -> None:
     member.report(watermark, **{"has_rows": True, "is_held": False, **more})
 
 
-def test_members_see_where_the_others_stand(group: Group) -> None:
+def test_members_see_the_positions_of_the_others(group: Group) -> None:
     a, b, c = (group.member(name) for name in "abc")
     assert slowest(a) is None
     assert slowest(b) == ("a", None), "whoever has joined is waited for before it can tell"
@@ -146,7 +146,7 @@ def test_a_source_without_rows_is_idle_after_a_while_and_not_at_once(group: Grou
     assert slowest(a) == ("b", 21), "it is waited for again as soon as there are rows"
 
 
-def test_a_long_micro_batch_and_rows_that_must_wait_make_nobody_idle(group: Group, clock: Clock) -> None:
+def test_a_long_micro_batch_and_rows_that_must_wait_make_no_member_idle(group: Group, clock: Clock) -> None:
     a, b = group.member("a"), group.member("b")
     a.join()
     b.join()
@@ -158,7 +158,7 @@ def test_a_long_micro_batch_and_rows_that_must_wait_make_nobody_idle(group: Grou
         assert slowest(a) == ("b", 20)
 
 
-def test_who_cannot_tell_where_it_stands_is_waited_for_no_longer_than_who_has_no_rows(
+def test_a_member_of_unknown_position_is_awaited_no_longer_than_one_without_rows(
     group: Group, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     a, b = group.member("a"), group.member("b")
@@ -194,7 +194,7 @@ def test_a_member_that_falls_silent_is_dead_and_its_file_goes(group: Group, cloc
     assert slowest(a) == ("b", 20), "it was not dead, only stopped for a while"
 
 
-def test_at_first_sight_the_age_of_a_file_tells(group: Group, clock: Clock) -> None:
+def test_at_first_the_age_of_a_file_counts(group: Group, clock: Clock) -> None:
     b = group.member("b")
     stand(b, 20)
     b.join()
@@ -219,7 +219,7 @@ def _no_time() -> int:
     return 0
 
 
-def test_clocks_that_differ_kill_nobody(group: Group, clock: Clock) -> None:
+def test_clocks_that_differ_end_no_member(group: Group, clock: Clock) -> None:
     a = group.member("a")
     ahead = Clock(now=9_999_999.0)
     b = Membership(GroupFiles(group.file_io, DIRECTORY), RULE, "b", clock=ahead, keeps=False)
@@ -241,7 +241,7 @@ def test_a_process_of_this_machine_that_is_gone_is_dead_at_once(group: Group) ->
     assert len(group.files()) == 1
 
 
-def test_who_leaves_holds_nobody_and_may_come_back(group: Group) -> None:
+def test_a_member_that_leaves_blocks_no_other_and_may_come_back(group: Group) -> None:
     a, b = group.member("a"), group.member("b")
     stand(b, 20)
     b.join()
@@ -256,7 +256,7 @@ def test_who_leaves_holds_nobody_and_may_come_back(group: Group) -> None:
     assert slowest(a) == ("b", 30)
 
 
-def test_files_that_cannot_be_read_hold_nobody(group: Group, caplog: pytest.LogCaptureFixture) -> None:
+def test_files_that_cannot_be_read_block_no_member(group: Group, caplog: pytest.LogCaptureFixture) -> None:
     a = group.member("a")
     a.join()
     newer = {**group.on_disk()["a"], "version": 2, "id": "x"}
@@ -275,7 +275,7 @@ def test_files_that_cannot_be_read_hold_nobody(group: Group, caplog: pytest.LogC
     assert "has 'asleep' under 'state'" in messages[1]
 
 
-def test_what_the_storage_loses_is_said_again_but_nobody_joins_unheard(clock: Clock) -> None:
+def test_lost_positions_are_written_again_but_no_member_joins_unnoticed(clock: Clock) -> None:
     failing = FailingFileIO(MemoryFileIO(str(uuid.uuid4()), clock=clock.stamp), Fault.REFUSED, at=1)
     group = Group(clock, failing)
     a = group.member("a")
@@ -289,7 +289,7 @@ def test_what_the_storage_loses_is_said_again_but_nobody_joins_unheard(clock: Cl
     assert group.on_disk()["a"]["watermark"] == 20
 
 
-def test_where_nobody_can_say_how_far_the_others_are_nobody_goes_on(clock: Clock) -> None:
+def test_no_member_continues_if_the_positions_of_the_others_are_unknown(clock: Clock) -> None:
     failing = FailingFileIO(MemoryFileIO(str(uuid.uuid4()), clock=clock.stamp), Fault.REFUSED, at=2)
     a = Group(clock, failing).member("a")
     with pytest.raises(StorageError, match="list"):
@@ -297,7 +297,7 @@ def test_where_nobody_can_say_how_far_the_others_are_nobody_goes_on(clock: Clock
     assert a.look().slowest is None
 
 
-def test_a_thread_gives_signs_of_life_while_nobody_asks_and_ends_with_the_member() -> None:
+def test_a_thread_renews_the_membership_between_polls_and_ends_with_the_member() -> None:
     file_io = MemoryFileIO(str(uuid.uuid4()))
     group = Group(Clock(), file_io)
     member = Membership(GroupFiles(file_io, DIRECTORY), replace(RULE, dead_ms=30), "a")
@@ -321,7 +321,7 @@ def place_of(location: str, **options: str) -> str:
     return GroupFiles.of(ref, rule)._directory
 
 
-def test_tables_of_a_warehouse_meet_there_and_others_beside_themselves_or_where_they_are_told() -> None:
+def test_groups_of_a_warehouse_are_stored_there_and_others_next_to_their_table_or_where_configured() -> None:
     assert place_of("/data/w/shop.db/orders") == "/data/w/.penstock/alignment/g"
     assert place_of("/data/w/other.db/clicks") == "/data/w/.penstock/alignment/g"
     assert place_of("/data/tables/orders") == "/data/tables/.penstock/alignment/g"

@@ -59,7 +59,7 @@ def test_alone_everything_is_allowed() -> None:
     assert allowance_of([member("a", 1, MemberState.IDLE)], rule).allows(2, 10**15)
 
 
-def test_who_cannot_tell_yet_stands_before_all_and_the_idle_nowhere() -> None:
+def test_a_member_without_a_position_is_before_all_and_an_idle_one_does_not_count() -> None:
     rule = rule_of(**{GROUP: "g", DRIFT: "1 s"})
     assert rule is not None
     far, near, idle = member("a", 70), member("b", -70), member("c", -900, MemberState.IDLE)
@@ -69,12 +69,12 @@ def test_who_cannot_tell_yet_stands_before_all_and_the_idle_nowhere() -> None:
     assert allowance_of([far, member("y", None, MemberState.IDLE)], rule).slowest is far
 
 
-def test_a_stream_without_a_group_waits_for_nobody() -> None:
+def test_a_stream_without_a_group_does_not_wait() -> None:
     assert rule_of() is None
     assert rule_of(**{IDLE: "1 s", INTERVAL: "1 s"}) is None
 
 
-def test_a_source_is_dead_after_ten_intervals_and_idle_after_a_minute_or_as_told() -> None:
+def test_a_source_is_dead_after_ten_intervals_and_idle_after_a_minute_or_as_configured() -> None:
     rule = rule_of(**{GROUP: "g", DRIFT: "5 s"})
     assert rule is not None
     assert (rule.max_drift_ms, rule.update_interval_ms, rule.idle_ms, rule.dead_ms) == (5_000, 1_000, 60_000, 10_000)
