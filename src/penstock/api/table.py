@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from penstock.api.arguments import (
@@ -35,8 +36,8 @@ from penstock.datafile.types import to_arrow_schema
 from penstock.errors import InvalidOptionError
 from penstock.options import check_keys
 from penstock.table.actions import changes
-from penstock.table.compact.local import compact_appended, run_here
-from penstock.table.compact.precommit import merge_if_asked
+from penstock.table.compact.local import run_here
+from penstock.table.compact.write import TableWrite, compact_appended
 from penstock.table.read.branch import at_branch
 from penstock.table.ref import TableRef
 from penstock.table.write.writer import write_arrow
@@ -197,7 +198,7 @@ class Table(TableReads, TableStreams, RowChanges, TableOperations):
         with self._handle.committing() as committer:
             messages = self._write(rows)
             snapshot = changes.commit_append(committer, messages)
-        compact_appended(committer, messages, lambda latest: _merge_on(rows, latest))
+        compact_appended(committer, messages, partial(_merge_on, rows))
         return snapshot
 
     @accepts(partition=PARTITION | NONE)
@@ -256,7 +257,7 @@ class Table(TableReads, TableStreams, RowChanges, TableOperations):
             messages = lazy_spark.write_dataframe(cast("DataFrame", rows), self._ref)
         else:
             messages = write_arrow(self._ref, arrow_rows(rows, self._ref))
-        return merge_if_asked(messages, self._ref, _merge_on(rows, self._ref))
+        return TableWrite(ref=self._ref, merge_on=partial(_merge_on, rows)).merge(messages)
 
 
 def _merge_on(rows: Rows, ref: TableRef) -> Execute:

@@ -48,7 +48,7 @@ from penstock.table.commit.cleanup import commit_or_discard, delete_new_files
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.delta import CommitRequest
 from penstock.table.commit.put import put_schema
-from penstock.table.compact.local import open_appender
+from penstock.table.compact.write import open_appender
 from penstock.table.partition_scope import WholeTable
 from penstock.table.store import MetadataStore
 

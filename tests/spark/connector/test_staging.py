@@ -11,7 +11,7 @@ from pyspark.errors.exceptions.base import PySparkException
 
 import penstock
 from penstock import AddColumn
-from penstock.spark.connector import catalog as catalog_module
+from penstock.catalog.directory import DirectoryBackend
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -214,9 +214,9 @@ def test_a_table_replaced_while_it_is_loaded_has_the_columns_of_its_rows(
 ) -> None:
     before = catalog.load_table("d.t")._ref
     run(f"CREATE OR REPLACE TABLE {old} AS SELECT 7 AS other")
-    load = catalog_module.tables.load_table
+    load = DirectoryBackend.load_table
     answers = [before]
-    monkeypatch.setattr(catalog_module.tables, "load_table", lambda *args: answers.pop() if answers else load(*args))
+    monkeypatch.setattr(DirectoryBackend, "load_table", lambda *args: answers.pop() if answers else load(*args))
     assert run(f"SELECT * FROM {old}") == [(7,)]
     assert not answers
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from penstock.spark.shared_storage import StorageMark
     from penstock.table.compact.task import CompactTask
+    from penstock.table.compact.write import MergeOn
     from penstock.table.ref import TableRef
 
 _OURS: Final = "penstock.errors."
@@ -66,6 +67,11 @@ def spark_cause(error: Exception) -> str:
         return ours[-1]
     of_task = [found["error"] for line in lines if (found := _TASK_ERROR.search(line))]
     return (of_task or lines or [type(error).__name__])[0]
+
+
+def merge_on_executors(spark: SparkSession, *, is_staged: bool = False) -> MergeOn:
+    """Return what runs merges of a table on the executors; ``is_staged`` as for ``SparkMerger``."""
+    return lambda ref: SparkMerger(spark=spark, ref=ref, is_staged=is_staged).execute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

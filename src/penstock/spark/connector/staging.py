@@ -19,7 +19,7 @@ from penstock.catalog.staged_tables import (
     stage_table,
 )
 from penstock.errors import AlreadyExistsError, NotFoundError
-from penstock.spark.compact.job import SparkMerger
+from penstock.spark.compact.job import merge_on_executors
 from penstock.spark.connector.actions.defaults import default_text
 from penstock.spark.connector.definition import DefaultText, definition_of
 from penstock.spark.connector.failures import no_such_namespace, no_such_table, table_exists
@@ -29,7 +29,7 @@ from penstock.spark.connector.views import ViewMethods
 from penstock.spark.connector.write import TableWriteBuilder
 from penstock.spark.types import nullable, to_catalog_schema
 from penstock.table.commit.cleanup import delete_new_files
-from penstock.table.compact.local import compact_appended
+from penstock.table.compact.write import compact_appended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,9 +87,7 @@ class StagedCatalogTable(PlainTable):
         self._is_done = True
         committer = commit_staged(self._staged, self._ref, self._messages)
         if isinstance(self._staged, NewTable):
-            compact_appended(
-                committer, self._messages, lambda latest: SparkMerger(spark=self._spark, ref=latest).execute
-            )
+            compact_appended(committer, self._messages, merge_on_executors(self._spark))
 
     @from_spark
     def abortStagedChanges(self) -> None:

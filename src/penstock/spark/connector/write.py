@@ -16,16 +16,14 @@ from penstock.errors import UnsupportedFeatureError
 from penstock.options import KNOWN_KEYS, Side, check_batch, check_keys, check_side
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import TRUE, And
-from penstock.spark.compact.job import SparkMerger
+from penstock.spark.compact.job import merge_on_executors
 from penstock.spark.connector.actions.dynamic_overwrite import DynamicOverwrite
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import take_filters
 from penstock.spark.connector.stream.table_write import StreamTableWrite, interrupted_by_stop
 from penstock.spark.write.sink import write_dataframe
-from penstock.table.actions.changes import commit_append, commit_overwrite
-from penstock.table.compact.local import compact_appended, open_appender
-from penstock.table.compact.precommit import merge_if_asked
+from penstock.table.compact.write import TableWrite
 from penstock.table.partition_scope import MatchingPartitions, OverwriteScope, WholeTable, WrittenPartitions
 
 if TYPE_CHECKING:
@@ -156,7 +154,7 @@ class TableWriteBuilder(Proxy):
         if self._is_dynamic and self._scope is not None:
             check_batch(self._own, self._ref.name, Side.SINK)
             return DynamicOverwrite(self._bridge, self._spark, self._ref, self._columns, self._scope)
-        return TableWrite(self._bridge, self._ref.name, self._for_batch, self._for_stream)
+        return CatalogWrite(self._bridge, self._ref.name, self._for_batch, self._for_stream)
 
     def _for_batch(self) -> RowTarget:
         check_batch(self._own, self._ref.name, Side.SINK)
@@ -169,7 +167,7 @@ class TableWriteBuilder(Proxy):
             return StreamTableWrite(self._bridge, self._sinks.batches_of(self._ref), self._columns)
 
 
-class TableWrite(Proxy):
+class CatalogWrite(Proxy):
     """One write, as Spark plans it.
 
     Args:
@@ -229,14 +227,8 @@ class RowTarget(Proxy):
         frame = DataFrame(rows, session).toDF(*(field.name for field in ref.schema.fields))
         is_staged = self._keep is not None
         messages = write_dataframe(frame, ref, is_staged=is_staged)
-        merger = SparkMerger(spark=session, ref=ref, is_staged=is_staged)
-        messages = merge_if_asked(messages, ref, merger.execute)
-        if self._keep is not None:
-            self._keep(ref, messages)
-            return
-        committer = open_appender(ref)
-        if self._scope is None:
-            commit_append(committer, messages)
-            compact_appended(committer, messages, lambda latest: SparkMerger(spark=session, ref=latest).execute)
+        write = TableWrite(ref=ref, merge_on=merge_on_executors(session, is_staged=is_staged))
+        if self._keep is None:
+            write.commit(messages, self._scope)
         else:
-            commit_overwrite(committer, messages, self._scope)
+            self._keep(ref, write.merge(messages))

@@ -44,10 +44,8 @@ from penstock.spark.stream.options import (
 from penstock.spark.types import nullable, to_spark_schema
 from penstock.spark.write.sink import collect_messages
 from penstock.spark.write.task import TaskOutcome, WriteTask
-from penstock.table.actions.changes import commit_append, commit_overwrite
 from penstock.table.commit.cleanup import delete_job_files, delete_new_files
-from penstock.table.compact.local import compact_appended, open_appender, run_here
-from penstock.table.compact.precommit import merge_if_asked
+from penstock.table.compact.write import TableWrite
 from penstock.table.inspect.system import SYSTEM_TABLES, load_system_table
 from penstock.table.read.batches import TableReader, select_fields
 from penstock.table.read.query import plan_query, read_ref
@@ -312,14 +310,8 @@ class TableSourceWriter(DataSourceArrowWriter):
             files = collect_messages(ref, [each.outcome for each in done], self._task.job_id, speculates=False)
         except SchemaMismatchError as error:
             raise (SchemaMismatchError(f"{error}. {self._note}") if self._note else error) from None
-        files = merge_if_asked(files, ref, run_here(ref))
-        committer = open_appender(ref)
-        if self._replaces is None:
-            commit_append(committer, files)
-            compact_appended(committer, files)
-        else:
-            mode = next((each.overwrite_mode for each in done if each.overwrite_mode), None)
-            commit_overwrite(committer, files, self._replaces.scope_in(mode))
+        mode = next((each.overwrite_mode for each in done if each.overwrite_mode), None)
+        TableWrite(ref=ref).commit(files, None if self._replaces is None else self._replaces.scope_in(mode))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Delete the files that the tasks of a failed job have written."""

@@ -28,8 +28,7 @@ from penstock.spark.shared_storage import mark_storage
 from penstock.spark.write.sink import collect_messages
 from penstock.spark.write.task import QUERY_ID, TaskOutcome, WriteTask
 from penstock.table.commit.cleanup import delete_job_files, delete_new_files
-from penstock.table.compact.local import compact_written, run_here
-from penstock.table.compact.precommit import merge_if_asked
+from penstock.table.compact.write import TableWrite, compact_written
 from penstock.table.stream_sink.committer import Batch, commit_unnoted
 from penstock.table.write.writer import new_job_id
 
@@ -86,7 +85,7 @@ class PenstockStreamWriter(DataSourceStreamArrowWriter):
             return  # no tasks, no rows
         ref = self._task.ref
         files = collect_messages(ref, [each.outcome for each in found], found[0].job_id, speculates=False)
-        files = merge_if_asked(files, ref, run_here(ref))
+        files = TableWrite(ref=ref).merge(files)
         query_id = found[0].commit_user
         commit_unnoted(ref, Batch(commit_user=query_id, id=batchId), files, is_overwrite=self._overwrite)
         if not self._overwrite:

@@ -17,14 +17,14 @@ from penstock.errors import LeaseHeldError, StorageError, TableStoreError
 from penstock.metrics import BATCH_ROWS, BATCH_SECONDS, record
 from penstock.options import WatermarkOptions, WriteOptions
 from penstock.printable import mask_locations, open_log
-from penstock.spark.compact.job import SparkMerger
+from penstock.spark.compact.job import merge_on_executors
 from penstock.spark.compact.stream import StreamCompaction
 from penstock.spark.stream.progress import WriteProgress, note_write
 from penstock.spark.stream.row_writer import RowWriter, Written, task_times
 from penstock.spark.types import to_spark_type
 from penstock.spark.watermark.wall_clock import with_wall_clocks
 from penstock.spark.write.task import QUERY_ID
-from penstock.table.compact.precommit import merge_if_asked
+from penstock.table.compact.write import TableWrite
 from penstock.table.identity import digest_of
 from penstock.table.lease import LeaseKeeper, acquire
 from penstock.table.stream.checkpoint import decode_batch
@@ -197,7 +197,7 @@ class MicroBatches:
                 return
             times = self._times_of(begun)
             least = None if times is None else times.least(messages)
-            merged = merge_if_asked(messages, begun.ref, SparkMerger(spark=self._spark, ref=begun.ref).execute)
+            merged = TableWrite(ref=begun.ref, merge_on=merge_on_executors(self._spark)).merge(messages)
             self._commit(begun, Written(messages=merged, least_of_tasks=least))
         finally:
             self._turn.release()

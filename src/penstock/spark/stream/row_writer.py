@@ -22,10 +22,10 @@ from pyspark.sql import types as spark_types
 from penstock.format.text.names import quoted
 from penstock.options import SinkStrategy, WriteOptions
 from penstock.printable import open_log
-from penstock.spark.compact.job import SparkMerger
+from penstock.spark.compact.job import merge_on_executors
 from penstock.spark.write.sink import write_dataframe
 from penstock.spark.write.task import write_batches
-from penstock.table.compact.precommit import merge_if_asked
+from penstock.table.compact.write import TableWrite
 from penstock.table.store import MetadataStore
 from penstock.table.stream.event_time import EventTimes, usable_watermark
 
@@ -88,7 +88,7 @@ class RowWriter:
             messages = write_dataframe(df, ref, job_id)
             written = Written(messages=messages, least_of_tasks=None if times is None else times.least(messages))
         self._last_rows = sum(file.row_count for message in written.messages for file in message.new_files)
-        merged = merge_if_asked(written.messages, ref, SparkMerger(spark=df.sparkSession, ref=ref).execute)
+        merged = TableWrite(ref=ref, merge_on=merge_on_executors(df.sparkSession)).merge(written.messages)
         return Written(messages=merged, least_of_tasks=written.least_of_tasks)
 
     def _write_here(self, df: DataFrame, ref: TableRef, job_id: str, times: TaskTimes | None) -> Written | None:

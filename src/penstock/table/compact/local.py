@@ -1,11 +1,7 @@
-"""Runs a dedicated compaction, from the user's arguments to the committed snapshots; and merges after an append.
-
-Whether merges are due after an append to a queue is determined from what the commit reads anyway: the entries of the
-partitions to which it adds files, from which it takes the next sequence numbers. So an append without due merges makes
-no additional request. Scalable tables are compacted only by streams and jobs, as in Paimon.
+"""Runs a dedicated compaction, from the user's arguments to the committed snapshots.
 
 Source:
-    docs/spec/compaction.md sections 3 and 7; Paimon ``core:append/BucketedAppendCompactManager.java``.
+    docs/spec/compaction.md section 7.
 """
 
 from __future__ import annotations
@@ -13,38 +9,25 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING
 
-from penstock.errors import InvalidOptionError, TableStoreError, UnsupportedFeatureError
-from penstock.options import BucketOptions, CompactOptions, WriteOptions, parse_duration_ms
-from penstock.printable import open_log
+from penstock.errors import InvalidOptionError
+from penstock.options import CompactOptions, parse_duration_ms
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit.committer import new_commit_user
-from penstock.table.compact.background import LEASE_NAME
 from penstock.table.compact.job import merge_in_threads, merge_one, plan_only, run_compaction
 from penstock.table.compact.plan import CompactStrategy, plan_compaction, scope_of_filter
-from penstock.table.compact.queue_files import OpenTails
-from penstock.table.compact.task import CompactSizes
-from penstock.table.lease import find_holder
 from penstock.table.partition_scope import scope_of_specs
-from penstock.table.stale_schema import at_latest_schema
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from penstock.table.commit.committer import TableCommitter
     from penstock.table.compact.job import CompactionResult, Execute
     from penstock.table.compact.plan import CompactionPlan
     from penstock.table.compact.task import MergedFiles
-    from penstock.table.message import CommitMessage
     from penstock.table.partition_scope import OverwriteScope
     from penstock.table.ref import TableRef
-
-MergeOn: TypeAlias = "Callable[[TableRef], Execute]"
-"""Returns the function that runs merges of a table."""
-
-_LOG: Final = open_log(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,86 +119,6 @@ def compact_table(
     committer = open_committer(ref, store, adds_rows=False)
     user = new_commit_user(committer.options.user_prefix)
     return run_compaction(plan, committer, execute, commit_user=user, on_done=on_done)
-
-
-def open_appender(ref: TableRef, store: MetadataStore | None = None) -> TableCommitter:
-    """Return a committer for ``compact_appended``; arguments and errors are those of ``open_committer``."""
-    committer = open_committer(ref, store)
-    if ref.parsed(BucketOptions).bucket > 0 and not ref.parsed(WriteOptions).write_only:
-        committer.index.watch = OpenTails(CompactSizes.of(ref))
-    return committer
-
-
-def compact_appended(
-    committer: TableCommitter, messages: Iterable[CommitMessage], merge_on: MergeOn = run_here
-) -> CompactionResult | None:
-    """Merge small files of the buckets to which an append has added files, if there are enough of them.
-
-    The rows are already committed, so an error is logged and not raised.
-
-    Args:
-        committer: of the append, from ``open_appender``.
-        messages: of the append.
-
-    Returns:
-        None if nothing was due, another job is compacting the table, or the merges failed.
-    """
-    tails = committer.index.watch
-    if not isinstance(tails, OpenTails):
-        return None
-    due = frozenset(
-        partition for partition, _ in tails.buckets_to_merge((e.partition, e.bucket) for e in messages if e.new_files)
-    )
-    if not due or _has_compactor(committer.ref):
-        return None
-    user = new_commit_user(committer.options.user_prefix)
-    return _merge(committer.ref, committer.store, due, user, merge_on, before=committer)
-
-
-def compact_written(ref: TableRef, messages: Sequence[CommitMessage], *, commit_user: str) -> CompactionResult | None:
-    """Merge small files of the partitions to which a commit has added files, by the rule of ``minor``, in this process.
-
-    The rows are already committed, so an error is logged and not raised.
-
-    Args:
-        messages: of the commit.
-
-    Returns:
-        None if the table is ``write-only``, the commit had no files, or the merges failed.
-    """
-    if ref.parsed(WriteOptions).write_only:
-        return None
-    written = frozenset(message.partition for message in messages if message.new_files)
-    return _merge(ref, MetadataStore(ref), written, commit_user, run_here)
-
-
-def _merge(
-    ref: TableRef,
-    store: MetadataStore,
-    partitions: frozenset[bytes],
-    commit_user: str,
-    merge_on: MergeOn,
-    before: TableCommitter | None = None,
-) -> CompactionResult | None:
-    if not partitions:
-        return None
-    try:
-        latest = at_latest_schema(ref, store)
-        plan = plan_compaction(latest, store, strategy=CompactStrategy.MINOR, scope=partitions)
-        committer = open_committer(latest, store, adds_rows=False, before=before)
-        return run_compaction(plan, committer, merge_on(latest), commit_user=commit_user)
-    except UnsupportedFeatureError as error:  # of every merge of this table
-        _LOG.info("table %s: its small files are not merged: %s", ref.name, error)
-    except Exception as error:  # noqa: BLE001 - the rows are committed: the caller must not take that for failed
-        _LOG.warning("table %s: its small files were not merged; the rows are committed: %s", ref.name, error)
-    return None
-
-
-def _has_compactor(ref: TableRef) -> bool:
-    try:
-        return find_holder(ref.file_io, ref.location, LEASE_NAME) is not None
-    except TableStoreError:
-        return False
 
 
 def _strategy(text: str | None) -> CompactStrategy:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from penstock.options import CompactOptions
 from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.compact.task import CompactSizes, CompactTask
 from penstock.table.message import CommitMessage
@@ -27,13 +26,6 @@ if TYPE_CHECKING:
 
     Key = tuple[bytes, int, int]
     """Serialized partition, bucket, total buckets."""
-
-
-def merge_if_asked(messages: tuple[CommitMessage, ...], ref: TableRef, execute: Execute) -> tuple[CommitMessage, ...]:
-    """Call ``merge_before_commit`` if the option ``precommit-compact`` is set."""
-    if not ref.parsed(CompactOptions).precommit:
-        return messages
-    return merge_before_commit(messages, ref, execute)
 
 
 def merge_before_commit(

@@ -15,11 +15,10 @@ from penstock.clocks import local_wall_millis
 from penstock.errors import InvalidFilterError, NotFoundError, StorageError, UnsupportedFeatureError
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import commit_append, open_committer
-from penstock.table.compact import local
 from penstock.table.compact.job import CompactionResult, merge_in_threads, merge_one, plan_only, run_compaction
-from penstock.table.compact.local import compact_written
 from penstock.table.compact.plan import CompactStrategy, plan_compaction, scope_of_filter
 from penstock.table.compact.task import MergedFiles
+from penstock.table.compact.write import compact_written
 from penstock.table.partition_scope import scope_of_specs
 from penstock.table.store import MetadataStore
 from penstock.table.write.writer import write_arrow
@@ -277,6 +276,6 @@ def test_a_merge_after_a_commit_that_fails_is_logged(
     def fail(*_: object, **__: object) -> None:
         raise StorageError("no answer")
 
-    monkeypatch.setattr(local, "plan_compaction", fail)
+    monkeypatch.setattr("penstock.table.compact.write.plan_compaction", fail)
     assert compact_written(ref_of(table), messages, commit_user="u") is None
     assert "small files were not merged; the rows are committed: no answer" in caplog.text

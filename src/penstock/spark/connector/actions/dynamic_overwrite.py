@@ -12,16 +12,15 @@ from __future__ import annotations
 import pickle
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from penstock.spark.compact.job import SparkMerger
+from penstock.spark.compact.job import merge_on_executors
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.python_workers import OUTCOME, outcomes_of, writer_source
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.write.sink import collect_messages
 from penstock.spark.write.task import WriteTask
-from penstock.table.actions.changes import commit_overwrite, open_committer
 from penstock.table.commit.cleanup import delete_job_files
-from penstock.table.compact.precommit import merge_if_asked
+from penstock.table.compact.write import TableWrite
 from penstock.table.write.writer import new_job_id
 
 if TYPE_CHECKING:
@@ -96,8 +95,7 @@ class DynamicBatchWrite(Proxy):
         session = self._bridge.python_session(self._bridge.session())
         speculates = session.conf.get("spark.speculation", "false") == "true"
         files = collect_messages(ref, outcomes_of(messages), self._task.job_id, speculates=speculates)
-        files = merge_if_asked(files, ref, SparkMerger(spark=session, ref=ref).execute)
-        commit_overwrite(open_committer(ref), files, self._scope)
+        TableWrite(ref=ref, merge_on=merge_on_executors(session)).commit(files, self._scope)
 
     @from_spark
     def abort(self, messages: JavaObject) -> None:

@@ -1,0 +1,162 @@
+"""A write of rows whose files are written: merges before its commit, commit or deletion of the files, merges after it.
+
+Whether merges are due after an append to a queue is determined from what the commit reads anyway: the entries of the
+partitions to which it adds files, from which it takes the next sequence numbers. So an append without due merges makes
+no additional request. Scalable tables are compacted only by streams and jobs, as in Paimon.
+
+Source:
+    docs/spec/compaction.md section 3; Paimon ``core:append/BucketedAppendCompactManager.java``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from penstock.errors import TableStoreError, UnsupportedFeatureError
+from penstock.options import BucketOptions, CompactOptions, WriteOptions
+from penstock.printable import open_log
+from penstock.table.actions.changes import commit_append, commit_overwrite, open_committer
+from penstock.table.commit.committer import new_commit_user
+from penstock.table.compact.background import LEASE_NAME
+from penstock.table.compact.job import run_compaction
+from penstock.table.compact.local import run_here
+from penstock.table.compact.plan import CompactStrategy, plan_compaction
+from penstock.table.compact.precommit import merge_before_commit
+from penstock.table.compact.queue_files import OpenTails
+from penstock.table.compact.task import CompactSizes
+from penstock.table.lease import find_holder
+from penstock.table.stale_schema import at_latest_schema
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.commit.committer import TableCommitter
+    from penstock.table.compact.job import CompactionResult, Execute
+    from penstock.table.message import CommitMessage
+    from penstock.table.partition_scope import OverwriteScope
+    from penstock.table.ref import TableRef
+
+MergeOn: TypeAlias = "Callable[[TableRef], Execute]"
+"""Returns the function that runs merges of a table."""
+
+_LOG: Final = open_log(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableWrite:
+    """One write, whoever wrote its files: a table's method, Spark SQL, the data source or a stream.
+
+    Attributes:
+        ref: the table, with the options of the write.
+        merge_on: returns the function that runs merges: in this process, or on executors.
+    """
+
+    ref: TableRef
+    merge_on: MergeOn = run_here
+
+    def merge(self, messages: tuple[CommitMessage, ...]) -> tuple[CommitMessage, ...]:
+        """Merge the small files of the write before its commit, if the option ``precommit-compact`` is set.
+
+        Raises:
+            TableStoreError: a merge failed; all files of the write are deleted.
+        """
+        if not self.ref.parsed(CompactOptions).precommit:
+            return messages
+        return merge_before_commit(messages, self.ref, self.merge_on(self.ref))
+
+    def commit(self, messages: tuple[CommitMessage, ...], scope: OverwriteScope | None = None) -> Snapshot | None:
+        """Commit the rows in place of those in scope, None for an append, with the merges before and after it.
+
+        Raises:
+            TableStoreError: as ``TableCommitter.commit``. Unless the outcome is unknown, the files are deleted.
+        """
+        messages = self.merge(messages)
+        committer = open_appender(self.ref)
+        if scope is not None:
+            return commit_overwrite(committer, messages, scope)
+        snapshot = commit_append(committer, messages)
+        compact_appended(committer, messages, self.merge_on)
+        return snapshot
+
+
+def open_appender(ref: TableRef, store: MetadataStore | None = None) -> TableCommitter:
+    """Return a committer for ``compact_appended``; arguments and errors are those of ``open_committer``."""
+    committer = open_committer(ref, store)
+    if ref.parsed(BucketOptions).bucket > 0 and not ref.parsed(WriteOptions).write_only:
+        committer.index.watch = OpenTails(CompactSizes.of(ref))
+    return committer
+
+
+def compact_appended(
+    committer: TableCommitter, messages: Iterable[CommitMessage], merge_on: MergeOn = run_here
+) -> CompactionResult | None:
+    """Merge small files of the buckets to which an append has added files, if there are enough of them.
+
+    The rows are already committed, so an error is logged and not raised.
+
+    Args:
+        committer: of the append, from ``open_appender``.
+        messages: of the append.
+
+    Returns:
+        None if nothing was due, another job is compacting the table, or the merges failed.
+    """
+    tails = committer.index.watch
+    if not isinstance(tails, OpenTails):
+        return None
+    due = frozenset(
+        partition for partition, _ in tails.buckets_to_merge((e.partition, e.bucket) for e in messages if e.new_files)
+    )
+    if not due or _has_compactor(committer.ref):
+        return None
+    user = new_commit_user(committer.options.user_prefix)
+    return _merge(committer.ref, committer.store, due, user, merge_on, before=committer)
+
+
+def compact_written(ref: TableRef, messages: Sequence[CommitMessage], *, commit_user: str) -> CompactionResult | None:
+    """Merge small files of the partitions to which a commit has added files, by the rule of ``minor``, in this process.
+
+    The rows are already committed, so an error is logged and not raised.
+
+    Args:
+        messages: of the commit.
+
+    Returns:
+        None if the table is ``write-only``, the commit had no files, or the merges failed.
+    """
+    if ref.parsed(WriteOptions).write_only:
+        return None
+    written = frozenset(message.partition for message in messages if message.new_files)
+    return _merge(ref, MetadataStore(ref), written, commit_user, run_here)
+
+
+def _merge(
+    ref: TableRef,
+    store: MetadataStore,
+    partitions: frozenset[bytes],
+    commit_user: str,
+    merge_on: MergeOn,
+    before: TableCommitter | None = None,
+) -> CompactionResult | None:
+    if not partitions:
+        return None
+    try:
+        latest = at_latest_schema(ref, store)
+        plan = plan_compaction(latest, store, strategy=CompactStrategy.MINOR, scope=partitions)
+        committer = open_committer(latest, store, adds_rows=False, before=before)
+        return run_compaction(plan, committer, merge_on(latest), commit_user=commit_user)
+    except UnsupportedFeatureError as error:  # of every merge of this table
+        _LOG.info("table %s: its small files are not merged: %s", ref.name, error)
+    except Exception as error:  # noqa: BLE001 - the rows are committed: the caller must not take that for failed
+        _LOG.warning("table %s: its small files were not merged; the rows are committed: %s", ref.name, error)
+    return None
+
+
+def _has_compactor(ref: TableRef) -> bool:
+    try:
+        return find_holder(ref.file_io, ref.location, LEASE_NAME) is not None
+    except TableStoreError:
+        return False
