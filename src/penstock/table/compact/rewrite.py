@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import FormatError, SchemaMismatchError
 from penstock.format.manifest.entry import FileSource
-from penstock.format.row.row import decode_row
 from penstock.options import WriteOptions
 from penstock.table.actions.rewriting import as_replacement, for_existing_rows
 from penstock.table.commit.put import flush_new_files
@@ -21,8 +20,7 @@ from penstock.table.locate import FileLocator
 from penstock.table.memory import enough_memory
 from penstock.table.message import CommitMessage
 from penstock.table.read.batches import TableReader
-from penstock.table.read.prune import NO_FILTER
-from penstock.table.read.split import DataSplit
+from penstock.table.read.split import make_unfiltered_split
 from penstock.table.store import MetadataStore
 from penstock.table.write.assign import Group
 from penstock.table.write.rolling import GroupWriter, plan_files
@@ -61,7 +59,7 @@ def rewrite(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> C
     with enough_memory(ref.name), ExitStack() as on_error:
         on_error.callback(writer.abort)
         try:
-            for batch in reader.read_split(_as_split(task, ref)):
+            for batch in reader.read_split(make_unfiltered_split(ref, task, task.files)):
                 writer.write(batch)
             writer.finish_file()
         except SchemaMismatchError as error:
@@ -89,19 +87,6 @@ def _at_schema_of(task: CompactTask, ref: TableRef, store: MetadataStore) -> Tab
     """Return the table at the newest schema of the task's files, if that is newer: an older one may lack columns."""
     newest = max(file.schema_id for file in task.files)
     return ref if newest <= ref.schema.id else replace(ref, schema=store.load_schema(newest))
-
-
-def _as_split(task: CompactTask, ref: TableRef) -> DataSplit:
-    return DataSplit(
-        snapshot_id=0,
-        partition=task.partition,
-        values=decode_row(task.partition, [field.type for field in ref.schema.partition_fields]),
-        bucket=task.bucket,
-        total_buckets=task.total_buckets,
-        bucket_path=FileLocator.of(ref).directory(task.partition, task.bucket),
-        files=task.files,
-        rest=NO_FILTER,
-    )
 
 
 def _names(task: CompactTask) -> str:

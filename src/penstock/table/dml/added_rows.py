@@ -17,12 +17,10 @@ import pyarrow as pa
 from penstock.datafile.conform import without_padding
 from penstock.datafile.types import to_arrow_type
 from penstock.errors import SchemaMismatchError
-from penstock.format.row.row import decode_row
 from penstock.table.actions.rewriting import for_existing_rows
-from penstock.table.locate import FileLocator
 from penstock.table.read.batches import TableReader
 from penstock.table.read.prune import NO_FILTER, ColumnStatsReader
-from penstock.table.read.split import DataSplit
+from penstock.table.read.split import make_unfiltered_split
 from penstock.table.write.check_rows import conform_batch, has_limit, has_nested_not_null, plan_conform
 
 if TYPE_CHECKING:
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     from penstock.format.manifest.entry import DataFileMeta
     from penstock.format.types.data_types import DataField
     from penstock.table.message import CommitMessage
+    from penstock.table.read.split import DataSplit
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
@@ -52,7 +51,7 @@ def check_added_rows(
     rules = _Rules(ref, store)
     if not rules.fields:
         return
-    added = Counter(rules.broken_rows(_split_of(ref, message) for message in written))
+    added = Counter(rules.broken_rows(make_unfiltered_split(ref, each, each.new_files) for each in written))
     if added:
         added.subtract(rules.broken_rows(before))
     for row, count in added.items():
@@ -141,16 +140,3 @@ class _Rules:
 
 def _is_limited(field: DataField) -> bool:
     return has_limit(field.type) or has_nested_not_null(to_arrow_type(field.type))
-
-
-def _split_of(ref: TableRef, message: CommitMessage) -> DataSplit:
-    return DataSplit(
-        snapshot_id=0,
-        partition=message.partition,
-        values=decode_row(message.partition, [field.type for field in ref.schema.partition_fields]),
-        bucket=message.bucket,
-        total_buckets=message.total_buckets,
-        bucket_path=FileLocator.of(ref).directory(message.partition, message.bucket),
-        files=message.new_files,
-        rest=NO_FILTER,
-    )

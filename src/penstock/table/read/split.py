@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.format.row.row import decode_row
 from penstock.options import ReadOptions
 from penstock.table.locate import FileLocator
-from penstock.table.read.prune import PartitionPruneResult
+from penstock.table.read.prune import NO_FILTER, PartitionPruneResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +32,7 @@ class DataSplit:
     """Files of one bucket that one task reads, one after another. Picklable.
 
     Attributes:
-        snapshot_id: snapshot of the read; 0 for a compaction, whose files come from several snapshots.
+        snapshot_id: snapshot of the read; 0 for files of several snapshots or of none yet.
         partition: serialized BinaryRow (arity prefix included) of the partition values.
         values: internal values of the partition, in ``partition_keys`` order.
         bucket_path: directory of the files without an external path.
@@ -98,14 +99,33 @@ def iter_splits(ref: TableRef, plan: ScanPlan, options: ReadOptions | None = Non
             yield from (_with_vectors(split, plan) for split in made) if plan.vectors else made
 
 
+class BucketFiles(Protocol):
+    """Something about files of one bucket: a manifest entry, a commit message or a compaction task."""
+
+    @property
+    def partition(self) -> bytes:
+        """Serialized BinaryRow of the partition values."""
+        ...
+
+    @property
+    def bucket(self) -> int:
+        """Number of the bucket."""
+        ...
+
+    @property
+    def total_buckets(self) -> int:
+        """Number of buckets of the partition."""
+        ...
+
+
 def make_split(
     locator: FileLocator,
     snapshot_id: int,
-    like: ManifestEntry,
+    like: BucketFiles,
     files: tuple[DataFileMeta, ...],
     verdict: PartitionPruneResult,
 ) -> DataSplit:
-    """Return a split of files in the bucket of the entry ``like``.
+    """Return a split of files in the bucket of ``like``.
 
     Args:
         verdict: result of pruning for the partition.
@@ -120,6 +140,12 @@ def make_split(
         files=files,
         rest=verdict.rest,
     )
+
+
+def make_unfiltered_split(ref: TableRef, like: BucketFiles, files: tuple[DataFileMeta, ...]) -> DataSplit:
+    """Return a split of all rows of files in the bucket of ``like``, whichever snapshots the files come from."""
+    values = decode_row(like.partition, [field.type for field in ref.schema.partition_fields])
+    return make_split(FileLocator.of(ref), 0, like, files, PartitionPruneResult(values=values, rest=NO_FILTER))
 
 
 def _with_vectors(split: DataSplit, plan: ScanPlan) -> DataSplit:
