@@ -11,7 +11,6 @@ from tests.faults.power_cut import PowerCuts
 from penstock import Catalog, Table
 from penstock.errors import TableStoreError
 from penstock.table.inspect.fsck import check_table
-from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,7 +42,7 @@ class _World:
         table = Catalog(str(left), {"penstock.durable": "false"}).load_table("d.t")
         found = set(table.to_arrow().column("id").to_pylist())
         assert self.rows <= found <= self.attempted
-        assert check_table(table._ref, MetadataStore(table._ref)).findings == ()
+        assert check_table(table._ref).findings == ()
 
 
 @pytest.fixture

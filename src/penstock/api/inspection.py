@@ -90,7 +90,7 @@ class TableInspection(TableMethods):
             all_snapshots: also check manifests and data files that only older snapshots and tags need.
             progress: called with the number of data files checked so far.
         """
-        return check_table(self._handle.ref, self._handle.checked_store, all_snapshots=all_snapshots, progress=progress)
+        return check_table(self._handle.checked_ref, all_snapshots=all_snapshots, progress=progress)
 
     @accepts(checkpoints=TEXT)
     def lag(self, *checkpoints: str) -> pa.Table:

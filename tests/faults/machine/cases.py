@@ -120,7 +120,7 @@ class World:
         """Return what is there for a new process; every file that is needed is whole."""
         table = self.load()
         store = table._store
-        assert check_table(table._ref, MetadataStore(table._ref)).findings == ()
+        assert check_table(table._ref).findings == ()
         return State(
             rows=tuple(sorted((row["k"], row["p"]) for row in table.to_arrow().to_pylist())),
             snapshot_ids=store.list_snapshot_ids(),

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 from penstock.errors import FormatError, NotFoundError, UnsupportedFeatureError
 from penstock.table.commit.expiring import is_expiring
 from penstock.table.locate import FileLocator
+from penstock.table.metadata_cache import MetadataCache
 from penstock.table.read.scan import live_entries
+from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from penstock.format.manifest.entry import DataFileMeta, ManifestEntry, ManifestFileMeta
     from penstock.format.snapshot import Snapshot
     from penstock.table.ref import TableRef
-    from penstock.table.store import MetadataStore
 
 
 class FindingKind(StrEnum):
@@ -72,7 +73,6 @@ class FsckReport:
 
 def check_table(
     ref: TableRef,
-    store: MetadataStore,
     *,
     all_snapshots: bool = False,
     progress: Callable[[int, int | None], None] = lambda _files, _bytes: None,
@@ -83,7 +83,8 @@ def check_table(
         all_snapshots: also check manifests and data files that only older snapshots and tags need.
         progress: called with the number of data files checked.
     """
-    check = _Check(ref, store, progress)
+    # With a cache of its own: a file that this process has read before may be gone from an object store.
+    check = _Check(ref, MetadataStore(ref, cache=MetadataCache()), progress)
     for snapshot in check.snapshots():
         if all_snapshots or not check.snapshot_count:
             check.check_snapshot(snapshot)

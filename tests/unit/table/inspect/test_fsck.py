@@ -33,7 +33,7 @@ def ref() -> TableRef:
 
 
 def _check(ref: TableRef, *, all_snapshots: bool = True) -> FsckReport:
-    return check_table(ref, MetadataStore(ref), all_snapshots=all_snapshots)
+    return check_table(ref, all_snapshots=all_snapshots)
 
 
 def _only(report: FsckReport) -> Finding:
@@ -85,6 +85,7 @@ def test_a_manifest_that_cannot_be_read_is_found_once(ref: TableRef, which: str,
         snapshot.delta_manifest_list if which == "manifest-list" else store.load_delta_manifests(snapshot)[0].file_name
     )
     path = f"{ref.location}/manifest/{name}"
+    assert list(store.iter_manifests(store.load_manifests(snapshot)))  # the process has cached them
     if data is None:
         ref.file_io.delete(path)
     else:
