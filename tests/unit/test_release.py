@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from penstock.spark.connector.gateway import SUPPORTED
+
 ROOT = Path(__file__).parents[2]
 GITHUB = ROOT / ".github"
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
@@ -15,6 +17,15 @@ VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["versi
 
 def test_the_citation_has_the_version_of_the_package() -> None:
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == VERSION
+
+
+def test_the_readme_names_the_versions_of_spark_that_are_supported() -> None:
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    first = SUPPORTED[0]
+    assert f"installs the newest PySpark from {first} on; Penstock is tested with {' and '.join(SUPPORTED)}." in readme
+    assert f"any session of PySpark {' or '.join(SUPPORTED)}:" in readme
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert f"pyspark>={first}" in extras["spark"]
 
 
 @pytest.mark.parametrize("path", sorted(GITHUB.rglob("*.yml")), ids=lambda path: path.name)
