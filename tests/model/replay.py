@@ -203,7 +203,6 @@ def leased_batch(row: str, after_id: int, held: Holding) -> Act:
     def act(table: penstock.Table, actor: Actor) -> None:
         lease = Lease(_lease_files(table), _record(held.lease), lambda: 0)
         committer = open_committer(table._ref)
-        committer.check_alone = lease.check if held.is_trusted else None
         messages = write_arrow(table._ref, rows_table(row))
         if held.is_watched:
             lease.renew()
@@ -214,6 +213,7 @@ def leased_batch(row: str, after_id: int, held: Holding) -> Act:
             messages=messages,
             check_committed=True,
             committed_after_id=after_id,
+            check_alone=lease.check if held.is_trusted else None,
         )
         commit_or_discard(committer, request)
         actor.acknowledged.append(row)

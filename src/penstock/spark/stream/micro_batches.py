@@ -76,24 +76,26 @@ class MicroBatches:
 
     Args:
         sdf: the rows of the query.
+        committer: of the query, to the table at its start.
+        lease: of the query, not yet taken.
         shape: of the query.
     """
 
     def __init__(
         self,
         sdf: DataFrame,
-        ref: TableRef,
         request: StreamWrite,
         checkpoint: Checkpoint,
         committer: StreamCommitter,
+        lease: QueryLease,
         shape: QueryShape,
     ) -> None:
+        ref = committer.committer.ref
         self.query: StreamingQuery | None = None
-        self.lease = QueryLease(ref)
+        self.lease = lease
         self._spark = sdf.sparkSession
         self._checkpoint = checkpoint
         self._committer = committer
-        committer.check_alone, committer.may_have_rival = self.lease.look, self.lease.may_have_rival
         self._observed = shape.times
         self._times = None if self._observed.metrics else task_times(ref, shuffles=shape.shuffles)
         self._rows = RowWriter(sdf, is_observed=shape.is_observed)
@@ -367,6 +369,7 @@ class QueryLease:
         """Whether this process took the lease and has not released it."""
         return self._keeper is not None and not self._is_over
 
+    @property
     def may_have_rival(self) -> bool:
         """Whether the process that ran the query before may still be alive, and may still commit."""
         return self._lease is not None and self._lease.may_have_rival
@@ -376,7 +379,7 @@ class QueryLease:
         if self._keeper is not None:
             self._keeper.check()
 
-    def look(self) -> None:
+    def verify(self) -> None:
         """Read the storage; raise ``LeaseHeldError`` if another process has the lease or this one never took it."""
         self.check()
         if self._lease is None:

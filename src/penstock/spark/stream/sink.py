@@ -20,7 +20,7 @@ from penstock.errors import InvalidOptionError, LeaseHeldError, UnsupportedFeatu
 from penstock.options import CommitOptions
 from penstock.spark.batches import from_spark_batch
 from penstock.spark.stream.checkpoint import Checkpoint
-from penstock.spark.stream.micro_batches import MicroBatches
+from penstock.spark.stream.micro_batches import MicroBatches, QueryLease
 from penstock.spark.watermark.query_shape import QueryShape
 from penstock.spark.watermark.wall_clock import with_wall_clocks
 from penstock.table.store import MetadataStore
@@ -79,8 +79,9 @@ def open_batches(
             "'penstock.read.watermark' = 'false'"
         )
     check_fits(with_wall_clocks(sdf, shape.wall_clocks).schema, ref)
-    committer = _open_committer(ref, checkpoint, is_overwrite=request.is_complete, has_batches=has_batches)
-    return MicroBatches(sdf, ref, request, checkpoint, committer, shape)
+    lease = QueryLease(ref)
+    committer = _open_committer(ref, checkpoint, lease, is_overwrite=request.is_complete, has_batches=has_batches)
+    return MicroBatches(sdf, request, checkpoint, committer, lease, shape)
 
 
 def join_in_background(batches: MicroBatches, query: StreamingQuery) -> threading.Thread:
@@ -123,7 +124,9 @@ def check_output_mode(request: StreamWrite, ref: TableRef) -> None:
         raise InvalidOptionError(f"table {ref.name}: output mode '{request.output_mode}': expected append or complete")
 
 
-def _open_committer(ref: TableRef, checkpoint: Checkpoint, *, is_overwrite: bool, has_batches: bool) -> StreamCommitter:
+def _open_committer(
+    ref: TableRef, checkpoint: Checkpoint, lease: QueryLease, *, is_overwrite: bool, has_batches: bool
+) -> StreamCommitter:
     notes, store = BatchNotes(checkpoint.files), MetadataStore(ref)
     query_id = None if has_batches else checkpoint.load_query_id()
     # What `format("penstock")` may have committed of this query, in a batch that Spark did not note.
@@ -135,7 +138,7 @@ def _open_committer(ref: TableRef, checkpoint: Checkpoint, *, is_overwrite: bool
         has_batches=has_batches,
         accept_unknown=ref.parsed(CommitOptions).accept_unknown_batch,
     )
-    return StreamCommitter(ref, notes, mark, is_overwrite=is_overwrite)
+    return StreamCommitter(ref, notes, mark, is_overwrite=is_overwrite, ownership=lease)
 
 
 def _check_not_running(spark: SparkSession, query_id: str, ref: TableRef) -> None:

@@ -140,7 +140,6 @@ class TableCommitter:
         new_hooks: makes the hooks of this committer, whose clock and cache they use; called once.
         after_commit: of the hooks.
         on_idle: of the hooks.
-        check_alone: raises if another process has taken over the job; reads storage. None if this cannot be checked.
     """
 
     ref: TableRef
@@ -154,7 +153,6 @@ class TableCommitter:
     new_hooks: Callable[[TableCommitter], CommitHooks | None] = no_hooks
     after_commit: Callable[[Snapshot], None] = field(init=False, default=lambda _snapshot: None)
     on_idle: Callable[[], None] = field(init=False, default=lambda: None)
-    check_alone: Callable[[], None] | None = None
     _schemas: SchemaFiles = field(default_factory=lambda: SchemaFiles(ids=(0,), freed_ids=()))
     _own_schema_id: int = -1
     _ahead: FileIO | None = None
@@ -328,8 +326,8 @@ class TableCommitter:
 
     def _check_alone(self, request: CommitRequest) -> None:
         """Make sure that no other process runs the job; needed if snapshots that it may have made have expired."""
-        if self.check_alone is not None:
-            self.check_alone()
+        if request.check_alone is not None:
+            request.check_alone()
             return
         raise CheckpointError(
             f"table {self.ref.name}: batch {request.commit_identifier} of query {request.commit_user} was prepared so "

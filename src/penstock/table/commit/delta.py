@@ -385,6 +385,8 @@ class CommitRequest:
             also created if only the watermark changes.
         check_committed: first check whether this user has committed this identifier or a later one (a replayed batch).
         committed_after_id: that check reads only snapshots after this id; 0 for all snapshots.
+        check_alone: for that check if snapshots have expired: raises if another process has taken over the job; reads
+            storage. None if this cannot be checked.
         commit_empty: create a snapshot even if nothing changes.
         merges_manifests: only merge manifests, as many as possible; no snapshot if there is nothing to merge.
         read: the snapshot from which the changes were computed, if no other snapshot may come in between; ``has_read``
@@ -404,6 +406,7 @@ class CommitRequest:
     properties: tuple[tuple[str, str], ...] = ()
     check_committed: bool = False
     committed_after_id: int = 0
+    check_alone: Callable[[], None] | None = None
     commit_empty: bool = False
     merges_manifests: bool = False
     has_read: bool = False

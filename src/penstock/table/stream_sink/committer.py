@@ -9,7 +9,7 @@ before the table changes.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.errors import CheckpointError, NotFoundError, TableStoreError
 from penstock.format.hint import decode_hint, encode_hint
@@ -107,6 +107,19 @@ def is_committed(batch: Batch, found: OwnCommits, *, table: str, accept_unknown:
     )
 
 
+class QueryOwnership(Protocol):
+    """Shows whether this process is the only one that runs a query."""
+
+    @property
+    def may_have_rival(self) -> bool:
+        """Whether the process that ran the query before may still be alive, and may still commit."""
+        ...
+
+    def verify(self) -> None:
+        """Raise ``LeaseHeldError`` if another process has taken over the query; reads storage."""
+        ...
+
+
 class StreamCommitter:
     """Commits the batches of one query to one table. Remembers the last snapshot it read, so all batches cost the same.
 
@@ -115,14 +128,18 @@ class StreamCommitter:
         notes: of the query's checkpoint.
         mark: of the query's checkpoint, from ``claim_checkpoint``.
         is_overwrite: each batch replaces all rows of the table.
-
-    Attributes:
-        check_alone: raises ``LeaseHeldError`` if another process has taken over the query; reads storage.
-        may_have_rival: whether the process that ran the query before may still commit. After the first commit by this
-            process it cannot: it loses the race and finds that batch.
+        ownership: of the query; None if nothing shows whether another process runs it.
     """
 
-    def __init__(self, ref: TableRef, notes: BatchNotes, mark: CheckpointMark, *, is_overwrite: bool) -> None:
+    def __init__(
+        self,
+        ref: TableRef,
+        notes: BatchNotes,
+        mark: CheckpointMark,
+        *,
+        is_overwrite: bool,
+        ownership: QueryOwnership | None = None,
+    ) -> None:
         self._store = MetadataStore(ref)
         self._notes = notes
         self._mark = mark
@@ -131,8 +148,7 @@ class StreamCommitter:
         # The newest snapshot that was read; all later snapshots of this query come after it.
         self._seen_id: int | None = None
         self._killed_jobs: tuple[str, ...] = ()
-        self.check_alone: Callable[[], None] | None = None
-        self.may_have_rival: Callable[[], bool] = lambda: False
+        self._ownership = ownership
         self._has_committed = False
         self._upstream_times: str | None = None
         self._note: BatchNote | None = None
@@ -226,10 +242,10 @@ class StreamCommitter:
             ahead.request_read(self._committer.ref.layout.schema_path(0), uses=1 + (self._committer.ref.schema.id == 0))
             self._committer.request_base()
             self._check_table(ahead)
-            self._committer.check_alone = self.check_alone if self._is_alone else None
-            snapshot = _commit(
-                self._committer, batch, messages, after_id=self._seen_id or 0, is_overwrite=self._is_overwrite
-            )
+            request = _request_of(batch, messages, after_id=self._seen_id or 0, is_overwrite=self._is_overwrite)
+            if self._ownership is not None and self._is_alone:
+                request = replace(request, check_alone=self._ownership.verify)
+            snapshot = _commit(self._committer, batch, request)
         if snapshot is not None:
             if not self._committer.may_be_committed:
                 self._check_alone()
@@ -277,13 +293,16 @@ class StreamCommitter:
 
     @property
     def _is_alone(self) -> bool:
-        """Whether no other process can commit a batch of the query while this one holds the lease."""
-        return self._has_committed or not self.may_have_rival()
+        """Whether no other process can commit a batch of the query while this one holds the lease.
+
+        After the first commit by this process, the one before it cannot: it loses the race and finds that batch.
+        """
+        return self._has_committed or self._ownership is None or not self._ownership.may_have_rival
 
     def _check_alone(self) -> None:
         """Raise ``LeaseHeldError`` if another process has taken over the query."""
-        if self.check_alone is not None:
-            self.check_alone()
+        if self._ownership is not None:
+            self._ownership.verify()
 
     def _find_own_commits(self, batch: Batch, latest_id: int, note: BatchNote | None) -> OwnCommits:
         after_id = self._seen_id
@@ -334,9 +353,8 @@ def commit_unnoted(
     if already_committed:
         delete_new_files(ref, messages)
         return found.last
-    return _commit(
-        committer, batch, messages, after_id=latest_id, is_overwrite=is_overwrite, commit_empty=batch.id == 0
-    )
+    request = _request_of(batch, messages, after_id=latest_id, is_overwrite=is_overwrite)
+    return _commit(committer, batch, replace(request, commit_empty=batch.id == 0))
 
 
 def _is_of(query_id: str) -> Callable[[Snapshot], bool]:
@@ -352,31 +370,26 @@ def _properties(batch: Batch) -> tuple[tuple[str, str], ...]:
     return tuple((key, value) for key, value in kept.items() if value is not None)
 
 
-def _commit(
-    committer: TableCommitter,
-    batch: Batch,
-    messages: tuple[CommitMessage, ...],
-    *,
-    after_id: int,
-    is_overwrite: bool,
-    commit_empty: bool = False,
-) -> Snapshot | None:
-    options = committer.options
-    snapshot = commit_or_discard(
-        committer,
-        CommitRequest(
-            commit_user=batch.commit_user,
-            commit_identifier=batch.id,
-            kind=CommitKind.OVERWRITE if is_overwrite else CommitKind.APPEND,
-            scope=WholeTable() if is_overwrite else None,
-            messages=messages,
-            watermark=batch.watermark,
-            properties=_properties(batch),
-            check_committed=True,
-            committed_after_id=after_id,
-            commit_empty=commit_empty or options.force_create_snapshot or options.ignore_empty_commit is False,
-        ),
+def _request_of(
+    batch: Batch, messages: tuple[CommitMessage, ...], *, after_id: int, is_overwrite: bool
+) -> CommitRequest:
+    return CommitRequest(
+        commit_user=batch.commit_user,
+        commit_identifier=batch.id,
+        kind=CommitKind.OVERWRITE if is_overwrite else CommitKind.APPEND,
+        scope=WholeTable() if is_overwrite else None,
+        messages=messages,
+        watermark=batch.watermark,
+        properties=_properties(batch),
+        check_committed=True,
+        committed_after_id=after_id,
     )
+
+
+def _commit(committer: TableCommitter, batch: Batch, request: CommitRequest) -> Snapshot | None:
+    if committer.options.force_create_snapshot or committer.options.ignore_empty_commit is False:
+        request = replace(request, commit_empty=True)
+    snapshot = commit_or_discard(committer, request)
     if snapshot is not None:
         # If another process committed the batch first, the snapshot is its own: check that it has the same rows.
         is_committed(batch, OwnCommits(last=snapshot, is_complete=True), table=committer.ref.name)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.errors import CheckpointError
+from penstock.errors import CheckpointError, LeaseHeldError
 from penstock.table.locate import FileLocator
 from penstock.table.store import MetadataStore
 from penstock.table.stream_sink.batch_log import BatchNotes
@@ -24,21 +25,38 @@ if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
+    from penstock.table.stream_sink.committer import QueryOwnership
 
 QUERY = "query-1"
+
+
+@dataclass
+class FakeOwnership:
+    """Ownership of a query without a lease; counts how often the storage would be read."""
+
+    may_have_rival: bool = False
+    is_lost: bool = False
+    looks: int = 0
+
+    def verify(self) -> None:
+        self.looks += 1
+        if self.is_lost:
+            raise LeaseHeldError("taken over")
 
 
 def batch(batch_id: int, digest: str | None = None) -> Batch:
     return Batch(commit_user=QUERY, id=batch_id, digest=digest or f"offsets of {batch_id}")
 
 
-def start(ref: TableRef, files: MemoryCheckpoint, **arguments: Any) -> StreamCommitter:
+def start(
+    ref: TableRef, files: MemoryCheckpoint, *, ownership: QueryOwnership | None = None, **arguments: Any
+) -> StreamCommitter:
     """Start the query, or start it again in a new process."""
     notes = BatchNotes(files)
     given = {"base_id": MetadataStore(ref).latest_snapshot_id() or 0, "has_batches": False, "accept_unknown": False}
     is_overwrite = arguments.pop("is_overwrite", False)
     mark = claim_checkpoint(ref, notes, **(given | arguments))
-    result = StreamCommitter(ref, notes, mark, is_overwrite=is_overwrite)
+    result = StreamCommitter(ref, notes, mark, is_overwrite=is_overwrite, ownership=ownership)
     result.committer.sleep = lambda _: None
     return result
 

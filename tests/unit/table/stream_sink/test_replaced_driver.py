@@ -6,7 +6,7 @@ import pytest
 from tests.unit.table.checkpoints import MemoryCheckpoint
 from tests.unit.table.commit.interleaved import commit_rows, expire_to
 from tests.unit.table.commit_tables import new_table, row_counts, rows
-from tests.unit.table.stream_sink.queries import batch, run, start
+from tests.unit.table.stream_sink.queries import FakeOwnership, batch, run, start
 
 from penstock.errors import CheckpointError, LeaseHeldError
 
@@ -26,35 +26,29 @@ def test_a_batch_that_a_successor_may_have_committed_is_not_committed_again() ->
 
 
 def test_who_has_lost_the_query_learns_it_then() -> None:
-    ref, files = new_table(), MemoryCheckpoint()
-    paused = start(ref, files)
+    ref, files, ownership = new_table(), MemoryCheckpoint(), FakeOwnership()
+    paused = start(ref, files, ownership=ownership)
     run(paused, batch(0), rows(10))
     assert paused.begin(batch(1)) is not None
     run(start(ref, files, has_batches=True), batch(1), rows(11))
     commit_rows(ref, 1, 2, 3)
     expire_to(ref, 1)
-
-    def check_alone() -> None:
-        raise LeaseHeldError("taken over")
-
-    paused.check_alone = check_alone
+    ownership.is_lost = True
     with pytest.raises(LeaseHeldError):
         paused.commit(batch(1), (rows(11),))
     assert row_counts(ref) == [10, 11, 1, 2, 3]
 
 
 def test_a_batch_that_took_longer_than_snapshots_are_kept_is_committed_by_who_still_has_the_query() -> None:
-    ref = new_table()
-    query = start(ref, MemoryCheckpoint())
-    looks: list[int] = []
-    query.check_alone = lambda: looks.append(1)
+    ref, ownership = new_table(), FakeOwnership()
+    query = start(ref, MemoryCheckpoint(), ownership=ownership)
     run(query, batch(0), rows(10))
     assert query.begin(batch(1)) is not None
     commit_rows(ref, 1, 2, 3)
     expire_to(ref, 1)
     assert query.commit(batch(1), (rows(11),)) is not None
     assert row_counts(ref) == [10, 1, 2, 3, 11]
-    assert looks == [1], "the lease is looked at only where the snapshots cannot say"
+    assert ownership.looks == 1, "the lease is looked at only where the snapshots cannot say"
 
 
 def test_the_option_to_accept_such_a_batch_holds_here_too() -> None:
@@ -73,8 +67,7 @@ def test_a_driver_that_replaced_one_that_may_be_alive_does_not_commit_a_batch_of
     paused = start(ref, files)
     run(paused, batch(0), rows(10))
     assert paused.begin(batch(1)) is not None
-    successor = start(ref, files, has_batches=True)
-    successor.check_alone, successor.may_have_rival = (lambda: None), (lambda: True)
+    successor = start(ref, files, has_batches=True, ownership=FakeOwnership(may_have_rival=True))
     assert successor.begin(batch(1)) is not None
     paused.commit(batch(1), (rows(11),))  # it was about to put its snapshot when its lease was over
     commit_rows(ref, 1, 2)
@@ -87,8 +80,7 @@ def test_a_driver_that_replaced_one_that_may_be_alive_does_not_commit_a_batch_of
 def test_once_it_has_committed_a_batch_it_commits_what_takes_longer_than_snapshots_are_kept() -> None:
     ref, files = new_table(), MemoryCheckpoint()
     run(start(ref, files), batch(0), rows(10))
-    successor = start(ref, files, has_batches=True)
-    successor.check_alone, successor.may_have_rival = (lambda: None), (lambda: True)
+    successor = start(ref, files, has_batches=True, ownership=FakeOwnership(may_have_rival=True))
     run(successor, batch(1), rows(11))
     assert successor.begin(batch(2)) is not None
     commit_rows(ref, 1, 2)
@@ -98,16 +90,12 @@ def test_once_it_has_committed_a_batch_it_commits_what_takes_longer_than_snapsho
 
 
 def test_who_finds_its_batch_committed_by_another_one_looks_who_runs_the_query() -> None:
-    ref, files = new_table(), MemoryCheckpoint()
-    paused = start(ref, files)
+    ref, files, ownership = new_table(), MemoryCheckpoint(), FakeOwnership()
+    paused = start(ref, files, ownership=ownership)
     run(paused, batch(0), rows(10))
     assert paused.begin(batch(1)) is not None
     run(start(ref, files, has_batches=True), batch(1), rows(11))
-
-    def check_alone() -> None:
-        raise LeaseHeldError("taken over")
-
-    paused.check_alone = check_alone
+    ownership.is_lost = True
     with pytest.raises(LeaseHeldError):
         paused.begin(batch(1))
     with pytest.raises(LeaseHeldError):
