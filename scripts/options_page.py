@@ -6,8 +6,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from penstock.options import OptionRow, Status, describe_options, status_of
+from penstock.options.status.documented import FIELD_SUFFIXES, OTHERS, PREFIXES
 from penstock.options.status.features import FEATURES, STORED_PREFIXES, Feature, Operation
-from penstock.options.status.foreign import FIELD_SUFFIXES, OTHERS, PREFIXES
 from penstock.options.status.refused import FOREIGN
 
 PAGE = Path(__file__).parents[1] / "docs" / "options.md"

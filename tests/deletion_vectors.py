@@ -13,7 +13,7 @@ import fastavro
 
 from penstock.format.deletion_vector import MAGIC
 from penstock.format.layout import TableLayout
-from penstock.format.snapshot_json import encode_snapshot
+from penstock.format.snapshot import encode_snapshot
 from penstock.table.read.scan import plan_scan
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ import pytest
 
 from penstock.datafile.types import to_arrow_type
 from penstock.format.row.bucket import BucketFunction
-from penstock.format.schema import TableSchema
-from penstock.format.schema_json import decode_schema
+from penstock.format.schema import TableSchema, decode_schema
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.table.write.assign import Assigner, BucketRule
 

@@ -18,7 +18,7 @@ from penstock.format.file_format import FileFormat, format_of
 from penstock.format.manifest.entry import FileKind
 from penstock.format.manifest.files import decode_manifest
 from penstock.format.manifest.stats import decode_stats, truncate_stats
-from penstock.format.schema_json import decode_schema
+from penstock.format.schema import decode_schema
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.io.local import LocalFileIO
 from penstock.io.memory import MemoryFileIO

@@ -21,8 +21,7 @@ from penstock.format.manifest.stats import (
     partition_stats,
 )
 from penstock.format.row.row import decode_row, encode_row
-from penstock.format.schema import TableSchema
-from penstock.format.schema_json import decode_schema
+from penstock.format.schema import TableSchema, decode_schema
 
 DATA = Path(__file__).parent / "data"
 TABLES = sorted(path.parent for path in DATA.glob("warehouse/*.db/*/manifest"))

@@ -13,9 +13,8 @@ import pytest
 from penstock.format.consumer import decode_consumer, encode_consumer
 from penstock.format.hint import decode_hint, encode_hint
 from penstock.format.layout import TableLayout, format_of, partition_dir, schema_id_of, snapshot_id_of, tag_name_of
-from penstock.format.schema import TableSchema
-from penstock.format.schema_json import decode_schema, encode_schema
-from penstock.format.snapshot_json import decode_snapshot, encode_snapshot
+from penstock.format.schema import TableSchema, decode_schema, encode_schema
+from penstock.format.snapshot import decode_snapshot, encode_snapshot
 from penstock.format.tag import decode_tag, encode_tag
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.format.types.field_ids import assign_field_ids, highest_field_id

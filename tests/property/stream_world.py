@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.table.commit_tables import append, committer, live, new_file, new_table, partition
 
 from penstock.format.manifest.entry import DataFileMeta, FileSource
-from penstock.format.schema_json import encode_schema
+from penstock.format.schema import encode_schema
 from penstock.format.snapshot import CommitKind
 from penstock.format.types.data_types import INT, DataField
 from penstock.table.commit.delta import CommitRequest

@@ -10,7 +10,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from tests.property.stream_world import OPS, WRITES, ModelCommit, ModelFile, World, expected
 
-from penstock.format.snapshot_json import encode_snapshot
+from penstock.format.snapshot import encode_snapshot
 from penstock.table.read.travel import NO_WATERMARK
 from penstock.table.store import MetadataStore
 from penstock.table.stream.offset import Phase

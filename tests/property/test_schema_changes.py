@@ -26,8 +26,7 @@ from penstock.catalog.new_schema import TableDefinition, build_schema
 from penstock.catalog.schema_changes import apply_changes
 from penstock.datafile.widening import is_widening
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, TableStoreError
-from penstock.format.schema import TableSchema
-from penstock.format.schema_json import decode_schema, encode_schema
+from penstock.format.schema import TableSchema, decode_schema, encode_schema
 from penstock.format.types.data_types import BIGINT, INT, AtomicType, DataField, DataType, with_nullability
 from penstock.format.types.ddl import ColumnSpec, parse_columns
 from penstock.format.types.field_ids import highest_field_id, iter_fields

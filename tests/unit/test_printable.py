@@ -14,7 +14,7 @@ import pytest
 from penstock.errors import NotFoundError, OptionWarning, StorageError, TableStoreError
 from penstock.options.group import Key, option_fields
 from penstock.options.object_store import ObjectStoreOptions
-from penstock.options.status.known import KNOWN_KEYS
+from penstock.options.status.keys import KNOWN_KEYS
 from penstock.printable import (
     MASK,
     is_secret,

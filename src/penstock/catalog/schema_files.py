@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import FormatError, NotFoundError
 from penstock.format.layout import TableLayout, schema_id_of, snapshot_id_of
-from penstock.format.schema_json import decode_schema
+from penstock.format.schema import decode_schema
 
 if TYPE_CHECKING:
     from penstock.format.schema import TableSchema

@@ -1,4 +1,4 @@
-"""The schema file ``schema/schema-N`` as a value.
+"""The schema file ``schema/schema-N``: its value, and its JSON.
 
 Source:
     Paimon ``api:schema/TableSchema.java``, ``api:schema/SchemaSerializer.java``; docs/spec/format.md section 2.
@@ -7,14 +7,20 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from penstock.errors import InvalidSchemaError
+from penstock.format.text.json import Json, JsonObject, decode_json, encode_json
 from penstock.format.types.data_types import DataField, RowType
-from penstock.format.types.text import format_name, format_sql_type
+from penstock.format.types.field_ids import SYSTEM_FIELD_ID_START, iter_fields
+from penstock.format.types.text import decode_field, encode_field, format_name, format_sql_type
 from penstock.printable import mask_options
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from penstock.format.types.data_types import DataField
 
 _SHOWN: Final = 20
 
@@ -75,3 +81,120 @@ class TableSchema:
         """Partition columns, in ``partition_keys`` order."""
         by_name = {field.name: field for field in self.fields}
         return tuple(by_name[name] for name in self.partition_keys)
+
+
+_MOST_ID: Final = 2**31 - 1
+
+_VERSION_WHEN_ABSENT: Final = 1  # the key was introduced with 0.8
+_NEWEST_VERSION: Final = 3
+_KEYS: Final = frozenset(
+    ("version", "id", "fields", "highestFieldId", "partitionKeys", "primaryKeys", "options", "comment", "timeMillis")
+)
+_FIELD_KEYS: Final = frozenset(("id", "name", "type", "description", "defaultValue"))
+_DEFAULTS_BY_VERSION: Final = ((1, "bucket", "1"), (2, "file.format", "orc"))
+"""(version, key, value): up to that schema version, the value is the default of an option that is not stored."""
+
+
+def decode_schema(data: bytes, path: str) -> TableSchema:
+    """Decode a schema file of any version up to today's; unknown keys are listed in ``unknown_keys``.
+
+    Options that an old ``version`` implies are added after the stored ones (``bucket = 1`` up to version 1,
+    ``file.format = orc`` up to version 2), so that other code does not depend on the version.
+
+    Files that were decoded just before are not decoded again: each use of a table reads its schema's file, to see that
+    it is still the same table.
+
+    Args:
+        data: the whole file.
+        path: only for messages.
+
+    Raises:
+        FormatError: empty, truncated, not JSON, a required key is missing or of the wrong type, or the ids of columns
+            are invalid, so that data would be read into other columns.
+        UnsupportedFeatureError: a newer version of the format.
+
+    Source:
+        Paimon ``api:schema/SchemaSerializer.java``, ``api:schema/TableSchema.java``.
+    """
+    return _decode(data, path)
+
+
+@lru_cache(maxsize=64)
+def _decode(data: bytes, path: str) -> TableSchema:
+    json = decode_json(data, "schema file", path)
+    version = json.version(absent=_VERSION_WHEN_ABSENT, newest=_NEWEST_VERSION)
+    try:
+        fields = tuple(decode_field(field) for field in json.items("fields"))
+    except (InvalidSchemaError, RecursionError) as error:
+        raise json.error(f"has a column that cannot be read ({error})") from error
+    _check_ids(json, fields)
+    return TableSchema(
+        version=version,
+        id=json.integer("id"),
+        fields=fields,
+        highest_field_id=json.integer("highestFieldId"),
+        partition_keys=json.texts("partitionKeys"),
+        primary_keys=json.texts("primaryKeys"),
+        options=_with_defaults(_stored_options(json), version),
+        comment=json.optional_text("comment"),
+        time_millis=json.optional_integer("timeMillis") or 0,
+        unknown_keys=tuple(_unknown_keys(json)),
+    )
+
+
+def _unknown_keys(json: JsonObject) -> Iterator[str]:
+    yield from (key for key in json.values if key not in _KEYS)
+    for field in json.items("fields"):
+        yield from (f"{field['name']}.{key}" for key in field if key not in _FIELD_KEYS)
+
+
+def _check_ids(json: JsonObject, fields: Sequence[DataField]) -> None:
+    highest = json.integer("highestFieldId")
+    for siblings in _rows(fields):
+        ids = [field.id for field in siblings]
+        wrong = [field for field in siblings if not 0 <= field.id <= _MOST_ID]
+        if wrong:
+            raise json.error(f"gives the column '{wrong[0].name}' the id {wrong[0].id}, which no column can have")
+        if len(set(ids)) < len(ids):
+            twice = next(field for field in siblings if ids.count(field.id) > 1)
+            raise json.error(f"gives the id {twice.id} of the column '{twice.name}' to another column too")
+    above = [field for field in fields if highest < field.id < SYSTEM_FIELD_ID_START]
+    if above:
+        raise json.error(f"has the highestFieldId {highest}, but the column '{above[0].name}' has the id {above[0].id}")
+
+
+def _rows(fields: Sequence[DataField]) -> Iterator[Sequence[DataField]]:
+    """Yield the columns, then the fields of each ROW in their types; ids must be unique within one such group."""
+    yield fields
+    for field in iter_fields(fields):
+        if isinstance(field.type, RowType):
+            yield field.type.fields
+
+
+def _stored_options(json: JsonObject) -> tuple[tuple[str, str], ...]:
+    if json.values.get("options") is None:
+        raise json.error("lacks the key 'options'")
+    return json.text_pairs("options")
+
+
+def _with_defaults(options: tuple[tuple[str, str], ...], version: int) -> tuple[tuple[str, str], ...]:
+    stored = {key for key, _ in options}
+    implied = ((key, value) for last, key, value in _DEFAULTS_BY_VERSION if version <= last and key not in stored)
+    return (*options, *implied)
+
+
+def encode_schema(schema: TableSchema) -> bytes:
+    """Encode a schema file; ``decode_schema`` returns an equal value."""
+    values: dict[str, Json] = {
+        "version": schema.version,
+        "id": schema.id,
+        "fields": [encode_field(field) for field in schema.fields],
+        "highestFieldId": schema.highest_field_id,
+        "partitionKeys": schema.partition_keys,
+        "primaryKeys": schema.primary_keys,
+        "options": dict(schema.options),
+    }
+    if schema.comment is not None:
+        values["comment"] = schema.comment
+    values["timeMillis"] = schema.time_millis
+    return encode_json(values)

@@ -1,4 +1,4 @@
-"""The snapshot file ``snapshot/snapshot-N`` as a value.
+"""The snapshot file ``snapshot/snapshot-N``: its value, and its JSON.
 
 Source:
     Paimon ``api:Snapshot.java``; docs/spec/format.md section 3.
@@ -10,6 +10,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final
+
+from penstock.errors import FormatError
+from penstock.format.layout import changelog_id_of, snapshot_id_of
+from penstock.format.text.json import Json, JsonObject, decode_json, encode_json, parse_json
 
 BATCH_COMMIT_IDENTIFIER: Final = 2**63 - 1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -84,3 +88,140 @@ def _time_text(millis: int) -> str:
     except OverflowError:
         return f"{millis} ms"
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+_LONG_MIN: Final = -(2**63)
+_LONG_MAX: Final = 2**63 - 1
+_WHAT: Final = "snapshot file"
+
+# In Java's order.
+_KEYS: Final = {
+    "version": "version",
+    "uuid": "uuid",
+    "id": "id",
+    "schemaId": "schema_id",
+    "baseManifestList": "base_manifest_list",
+    "baseManifestListSize": "base_manifest_list_size",
+    "deltaManifestList": "delta_manifest_list",
+    "deltaManifestListSize": "delta_manifest_list_size",
+    "changelogManifestList": "changelog_manifest_list",
+    "changelogManifestListSize": "changelog_manifest_list_size",
+    "indexManifest": "index_manifest",
+    "commitUser": "commit_user",
+    "writerVersion": "writer_version",
+    "commitIdentifier": "commit_identifier",
+    "commitKind": "commit_kind",
+    "timeMillis": "time_millis",
+    "totalRecordCount": "total_record_count",
+    "deltaRecordCount": "delta_record_count",
+    "changelogRecordCount": "changelog_record_count",
+    "watermark": "watermark",
+    "statistics": "statistics",
+    "properties": "properties",
+    "nextRowId": "next_row_id",
+    "operation": "operation",
+}
+_VERSION_WHEN_ABSENT: Final = 1
+_NEWEST_VERSION: Final = 3
+
+
+def decode_snapshot(data: bytes, path: str) -> Snapshot:
+    """Decode a snapshot file of any version up to today's; unknown keys are kept in ``extra``.
+
+    Args:
+        data: the whole file.
+        path: for messages; if its last part is the name of a snapshot or changelog file, the id in the content must
+            match it, since all other code uses the id of the name.
+
+    Raises:
+        FormatError: empty, truncated, not JSON, a required key is missing or of the wrong type, or the id does not
+            match the name.
+    """
+    json = decode_json(data, _WHAT, path)
+    snapshot = read_snapshot(json)
+    name = path.rpartition("/")[2]
+    named = snapshot_id_of(name) or changelog_id_of(name)
+    if named is not None and named != snapshot.id:
+        raise json.error(f"claims to be snapshot {snapshot.id}")
+    return snapshot
+
+
+def read_snapshot(json: JsonObject, *, ignored: frozenset[str] = frozenset()) -> Snapshot:
+    """Decode a snapshot from a parsed JSON object; the keys in ``ignored`` are not the snapshot's, and are ignored.
+
+    Raises:
+        FormatError: a required key is missing or of the wrong type, or the id is invalid.
+        UnsupportedFeatureError: a newer version of the format.
+    """
+    return Snapshot(
+        version=json.version(absent=_VERSION_WHEN_ABSENT, newest=_NEWEST_VERSION),
+        uuid=json.optional_text("uuid"),
+        id=_id(json),
+        schema_id=json.integer("schemaId"),
+        base_manifest_list=json.file_name("baseManifestList"),
+        base_manifest_list_size=json.optional_integer("baseManifestListSize"),
+        delta_manifest_list=json.file_name("deltaManifestList"),
+        delta_manifest_list_size=json.optional_integer("deltaManifestListSize"),
+        changelog_manifest_list=json.optional_file_name("changelogManifestList"),
+        changelog_manifest_list_size=json.optional_integer("changelogManifestListSize"),
+        index_manifest=json.optional_file_name("indexManifest"),
+        commit_user=json.text("commitUser"),
+        writer_version=json.optional_text("writerVersion"),
+        commit_identifier=json.integer("commitIdentifier"),
+        commit_kind=_commit_kind(json),
+        time_millis=json.integer("timeMillis"),
+        total_record_count=json.optional_integer("totalRecordCount"),
+        delta_record_count=json.optional_integer("deltaRecordCount"),
+        changelog_record_count=json.optional_integer("changelogRecordCount"),
+        watermark=json.optional_integer("watermark"),
+        statistics=json.optional_file_name("statistics"),
+        properties=json.text_pairs("properties"),
+        next_row_id=json.optional_integer("nextRowId"),
+        operation=json.optional_text("operation"),
+        extra=json.others(_KEYS.keys() | ignored),
+    )
+
+
+def _id(json: JsonObject) -> int:
+    snapshot_id = json.integer("id")
+    # The largest number is invalid too: the next snapshot would have no id.
+    if not 1 <= snapshot_id < _LONG_MAX:
+        raise json.error(f"has the id {snapshot_id}, which no snapshot can have")
+    return snapshot_id
+
+
+def _commit_kind(json: JsonObject) -> CommitKind:
+    text = json.text("commitKind")
+    try:
+        return CommitKind(text)
+    except ValueError as error:
+        raise json.error(f"has the unknown commitKind '{text}'") from error
+
+
+def encode_snapshot(snapshot: Snapshot) -> bytes:
+    """Encode a snapshot file; None and empty values are left out, and ``extra`` is last."""
+    return encode_json(snapshot_values(snapshot))
+
+
+def check_snapshot(snapshot: Snapshot) -> None:
+    """Refuse to store a snapshot that readers would reject, such as with a sum over a wrong number.
+
+    Raises:
+        FormatError: a number has more than 64 bits, or the id is the largest number.
+    """
+    for key, name in _KEYS.items():
+        value = getattr(snapshot, name)
+        if isinstance(value, int) and not _LONG_MIN <= value <= _LONG_MAX - (key == "id"):
+            raise FormatError(
+                f"snapshot {snapshot.id} would have {key} = {value}, which no reader accepts: the value that it adds "
+                "to "
+                "is damaged; nothing was committed. Roll back to a snapshot from before the damage"
+            )
+
+
+def snapshot_values(snapshot: Snapshot) -> dict[str, Json]:
+    """Return the JSON object of the file, keys in Java's order."""
+    values: dict[str, Json] = {key: getattr(snapshot, name) for key, name in _KEYS.items()}
+    values["properties"] = dict(snapshot.properties) or None
+    written = {key: value for key, value in values.items() if value is not None}
+    return written | {key: parse_json(text) for key, text in snapshot.extra}

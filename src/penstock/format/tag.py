@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
-from penstock.format.snapshot_json import read_snapshot, snapshot_values
+from penstock.format.snapshot import read_snapshot, snapshot_values
 from penstock.format.text.json import Json, JsonObject, decode_json, encode_json
 
 if TYPE_CHECKING:

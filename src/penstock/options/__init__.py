@@ -28,9 +28,15 @@ from penstock.options.layout import BucketOptions, FormatOptions, LayoutOptions,
 from penstock.options.metadata import MetadataOptions, metadata_limits
 from penstock.options.retain import PartitionExpireOptions, RetentionOptions, TagOptions
 from penstock.options.scan import ReadOptions
-from penstock.options.status.keys import Status, status_of
-from penstock.options.status.known import KNOWN_KEYS, is_known, nearest_key
-from penstock.options.status.rows import OptionRow, describe_options
+from penstock.options.status.keys import (
+    KNOWN_KEYS,
+    OptionRow,
+    Status,
+    describe_options,
+    is_known,
+    nearest_key,
+    status_of,
+)
 from penstock.options.stream import ConsumerOptions, StreamOptions, WatermarkOptions
 from penstock.options.values import format_bytes, format_duration_ms, parse_bool, parse_bytes, parse_duration_ms
 from penstock.options.write import CommitOptions, ManifestOptions, WriteOptions

@@ -10,8 +10,7 @@ from penstock.errors import InvalidOptionError, OptionWarning, UnsupportedFeatur
 from penstock.options.group import Key, option_fields
 from penstock.options.layout import StatsOptions
 from penstock.options.scan import ReadOptions
-from penstock.options.status.keys import Status, asks_for_nothing, refusal_of, status_of
-from penstock.options.status.known import nearest_key
+from penstock.options.status.keys import Status, asks_for_nothing, nearest_key, refusal_of, status_of
 from penstock.options.status.refused import FOREIGN, REFUSED
 from penstock.options.stream import ConsumerOptions, StreamOptions
 from penstock.options.write import CommitOptions, ManifestOptions, WriteOptions

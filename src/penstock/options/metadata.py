@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
-from penstock.format.avro.limits import BLOCK_KEY, DEFAULT_LIMITS, FILE_KEY, RECORDS_KEY, AvroLimits
+from penstock.format.avro.values import BLOCK_KEY, DEFAULT_LIMITS, FILE_KEY, RECORDS_KEY, AvroLimits
 from penstock.options.group import Key, OptionGroup
 from penstock.options.values import at_least, parse_bytes, parse_int, parse_long
 

@@ -28,7 +28,7 @@ from penstock.errors import (
 )
 from penstock.format.hint import encode_hint
 from penstock.format.layout import MAIN_BRANCH, TableLayout
-from penstock.format.snapshot_json import encode_snapshot
+from penstock.format.snapshot import encode_snapshot
 from penstock.format.tag import decode_tag
 from penstock.format.text.json import decode_json, encode_json
 from penstock.table.commit.expiring import is_announced

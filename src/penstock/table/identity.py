@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.clocks import utc_millis
 from penstock.errors import NotFoundError
 from penstock.format.layout import TableLayout, schema_id_of
-from penstock.format.schema_json import decode_schema
+from penstock.format.schema import decode_schema
 
 if TYPE_CHECKING:
     from penstock.table.location import HasLocation

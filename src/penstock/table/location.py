@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.format.avro.limits import DEFAULT_LIMITS
+from penstock.format.avro.values import DEFAULT_LIMITS
 from penstock.format.layout import TableLayout
 
 if TYPE_CHECKING:
-    from penstock.format.avro.limits import AvroLimits
+    from penstock.format.avro.values import AvroLimits
     from penstock.io.file_io import FileIO
 
 

@@ -17,7 +17,7 @@ from penstock.options.write import DURABLE_KEY
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-    from penstock.format.avro.limits import AvroLimits
+    from penstock.format.avro.values import AvroLimits
     from penstock.format.schema import TableSchema
     from penstock.io.file_io import FileIO
 

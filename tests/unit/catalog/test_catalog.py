@@ -25,7 +25,7 @@ from penstock.errors import (
     UnsupportedFeatureError,
 )
 from penstock.format.layout import TableLayout, table_path
-from penstock.format.schema_json import decode_schema, encode_schema
+from penstock.format.schema import decode_schema, encode_schema
 from penstock.io.file_io import FileIO
 from penstock.testing.file_io import RecordingFileIO
 

@@ -32,8 +32,7 @@ from penstock.errors import (
     OptionWarning,
     UnsupportedFeatureError,
 )
-from penstock.format.schema import TableSchema
-from penstock.format.schema_json import decode_schema
+from penstock.format.schema import TableSchema, decode_schema
 from penstock.format.types.text import format_sql_type
 
 GOLDEN = Path(__file__).parents[2] / "golden/data/warehouse"

@@ -7,8 +7,7 @@ import pytest
 
 from penstock.catalog.changes import AddColumn, DropColumn, RemoveOption, RenameColumn, SetOption, UpdateColumnType
 from penstock.errors import AlreadyExistsError, InvalidSchemaError
-from penstock.format.schema import TableSchema
-from penstock.format.schema_json import decode_schema
+from penstock.format.schema import TableSchema, decode_schema
 from penstock.format.watermark import (
     EXPRESSION_KEY,
     ROWTIME_KEY,

@@ -22,7 +22,7 @@ from penstock.format.manifest.files import (
     encode_manifest_list,
 )
 from penstock.format.manifest.index_manifest import decode_index_files
-from penstock.format.snapshot_json import decode_snapshot, encode_snapshot
+from penstock.format.snapshot import decode_snapshot, encode_snapshot
 from penstock.format.tag import decode_tag
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.errors import InvalidOptionError
-from penstock.format.avro.limits import DEFAULT_LIMITS, AvroLimits
+from penstock.format.avro.values import DEFAULT_LIMITS, AvroLimits
 from penstock.options import metadata_limits
 
 BLOCK = "penstock.metadata.max-block-size"

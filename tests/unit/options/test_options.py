@@ -29,7 +29,7 @@ from penstock.options import (
     WriteOptions,
 )
 from penstock.options.group import option_fields
-from penstock.options.status.known import GROUPS
+from penstock.options.status.keys import GROUPS
 
 MIB = 1024 * 1024
 

@@ -17,7 +17,7 @@ from penstock.errors import UnsupportedFeatureError
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.format.types.text import format_sql_type
 from penstock.options.status.features import STORED_PREFIXES, Operation, refusals_of
-from penstock.options.status.known import is_known, nearest_key
+from penstock.options.status.keys import is_known, nearest_key
 from penstock.printable import mask_value
 
 if TYPE_CHECKING:

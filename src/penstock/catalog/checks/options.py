@@ -20,7 +20,7 @@ from penstock.options import BucketOptions
 from penstock.options.check import check_keys
 from penstock.options.fixed import DEFAULTS, FIXED, FIXED_WITH_DATA
 from penstock.options.object_store import credentials_among
-from penstock.options.status.known import GROUPS
+from penstock.options.status.keys import GROUPS
 from penstock.table.read.branch import check_branch_name, has_branch
 from penstock.table.read.fallback import KEY, fallback_of
 

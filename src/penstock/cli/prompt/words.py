@@ -16,7 +16,7 @@ from penstock.format.watermark import computed_columns
 from penstock.options.connectors import DatagenOptions, FilesystemOptions, PrintOptions
 from penstock.options.group import OptionGroup, option_fields
 from penstock.options.kafka import CsvFormat, JsonFormat, KafkaOptions
-from penstock.options.status.rows import describe_options
+from penstock.options.status.keys import describe_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import FormatError
 from penstock.format.avro.codecs import AvroCodec, uncompress
-from penstock.format.avro.primitives import read_long
-from penstock.format.avro.values import encode_bytes, encode_long
+from penstock.format.avro.values import encode_bytes, encode_long, read_long
 
 if TYPE_CHECKING:
     import pyarrow as pa

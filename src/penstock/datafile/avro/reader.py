@@ -21,9 +21,8 @@ from penstock.datafile.streams import as_native_file, reading
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import FormatError, UnsupportedFeatureError
 from penstock.format.avro.codecs import AvroCodec
-from penstock.format.avro.primitives import read_bytes, read_long
 from penstock.format.avro.reader import check_schema
-from penstock.format.avro.values import encode_bytes, encode_long
+from penstock.format.avro.values import encode_bytes, encode_long, read_bytes, read_long
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -18,9 +18,14 @@ from penstock.datafile.conform import convert_leaves
 from penstock.datafile.data_format import WrittenFile
 from penstock.datafile.int96 import carriers_as_int96, encode_int96
 from penstock.datafile.parquet.dictionary import dictionary_columns
-from penstock.datafile.parquet.footer_sink import FooterSink, drop_ranges
-from penstock.datafile.parquet.required import has_required, without_nulls_below_null
-from penstock.datafile.parquet.schema import is_int96_type, leaves_of, to_parquet_schema
+from penstock.datafile.parquet.footer import FooterSink, drop_ranges
+from penstock.datafile.parquet.schema import (
+    has_required,
+    is_int96_type,
+    leaves_of,
+    to_parquet_schema,
+    without_nulls_below_null,
+)
 from penstock.datafile.parquet.stats import footer_stats
 from penstock.datafile.streams import writing
 from penstock.errors import InvalidOptionError, TableStoreError

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.errors import FormatError, UnsupportedFeatureError
 from penstock.format.avro.codecs import CODEC_ERRORS, AvroCodec, compressor, uncompress
-from penstock.format.avro.limits import BLOCK_KEY, DEFAULT_LIMITS, FILE_KEY, AvroLimits
-from penstock.format.avro.values import encode_bytes, encode_long
+from penstock.format.avro.values import BLOCK_KEY, DEFAULT_LIMITS, FILE_KEY, AvroLimits, encode_bytes, encode_long
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.format.avro.limits import MOST_EMPTY_ITEMS, RECORDS_KEY
+from penstock.format.avro.values import MOST_EMPTY_ITEMS, RECORDS_KEY
 
 
 class ItemBudget:

@@ -16,23 +16,23 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.format.avro.items import ItemLimit
-from penstock.format.avro.limits import DEFAULT_LIMITS, ITEMS_PER_RECORD
-from penstock.format.avro.primitives import (
+from penstock.format.avro.skip import read_past, skipper
+from penstock.format.avro.types import NamedTypes, field_types
+from penstock.format.avro.values import (
+    DEFAULT_LIMITS,
+    ITEMS_PER_RECORD,
     PRIMITIVES,
     read_item_count,
     read_long,
     read_text,
     takes_bytes,
 )
-from penstock.format.avro.skip import read_past, skipper
-from penstock.format.avro.types import NamedTypes, field_types
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from penstock.format.avro.limits import AvroLimits
-    from penstock.format.avro.primitives import Read
     from penstock.format.avro.schemas import AvroType
+    from penstock.format.avro.values import AvroLimits, Read
 
 REQUIRED: Final = object()
 _PRESENT: Final = 2  # branch 1 of a union

@@ -7,14 +7,14 @@ import struct
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.format.avro.container import damaged, decode_container, too_large
-from penstock.format.avro.limits import DEFAULT_LIMITS, RECORDS_KEY, AvroLimits
 from penstock.format.avro.reader import RecordMapping, dict_reader, record_reader
+from penstock.format.avro.values import DEFAULT_LIMITS, RECORDS_KEY, AvroLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.format.avro.primitives import Read
     from penstock.format.avro.schemas import AvroType
+    from penstock.format.avro.values import Read
 
 # Errors of reading bytes that do not match the schema, and of invalid schemas.
 _DAMAGES: Final = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, struct.error)

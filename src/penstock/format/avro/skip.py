@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.format.avro.items import ItemLimit
-from penstock.format.avro.primitives import read_item_count, read_long, takes_bytes
+from penstock.format.avro.values import read_item_count, read_long, takes_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.format.avro.primitives import Read
     from penstock.format.avro.schemas import AvroType
+    from penstock.format.avro.values import Read
 
     Skip: TypeAlias = Callable[[bytes, int], int]
     """(data, position) to the position after a value; an IndexError at the latest when the next one is read."""

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.format.avro.codecs import parse_codec
 from penstock.format.avro.container import Block, encode_container
-from penstock.format.avro.limits import DEFAULT_LIMITS, AvroLimits
 from penstock.format.avro.reader import PAST_ALIKE, FieldMapping, RecordMapping
 from penstock.format.avro.records import decode_values
 from penstock.format.avro.schemas import MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
 from penstock.format.avro.values import (
+    DEFAULT_LIMITS,
     PRESENT,
+    AvroLimits,
     encode_bytes,
     encode_long,
     encode_nullable_bytes,

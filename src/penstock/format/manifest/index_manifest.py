@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import FormatError
-from penstock.format.avro.limits import DEFAULT_LIMITS, AvroLimits
 from penstock.format.avro.reader import FieldMapping, RecordMapping
 from penstock.format.avro.records import decode_values
+from penstock.format.avro.values import DEFAULT_LIMITS, AvroLimits
 from penstock.format.file_name import check_file_name
 from penstock.format.manifest.entry import FileKind
 

@@ -1,18 +1,54 @@
-"""The status of each known key: Penstock acts on it, ignores it with a warning, or refuses it.
+"""All known keys, their status (Penstock acts on it, ignores it with a warning, or refuses it), and misspelt ones.
 
 design/0021 has the reasons.
 """
 
 from __future__ import annotations
 
+import difflib
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from penstock.options.group import Family, Key, option_fields
+from penstock.options.compact import CompactOptions, SortOptions
+from penstock.options.done import MarkDoneOptions
+from penstock.options.external import ExternalPathOptions, ViewOptions
+from penstock.options.group import Family, Key, OptionField, OptionGroup, option_fields
+from penstock.options.layout import BucketOptions, FormatOptions, LayoutOptions, StatsOptions
+from penstock.options.metadata import MetadataOptions
+from penstock.options.object_store import ObjectStoreOptions
+from penstock.options.retain import PartitionExpireOptions, RetentionOptions, TagOptions
+from penstock.options.scan import ReadOptions
+from penstock.options.status.documented import DOCUMENTED, FIELD_SUFFIXES, HONOURED, HONOURED_PREFIXES, OTHERS, PREFIXES
 from penstock.options.status.features import feature_of
-from penstock.options.status.foreign import DOCUMENTED, HONOURED, HONOURED_PREFIXES
-from penstock.options.status.known import GROUPS, is_known
 from penstock.options.status.refused import DEFAULT_VALUE, DEFAULT_VALUE_REFUSAL, REFUSED, Refusal
+from penstock.options.stream import ConsumerOptions, StreamOptions, WatermarkOptions
+from penstock.options.write import CommitOptions, ManifestOptions, WriteOptions
+
+GROUPS: Final[dict[str, type[OptionGroup]]] = {
+    "layout": LayoutOptions,
+    "external paths": ExternalPathOptions,
+    "views (as an option of a catalog)": ViewOptions,
+    "object stores (as options of a catalog; those of a table do nothing)": ObjectStoreOptions,
+    "buckets": BucketOptions,
+    "format": FormatOptions,
+    "statistics": StatsOptions,
+    "write": WriteOptions,
+    "commit": CommitOptions,
+    "manifests": ManifestOptions,
+    "limits of metadata": MetadataOptions,
+    "read": ReadOptions,
+    "stream": StreamOptions,
+    "consumer": ConsumerOptions,
+    "watermark": WatermarkOptions,
+    "compaction": CompactOptions,
+    "sort": SortOptions,
+    "snapshots": RetentionOptions,
+    "partitions": PartitionExpireOptions,
+    "partitions that are done": MarkDoneOptions,
+    "tags": TagOptions,
+}
+"""All groups, in the order of the documentation."""
 
 
 class Status(StrEnum):
@@ -70,3 +106,84 @@ _DEFAULTS: Final = {known.name: known.default for known in DOCUMENTED if known.d
     if isinstance(field.option, Key) and field.default not in (None, ())
     for name in (field.option.name, *field.option.fallbacks)
 }
+
+
+def is_known(key: str) -> bool:
+    """Whether Penstock or another engine knows the key or the family that it belongs to."""
+    is_of_field = key.startswith("fields.") and key.endswith(FIELD_SUFFIXES)
+    return key in KNOWN_KEYS or key.startswith(PREFIXES) or is_of_field
+
+
+def nearest_key(key: str) -> str | None:
+    """Return the known key that is most similar to this one, or None."""
+    folded = {known.lower(): known for known in sorted(KNOWN_KEYS - OTHERS)}
+    found = difflib.get_close_matches(key.lower().replace("_", "-"), folded, n=1)
+    return folded[found[0]] if found else None
+
+
+def _known_keys() -> frozenset[str]:
+    keys = set(OTHERS) | {known.name for known in DOCUMENTED}
+    for options in GROUPS.values():
+        for field in option_fields(options):
+            if isinstance(field.option, Key):
+                keys |= {field.option.name, *field.option.fallbacks}
+    return frozenset(keys)
+
+
+KNOWN_KEYS: Final = _known_keys()
+"""Every key without a free part, including older names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionRow:
+    """One row of the table of options.
+
+    Attributes:
+        key: the key, or the pattern of a family of keys, with ``*`` for the free part.
+        default: default as text that the key accepts; empty if unset differs from every value.
+        honoured: whether Penstock acts on it today.
+        status: whether the key is honoured, ignored or refused.
+    """
+
+    key: str
+    type: str
+    default: str
+    group: str
+    meaning: str
+    honoured: bool
+    status: Status
+
+
+def describe_options() -> tuple[OptionRow, ...]:
+    """List every documented option once, by group; a key of two groups is listed in the first one."""
+    rows: dict[str, OptionRow] = {}
+    for group, options in GROUPS.items():
+        for field in option_fields(options):
+            rows.setdefault(field.option.name, _row(group, field))
+    for known in DOCUMENTED:
+        rows.setdefault(
+            known.name,
+            OptionRow(
+                key=known.name,
+                type=known.type,
+                default=known.default,
+                group=known.group,
+                meaning=known.meaning,
+                honoured=status_of(known.name) is Status.HONOURED,
+                status=status_of(known.name) or Status.IGNORED,
+            ),
+        )
+    return tuple(rows.values())
+
+
+def _row(group: str, field: OptionField) -> OptionRow:
+    unset = field.default in (None, ())
+    return OptionRow(
+        key=field.option.name,
+        type=field.option.kind.name,
+        default="" if unset else field.option.kind.encode(field.default),
+        group=group,
+        meaning=field.option.meaning,
+        honoured=field.option.honoured,
+        status=Status.HONOURED if field.option.honoured else status_of(field.option.name) or Status.IGNORED,
+    )

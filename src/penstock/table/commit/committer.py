@@ -29,8 +29,7 @@ from penstock.errors import (
     UnsupportedFeatureError,
 )
 from penstock.format.hint import encode_hint
-from penstock.format.snapshot import Snapshot
-from penstock.format.snapshot_json import check_snapshot, encode_snapshot
+from penstock.format.snapshot import Snapshot, check_snapshot, encode_snapshot
 from penstock.table.commit.delta import BucketIndex, build_delta
 from penstock.table.commit.expiring import is_announced
 from penstock.table.commit.manifests import ManifestWriter, Merge, apply_merges, merge_manifests

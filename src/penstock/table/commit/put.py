@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import NotFoundError, StorageError
 from penstock.format.layout import TableLayout
-from penstock.format.schema_json import encode_schema
-from penstock.format.snapshot_json import decode_snapshot
+from penstock.format.schema import encode_schema
+from penstock.format.snapshot import decode_snapshot
 from penstock.table.commit.expiring import is_announced
 from penstock.table.commit.observe import note_change
 from penstock.table.commit.reused_ids import is_rolling_back, is_there

@@ -21,8 +21,7 @@ from penstock.errors import FormatError, NotFoundError, StorageError
 from penstock.format.layout import TableLayout, branch_name_of, extra_file_paths, snapshot_id_of, tag_name_of
 from penstock.format.manifest.entry import FileKind
 from penstock.format.manifest.index_manifest import decode_index_files
-from penstock.format.snapshot import CommitKind
-from penstock.format.snapshot_json import decode_snapshot
+from penstock.format.snapshot import CommitKind, decode_snapshot
 from penstock.format.tag import decode_tag
 from penstock.table.bulk_files import map_parallel
 from penstock.table.foreign_commits import WRITER_VERSION

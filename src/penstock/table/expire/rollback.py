@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.clocks import utc_text
 from penstock.errors import InvalidOptionError, NotFoundError
 from penstock.format.hint import decode_hint, encode_hint
-from penstock.format.snapshot_json import encode_snapshot
+from penstock.format.snapshot import encode_snapshot
 from penstock.printable import open_log
 from penstock.table.commit.expiring import forget_expiration
 from penstock.table.commit.observe import note_change

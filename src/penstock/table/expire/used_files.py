@@ -9,7 +9,7 @@ from penstock.errors import FormatError, NotFoundError, StorageError
 from penstock.format.layout import MAIN_BRANCH, changelog_id_of, schema_id_of, snapshot_id_of, tag_name_of
 from penstock.format.manifest.files import decode_manifest, decode_manifest_list
 from penstock.format.manifest.index_manifest import decode_index_files
-from penstock.format.snapshot_json import decode_snapshot
+from penstock.format.snapshot import decode_snapshot
 from penstock.format.tag import decode_tag
 from penstock.table.bulk_files import map_parallel
 from penstock.table.commit.expiring import expiring_end
@@ -20,7 +20,7 @@ from penstock.table.store import MetadataStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from penstock.format.avro.limits import AvroLimits
+    from penstock.format.avro.values import AvroLimits
     from penstock.format.snapshot import Snapshot
     from penstock.io.file_io import Directories, FileStatus
     from penstock.table.location import HasLocation

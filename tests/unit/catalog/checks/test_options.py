@@ -9,8 +9,7 @@ import pytest
 from penstock import AddColumn, Catalog, InvalidOptionError, UnsupportedFeatureError
 from penstock.catalog.changes import DropColumn, RemoveOption, RenameColumn, SetOption, UpdateColumnType
 from penstock.catalog.checks.options import CHOSEN
-from penstock.format.schema import TableSchema
-from penstock.format.schema_json import encode_schema
+from penstock.format.schema import TableSchema, encode_schema
 
 Build = Callable[..., TableSchema]
 

@@ -19,7 +19,7 @@ from penstock.errors import FormatError, InvalidOptionError, UnsupportedFeatureE
 from penstock.format.avro.container import decode_container
 from penstock.format.file_format import FileFormat
 from penstock.format.manifest.stats import ColumnStats
-from penstock.format.schema_json import decode_schema
+from penstock.format.schema import decode_schema
 from penstock.format.types.data_types import (
     BIGINT,
     BYTES,

@@ -21,7 +21,7 @@ from penstock.datafile.types import to_arrow_schema
 from penstock.errors import FormatError, InvalidOptionError, UnsupportedFeatureError
 from penstock.format.file_format import FileFormat
 from penstock.format.manifest.stats import ColumnStats
-from penstock.format.schema_json import decode_schema
+from penstock.format.schema import decode_schema
 from penstock.format.types.data_types import (
     BIGINT,
     BYTES,

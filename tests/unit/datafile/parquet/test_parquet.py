@@ -26,7 +26,7 @@ from penstock.errors import (
 )
 from penstock.format.file_format import FileFormat
 from penstock.format.manifest.stats import ColumnStats
-from penstock.format.schema_json import decode_schema
+from penstock.format.schema import decode_schema
 from penstock.format.types.data_types import (
     BIGINT,
     BOOLEAN,

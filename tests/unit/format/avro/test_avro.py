@@ -12,14 +12,13 @@ import pytest
 from penstock.errors import FormatError
 from penstock.format.avro.codecs import CODEC_ERRORS, AvroCodec, compressor, uncompress
 from penstock.format.avro.container import Block, decode_container, encode_container
-from penstock.format.avro.limits import AvroLimits
 from penstock.format.avro.records import decode_records
 from penstock.format.avro.schemas import MANIFEST_SCHEMA
-from penstock.format.avro.values import encode_bytes, encode_long
+from penstock.format.avro.values import AvroLimits, encode_bytes, encode_long
 from penstock.format.manifest.entry import ManifestFileMeta, SimpleStats
 from penstock.format.manifest.files import decode_manifest, decode_manifest_list, encode_manifest_list
 from penstock.format.manifest.index_manifest import decode_index_types
-from penstock.format.snapshot_json import decode_snapshot
+from penstock.format.snapshot import decode_snapshot
 
 PATH = "memory://w/shop.db/orders/manifest/manifest-1-0"
 ENDLESS_NUMBER = b"\xff" * 4_000_000 + b"\x01"

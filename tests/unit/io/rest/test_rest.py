@@ -31,7 +31,7 @@ from penstock.io.object_store.file_io import settings_of
 from penstock.io.rest.server import RestServer, _session
 from penstock.io.rest.table import RestTableFileIO
 from penstock.options.external import is_of_user
-from penstock.options.status.known import KNOWN_KEYS
+from penstock.options.status.keys import KNOWN_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,7 +11,7 @@ import pytest
 from penstock import Catalog, Table
 from penstock.errors import InvalidOptionError, OptionWarning, UnsupportedFeatureError
 from penstock.options import KNOWN_KEYS, Status, check_keys, check_reads, describe_options, status_of
-from penstock.options.status.foreign import PREFIXES
+from penstock.options.status.documented import PREFIXES
 from penstock.options.status.keys import refusal_of
 from penstock.options.status.refused import FOREIGN, REFUSED
 from penstock.table.store import MetadataStore

@@ -18,11 +18,11 @@ from tests.feature_tables import CASES, COLUMNS, OPERATIONS, option_of, outcomes
 from penstock import AddColumn, Catalog, Table
 from penstock.errors import UnsupportedFeatureError
 from penstock.format.layout import TableLayout
-from penstock.format.schema_json import encode_schema
-from penstock.format.snapshot_json import encode_snapshot
+from penstock.format.schema import encode_schema
+from penstock.format.snapshot import encode_snapshot
 from penstock.options import KNOWN_KEYS
+from penstock.options.status.documented import FIELD_SUFFIXES
 from penstock.options.status.features import FEATURES, STORED_PREFIXES, Feature, Operation
-from penstock.options.status.foreign import FIELD_SUFFIXES
 
 if TYPE_CHECKING:
     from pathlib import Path

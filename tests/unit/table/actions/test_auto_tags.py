@@ -16,8 +16,7 @@ from tests.unit.table.commit_tables import append, committer, new_table, on, row
 
 from penstock import Table
 from penstock.errors import InvalidOptionError
-from penstock.format.snapshot import CommitKind
-from penstock.format.snapshot_json import encode_snapshot
+from penstock.format.snapshot import CommitKind, encode_snapshot
 from penstock.options import TagCreation, TagOptions
 from penstock.table.actions.auto_tags import TagMaker
 from penstock.table.actions.changes import open_committer

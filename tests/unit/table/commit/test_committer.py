@@ -27,8 +27,7 @@ from penstock.errors import (
     UnsupportedFeatureError,
 )
 from penstock.format.manifest.entry import FileKind
-from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from penstock.format.snapshot_json import encode_snapshot
+from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, encode_snapshot
 from penstock.table.actions.changes import commit_append, commit_overwrite, drop_partitions, overwrite_scope, truncate
 from penstock.table.commit.delta import CommitRequest
 from penstock.table.commit.put import search_commits

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 import penstock
-from penstock.format.snapshot_json import encode_snapshot
+from penstock.format.snapshot import encode_snapshot
 from penstock.table.commit.put import is_put
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from tests.unit.table.commit_tables import append, committer, live, new_table, o
 
 from penstock.errors import CommitConflictError
 from penstock.format.layout import TableLayout, freed_ids_of
-from penstock.format.snapshot_json import encode_snapshot
+from penstock.format.snapshot import encode_snapshot
 from penstock.table.commit.reused_ids import is_built_on_previous, last_kept_id
 from penstock.table.expire.rollback import apply_rollback, plan_rollback
 from penstock.table.store import MetadataStore

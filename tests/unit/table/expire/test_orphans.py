@@ -18,7 +18,7 @@ from penstock import Catalog, Table
 from penstock.clocks import utc_millis
 from penstock.errors import FormatError, InvalidOptionError, StorageError
 from penstock.format.layout import TableLayout
-from penstock.format.snapshot_json import encode_snapshot
+from penstock.format.snapshot import encode_snapshot
 from penstock.format.tag import Tag, encode_tag
 from penstock.table.expire import orphans
 from penstock.table.expire.orphans import OrphanKind, remove_orphan_files

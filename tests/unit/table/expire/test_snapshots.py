@@ -19,8 +19,7 @@ from penstock.clocks import utc_millis
 from penstock.errors import FormatError, InvalidOptionError, NotFoundError, UnsupportedFeatureError
 from penstock.format.consumer import encode_consumer
 from penstock.format.layout import TableLayout
-from penstock.format.snapshot import CommitKind
-from penstock.format.snapshot_json import encode_snapshot
+from penstock.format.snapshot import CommitKind, encode_snapshot
 from penstock.format.tag import Tag, encode_tag
 from penstock.io.memory import MemoryFileIO
 from penstock.table.actions.changes import commit_append, open_committer

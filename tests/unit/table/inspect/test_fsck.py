@@ -11,7 +11,7 @@ import pytest
 
 from penstock import Catalog
 from penstock.catalog.place import load_location
-from penstock.format.snapshot_json import decode_snapshot, encode_snapshot
+from penstock.format.snapshot import decode_snapshot, encode_snapshot
 from penstock.table.inspect.fsck import Finding, FindingKind, FsckReport, check_table
 from penstock.table.store import MetadataStore
 

@@ -7,7 +7,7 @@ from tests.unit.table.stream.queues import Queue, batches, flat
 
 from penstock.errors import DataLossError, DataLossWarning, NotFoundError
 from penstock.format.layout import TableLayout
-from penstock.format.schema_json import encode_schema
+from penstock.format.schema import encode_schema
 from penstock.table.stream.consumers import record_progress
 from penstock.table.stream.limits import NO_LIMITS, ReadLimits
 from penstock.table.stream.offset import UNRESOLVED, Position, StreamOffset
