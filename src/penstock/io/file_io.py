@@ -74,6 +74,86 @@ class CommitServer(Protocol):
         ...
 
 
+class SnapshotCommit(ABC):
+    """How a snapshot becomes the latest one of its table; a storage or a catalog may bring its own."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def create(
+        self, path: str, data: bytes, *, base_uuid: str | None, statistics: Callable[[], Sequence[dict[str, Any]]]
+    ) -> bool:
+        """Create a snapshot unless there is one with its id; of concurrent callers at most one gets True.
+
+        False may also mean that an earlier call of the same caller created it and its answer was lost.
+
+        Args:
+            path: of the snapshot's file.
+            data: the encoded snapshot.
+            base_uuid: of the previous snapshot.
+            statistics: computes the changes of each of its partitions.
+
+        Raises:
+            StorageError: the storage, or the server, failed.
+        """
+
+    @property
+    def may_refuse_free_id(self) -> bool:
+        """Whether ``create`` may return False although no snapshot has the id, because the base has changed."""
+        return False
+
+    @property
+    def server(self) -> CommitServer | None:
+        """The server that decides which snapshot is next; None if the storage decides."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class FileSnapshotCommit(SnapshotCommit):
+    """Commits by ``put_if_absent`` of the snapshot's file."""
+
+    file_io: FileIO
+
+    def create(
+        self,
+        path: str,
+        data: bytes,
+        *,
+        base_uuid: str | None,  # noqa: ARG002 - of those by a server
+        statistics: Callable[[], Sequence[dict[str, Any]]],  # noqa: ARG002
+    ) -> bool:
+        """Create the file."""
+        return self.file_io.put_if_absent(path, data)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSnapshotCommit(SnapshotCommit):
+    """Commits by a request to the server of the table's catalog, which writes the snapshot's file."""
+
+    commit_server: CommitServer
+
+    def create(
+        self,
+        path: str,  # noqa: ARG002 - of those by a file
+        data: bytes,
+        *,
+        base_uuid: str | None,
+        statistics: Callable[[], Sequence[dict[str, Any]]],
+    ) -> bool:
+        """Send the request."""
+        return self.commit_server.commit(data, base_uuid, statistics())
+
+    @property
+    def may_refuse_free_id(self) -> bool:
+        """True: the server compares the base with its latest snapshot."""
+        return True
+
+    @property
+    def server(self) -> CommitServer:
+        """The server."""
+        return self.commit_server
+
+
 class FileIO(ABC):
     """Storage that holds tables. Implementations are picklable values without open handles.
 
@@ -191,9 +271,9 @@ class FileIO(ABC):
         return location
 
     @property
-    def commit_server(self) -> CommitServer | None:
-        """The server that decides which snapshot is next; None if ``put_if_absent`` decides."""
-        return None
+    def snapshot_commit(self) -> SnapshotCommit:
+        """How a snapshot becomes the latest one of its table."""
+        return FileSnapshotCommit(self)
 
     def storage_options(self) -> dict[str, str]:
         """Return the options with which ``resolve`` returns the same storage in another process; may hold keys."""

@@ -231,7 +231,7 @@ class _Creation:
 def _branch_to_change(ref: TableRef, branch: str) -> TableLayout:
     """Return the layout of a branch to create or delete; raise if the name is invalid or a server has the table."""
     check_branch_name(ref.name, branch)
-    if ref.file_io.main.commit_server is not None:
+    if ref.file_io.main.snapshot_commit.server is not None:
         raise UnsupportedFeatureError(
             f"table {ref.name}: only the table's REST catalog changes its branches: create and change them with Paimon"
         )

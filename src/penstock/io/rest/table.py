@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError, StorageError, UnsupportedFeatureError
 from penstock.format.hint import encode_hint
 from penstock.format.layout import TableLayout, snapshot_id_of
+from penstock.io.file_io import ServerSnapshotCommit
 from penstock.io.wrapper import WrappingFileIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from penstock.io.file_io import Directories, FileIO
+    from penstock.io.file_io import Directories, FileIO, SnapshotCommit
     from penstock.io.rest.server import Body, RestServer
 
 _NO_SNAPSHOT: Final = "SNAPSHOT"
@@ -164,9 +165,9 @@ class RestTableFileIO(WrappingFileIO):
         return False
 
     @property
-    def commit_server(self) -> RestTableFileIO:
-        """The server of the catalog."""
-        return self
+    def snapshot_commit(self) -> SnapshotCommit:
+        """By the server of the catalog."""
+        return ServerSnapshotCommit(self)
 
     @property
     def _name(self) -> str:

@@ -78,10 +78,12 @@ def put_snapshot(
     Raises:
         StorageError: the storage, or the server, failed.
     """
-    file_io, server = ref.file_io, ref.file_io.commit_server
-    if server is not None:
-        return server.commit(data, None if base is None else base.uuid, _statistics(ref, delta))
-    return file_io.put_if_absent(ref.layout.snapshot_path(snapshot.id), data)
+    return ref.file_io.snapshot_commit.create(
+        ref.layout.snapshot_path(snapshot.id),
+        data,
+        base_uuid=None if base is None else base.uuid,
+        statistics=lambda: _statistics(ref, delta),
+    )
 
 
 def is_put(ref: TableRef, snapshot: Snapshot) -> bool:
@@ -96,7 +98,7 @@ def is_put(ref: TableRef, snapshot: Snapshot) -> bool:
     try:
         found = decode_snapshot(ref.file_io.read(path), path)
     except NotFoundError:
-        if ref.file_io.commit_server is not None:
+        if ref.file_io.snapshot_commit.may_refuse_free_id:
             return False
         raise
     # A server writes the snapshot itself, and older servers drop its uuid. The name of the list is equally unique.

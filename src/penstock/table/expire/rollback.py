@@ -114,7 +114,7 @@ def apply_rollback(
         NotFoundError: the target is about to expire.
         StorageError: the storage failed; call this again.
     """
-    server = store.file_io.commit_server
+    server = store.file_io.snapshot_commit.server
     try:
         if server is not None:
             return _apply_on_server(store, server, plan)
