@@ -47,7 +47,7 @@ def _data_files(ref: TableRef, partition: str) -> list[str]:
 
 def test_a_whole_table_has_no_findings_and_says_what_was_looked_at(ref: TableRef) -> None:
     told: list[int] = []
-    latest = check_table(ref, MetadataStore(ref), progress=lambda files, _: told.append(files))
+    latest = check_table(ref, progress=lambda files, _: told.append(files))
     everything = _check(ref)
     assert (latest.snapshots, latest.files, latest.findings) == (1, 1, ())
     assert told == [1]
@@ -114,10 +114,9 @@ def test_a_damaged_tag_is_found_and_a_tag_keeps_its_expired_snapshot_in_sight(re
 
 
 def test_a_schema_that_files_need_is_missed(ref: TableRef) -> None:
-    store = MetadataStore(ref)
     moved = replace(ref.schema, id=1)
     ref.file_io.delete(f"{ref.location}/schema/schema-0")
-    finding = _only(check_table(replace(ref, schema=moved), store))
+    finding = _only(check_table(replace(ref, schema=moved)))
     assert (finding.what, finding.path) == ("schema", f"{ref.location}/schema/schema-0")
 
 
