@@ -15,9 +15,9 @@ from rich.rule import Rule
 from rich.text import Text
 
 from penstock.api.history import open_history
+from penstock.cli.commands.report import load_result, parse_result
 from penstock.cli.draw.page import draw_page
 from penstock.cli.draw.terminal import draw_screen
-from penstock.cli.output.result_rows import load_result, parse_result
 from penstock.errors import TableStoreError
 
 if TYPE_CHECKING:

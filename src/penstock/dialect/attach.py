@@ -13,8 +13,8 @@ from penstock.api.catalog import Catalog
 from penstock.api.lazy import lazy_spark
 from penstock.catalog.names import is_location, split_name
 from penstock.dialect.parse.statements import Argument, Call
-from penstock.dialect.run.procedures.elsewhere import ELSEWHERE
 from penstock.dialect.run.procedures.registry import PROCEDURES, call
+from penstock.dialect.run.procedures.unsupported import ELSEWHERE
 from penstock.dialect.state import SqlState
 from penstock.format.text.names import quoted
 

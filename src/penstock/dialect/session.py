@@ -11,13 +11,11 @@ from penstock.api.lazy import is_spark_object
 from penstock.dialect.parse import statements
 from penstock.dialect.parse.parser import parse_script
 from penstock.dialect.parse.script import TOO_DEEP
-from penstock.dialect.run import alter as run_alter
-from penstock.dialect.run import create as run_create
 from penstock.dialect.run import ddl as run_ddl
 from penstock.dialect.run import row_changes as run_row_changes
 from penstock.dialect.run import rows as run_rows
 from penstock.dialect.run import show
-from penstock.dialect.run import view_statements as run_views
+from penstock.dialect.run import views as run_views
 from penstock.dialect.run.explain import explain
 from penstock.dialect.run.procedures.registry import call
 from penstock.dialect.state import SqlState
@@ -59,13 +57,13 @@ _RUNNERS: Final[Mapping[type, Callable[[SqlState, Any], Outcome]]] = {
     statements.DropTable: run_ddl.drop_table,
     statements.DropDatabase: run_ddl.drop_database,
     statements.DropCatalog: run_ddl.drop_catalog,
-    statements.AlterTable: run_alter.alter_table,
-    statements.AddComputed: run_alter.add_computed,
-    statements.AlterWatermark: run_alter.alter_watermark,
+    statements.AlterTable: run_ddl.alter_table,
+    statements.AddComputed: run_ddl.add_computed,
+    statements.AlterWatermark: run_ddl.alter_watermark,
     statements.RenameTable: run_ddl.rename_table,
     statements.AddPartitions: run_ddl.add_partitions,
-    statements.CreateTableAs: run_create.create_table_as,
-    statements.CreateTableLike: run_create.create_table_like,
+    statements.CreateTableAs: run_ddl.create_table_as,
+    statements.CreateTableLike: run_ddl.create_table_like,
     statements.CreateView: run_views.create_view,
     statements.DropView: run_views.drop_view,
     statements.ShowCreateView: run_views.show_create_view,

@@ -8,7 +8,7 @@ import pkgutil
 import pytest
 
 import penstock.cli.commands
-from penstock.cli.command_list import SECTIONS, Commands
+from penstock.cli.group import SECTIONS, Commands
 
 MODULES = {name: module for commands in SECTIONS.values() for name, (module, _) in commands.items()}
 

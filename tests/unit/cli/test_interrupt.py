@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.cli.prompt import interrupts
-from penstock.cli.prompt.interrupts import Interrupts
+from penstock.cli.prompt import loop
+from penstock.cli.prompt.loop import Interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,8 +25,8 @@ def test_jobs_are_cancelled_until_the_statement_ends(monkeypatch: pytest.MonkeyP
     def cancellable_jobs(_spark: object) -> Iterator[Callable[[], None]]:
         yield calls.release
 
-    monkeypatch.setattr(interrupts, "lazy_spark", SimpleNamespace(cancellable_jobs=cancellable_jobs))
-    monkeypatch.setattr(interrupts, "_CANCEL_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(loop, "lazy_spark", SimpleNamespace(cancellable_jobs=cancellable_jobs))
+    monkeypatch.setattr(loop, "_CANCEL_AGAIN_SECONDS", 0.01)
     spark: Any = object()
     with Interrupts(spark) as statement:
         os.kill(os.getpid(), signal.SIGINT)
@@ -46,7 +46,7 @@ def test_an_interrupt_before_spark_knows_the_statement_is_kept(monkeypatch: pyte
         os.kill(os.getpid(), signal.SIGINT)
         yield cancelled.set
 
-    monkeypatch.setattr(interrupts, "lazy_spark", SimpleNamespace(cancellable_jobs=cancellable_jobs))
+    monkeypatch.setattr(loop, "lazy_spark", SimpleNamespace(cancellable_jobs=cancellable_jobs))
     before = signal.getsignal(signal.SIGINT)
     spark: Any = object()
     with Interrupts(spark) as statement:
@@ -62,7 +62,7 @@ def test_a_second_interrupt_before_the_statement_gives_the_handler_back(monkeypa
             os.kill(os.getpid(), signal.SIGINT)
         yield lambda: None
 
-    monkeypatch.setattr(interrupts, "lazy_spark", SimpleNamespace(cancellable_jobs=cancellable_jobs))
+    monkeypatch.setattr(loop, "lazy_spark", SimpleNamespace(cancellable_jobs=cancellable_jobs))
     before = signal.getsignal(signal.SIGINT)
     spark: Any = object()
     with pytest.raises(KeyboardInterrupt), Interrupts(spark):

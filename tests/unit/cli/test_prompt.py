@@ -11,8 +11,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from penstock.cli.prompt.keys import runs_at_once
-from penstock.cli.prompt.loop import run_prompt
+from penstock.cli.prompt.loop import run_prompt, runs_at_once
 from penstock.cli.prompt.words import WordCompleter
 from penstock.cli.session import Session
 from penstock.dialect.run.lazy import run_script_late

@@ -26,7 +26,8 @@ from penstock.catalog.changes import (
 from penstock.cli.arguments import GLOBAL_OPTIONS, DryRun, TableName, parse_pairs
 from penstock.cli.output.describe import table_columns
 from penstock.cli.output.render import note, print_record, print_records
-from penstock.cli.session import OutputFormat, Session, session_of
+from penstock.cli.output_format import OutputFormat
+from penstock.cli.session import Session, session_of
 from penstock.errors import InvalidOptionError
 from penstock.format.schema import TableSchema
 from penstock.printable import mask_options

@@ -13,7 +13,8 @@ from penstock.cli.input.files import infer_schema
 from penstock.cli.input.options import InputFormat, InputOptions
 from penstock.cli.output.describe import describe_table, table_columns
 from penstock.cli.output.render import print_record, print_records, print_rows, print_text
-from penstock.cli.session import OutputFormat, Session, session_of
+from penstock.cli.output_format import OutputFormat
+from penstock.cli.session import Session, session_of
 from penstock.errors import InvalidOptionError, NotFoundError, TableStoreError
 from penstock.options import describe_options
 

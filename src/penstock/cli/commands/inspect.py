@@ -10,7 +10,8 @@ from penstock.cli.arguments import Options, SnapshotId, TableName, Tag, Timestam
 from penstock.cli.exit_codes import ExitCode
 from penstock.cli.output.progress import progress_bar
 from penstock.cli.output.render import note, print_record, print_records, print_rows, print_text
-from penstock.cli.session import OutputFormat, session_of
+from penstock.cli.output_format import OutputFormat
+from penstock.cli.session import session_of
 from penstock.cli.times import parse_millis
 from penstock.printable import bytes_text
 

@@ -28,7 +28,8 @@ from penstock.cli.input.options import InputFile, InputFormat, InputOptions
 from penstock.cli.output.describe import describe_snapshot
 from penstock.cli.output.progress import progress_bar
 from penstock.cli.output.render import note, print_record, print_rows
-from penstock.cli.session import OutputFormat, Session, session_of
+from penstock.cli.output_format import OutputFormat
+from penstock.cli.session import Session, session_of
 from penstock.cli.times import parse_millis
 from penstock.errors import InvalidOptionError
 from penstock.format.snapshot import Snapshot

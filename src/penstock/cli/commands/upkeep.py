@@ -10,7 +10,8 @@ from penstock.cli.arguments import DryRun, TableName, Yes
 from penstock.cli.confirm import confirm
 from penstock.cli.output.progress import progress_bar
 from penstock.cli.output.render import note, print_record, print_records
-from penstock.cli.session import OutputFormat, session_of
+from penstock.cli.output_format import OutputFormat
+from penstock.cli.session import session_of
 from penstock.cli.times import parse_millis
 from penstock.clocks import utc_millis
 from penstock.printable import bytes_text

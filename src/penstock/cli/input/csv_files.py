@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 from pyarrow import types as arrow
 
-from penstock.cli.input.json_values import decode_hex, parse_cells
+from penstock.cli.input.json_files import decode_hex, parse_cells
 from penstock.datafile.python_values import parse_floats
 from penstock.errors import SchemaMismatchError
 from penstock.format.types.data_types import DOUBLE, FLOAT

@@ -1,13 +1,21 @@
-"""Rows from JSON Lines, a block at a time."""
+"""Rows from JSON Lines, a block at a time, and the values of JSON as those of columns."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import io
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+from pyarrow import types as arrow
 
-from penstock.cli.input.json_values import check_nesting, from_json, parse_json, read_lines, reading_type
+from penstock.datafile.python_values import stored_value
+from penstock.datafile.types import from_arrow_type
 from penstock.errors import SchemaMismatchError
+from penstock.predicate.literals import parse_time_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,3 +117,129 @@ def _wrong_keys(line: bytes, wanted: pa.Schema) -> str | None:
         return "expected one JSON object a line"
     extra = [key for key in found if key not in wanted.names]
     return f"'{extra[0]}' is not a column; the table has {', '.join(wanted.names)}" if extra else None
+
+
+_ENTRY: Final = ("key", "value")
+# Types are nested 64 deep at most. Arrow's inference of types ends the process at some thousands, and Python's parser
+# raises a RecursionError at about a thousand.
+_MAX_NESTING: Final = 64
+_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)|(?P<open>[\[{])|(?P<close>[\]}])', re.DOTALL)
+_CELL: Final = "value"
+
+
+def reading_type(wanted: ArrowAny) -> pa.DataType:
+    """Return the type to read a column as: text for dates, times and bytes, lists for MAP and VECTOR.
+
+    Arrow's JSON parser would drop zones of times, and round to FLOAT.
+    """
+    if arrow.is_temporal(wanted) or arrow.is_binary(wanted):
+        return pa.string()
+    if arrow.is_float32(wanted):
+        return pa.float64()
+    if arrow.is_map(wanted):
+        parts = (wanted.key_type, wanted.item_type)
+        return pa.list_(pa.struct([(name, reading_type(part)) for name, part in zip(_ENTRY, parts, strict=True)]))
+    if arrow.is_list(wanted) or arrow.is_fixed_size_list(wanted):
+        return pa.list_(reading_type(wanted.value_type))
+    if arrow.is_struct(wanted):
+        return pa.struct([(field.name, reading_type(field.type)) for field in wanted])
+    plain: pa.DataType = wanted
+    return plain
+
+
+def from_json(array: ArrowAny, wanted: ArrowAny) -> ArrowAny:
+    """Return an array that was read as ``reading_type(wanted)`` as one of the wanted type.
+
+    Raises:
+        ValueError: a string is not a date, time or hexadecimal number; ``pyarrow.ArrowInvalid`` is a subclass.
+    """
+    if arrow.is_binary(wanted):
+        return decode_hex(array)
+    if arrow.is_time(wanted) or arrow.is_float32(wanted):
+        return _exactly(array, wanted)
+    mask = array.is_null() if array.null_count else None
+    if arrow.is_struct(wanted):
+        children = [from_json(array.field(field.name), field.type) for field in wanted]
+        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)
+    if arrow.is_map(wanted):
+        entries: ArrowAny = pc.list_flatten(array)
+        keys = from_json(entries.field("key"), wanted.key_type)
+        items = from_json(entries.field("value"), wanted.item_type)
+        # The stubs know neither maps nor lists with a mask.
+        make_map: ArrowAny = pa.MapArray.from_arrays
+        return make_map(_offsets(array), keys, items, type=wanted, mask=mask)
+    if arrow.is_list(wanted) or arrow.is_fixed_size_list(wanted):
+        values = from_json(pc.list_flatten(array), wanted.value_type)
+        make_list: ArrowAny = pa.ListArray.from_arrays
+        lists = make_list(_offsets(array), values, type=pa.list_(wanted.value_field), mask=mask)
+        return lists.cast(wanted) if arrow.is_fixed_size_list(wanted) else lists
+    return array.cast(wanted)
+
+
+def _exactly(array: ArrowAny, wanted: ArrowAny) -> ArrowAny:
+    """Convert texts of times, and numbers of FLOAT; only fractions are rounded, as by every parser of numbers."""
+    values = array.to_pylist()
+    if arrow.is_time(wanted):
+        values = [None if text is None else parse_time_text(text) for text in values]
+    data_type = from_arrow_type(wanted, _CELL)
+
+    def stored(value: object) -> object:
+        return value if isinstance(value, float) and value % 1 else stored_value(value, data_type, _CELL)
+
+    return pa.array(list(map(stored, values)), wanted)
+
+
+def decode_hex(array: ArrowAny) -> ArrowAny:
+    """Decode strings of hexadecimal digits, with or without ``0x``, to bytes. Raises ``ValueError``."""
+    texts = array.to_pylist()
+    return pa.array([None if text is None else bytes.fromhex(text.removeprefix("0x")) for text in texts], pa.binary())
+
+
+def parse_cells(texts: ArrowAny, wanted: ArrowAny) -> ArrowAny:
+    """Parse JSON strings, each to one value.
+
+    Raises:
+        ValueError: a string is not JSON, or not of the type.
+    """
+    if not len(texts):
+        return pa.array([], wanted)
+    cells = [None if text is None else parse_json(text) for text in texts.to_pylist()]
+    lines = "".join(f"{json.dumps({_CELL: cell})}\n" for cell in cells).encode()
+    read = read_lines(lines, pa.schema([(_CELL, reading_type(wanted))]))
+    column: Any = read.column(_CELL).combine_chunks()
+    return from_json(column, wanted)
+
+
+def parse_json(text: str) -> Any:  # noqa: ANN401 - whatever JSON can hold
+    """Parse JSON. Raises ``ValueError``, also for arrays and objects nested deeper than any type."""
+    check_nesting(text)
+    return json.loads(text)
+
+
+def check_nesting(text: str) -> None:
+    """Check how deep arrays and objects are nested in JSON, or in lines of it. Raises ``ValueError``."""
+    if text.count("[") + text.count("{") <= _MAX_NESTING:
+        return
+    depth = 0
+    for match in _BRACKET.finditer(text):
+        depth += (match.lastgroup == "open") - (match.lastgroup == "close")
+        if depth > _MAX_NESTING:
+            raise ValueError(f"arrays and objects are nested deeper than {_MAX_NESTING}, which no type of a column is")
+
+
+def read_lines(data: bytes, schema: pa.Schema | None) -> pa.Table:
+    """Read whole JSON lines at once; ``schema`` None infers it. Raises ``pyarrow.ArrowInvalid``."""
+    return pj.read_json(
+        io.BytesIO(data),
+        # An object must not be split, however long it is.
+        read_options=pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
+        parse_options=pj.ParseOptions(
+            explicit_schema=schema, unexpected_field_behavior="infer" if schema is None else "error"
+        ),
+    )
+
+
+def _offsets(lists: ArrowAny) -> ArrowAny:
+    """Offsets into ``list_flatten(lists)``, which leaves out the values of null lists."""
+    lengths = pc.list_value_length(lists).fill_null(0).cast(pa.int32())
+    return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum_checked(lengths)])

@@ -1,30 +1,38 @@
-"""Print the results of commands: as a table for people, as JSON or CSV for programs."""
+"""Print the results of commands: as a table for people, as JSON or CSV for programs.
+
+Tables are drawn as a grid as wide as the terminal.
+"""
 
 from __future__ import annotations
 
 import io
 import json
 import sys
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.csv as pc
 from pyarrow import types as arrow
-from rich.console import Console
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console, Group
+from rich.rule import Rule
+from rich.table import Table
 from rich.text import Text
 
-from penstock.cli.output.grid import draw_rows
 from penstock.cli.output.plain import check_texts, to_plain
-from penstock.cli.session import OutputFormat, Session
+from penstock.cli.output_format import OutputFormat
 from penstock.printable import visible, visible_json, visible_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from penstock.cli.output.plain import Plain
+    from penstock.cli.session import Session
     from penstock.datafile.types import ArrowAny
 
     Rows: TypeAlias = pa.Table | pa.RecordBatchReader
+    from rich.console import RenderableType
 
 # Wider than any line: output to a file or a pipe is neither wrapped nor truncated.
 _UNBOUNDED: Final = 1_000_000
@@ -237,3 +245,40 @@ def _dump(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold
 
 def _write(text: str) -> None:
     sys.stdout.write(text)
+
+
+_GAP = 3
+"""Spaces between two columns."""
+
+
+def draw_rows(
+    names: Sequence[str], rows: Iterable[Sequence[Text]], *, numbers: Sequence[bool], width: int
+) -> RenderableType:
+    """Return the table or the lists.
+
+    Args:
+        numbers: for each column whether its values are aligned right.
+        width: of the terminal, in cells. Wider values are wrapped, column names never.
+    """
+    heads = [visible(name) for name in names]
+    if sum(map(cell_len, heads)) + _GAP * (len(heads) - 1) > width:
+        return _one_under_the_other(heads, rows)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for head, is_number in zip(heads, numbers, strict=True):
+        justify: Literal["left", "right"] = "right" if is_number else "left"
+        table.add_column(Text(head), justify=justify, overflow="fold", min_width=cell_len(head))
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _one_under_the_other(heads: Sequence[str], rows: Iterable[Sequence[Text]]) -> RenderableType:
+    parts: list[RenderableType] = []
+    for number, row in enumerate(rows, start=1):
+        grid = Table.grid(padding=(0, _GAP, 0, 0))
+        grid.add_column(no_wrap=True, style="bold")
+        grid.add_column(overflow="fold")
+        for head, cell in zip(heads, row, strict=True):
+            grid.add_row(Text(head), cell)
+        parts += [Rule(Text(f"row {number}"), align="left", style="dim"), grid]
+    return Group(*parts) if parts else Text("no rows")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 
 from penstock.cli.output.render import cells_of, csv_header, csv_lines, is_number, json_objects
-from penstock.cli.session import OutputFormat
+from penstock.cli.output_format import OutputFormat
 from penstock.printable import visible
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from penstock.api.lazy import lazy_spark
 from penstock.cli.interrupt import until_interrupted
 from penstock.cli.output.render import note, print_record, print_rows, print_text
 from penstock.cli.output.row_stream import RowStream
-from penstock.cli.session import OutputFormat
+from penstock.cli.output_format import OutputFormat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,31 +1,45 @@
-"""Statements read from a terminal and run one after another in one session."""
+"""Statements read from a terminal and run one after another in one session.
+
+The terminal's keys, the file of earlier statements, and what Ctrl-C interrupts.
+"""
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import threading
 import traceback
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.formatted_text import ANSI
+from prompt_toolkit.history import FileHistory, InMemoryHistory
+from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.shortcuts import clear
 
+from penstock.api.lazy import lazy_spark
 from penstock.cli.output.render import note, print_text, say
 from penstock.cli.output.spark_failure import failure_of
 from penstock.cli.output.sql_output import print_outcome, wait_while
-from penstock.cli.prompt.history import open_history
-from penstock.cli.prompt.interrupts import Interrupts
-from penstock.cli.prompt.keys import command_of, prompt_keys, take_interrupt
 from penstock.cli.prompt.words import WordCompleter
-from penstock.dialect.parse.script import split_script
+from penstock.dialect.parse.script import is_whole, split_script
 from penstock.dialect.run.lazy import run_script_late
 from penstock.dialect.state import SqlState
 from penstock.errors import TableStoreError
+from penstock.printable import mask_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from prompt_toolkit.history import History
+    from prompt_toolkit.input import Input
+    from prompt_toolkit.key_binding import KeyPressEvent
     from pyspark.sql import SparkSession
 
     from penstock.api.catalog import Catalog
@@ -169,3 +183,143 @@ def _is_script(text: str) -> bool:
 
 def _continuation(width: int, _line: int, _wrap_count: int) -> str:
     return "> ".rjust(width)
+
+
+# Commands of the prompt, which need no semicolon.
+_COMMANDS: Final = frozenset({"quit", "exit", "help", "clear"})
+
+
+def prompt_keys() -> KeyBindings:
+    """Return the bindings: Enter runs a text that ends with a semicolon, and begins a new line otherwise."""
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def _enter(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
+            buffer.complete_state = None  # accepts the completion
+        elif runs_at_once(buffer.text):
+            buffer.validate_and_handle()
+        else:
+            buffer.newline(copy_margin=False)
+
+    @keys.add("escape", "enter")
+    def _meta_enter(event: KeyPressEvent) -> None:
+        event.current_buffer.validate_and_handle()
+
+    return keys
+
+
+def runs_at_once(text: str) -> bool:
+    """Whether Enter runs a text: it is empty, a command, or all of its statements have ended."""
+    return not text.strip() or command_of(text) is not None or is_whole(text)
+
+
+def command_of(text: str) -> str | None:
+    """Return the prompt command in a text; None if it is not one."""
+    word = text.strip().rstrip(";").strip().lower()
+    return word if word in _COMMANDS else None
+
+
+def take_interrupt(given: Input) -> bool:
+    """Whether Ctrl-C was typed right after the statement that the prompt returned; other keys stay for the next one.
+
+    A slow machine may read both at once, or the Ctrl-C may arrive before the terminal turns it into signals again: then
+    it is a key, which the next prompt would read.
+    """
+    typed = [*get_typeahead(given), *given.read_keys()]
+    is_interrupt = bool(typed) and typed[0].key == Keys.ControlC
+    store_typeahead(given, typed[1:] if is_interrupt else typed)
+    return is_interrupt
+
+
+_NAME: Final = "sql_history"
+
+
+def open_history() -> History:
+    """Return the statements of earlier sessions, or only of this one if the directory is not writable.
+
+    Source:
+        The XDG Base Directory Specification: ``$XDG_STATE_HOME``, else ``~/.local/state``.
+    """
+    try:
+        folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "penstock"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = folder / _NAME
+        # Statements may hold secrets.
+        path.touch(mode=0o600)
+    except (OSError, RuntimeError):
+        return InMemoryHistory()
+    return _StatementHistory(str(path))
+
+
+class _StatementHistory(FileHistory):
+    """Keeps statements, except the prompt's commands, those with secrets, and those that begin with a space."""
+
+    def store_string(self, string: str) -> None:
+        """Add a statement to the file."""
+        if not string.startswith(" ") and command_of(string) is None and mask_text(string) == string:
+            super().store_string(string)
+
+
+_CANCEL_AGAIN_SECONDS: Final = 0.5
+
+
+class Interrupts:
+    """Ends one statement on Ctrl-C. For the main thread.
+
+    Without Spark it raises KeyboardInterrupt in the statement. With Spark it cancels the jobs, and the statement then
+    fails: an exception during a call to the JVM would leave the response to be read by the next call. A second Ctrl-C
+    raises it anyway.
+
+    Attributes:
+        event: set by an interrupt, which may have come before the block began.
+    """
+
+    def __init__(self, spark: SparkSession | None) -> None:
+        self.event = threading.Event()
+        self._ended = threading.Event()
+        self._spark = spark
+        self._cancel: Callable[[], None] | None = None
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        # Installed before and removed after the jobs' tag: an interrupt while the JVM sets the tag only sets the event.
+        before = signal.signal(signal.SIGINT, self._interrupt)
+        self._stack.callback(signal.signal, signal.SIGINT, before)
+        try:
+            if self._spark is not None:
+                self._cancel = self._stack.enter_context(lazy_spark.cancellable_jobs(self._spark))
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._ended.set()
+        self._stack.close()
+
+    @contextmanager
+    def waited_for(self) -> Iterator[None]:
+        """Only set the event while the block runs: the block checks it, and stops the queries itself."""
+        before, self._cancel = self._cancel, lambda: None
+        try:
+            yield
+        finally:
+            self._cancel = before
+
+    def _interrupt(self, _number: int, _frame: object) -> None:
+        cancel = self._cancel
+        if (self._spark is None and cancel is None) or self.event.is_set():
+            raise KeyboardInterrupt
+        self.event.set()
+        if cancel is None:
+            return
+        # In another thread: the main thread may be in the middle of a call to the JVM.
+        threading.Thread(target=self._cancel_until_ended, args=(cancel,), daemon=True).start()
+
+    def _cancel_until_ended(self, cancel: Callable[[], None]) -> None:
+        """Cancel repeatedly: Spark cancels only jobs that have begun, and the first may begin after the call."""
+        cancel()
+        while not self._ended.wait(_CANCEL_AGAIN_SECONDS):
+            cancel()

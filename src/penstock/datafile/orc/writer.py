@@ -18,7 +18,6 @@ from penstock.datafile.column_stats import StatsCollector
 from penstock.datafile.conform import convert_leaves, leaf_arrays, map_with_children, with_children
 from penstock.datafile.data_format import WrittenFile
 from penstock.datafile.field_numbers import to_numbered_schema
-from penstock.datafile.orc.sink import OrcSink
 from penstock.datafile.streams import writing
 from penstock.datafile.types import has_leaf, to_arrow_type
 from penstock.errors import InvalidOptionError, TableStoreError, UnsupportedFeatureError
@@ -257,3 +256,49 @@ def _codec(compression: str) -> ArrowAny:
 def _stripe_bytes(options: FormatOptions) -> int:
     own = dict(options.orc).get("stripe.size")
     return (options.block_bytes or _STRIPE_BYTES) if own is None else parse_bytes(own)
+
+
+class OrcSink:
+    """Forwards bytes to the target until a write fails; later bytes are dropped.
+
+    The ORC library writes in destructors too, and an exception there ends the process: a full disk would end a Spark
+    executor. So ``write`` does not raise.
+    """
+
+    closed = False
+
+    def __init__(self, target: Any) -> None:  # noqa: ANN401 - whatever FileIO.open_output gives
+        self._target = target
+        self._failure: BaseException | None = None
+        self._is_dropped = False
+        self._size = 0
+
+    def write(self, data: bytes) -> int:
+        """Forward bytes to the target, or drop them."""
+        size = len(data)
+        self._size += size
+        if self._failure is None and not self._is_dropped:
+            try:
+                self._target.write(data)
+            except BaseException as failure:  # noqa: BLE001 - ``check`` raises it
+                self._failure = failure
+        return size
+
+    def tell(self) -> int:
+        """Return the number of bytes so far, including dropped ones, because the library counts them too."""
+        return self._size
+
+    def flush(self) -> None:
+        """Do nothing: no bytes are buffered."""
+
+    def close(self) -> None:
+        """Do nothing: the code that opened the target closes it."""
+
+    def drop(self) -> None:
+        """Drop all further bytes, because the file will be deleted."""
+        self._is_dropped = True
+
+    def check(self) -> None:
+        """Raise the first error of ``write``, if any."""
+        if self._failure is not None:
+            raise self._failure

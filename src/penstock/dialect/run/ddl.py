@@ -1,25 +1,58 @@
-"""Run statements about catalogs, databases and whole tables."""
+"""Run statements that create, alter and drop catalogs, databases and whole tables."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.api.catalog import Catalog
+from penstock.catalog.changes import RemoveOption, SetOption, UpdateColumnType
 from penstock.catalog.names import TableName
+from penstock.catalog.schema_changes import inner_changes
 from penstock.dialect.outcome import Outcome, committed
-from penstock.dialect.run.alter import absent, computed_options, is_absent
-from penstock.dialect.run.connectors.declared import check_declaration
+from penstock.dialect.parse.computed import read_computed_columns
+from penstock.dialect.parse.create_from import EXCLUDING, INCLUDING, OVERWRITING
+from penstock.dialect.parse.statements import ComputedColumn, CreateTable, Insert, WatermarkClause
+from penstock.dialect.run.connectors import check_declaration
+from penstock.dialect.run.query_columns import query_columns
+from penstock.dialect.run.rows import insert
+from penstock.dialect.run.show import stored_options
 from penstock.dialect.state import DEFAULT_CATALOG, DEFAULT_DATABASE, near_or_all
-from penstock.errors import AlreadyExistsError, InvalidOptionError, InvalidSqlError, NotFoundError, OptionWarning, warn
-from penstock.format.types.data_types import DataField
-from penstock.format.watermark import watermark_options
+from penstock.errors import (
+    AlreadyExistsError,
+    InvalidOptionError,
+    InvalidSqlError,
+    NotFoundError,
+    OptionWarning,
+    UnsupportedFeatureError,
+    warn,
+)
+from penstock.format.types.data_types import DataField, DataType
+from penstock.format.types.ddl import ColumnSpec
+from penstock.format.types.text import format_sql_type, parse_sql_type
+from penstock.format.watermark import (
+    EXPRESSION_KEY,
+    ROWTIME_KEY,
+    TYPE_KEY,
+    computed_columns,
+    declared_watermark,
+    watermark_options,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from penstock.catalog.changes import SchemaChange
+    from penstock.dialect.parse.names import Path
     from penstock.dialect.parse.statements import (
+        AddComputed,
         AddPartitions,
+        AlterTable,
+        AlterWatermark,
         CreateCatalog,
         CreateDatabase,
-        CreateTable,
+        CreateTableAs,
+        CreateTableLike,
         DropCatalog,
         DropDatabase,
         DropPartitions,
@@ -30,6 +63,7 @@ if TYPE_CHECKING:
         UseDatabase,
     )
     from penstock.dialect.state import SqlState
+    from penstock.format.schema import TableSchema
 
 
 def create_table(state: SqlState, statement: CreateTable) -> Outcome:
@@ -232,3 +266,233 @@ def _definition_options(statement: CreateTable, table: str) -> tuple[dict[str, s
         return options, (clause.column, clause.interval)
     fields = [DataField(id=column.place, name=column.name, type=column.type) for column in statement.computed]
     return {**options, **dict(watermark_options(fields, clause.column, clause.interval, table))}, None
+
+
+def alter_table(state: SqlState, statement: AlterTable) -> Outcome:
+    """Change a table's schema."""
+    if is_absent(state, statement.name, if_exists=statement.if_exists):
+        return absent(statement.name)
+    catalog, name = state.altered(statement.name)
+    changes: list[SchemaChange] = []
+    for change in statement.changes:
+        if isinstance(change, UpdateColumnType):
+            changes += _type_changes(change, catalog.load_table(name).schema, name)
+        else:
+            changes.append(change)
+    catalog.alter_table(name, *changes)
+    return Outcome(message=f"altered table {name}")
+
+
+def add_computed(state: SqlState, statement: AddComputed) -> Outcome:
+    """Add computed columns after the other columns."""
+    if is_absent(state, statement.name, if_exists=statement.if_exists):
+        return absent(statement.name)
+    catalog, name = state.altered(statement.name)
+    schema = catalog.load_table(name).schema
+    place = len(schema.fields) + len(computed_columns(schema.fields, schema.option_map))
+    types = {field.name: field.type for field in schema.fields}
+    options = dict(computed_options(read_computed_columns(statement.source, place, types)))
+    catalog.alter_table(name, *(SetOption(key=key, value=value) for key, value in options.items()))
+    return Outcome(message=f"altered table {name}")
+
+
+def alter_watermark(state: SqlState, statement: AlterWatermark) -> Outcome:
+    """Change or remove the watermark of a table."""
+    if is_absent(state, statement.name, if_exists=statement.if_exists):
+        return absent(statement.name)
+    catalog, name = state.altered(statement.name)
+    if statement.clause is None:
+        catalog.alter_table(name, *(RemoveOption(key=key) for key in (ROWTIME_KEY, EXPRESSION_KEY, TYPE_KEY)))
+    else:
+        schema = catalog.load_table(name).schema
+        fields = [*schema.fields, *_computed_fields(schema)]
+        options = watermark_options(fields, statement.clause.column, statement.clause.interval, name)
+        catalog.alter_table(name, *(SetOption(key=key, value=value) for key, value in options))
+    return Outcome(message=f"altered table {name}")
+
+
+def computed_options(columns: tuple[ComputedColumn, ...]) -> Iterator[tuple[str, str]]:
+    """Yield the options in which Flink's catalog stores computed columns."""
+    for column in columns:
+        yield f"schema.{column.place}.name", column.name
+        yield f"schema.{column.place}.expr", column.expression
+        yield f"schema.{column.place}.data-type", format_sql_type(column.type)
+
+
+def is_absent(state: SqlState, name: Path, *, if_exists: bool) -> bool:
+    """Whether a statement with ``IF EXISTS`` names a table that does not exist.
+
+    Raises:
+        UnsupportedFeatureError: the name is a session table or a view, which may hide a table of the catalog.
+        NotFoundError: there is no such table, and the statement has no ``IF EXISTS``.
+    """
+    if if_exists and not state.exists(name):
+        return True
+    state.check_exists(name)
+    return False
+
+
+def absent(name: Path) -> Outcome:
+    """Return the outcome of such a statement."""
+    return Outcome(message=f"there is no table {'.'.join(name)}")
+
+
+def _computed_fields(schema: TableSchema) -> Iterator[DataField]:
+    options = schema.option_map
+    for place, name in computed_columns(schema.fields, options).items():
+        text = options.get(f"schema.{place}.data-type")
+        if text is not None:
+            yield DataField(id=place, name=name, type=parse_sql_type(text))
+
+
+def _type_changes(change: UpdateColumnType, schema: TableSchema, table: str) -> tuple[SchemaChange, ...]:
+    old = next((field.type for field in schema.fields if field.name == change.column), None)
+    new = change.type if isinstance(change.type, DataType) else parse_sql_type(change.type)
+    return (change,) if old is None else inner_changes(change, old, new, table)
+
+
+def definition_of(state: SqlState, name: Path, rules: Mapping[str, str]) -> CreateTable:
+    """Return the definition of a catalog or session table, without the features that the rules exclude.
+
+    Raises:
+        UnsupportedFeatureError: it is a view; or it has a feature that CREATE TABLE cannot express here, and the rules
+            do not exclude it.
+        TableStoreError: as ``SqlState.load``.
+    """
+    own = state.session_table(name)
+    table = own if own is not None else _stored(state.load(name).schema, name, rules)
+    if rules["METADATA"] == EXCLUDING:
+        shown = {column.name for column in table.metadata}
+        table = replace(table, columns=tuple(each for each in table.columns if each.name not in shown), metadata=())
+    return replace(
+        table,
+        computed=() if rules["GENERATED"] == EXCLUDING else table.computed,
+        watermark=None if rules["WATERMARKS"] == EXCLUDING else table.watermark,
+        partition_by=() if rules["PARTITIONS"] == EXCLUDING else table.partition_by,
+        options=() if rules["OPTIONS"] == EXCLUDING else table.options,
+    )
+
+
+def merged(statement: CreateTableLike, source: CreateTable) -> CreateTable:
+    """Return the definition of the table that a ``CREATE TABLE … LIKE`` creates.
+
+    Raises:
+        InvalidSqlError: both tables define the same thing, and the rules do not say which definition is used.
+    """
+    table, rules = statement.table, statement.rules
+    name = ".".join(table.name)
+    _refuse_twice(name, "column", [each.name for each in (*source.columns, *table.columns)])
+    if source.partition_by and table.partition_by:
+        raise InvalidSqlError(f"table {name}: both tables have partitions; LIKE … (EXCLUDING PARTITIONS)")
+    if rules["OPTIONS"] == INCLUDING:
+        _refuse_twice(name, "option", [key for key, _ in (*source.options, *table.options)])
+    if source.watermark is not None and table.watermark is not None and rules["WATERMARKS"] != OVERWRITING:
+        raise InvalidSqlError(f"table {name}: both tables have a watermark; LIKE … (OVERWRITING WATERMARKS)")
+    own = {each.name for each in table.computed}
+    kept = [each for each in source.computed if rules["GENERATED"] != OVERWRITING or each.name not in own]
+    _refuse_twice(name, "computed column", [each.name for each in (*kept, *table.computed)])
+    offset = len(source.columns) + len(kept)
+    return replace(
+        table,
+        columns=(*source.columns, *table.columns),
+        metadata=(*source.metadata, *table.metadata),
+        computed=(*_renumbered(source, kept), *(replace(each, place=each.place + offset) for each in table.computed)),
+        watermark=table.watermark or source.watermark,
+        partition_by=table.partition_by or source.partition_by,
+        options=tuple({**dict(source.options), **dict(table.options)}.items()),
+        is_temporary=table.is_temporary or source.is_temporary,
+    )
+
+
+def _stored(schema: TableSchema, name: Path, rules: Mapping[str, str]) -> CreateTable:
+    options = schema.option_map
+    computed = () if rules["GENERATED"] == EXCLUDING else tuple(_computed(schema, name))
+    declared = None if rules["WATERMARKS"] == EXCLUDING else declared_watermark(options)
+    clause = None
+    if declared is not None:
+        expression = options.get(EXPRESSION_KEY, "")
+        if declared.delay_millis is None:
+            raise UnsupportedFeatureError(
+                f"table {'.'.join(name)}: its watermark, {expression}, can only be declared with Flink; LIKE … "
+                "(EXCLUDING"
+                " WATERMARKS)"
+            )
+        interval = expression.rpartition("` - ")[2] if "` - " in expression else None
+        clause = WatermarkClause(column=declared.column, interval=interval)
+    return CreateTable(
+        name=name,
+        columns=tuple(
+            ColumnSpec(
+                name=field.name, type=field.type, description=field.description, default_value=field.default_value
+            )
+            for field in schema.fields
+        ),
+        computed=computed,
+        watermark=clause,
+        partition_by=schema.partition_keys,
+        options=tuple(stored_options(schema)),
+    )
+
+
+def _computed(schema: TableSchema, name: Path) -> Iterable[ComputedColumn]:
+    options = schema.option_map
+    for place, column in computed_columns(schema.fields, options).items():
+        expression, data_type = options.get(f"schema.{place}.expr"), options.get(f"schema.{place}.data-type")
+        if expression is None or data_type is None:
+            raise UnsupportedFeatureError(
+                f"table {'.'.join(name)}: column '{column}' is one of Flink's metadata; LIKE … (EXCLUDING GENERATED)"
+            )
+        yield ComputedColumn(place=place, name=column, expression=expression, type=parse_sql_type(data_type))
+
+
+def _renumbered(source: CreateTable, kept: Iterable[ComputedColumn]) -> Iterable[ComputedColumn]:
+    """Renumber the computed columns after some of them were removed."""
+    gone = {each.place for each in source.computed} - {each.place for each in kept}
+    return [replace(each, place=each.place - sum(place < each.place for place in gone)) for each in kept]
+
+
+def _refuse_twice(table: str, kind: str, names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InvalidSqlError(f"table {table}: {kind} '{name}' is duplicated, here and in the table after LIKE")
+        seen.add(name)
+
+
+def create_table_as(state: SqlState, statement: CreateTableAs) -> Outcome:
+    """Create a table with the columns of a query, and insert the query's rows."""
+    name = ".".join(statement.table.name)
+    if statement.table.is_temporary or "connector" in dict(statement.table.options):
+        raise UnsupportedFeatureError(
+            f"table {name}: a table with a connector is declared with its columns: CREATE TABLE, then INSERT INTO; or"
+            " create a table in the catalog, without TEMPORARY and without 'connector'"
+        )
+    if statement.table.if_not_exists and state.exists(statement.table.name):
+        return Outcome(message=f"there is a {name} already; nothing was added to it")
+    found = query_columns(state, statement.query)
+    table = _with_columns(statement.table, found, statement.order)
+    create_table(state, table)
+    given = tuple(column.name for column in found)
+    outcome = insert(state, Insert(name=statement.table.name, columns=given, query=statement.query))
+    return replace(outcome, message=f"created table {name}; {outcome.message}")
+
+
+def create_table_like(state: SqlState, statement: CreateTableLike) -> Outcome:
+    """Create a table with the columns of another table, and the other features that the rules include."""
+    return create_table(state, merged(statement, definition_of(state, statement.source, statement.rules)))
+
+
+def _with_columns(table: CreateTable, found: Sequence[ColumnSpec], order: Sequence[str]) -> CreateTable:
+    """Return the table definition with the columns of the query added."""
+    name = ".".join(table.name)
+    names = [column.name for column in found]
+    if order:
+        if sorted(order) != sorted(names):
+            raise InvalidSqlError(
+                f"table {name}: expected the names of the query's columns, each once: {', '.join(names)}"
+            )
+        by_name = {column.name: column for column in found}
+        return replace(table, columns=tuple(by_name[each] for each in order))
+    said = {column.name: column for column in table.columns}
+    own = [column for column in table.columns if column.name not in names]
+    return replace(table, columns=(*own, *(said.get(column.name, column) for column in found)))

@@ -9,11 +9,10 @@ import pyarrow as pa
 from penstock.api.lazy import lazy_spark
 from penstock.dialect.outcome import Outcome
 from penstock.dialect.parse.statements import Insert
-from penstock.dialect.run.connectors.declared import connector_of
+from penstock.dialect.run.connectors import connector_of
 from penstock.dialect.run.frames import query_frame
-from penstock.dialect.run.pushdown import safe_filter
 from penstock.dialect.run.rows import check_here
-from penstock.dialect.run.sources import is_stream
+from penstock.dialect.run.sources import is_stream, safe_filter
 from penstock.dialect.run.views import base_uses
 from penstock.printable import mask_value
 

@@ -1,4 +1,4 @@
-"""Run queries as Spark DataFrames."""
+"""Run queries as Spark DataFrames, with the computed columns of their tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.api.lazy import lazy_spark
-from penstock.dialect.run.computed_frames import with_computed_columns
+from penstock.dialect.parse.computed_value import spark_expression
 from penstock.dialect.run.event_time import event_time_of
 from penstock.dialect.run.sources import ends_where_it_began, is_stream, table_frame
 from penstock.dialect.run.views import base_uses, entered
@@ -17,8 +17,11 @@ from penstock.format.watermark import computed_columns
 from penstock.table.inspect.system import ROW_TABLES
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pyspark.sql import DataFrame, SparkSession
 
+    from penstock.api.table import Table
     from penstock.dialect.parse.names import Path
     from penstock.dialect.parse.query import Query
     from penstock.dialect.parse.script import StatementText
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
     from penstock.dialect.parse.tables import TableUse
     from penstock.dialect.parse.windows import WindowCall
     from penstock.dialect.state import SqlState
-
 
 _TYPES: Final = ("timestamp", "timestamp_ntz")
 
@@ -160,3 +162,40 @@ def check_time(source: StatementText, call: WindowCall, table: str, frame: DataF
         else f"'{call.column}' is not a time but {found.upper()}"
     )
     raise source.error(call.column_offset, f"{what}; the times of {table} are: {times}")
+
+
+def with_computed_columns(frame: DataFrame, table: Table, names: Collection[str] | None) -> DataFrame:
+    """Return the rows of a table with its computed columns at their positions, as Flink returns them.
+
+    Args:
+        names: the columns that are needed, in lower case; None for all.
+
+    Raises:
+        UnsupportedFeatureError: Penstock cannot evaluate a computed column that is needed.
+    """
+    schema, options = table.schema, table.schema.option_map
+    wanted = wanted_columns(table, names)
+    if not wanted:
+        return frame
+    columns: list[tuple[str, str | None]] = [(name, None) for name in frame.columns]
+    types = {field.name: field.type for field in schema.fields if field.name in frame.columns}
+    for place, name in wanted.items():
+        expression = options.get(f"schema.{place}.expr")
+        cure = "name the desired columns instead" if names is None else "compute it in the query"
+        if expression is None:
+            raise UnsupportedFeatureError(f"table {table.name}: column '{name}' is one of Flink's metadata; {cure}")
+        try:
+            text = spark_expression(expression, types)
+        except UnsupportedFeatureError as error:
+            raise UnsupportedFeatureError(
+                f"table {table.name}: column '{name}' is computed as {expression}, and {error}, since Spark may have"
+                f" other values than Flink; {cure}"
+            ) from error
+        columns.insert(place, (name, text))
+    return lazy_spark.computed_frame(frame, columns)
+
+
+def wanted_columns(table: Table, names: Collection[str] | None) -> dict[int, str]:
+    """Return the computed columns of a table that are among these names, by position."""
+    computed = computed_columns(table.schema.fields, table.schema.option_map)
+    return {place: name for place, name in computed.items() if names is None or name.lower() in names}

@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING
 from penstock.api.lazy import lazy_spark
 from penstock.datafile.types import to_arrow_type
 from penstock.dialect.outcome import Outcome, committed
-from penstock.dialect.run.computed_frames import wanted_columns
-from penstock.dialect.run.frames import ends_at_start, query_frame
-from penstock.dialect.run.inserts.connector import insert_into_connector
-from penstock.dialect.run.inserts.streaming import place_for, stream_trigger
-from penstock.dialect.run.inserts.target import InsertTarget, arrow_rows, literal_rows, target_columns
+from penstock.dialect.run.frames import ends_at_start, query_frame, wanted_columns
+from penstock.dialect.run.inserts import (
+    InsertTarget,
+    arrow_rows,
+    insert_into_connector,
+    literal_rows,
+    place_for,
+    stream_trigger,
+    target_columns,
+)
 from penstock.dialect.run.query_columns import view_columns
 from penstock.dialect.run.sources import is_stream, system_rows
 from penstock.dialect.run.views import entered

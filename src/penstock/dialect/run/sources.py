@@ -1,22 +1,34 @@
-"""Read the tables of a query as DataFrames: one snapshot, or a stream."""
+"""Read the tables of a query as DataFrames, one snapshot or a stream, with the filters that they can evaluate."""
 
 from __future__ import annotations
 
+import datetime as dt
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
-from penstock.dialect.run.connectors.declared import KAFKA, connector_of, is_endless
-from penstock.dialect.run.connectors.read import connector_frame
-from penstock.dialect.run.pushdown import safe_filter
+from penstock.api.lazy import lazy_spark
+from penstock.dialect.run.connectors import KAFKA, connector_of, connector_table, fields_of, is_endless
+from penstock.dialect.run.event_time import event_time_of
 from penstock.dialect.settings import read_settings
-from penstock.errors import UnsupportedFeatureError
+from penstock.errors import InvalidFilterError, InvalidOptionError, NotFoundError, UnsupportedFeatureError
+from penstock.format.types.data_types import AtomicType, TypeRoot
+from penstock.options.connectors import DatagenTable, FilesystemTable
+from penstock.predicate.bind import bind
+from penstock.predicate.parse import parse_filter
+from penstock.predicate.tree import And, Compare, In, IsNull, Not, Or, StartsWith
 from penstock.table.inspect.system import AUDIT_LOG, INSERTION, ROW_KIND, ROW_TABLES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from penstock.dialect.parse.statements import CreateTable
     from penstock.dialect.parse.tables import TableUse
     from penstock.dialect.state import SqlState
+    from penstock.format.types.data_types import DataField
+    from penstock.predicate.tree import Predicate
 
 _END_NOW: Final = "scan.bounded"
 _BOUNDS: Final = frozenset(
@@ -83,3 +95,81 @@ def system_rows(state: SqlState, use: TableUse) -> pa.Table | None:
             f"{use.title} shows the catalog as it is: leave '{use.options[0][0]}' out, or its time travel"
         )
     return state.catalog_table(use.name)
+
+
+def connector_frame(
+    state: SqlState, spark: SparkSession, own: CreateTable, use: TableUse, *, is_stream: bool
+) -> DataFrame:
+    """Return the rows of a table of a session.
+
+    Raises:
+        InvalidOptionError: the table is only a sink, or an option is invalid.
+    """
+    name, fields = ".".join(own.name), fields_of(own)
+    if connector_of(own) == KAFKA:
+        return lazy_spark.read_kafka(
+            spark,
+            {**dict(own.options), **dict(use.options)},
+            fields,
+            is_stream=is_stream,
+            table=name,
+            watermark=event_time_of(state, use),
+            metadata={column.name: column.key for column in own.metadata},
+        )
+    match connector_table(own, use.options):
+        case FilesystemTable() as files:
+            return lazy_spark.read_files(spark, files, fields, own.partition_by, table=name)
+        case DatagenTable() as generated:
+            return lazy_spark.read_generated(spark, generated, fields, table=name)
+        case _:
+            raise InvalidOptionError(
+                f"table {name}: its connector, {connector_of(own)}, takes rows only: INSERT INTO it, and read another"
+            )
+
+
+_WHOLE: Final = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
+_LITERALS: Final[Mapping[TypeRoot, type]] = {
+    TypeRoot.VARCHAR: str,
+    TypeRoot.BOOLEAN: bool,
+    TypeRoot.DATE: dt.date,
+    TypeRoot.DECIMAL: Decimal,
+    **dict.fromkeys(_WHOLE, int),
+}
+
+
+def safe_filter(conditions: Iterable[str], fields: Sequence[DataField]) -> Predicate | None:
+    """Return the part of AND-ed conditions that can be pushed down; None if there is no such part."""
+    types = {field.name: field.type for field in fields}
+    found: list[Predicate] = []
+    for text in conditions:
+        try:
+            predicate = parse_filter(text)
+            bind(predicate, fields, "")
+        except (InvalidFilterError, NotFoundError):
+            continue  # the condition is not valid filter syntax, but Spark can evaluate it
+        if _is_safe(predicate, {name: each.root for name, each in types.items() if isinstance(each, AtomicType)}):
+            found.append(predicate)
+    return And(operands=tuple(found)) if found else None
+
+
+def _is_safe(predicate: Predicate, roots: Mapping[str, TypeRoot]) -> bool:
+    match predicate:
+        case And(operands=operands) | Or(operands=operands):
+            return all(_is_safe(operand, roots) for operand in operands)
+        case Not(operand=operand):
+            return _is_safe(operand, roots)
+        case Compare(column=column, value=value):
+            return _agrees(roots.get(column), (value,))
+        case In(column=column, values=values):
+            return _agrees(roots.get(column), values)
+        case IsNull(column=column):
+            return column in roots
+        case _:
+            return isinstance(predicate, StartsWith) and roots.get(predicate.column) is TypeRoot.VARCHAR
+
+
+def _agrees(root: TypeRoot | None, values: Iterable[object]) -> bool:
+    if root is None:
+        return False
+    # Compare exact types: a datetime is also a date, and True is also an int.
+    return all(type(value) is _LITERALS.get(root) for value in values)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from penstock.cli.output.grid import draw_rows
+from penstock.cli.output.render import draw_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

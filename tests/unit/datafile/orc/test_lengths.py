@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc
 
-from penstock.datafile.orc.lengths import check_lengths, types_with_lengths
+from penstock.datafile.orc.reader import check_lengths, types_with_lengths
 from penstock.datafile.orc.rle import check_unsigned, decode_unsigned
 from penstock.datafile.orc.tail import read_tail
 from penstock.errors import FormatError

@@ -14,9 +14,9 @@ from pyarrow import orc
 from tests.unit.datafile.arrays import batch_of, column, columns, rows_of
 
 from penstock.datafile.formats import FORMATS
+from penstock.datafile.orc.reader import WideTimestamps, is_beyond_nanoseconds
 from penstock.datafile.orc.rle import decode_unsigned
 from penstock.datafile.orc.tail import read_tail
-from penstock.datafile.orc.timestamps import WideTimestamps, is_beyond_nanoseconds
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import FormatError, InvalidOptionError, UnsupportedFeatureError
 from penstock.format.file_format import FileFormat

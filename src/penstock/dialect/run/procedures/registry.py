@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.dialect.run.procedures import branches, compaction, migration, retention, tags
 from penstock.dialect.run.procedures.arguments import Arguments
-from penstock.dialect.run.procedures.elsewhere import ELSEWHERE
+from penstock.dialect.run.procedures.unsupported import ELSEWHERE
 from penstock.errors import InvalidSqlError, TableStoreError, UnsupportedFeatureError
 
 if TYPE_CHECKING:

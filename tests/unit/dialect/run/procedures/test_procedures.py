@@ -10,8 +10,8 @@ import pytest
 
 from penstock import InvalidOptionError, InvalidSqlError, NotFoundError, UnsupportedFeatureError
 from penstock.dialect import attach
-from penstock.dialect.run.procedures.elsewhere import ELSEWHERE
 from penstock.dialect.run.procedures.registry import PROCEDURES
+from penstock.dialect.run.procedures.unsupported import ELSEWHERE
 
 if TYPE_CHECKING:
     from tests.unit.dialect.conftest import Sql

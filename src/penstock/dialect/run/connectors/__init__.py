@@ -1,1 +1,0 @@
-"""Tables of a session with a connector: how they are declared and read."""

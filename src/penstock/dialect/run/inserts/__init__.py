@@ -1,1 +1,0 @@
-"""Shared code of statements that insert rows."""
