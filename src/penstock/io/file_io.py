@@ -81,13 +81,20 @@ class SnapshotCommit(ABC):
 
     @abstractmethod
     def create(
-        self, path: str, data: bytes, *, base_uuid: str | None, statistics: Callable[[], Sequence[dict[str, Any]]]
+        self,
+        file_io: FileIO,
+        path: str,
+        data: bytes,
+        *,
+        base_uuid: str | None,
+        statistics: Callable[[], Sequence[dict[str, Any]]],
     ) -> bool:
         """Create a snapshot unless there is one with its id; of concurrent callers at most one gets True.
 
         False may also mean that an earlier call of the same caller created it and its answer was lost.
 
         Args:
+            file_io: the storage of the caller, which may stand in front of the one that brought the strategy.
             path: of the snapshot's file.
             data: the encoded snapshot.
             base_uuid: of the previous snapshot.
@@ -112,10 +119,9 @@ class SnapshotCommit(ABC):
 class FileSnapshotCommit(SnapshotCommit):
     """Commits by ``put_if_absent`` of the snapshot's file."""
 
-    file_io: FileIO
-
     def create(
         self,
+        file_io: FileIO,
         path: str,
         data: bytes,
         *,
@@ -123,7 +129,7 @@ class FileSnapshotCommit(SnapshotCommit):
         statistics: Callable[[], Sequence[dict[str, Any]]],  # noqa: ARG002
     ) -> bool:
         """Create the file."""
-        return self.file_io.put_if_absent(path, data)
+        return file_io.put_if_absent(path, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +140,8 @@ class ServerSnapshotCommit(SnapshotCommit):
 
     def create(
         self,
-        path: str,  # noqa: ARG002 - of those by a file
+        file_io: FileIO,  # noqa: ARG002 - of those by a file
+        path: str,  # noqa: ARG002
         data: bytes,
         *,
         base_uuid: str | None,
@@ -273,7 +280,7 @@ class FileIO(ABC):
     @property
     def snapshot_commit(self) -> SnapshotCommit:
         """How a snapshot becomes the latest one of its table."""
-        return FileSnapshotCommit(self)
+        return FileSnapshotCommit()
 
     def storage_options(self) -> dict[str, str]:
         """Return the options with which ``resolve`` returns the same storage in another process; may hold keys."""

@@ -79,6 +79,7 @@ def put_snapshot(
         StorageError: the storage, or the server, failed.
     """
     return ref.file_io.snapshot_commit.create(
+        ref.file_io,
         ref.layout.snapshot_path(snapshot.id),
         data,
         base_uuid=None if base is None else base.uuid,
