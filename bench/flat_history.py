@@ -19,11 +19,10 @@ import penstock
 from bench.counted_storage import READS, is_manifest
 from penstock.catalog.place import load_location
 from penstock.table.actions.changes import open_committer
-from penstock.table.compact.background import BackgroundCompactor
+from penstock.table.compact.background import BackgroundCompactor, CompactionWatch
 from penstock.table.compact.commit import commit_compacted
 from penstock.table.compact.job import merge_one
 from penstock.table.compact.rewrite import rewrite
-from penstock.table.compact.watch import CompactionWatch
 from penstock.table.read.live import load_live_entries
 from penstock.table.store import MetadataStore
 from penstock.table.stream_sink.batch_log import BatchNotes

@@ -23,10 +23,10 @@ from penstock.clocks import utc_millis
 from penstock.errors import AlreadyExistsError, CommitConflictError, NotFoundError, TableStoreError
 from penstock.io.memory import MemoryFileIO
 from penstock.table import branches
-from penstock.table.identity import load_identity
-from penstock.table.locate import FileLocator
+from penstock.table.assumptions import load_identity
 from penstock.table.process import this_process
 from penstock.table.read.live import load_live_entries
+from penstock.table.ref import FileLocator
 from penstock.table.store import MetadataStore
 from penstock.testing.file_io import FailingFileIO, Fault, Operation, ProcessDiedError
 

@@ -28,8 +28,8 @@ from penstock.table.commit import reused_ids
 from penstock.table.commit.cleanup import commit_or_discard
 from penstock.table.commit.delta import CommitRequest
 from penstock.table.commit.reused_ids import ROLLED_BACK_TO
-from penstock.table.locate import FileLocator
 from penstock.table.read.live import load_live_entries
+from penstock.table.ref import FileLocator
 from penstock.table.store import MetadataStore
 from penstock.table.write.writer import write_arrow
 from penstock.testing.file_io import FailingFileIO, Fault, Operation, ProcessDiedError

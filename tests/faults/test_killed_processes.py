@@ -12,8 +12,8 @@ from tests.faults.forking import Forker
 
 import penstock
 from penstock.format.snapshot import CommitKind
-from penstock.table.locate import FileLocator
 from penstock.table.read.live import load_live_entries
+from penstock.table.ref import FileLocator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from penstock.format.avro.codecs import AvroCodec
-from penstock.format.avro.container import decode_container
+from penstock.format.avro.container import AvroCodec, decode_container
 from penstock.format.manifest.entry import FileKind, FileSource, ManifestEntry, ManifestFileMeta, SimpleStats
 from penstock.format.manifest.files import (
     decode_file_numbers,

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from penstock.format.consumer import decode_consumer, encode_consumer
-from penstock.format.hint import decode_hint, encode_hint
 from penstock.format.layout import TableLayout, format_of, partition_dir, schema_id_of, snapshot_id_of, tag_name_of
 from penstock.format.schema import TableSchema, decode_schema, encode_schema
-from penstock.format.snapshot import decode_snapshot, encode_snapshot
+from penstock.format.snapshot import decode_hint, decode_snapshot, encode_hint, encode_snapshot
 from penstock.format.tag import decode_tag, encode_tag
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.format.types.field_ids import assign_field_ids, highest_field_id

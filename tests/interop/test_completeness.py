@@ -11,8 +11,8 @@ from tests.interop.engines import JavaPaimon
 
 from penstock.format.snapshot import CommitKind
 from penstock.options import TagOptions
+from penstock.table.actions.after_commit import make_batch_tag
 from penstock.table.actions.auto_tags import TagMaker
-from penstock.table.actions.batch_tags import make_batch_tag
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit.delta import CommitRequest
 from penstock.table.store import MetadataStore

@@ -30,7 +30,7 @@ REWRITING: Final = {
     "table/compact/rewrite.py": "compact",
     "table/compact/sort.py": "sort",
     "table/dml/replacement.py": "MERGE",
-    "table/dml/rewrite.py": "merge",
+    "table/dml/run.py": "merge",
 }
 # The others that name files to remove.
 REMOVING: Final = {

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from tests.support import strategies_manifest
 
 from penstock.errors import FormatError, UnsupportedFeatureError
-from penstock.format.avro.codecs import AvroCodec
-from penstock.format.avro.container import decode_container, encode_container
+from penstock.format.avro.container import AvroCodec, decode_container, encode_container
 from penstock.format.avro.records import decode_records
 from penstock.format.avro.schemas import MANIFEST_SCHEMA
 from penstock.format.manifest.entries import merge_entries

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from penstock.format.layout import extra_file_paths
 from penstock.format.manifest.index_manifest import decode_index_files
-from penstock.table.locate import FileLocator
 from penstock.table.read.live import load_live_entries
+from penstock.table.ref import FileLocator
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:

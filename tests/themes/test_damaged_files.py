@@ -15,7 +15,7 @@ from penstock.datafile.parquet.reader import read_parquet
 from penstock.datafile.streams import reading
 from penstock.datafile.thrift import decode_struct
 from penstock.errors import FormatError, InvalidOptionError, StorageError
-from penstock.format.avro.codecs import AvroCodec, compressor
+from penstock.format.avro.container import AvroCodec, compressor
 from penstock.format.avro.values import encode_bytes, encode_long
 from penstock.format.types.data_types import BIGINT, DataField
 from penstock.io.memory import MemoryFileIO

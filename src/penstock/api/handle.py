@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from penstock.api.arguments import Options, check_filter, encode_options
 from penstock.catalog.checks.features import check_writable
 from penstock.options import Side, check_batch, check_keys
+from penstock.table.assumptions import check_same_table
 from penstock.table.compact.write import open_appender
-from penstock.table.identity import check_same_table
 from penstock.table.read.query import Query, plan_query
 from penstock.table.read.travel import translate_as_of
 from penstock.table.store import MetadataStore

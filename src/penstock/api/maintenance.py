@@ -38,6 +38,7 @@ from penstock.table.actions.missing_files import (
     find_missing_manifests,
 )
 from penstock.table.actions.rescale import RescaledPartition, rescale_partitions
+from penstock.table.assumptions import at_latest_schema
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.compact.background import BackgroundCompactor
 from penstock.table.compact.job import merge_one
@@ -46,7 +47,6 @@ from penstock.table.compact.plan import check_compactable
 from penstock.table.expire.partitions import ExpiredPartition, drop_expired_partitions, find_expired_partitions
 from penstock.table.mark_done.trigger import mark_due_partitions, mark_named_partitions
 from penstock.table.partition_scope import partition_of_spec
-from penstock.table.stale_schema import at_latest_schema
 from penstock.table.stream.consumers import ConsumerReset, clear_consumers, delete_consumer, reset_consumer
 
 if TYPE_CHECKING:

@@ -29,13 +29,12 @@ from penstock.catalog.checks.features import check_taggable, check_writable
 from penstock.clocks import to_millis
 from penstock.errors import InvalidOptionError
 from penstock.options import TagOptions, check_keys
+from penstock.table.assumptions import at_latest_schema, check_other_engines
 from penstock.table.compact.local import compact_table, for_compaction, request_compaction, run_here
 from penstock.table.compact.sort import parse_order, sort_table
 from penstock.table.expire.orphans import OrphanReport, remove_orphan_files
 from penstock.table.expire.rollback import RollbackPlan, apply_rollback, plan_rollback
 from penstock.table.expire.snapshots import Expiration, SnapshotExpirer
-from penstock.table.foreign_commits import check_other_engines
-from penstock.table.stale_schema import at_latest_schema
 from penstock.table.tags import create_tag, first_since, first_with_watermark
 
 if TYPE_CHECKING:

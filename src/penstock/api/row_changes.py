@@ -23,11 +23,11 @@ from penstock.catalog.checks.features import check_writable
 from penstock.errors import InvalidFilterError
 from penstock.predicate.parse import parse_filter
 from penstock.table.actions.changes import open_committer
+from penstock.table.assumptions import at_latest_schema
 from penstock.table.dml.by_filter import DeleteRows, UpdateRows
 from penstock.table.dml.merge import MatchedClause, MergeClauses, MergeInsert, MergeRows
 from penstock.table.dml.run import run_change
 from penstock.table.dml.values import NewValues
-from penstock.table.stale_schema import at_latest_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

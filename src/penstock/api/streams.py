@@ -32,7 +32,7 @@ from penstock.clocks import to_millis
 from penstock.options import ReadOptions, Side, check_keys, check_side
 from penstock.options.choices import ScanMode
 from penstock.predicate.parse import parse_filter
-from penstock.table.identity import check_same_table
+from penstock.table.assumptions import check_same_table
 from penstock.table.read.travel import resolve_default
 from penstock.table.read.wait import WaitPolicy, shortfall, wait_for_watermark
 from penstock.table.store import MetadataStore

@@ -41,12 +41,12 @@ from penstock.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from penstock.format.file_name import check_length
 from penstock.format.layout import TableLayout, database_name_of, database_path, table_path
+from penstock.format.text.names import check_length
 from penstock.io.resolve import resolve
 from penstock.options.write import CommitOptions
+from penstock.table.assumptions import new_creation_millis
 from penstock.table.commit.put import put_schema
-from penstock.table.identity import new_creation_millis
 from penstock.table.read.branch import at_branch
 
 if TYPE_CHECKING:

@@ -55,7 +55,7 @@ from penstock.format.types.text import encode_field, encode_type, parse_sql_type
 from penstock.io.resolve import resolve
 from penstock.io.rest.connect import connect
 from penstock.io.rest.table import RestTableFileIO
-from penstock.table.identity import new_creation_millis
+from penstock.table.assumptions import new_creation_millis
 from penstock.table.ref import TableRef, storage_of_table
 
 if TYPE_CHECKING:

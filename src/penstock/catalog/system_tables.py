@@ -16,8 +16,8 @@ from penstock.catalog.names import TableName
 from penstock.errors import NotFoundError
 from penstock.printable import mask_locations, mask_options
 from penstock.table.inspect.system import file_counts
-from penstock.table.locate import FileLocator
 from penstock.table.read.scan import plan_scan
+from penstock.table.ref import FileLocator
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from fastavro.schema import SchemaParseException, UnknownType
 
 from penstock.errors import FormatError, SchemaMismatchError, TableStoreError, UnsupportedFeatureError
-from penstock.format.avro.codecs import CODEC_ERRORS
+from penstock.format.avro.container import CODEC_ERRORS
 from penstock.io.failures import FAILURES, to_storage_error
 
 if TYPE_CHECKING:

@@ -1,7 +1,8 @@
 """The snapshot file ``snapshot/snapshot-N``: its value, and its JSON.
 
 Source:
-    Paimon ``api:Snapshot.java``; docs/spec/format.md section 3.
+    Paimon ``api:Snapshot.java``; docs/spec/format.md section 3; ``core:utils/HintFileUtils.java``;
+    docs/spec/format.md section 3.1 (the hint files ``snapshot/LATEST`` and ``EARLIEST``).
 """
 
 from __future__ import annotations
@@ -225,3 +226,15 @@ def snapshot_values(snapshot: Snapshot) -> dict[str, Json]:
     values["properties"] = dict(snapshot.properties) or None
     written = {key: value for key, value in values.items() if value is not None}
     return written | {key: parse_json(text) for key, text in snapshot.extra}
+
+
+def decode_hint(data: bytes) -> int | None:
+    """Decode a hint file; None if it is unusable: it is overwritten in place, so a reader may see a partial file."""
+    text = data.decode("ascii", "replace").strip()
+    # 19 digits suffice for every 64-bit id.
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 19 else None
+
+
+def encode_hint(snapshot_id: int) -> bytes:
+    """Encode a hint file: decimal digits without a line break."""
+    return str(snapshot_id).encode("ascii")

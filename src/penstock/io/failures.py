@@ -1,15 +1,17 @@
-"""Map errors of the operating system to Penstock's errors."""
+"""Map errors of the operating system, and memory that runs out, to Penstock's errors."""
 
 from __future__ import annotations
 
 import errno
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import NotFoundError, OutOfMemoryError, StorageError
+from penstock.errors import NotFoundError, OutOfMemoryError, StorageError, TableStoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
+
 
 ABSENT: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 """Error numbers for a missing file; ENOTDIR: a component of the path is a file; ENAMETOOLONG: none has such a name."""
@@ -88,3 +90,23 @@ def to_storage_error(
 def is_full(error: StorageError) -> bool:
     """Whether the storage is full, or this user's quota is used up."""
     return is_one_of(error.__cause__, _FULL)
+
+
+# CPython's error text when the system refuses a thread: threads take memory and count against process limits.
+_NO_THREAD: Final = "can't start new thread"
+
+
+@contextmanager
+def enough_memory(table: str) -> Iterator[None]:
+    """Convert a ``MemoryError``, of Python or pyarrow, to an error that names the table and the remedy."""
+    try:
+        yield
+    except TableStoreError:
+        raise
+    except MemoryError as error:
+        detail = f" ({error})" if str(error) else ""
+        raise OutOfMemoryError(f"table {table}: memory ran out{detail}; {MEMORY_CURE}", True) from error  # noqa: FBT003 - positional, so that pickling works
+    except RuntimeError as error:
+        if str(error) != _NO_THREAD:
+            raise
+        raise OutOfMemoryError(f"table {table}: the system refused a thread; {MEMORY_CURE}", True) from error  # noqa: FBT003 - see above

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from penstock.errors import InvalidOptionError
 from penstock.format.file_format import FileFormat
-from penstock.format.file_name import check_file_name
 from penstock.format.manifest.stats import DEFAULT_STATS_MODE, StatsKind, StatsMode, choose_modes
 from penstock.format.row.bucket import BucketFunction
+from penstock.format.text.names import check_file_name
 from penstock.options.group import Family, Key, OptionGroup
 from penstock.options.values import (
     MIB,

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import NotFoundError, StorageError
+from penstock.table.assumptions import load_identity
 from penstock.table.commit.cleanup import delete_new_files
-from penstock.table.identity import load_identity
-from penstock.table.locate import FileLocator
+from penstock.table.ref import FileLocator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

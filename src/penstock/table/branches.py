@@ -26,15 +26,14 @@ from penstock.errors import (
     TableStoreError,
     UnsupportedFeatureError,
 )
-from penstock.format.hint import encode_hint
 from penstock.format.layout import MAIN_BRANCH, TableLayout
-from penstock.format.snapshot import encode_snapshot
+from penstock.format.snapshot import encode_hint, encode_snapshot
 from penstock.format.tag import decode_tag
 from penstock.format.text.json import decode_json, encode_json
+from penstock.table.assumptions import check_other_engines
 from penstock.table.commit.expiring import is_announced
-from penstock.table.commit.observe import note_change
+from penstock.table.commit.retry import note_change
 from penstock.table.commit.reused_ids import is_there
-from penstock.table.foreign_commits import check_other_engines
 from penstock.table.process import decode_process, encode_process, is_surely_dead, this_process
 from penstock.table.read.branch import at_branch, check_branch_name, has_branch, no_branch
 from penstock.table.read.fallback import KEY as FALLBACK

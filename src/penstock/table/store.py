@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import FormatError, NotFoundError, StorageError
 from penstock.format.consumer import decode_consumer
-from penstock.format.hint import decode_hint
 from penstock.format.layout import consumer_id_of, freed_ids_of, schema_id_of, snapshot_id_of, tag_name_of
 from penstock.format.manifest.files import decode_file_numbers, decode_manifest, decode_manifest_list
 from penstock.format.schema import decode_schema
-from penstock.format.snapshot import decode_snapshot
+from penstock.format.snapshot import decode_hint, decode_snapshot
 from penstock.format.tag import decode_tag
 from penstock.format.text.json import decode_json
 from penstock.table.metadata_cache import METADATA, MetadataCache, entry_bytes, meta_bytes

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.clocks import EPOCH, local_now, utc_millis, utc_text
 from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError, StorageError, TableStoreError
-from penstock.format.file_name import check_length
 from penstock.format.layout import TableLayout, tag_name_of
 from penstock.format.tag import Tag, decode_tag, encode_tag
+from penstock.format.text.names import check_length
 from penstock.options import TagFormatter, TagOptions, TagPeriod, format_duration_ms, parse_duration_ms
 from penstock.table.commit.expiring import is_expiring
 from penstock.table.read.travel import find_at_or_after, newest_by_time, resolve_snapshot, watermark_of

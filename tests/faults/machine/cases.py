@@ -23,7 +23,7 @@ from penstock.errors import CommitUnknownError, TableStoreError
 from penstock.table.actions.changes import commit_append
 from penstock.table.commit.cleanup import delete_new_files, delete_staging, staging_directory
 from penstock.table.compact.local import run_here
-from penstock.table.compact.precommit import merge_before_commit
+from penstock.table.compact.write import merge_before_commit
 from penstock.table.inspect.fsck import check_table
 from penstock.table.store import MetadataStore
 from penstock.table.write.imports import import_parquet_files

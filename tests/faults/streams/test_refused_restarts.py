@@ -13,8 +13,8 @@ from tests.faults.streams.harness import forget_last_batch, landed_batch, logged
 from tests.faults.streams.rows import FileFeed, Producer, make_queue
 
 import penstock
-from penstock.format.hint import encode_hint
 from penstock.format.layout import TableLayout
+from penstock.format.snapshot import encode_hint
 
 if TYPE_CHECKING:
     from tests.faults.streams.harness import Drivers

@@ -129,7 +129,7 @@ def test_a_cached_table_keeps_its_rows_while_others_write(
     try:
         assert ids(spark) == [1, 2]
         with monkeypatch.context() as other_process:
-            other_process.setattr("penstock.table.commit.observe._LISTENERS", {})
+            other_process.setattr("penstock.table.commit.retry._LISTENERS", {})
             two.append([{"id": 3, "p": "x"}])
         assert ids(spark) == [1, 2]
         spark.sql("REFRESH TABLE penstock.d.two")

@@ -17,12 +17,11 @@ from penstock.format.avro.container import Block, encode_container
 from penstock.format.avro.values import encode_long, encode_text
 from penstock.format.consumer import decode_consumer, encode_consumer
 from penstock.format.file_format import FileFormat
-from penstock.format.hint import decode_hint, encode_hint
 from penstock.format.layout import TableLayout
 from penstock.format.manifest.files import decode_file_numbers, decode_manifest, decode_manifest_list
 from penstock.format.manifest.index_manifest import decode_index_files
 from penstock.format.schema import decode_schema
-from penstock.format.snapshot import decode_snapshot
+from penstock.format.snapshot import decode_hint, decode_snapshot, encode_hint
 from penstock.format.success_file import SuccessFile, decode_success_file, encode_success_file
 from penstock.format.tag import decode_tag
 from penstock.format.text.json import decode_json, encode_json

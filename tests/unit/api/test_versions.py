@@ -24,8 +24,8 @@ from penstock.format.layout import TableLayout
 from penstock.format.text.json import encode_json
 from penstock.io.memory import MemoryFileIO
 from penstock.table import branches
+from penstock.table.assumptions import load_identity
 from penstock.table.expire import snapshots
-from penstock.table.identity import load_identity
 from penstock.table.process import encode_process, this_process
 from penstock.table.stream.history import History, snapshot_digest
 from penstock.table.stream.offset import Position, StreamOffset

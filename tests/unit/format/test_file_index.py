@@ -7,9 +7,8 @@ import pytest
 from backports import zstd
 
 import penstock
-from penstock.format.file_index import decode_index_places, may_hold
+from penstock.format.file_index import decode_index_places, may_hold, xxh64
 from penstock.format.types.text import parse_sql_type
-from penstock.format.xxhash import xxh64
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data" / "warehouse"
 

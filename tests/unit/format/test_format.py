@@ -7,9 +7,8 @@ import pytest
 
 from penstock.errors import FormatError, UnsupportedFeatureError
 from penstock.format.consumer import decode_consumer, encode_consumer
-from penstock.format.hint import decode_hint, encode_hint
 from penstock.format.schema import TableSchema, decode_schema, encode_schema
-from penstock.format.snapshot import CommitKind, Snapshot, decode_snapshot, encode_snapshot
+from penstock.format.snapshot import CommitKind, Snapshot, decode_hint, decode_snapshot, encode_hint, encode_snapshot
 from penstock.format.tag import Tag, decode_tag, encode_tag
 from penstock.format.text.json import encode_json, format_json, parse_json
 from penstock.format.types.data_types import STRING, DataField

@@ -6,14 +6,13 @@ import itertools
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from penstock.format.hint import encode_hint
 from penstock.format.layout import TableLayout
 from penstock.format.manifest.entry import DataFileMeta, FileKind, ManifestEntry, ManifestFileMeta
 from penstock.format.manifest.files import encode_manifest, encode_manifest_list
 from penstock.format.manifest.stats import DEFAULT_STATS_MODE, ColumnStats, build_stats, partition_stats
 from penstock.format.row.row import encode_row
 from penstock.format.schema import TableSchema, encode_schema
-from penstock.format.snapshot import CommitKind, Snapshot, encode_snapshot
+from penstock.format.snapshot import CommitKind, Snapshot, encode_hint, encode_snapshot
 from penstock.format.tag import Tag, encode_tag
 from penstock.format.types.data_types import BIGINT, STRING, DataField
 from penstock.format.types.field_ids import highest_field_id

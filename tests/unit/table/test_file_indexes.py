@@ -15,7 +15,7 @@ import pyarrow as pa
 import penstock
 from penstock.clocks import utc_millis
 from penstock.table.actions.changes import commit_append, open_committer
-from penstock.table.locate import FileLocator
+from penstock.table.ref import FileLocator
 from penstock.table.write.writer import write_arrow
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from penstock.format.row.row import encode_row
 from penstock.format.text.partitions import parse_partition
 from penstock.format.types.ddl import parse_columns
 from penstock.table.actions.changes import overwrite_scope
-from penstock.table.locate import FileLocator
 from penstock.table.partition_scope import (
     MatchingPartitions,
     OverwriteScope,
@@ -23,6 +22,7 @@ from penstock.table.partition_scope import (
     scope_of_filter,
     scope_of_specs,
 )
+from penstock.table.ref import FileLocator
 
 if TYPE_CHECKING:
     from penstock.table.ref import TableRef

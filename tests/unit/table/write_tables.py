@@ -14,8 +14,7 @@ from penstock.format.schema import TableSchema
 from penstock.format.types.data_types import DataField
 from penstock.format.types.text import parse_sql_type
 from penstock.io.memory import MemoryFileIO
-from penstock.table.locate import FileLocator
-from penstock.table.ref import TableRef
+from penstock.table.ref import FileLocator, TableRef
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,7 +19,7 @@ from penstock.datafile.conform import select_rows
 from penstock.datafile.streams import as_native_file, reading
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import FormatError, UnsupportedFeatureError
-from penstock.format.avro.codecs import AvroCodec, uncompress
+from penstock.format.avro.container import AvroCodec, uncompress
 from penstock.format.avro.reader import check_schema
 from penstock.format.avro.values import encode_bytes, encode_long, read_bytes, read_long
 

@@ -18,7 +18,7 @@ from penstock.datafile.column_stats import StatsCollector
 from penstock.datafile.data_format import WrittenFile
 from penstock.datafile.streams import writing
 from penstock.errors import TableStoreError
-from penstock.format.avro.codecs import AvroCodec, parse_codec
+from penstock.format.avro.container import AvroCodec, parse_codec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,8 +21,8 @@ from penstock.datafile.orc.protobuf import (
     numbers_of,
 )
 from penstock.errors import FormatError, UnsupportedFeatureError
-from penstock.format.avro.codecs import CODEC_ERRORS, AvroCodec
-from penstock.format.avro.codecs import uncompress as uncompress_block
+from penstock.format.avro.container import CODEC_ERRORS, AvroCodec
+from penstock.format.avro.container import uncompress as uncompress_block
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,9 +17,8 @@ from pyarrow import orc
 from penstock.datafile.column_stats import StatsCollector
 from penstock.datafile.conform import convert_leaves, leaf_arrays, map_with_children, with_children
 from penstock.datafile.data_format import WrittenFile
-from penstock.datafile.field_numbers import to_numbered_schema
 from penstock.datafile.streams import writing
-from penstock.datafile.types import has_leaf, to_arrow_type
+from penstock.datafile.types import has_leaf, to_arrow_type, to_numbered_schema
 from penstock.errors import InvalidOptionError, TableStoreError, UnsupportedFeatureError
 from penstock.format.types.data_types import (
     ArrayType,

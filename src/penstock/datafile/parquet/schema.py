@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.datafile.conform import map_with_children, with_children
-from penstock.datafile.field_numbers import VARIANT_PARTS, to_numbered_schema
 from penstock.datafile.int96 import INT96_CARRIER
-from penstock.datafile.types import map_parts, timestamp_precision, to_arrow_type
+from penstock.datafile.types import VARIANT_PARTS, map_parts, timestamp_precision, to_arrow_type, to_numbered_schema
 from penstock.format.types.data_types import (
     BYTES,
     ArrayType,

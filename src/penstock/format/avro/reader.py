@@ -4,9 +4,11 @@ A writer's schema is compiled to a tree of small functions, which assign the dec
 Fields are found by name; unknown fields are skipped. For 100,000 manifest entries that takes 1.3 s; fastavro takes
 1.0 s to make dicts, and converting them to values another 1.1 s (2 cores, Python 3.11).
 
+The number of types in a writer's schema is limited.
+
 Source:
     Avro 1.11 specification, "Binary Encoding"; Paimon ``format:avro/FieldReaderFactory.java``; docs/spec/format.md
-    section 4.
+    section 4; "Schema Declaration".
 """
 
 from __future__ import annotations
@@ -15,9 +17,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.format.avro.items import ItemLimit
+from penstock.format.avro.items import ItemBudget, ItemLimit
 from penstock.format.avro.skip import read_past, skipper
-from penstock.format.avro.types import NamedTypes, field_types
 from penstock.format.avro.values import (
     DEFAULT_LIMITS,
     ITEMS_PER_RECORD,
@@ -33,6 +34,78 @@ if TYPE_CHECKING:
 
     from penstock.format.avro.schemas import AvroType
     from penstock.format.avro.values import AvroLimits, Read
+
+
+MOST_TYPES: Final = 100_000
+"""Maximum number of types in a schema, each counted per reference; a manifest has about 70."""
+
+
+class NamedTypes:
+    """The named types of a schema, to which other places of the schema refer by name.
+
+    If each type refers to the next one twice, the expanded size grows exponentially with the number of types; so code
+    that traverses a schema counts the types with ``count``.
+
+    Args:
+        schema: the whole schema, as parsed JSON.
+        most_items: maximum number of items in all arrays of the file together.
+        refuses_empty_items: see below.
+
+    Attributes:
+        items: the budget for items in arrays.
+        refuses_empty_items: whether arrays of items without bytes are refused, whatever their number.
+    """
+
+    def __init__(self, schema: AvroType, most_items: int, *, refuses_empty_items: bool = False) -> None:
+        self.items = ItemBudget(most_items)
+        self.refuses_empty_items = refuses_empty_items
+        self._types: dict[str, AvroType] = {}
+        self._left = MOST_TYPES
+        self._collect(schema)
+
+    def find(self, name: str) -> AvroType:
+        """Return a type by its name, with or without namespace. Raises ``KeyError``."""
+        return self._types[_short(name)]
+
+    def count(self) -> None:
+        """Count one type.
+
+        Raises:
+            ValueError: there are more than ``MOST_TYPES``.
+        """
+        self._left -= 1
+        if self._left < 0:
+            raise ValueError(f"its Avro schema has more than {MOST_TYPES} types")
+
+    def _collect(self, schema: AvroType) -> None:
+        if isinstance(schema, dict):
+            if schema.get("type") in ("record", "fixed", "enum"):
+                self._types[_short(str(schema["name"]))] = schema
+            for part in schema.values():
+                self._collect(part)
+        elif isinstance(schema, list):
+            for part in schema:
+                self._collect(part)
+
+
+def field_types(schema: AvroType) -> dict[str, AvroType]:
+    """Return the types of a record's fields, by name in file order.
+
+    Raises:
+        ValueError: the schema is not that of a record.
+    """
+    fields = schema.get("fields") if isinstance(schema, dict) and schema.get("type") == "record" else None
+    if not isinstance(fields, list):
+        raise ValueError("its Avro schema is not that of a record")  # noqa: TRY004 - a damaged file is no type error
+    types = {str(field["name"]): field["type"] for field in fields if isinstance(field, dict)}
+    if len(types) < len(fields):
+        raise ValueError("its Avro schema has a record with two fields of one name")
+    return types
+
+
+def _short(name: str) -> str:
+    return name.rpartition(".")[2]
+
 
 REQUIRED: Final = object()
 _PRESENT: Final = 2  # branch 1 of a union

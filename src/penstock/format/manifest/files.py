@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.format.avro.codecs import parse_codec
-from penstock.format.avro.container import Block, encode_container
+from penstock.format.avro.container import Block, encode_container, parse_codec
 from penstock.format.avro.reader import PAST_ALIKE, FieldMapping, RecordMapping
 from penstock.format.avro.records import decode_values
 from penstock.format.avro.schemas import MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
@@ -31,7 +30,6 @@ from penstock.format.avro.values import (
     encode_text,
     encode_texts,
 )
-from penstock.format.file_name import check_file_name, check_file_names
 from penstock.format.manifest.entry import (
     DataFileMeta,
     EntryNumbers,
@@ -42,6 +40,7 @@ from penstock.format.manifest.entry import (
     ManifestFileMeta,
     SimpleStats,
 )
+from penstock.format.text.names import check_file_name, check_file_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

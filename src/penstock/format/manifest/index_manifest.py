@@ -14,8 +14,8 @@ from penstock.errors import FormatError
 from penstock.format.avro.reader import FieldMapping, RecordMapping
 from penstock.format.avro.records import decode_values
 from penstock.format.avro.values import DEFAULT_LIMITS, AvroLimits
-from penstock.format.file_name import check_file_name
 from penstock.format.manifest.entry import FileKind
+from penstock.format.text.names import check_file_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 from penstock.errors import FormatError, UnsupportedFeatureError
-from penstock.format.file_name import check_file_name
+from penstock.format.text.names import check_file_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError, StorageError, UnsupportedFeatureError
-from penstock.format.hint import encode_hint
 from penstock.format.layout import TableLayout, snapshot_id_of
+from penstock.format.snapshot import encode_hint
 from penstock.io.file_io import ServerSnapshotCommit
 from penstock.io.wrapper import WrappingFileIO
 

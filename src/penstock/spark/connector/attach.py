@@ -19,7 +19,7 @@ from penstock.spark.data_source.filters import FILTER_PUSHDOWN
 from penstock.spark.data_source.source import BatchDataSource
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.stream.progress import listen
-from penstock.table.commit.observe import on_change
+from penstock.table.commit.retry import on_change
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,7 @@ from penstock.spark.read.filters import to_column
 from penstock.spark.read.frame import to_frame
 from penstock.spark.read.native_files import NativeReading, plan_reading
 from penstock.spark.types import nullable, to_spark_schema
-from penstock.table.identity import load_identity
+from penstock.table.assumptions import load_identity
 from penstock.table.read.batches import select_fields
 from penstock.table.read.split import plan_splits
 

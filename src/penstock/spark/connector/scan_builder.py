@@ -14,7 +14,7 @@ from penstock.spark.connector.local_rows import LocalRows
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import Pushed, conjunction_of, take_filters
 from penstock.spark.connector.scan import ScanRequest, TableScan
-from penstock.table.identity import check_same_table
+from penstock.table.assumptions import check_same_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -23,9 +23,9 @@ from penstock.spark.connector.stream.table_write import StreamSinks
 from penstock.spark.connector.write import TableWriteBuilder, own_options, partition_scope
 from penstock.spark.types import nullable, to_catalog_schema, to_declared_schema, to_spark_schema
 from penstock.table.actions.changes import commit_overwrite, open_committer, truncate
+from penstock.table.assumptions import load_identity
 from penstock.table.dml.by_filter import DeleteRows
 from penstock.table.dml.run import run_change
-from penstock.table.identity import load_identity
 from penstock.table.read.fallback import KEY as FALLBACK
 from penstock.table.read.fallback import fallback_of
 from penstock.table.read.query import PinnedRead, pin_read

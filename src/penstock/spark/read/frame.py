@@ -29,9 +29,9 @@ from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.read.filters import to_column, without_float_pushdown
 from penstock.spark.read.native_files import NativeFileChecker
 from penstock.spark.types import nullable, to_spark_schema, to_spark_type
-from penstock.table.locate import ExternalPaths
 from penstock.table.read.batches import TableReader, select_fields
 from penstock.table.read.split import plan_splits
+from penstock.table.ref import ExternalPaths
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:

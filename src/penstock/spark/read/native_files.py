@@ -23,8 +23,8 @@ from penstock.format.types.data_types import (
 )
 from penstock.spark.hadoop_options import why_not_by_spark
 from penstock.spark.types import SPARK_PRECISION, to_spark_type
-from penstock.table.locate import ExternalPaths
 from penstock.table.read.prune import ColumnStatsReader
+from penstock.table.ref import ExternalPaths
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence

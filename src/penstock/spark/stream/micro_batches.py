@@ -24,8 +24,8 @@ from penstock.spark.stream.row_writer import RowWriter, Written, task_times
 from penstock.spark.types import to_spark_type
 from penstock.spark.watermark.wall_clock import with_wall_clocks
 from penstock.spark.write.task import QUERY_ID
+from penstock.table.assumptions import digest_of
 from penstock.table.compact.write import TableWrite
-from penstock.table.identity import digest_of
 from penstock.table.lease import LeaseKeeper, acquire
 from penstock.table.stream.checkpoint import decode_batch
 from penstock.table.stream.event_time import usable_watermark

@@ -15,9 +15,9 @@ from penstock.errors import CommitConflictError
 from penstock.format.snapshot import CommitKind
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.delta import CommitRequest, LostManifests
-from penstock.table.locate import FileLocator
 from penstock.table.message import CommitMessage
 from penstock.table.read.scan import live_entries, plan_scan
+from penstock.table.ref import FileLocator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,14 +15,14 @@ from penstock.errors import CommitConflictError
 from penstock.format.snapshot import CommitKind
 from penstock.options import BucketOptions
 from penstock.table.actions.rewriting import as_replacement, for_existing_rows
+from penstock.table.assumptions import at_latest_schema
 from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.delta import CommitRequest
-from penstock.table.locate import FileLocator
 from penstock.table.partition_scope import WrittenPartitions
 from penstock.table.read.batches import open_batches
 from penstock.table.read.scan import plan_scan
-from penstock.table.stale_schema import at_latest_schema
+from penstock.table.ref import FileLocator
 from penstock.table.write.writer import write_arrow
 
 if TYPE_CHECKING:

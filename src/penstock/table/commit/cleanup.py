@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import StorageError, TableStoreError
 from penstock.format.layout import extra_file_paths
+from penstock.io.failures import enough_memory
 from penstock.options import LayoutOptions
 from penstock.table.bulk_files import delete_empty_directories
-from penstock.table.locate import FileLocator
-from penstock.table.memory import enough_memory
+from penstock.table.ref import FileLocator
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

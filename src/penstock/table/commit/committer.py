@@ -28,18 +28,21 @@ from penstock.errors import (
     TableStoreError,
     UnsupportedFeatureError,
 )
-from penstock.format.hint import encode_hint
-from penstock.format.snapshot import Snapshot, check_snapshot, encode_snapshot
+from penstock.format.snapshot import Snapshot, check_snapshot, encode_hint, encode_snapshot
+from penstock.table.assumptions import (
+    WRITER_VERSION,
+    check_buckets_of_new_files,
+    check_other_engines,
+    check_same_table,
+    check_schema_of_rewrites,
+    request_identity,
+)
 from penstock.table.commit.delta import BucketIndex, build_delta
 from penstock.table.commit.expiring import is_announced
 from penstock.table.commit.manifests import ManifestWriter, Merge, apply_merges, merge_manifests
-from penstock.table.commit.observe import note_change, note_committed, note_lost_race, observed
 from penstock.table.commit.put import flush_new_files, is_put, put_schema, put_snapshot, search_commits
-from penstock.table.commit.retry import CommitRetry
+from penstock.table.commit.retry import CommitRetry, note_change, note_committed, note_lost_race, observed
 from penstock.table.commit.reused_ids import is_in_time, last_kept_id, load_base
-from penstock.table.foreign_commits import WRITER_VERSION, check_other_engines
-from penstock.table.identity import check_same_table, request_identity
-from penstock.table.stale_schema import check_buckets_of_new_files, check_schema_of_rewrites
 from penstock.table.store import SchemaFiles
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.errors import NotFoundError, StorageError
-from penstock.format.hint import decode_hint, encode_hint
+from penstock.format.snapshot import decode_hint, encode_hint
 from penstock.io.failures import is_full
 
 if TYPE_CHECKING:

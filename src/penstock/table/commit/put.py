@@ -14,9 +14,9 @@ from penstock.format.layout import TableLayout
 from penstock.format.schema import encode_schema
 from penstock.format.snapshot import decode_snapshot
 from penstock.table.commit.expiring import is_announced
-from penstock.table.commit.observe import note_change
+from penstock.table.commit.retry import note_change
 from penstock.table.commit.reused_ids import is_rolling_back, is_there
-from penstock.table.locate import FileLocator
+from penstock.table.ref import FileLocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

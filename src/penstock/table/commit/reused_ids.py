@@ -30,9 +30,8 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_millis
 from penstock.errors import CommitConflictError, FormatError, NotFoundError, StorageError, TableStoreError
-from penstock.format.hint import decode_hint, encode_hint
 from penstock.format.manifest.entry import FileKind
-from penstock.format.snapshot import CommitKind, encode_snapshot
+from penstock.format.snapshot import CommitKind, decode_hint, encode_hint, encode_snapshot
 from penstock.options import ManifestOptions
 from penstock.table.commit.expiring import is_announced, lower_announcement
 from penstock.table.commit.manifests import ManifestWriter

@@ -29,10 +29,10 @@ from penstock.table.compact.coordinator import pack_small
 from penstock.table.compact.queue import plan_bucket, plan_bucket_fully
 from penstock.table.compact.task import CompactSizes, CompactTask
 from penstock.table.expire.partitions import find_expired_partitions
-from penstock.table.locate import FileLocator
 from penstock.table.partition_scope import MatchingPartitions, OverwriteScope, WholeTable, partition_test
 from penstock.table.read.live import load_live_entries
 from penstock.table.read.scan import check_deletion_vectors
+from penstock.table.ref import FileLocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

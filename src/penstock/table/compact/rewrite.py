@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import FormatError, SchemaMismatchError
 from penstock.format.manifest.entry import FileSource
+from penstock.io.failures import enough_memory
 from penstock.options import WriteOptions
 from penstock.table.actions.rewriting import as_replacement, for_existing_rows
 from penstock.table.commit.put import flush_new_files
-from penstock.table.locate import FileLocator
-from penstock.table.memory import enough_memory
 from penstock.table.message import CommitMessage
 from penstock.table.read.batches import TableReader
 from penstock.table.read.split import make_unfiltered_split
+from penstock.table.ref import FileLocator
 from penstock.table.store import MetadataStore
 from penstock.table.write.assign import Group
 from penstock.table.write.rolling import GroupWriter, plan_files

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.format.manifest.entry import DataFileMeta
-    from penstock.table.locate import FileLocator
+    from penstock.table.ref import FileLocator
 
 _PARTITIONS_TOLD: Final = 20
 

@@ -23,8 +23,8 @@ from penstock.format.manifest.entry import FileKind
 from penstock.format.manifest.index_manifest import decode_index_files
 from penstock.format.snapshot import CommitKind, decode_snapshot
 from penstock.format.tag import decode_tag
+from penstock.table.assumptions import WRITER_VERSION
 from penstock.table.bulk_files import map_parallel
-from penstock.table.foreign_commits import WRITER_VERSION
 from penstock.table.read.branch import has_branch
 from penstock.table.read.deltas import is_in_history
 from penstock.table.read.live import load_live_entries, load_live_of_partitions
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from penstock.format.manifest.entry import FileIdentity, ManifestEntry
     from penstock.format.snapshot import Snapshot
     from penstock.io.file_io import Directories, FileIO
-    from penstock.table.locate import FileLocator
-    from penstock.table.ref import TableRef
+    from penstock.table.ref import FileLocator, TableRef
     from penstock.table.store import MetadataStore
 
 

@@ -28,12 +28,12 @@ from penstock.format.layout import (
     TableLayout,
     escape_path_name,
 )
+from penstock.io.failures import enough_memory
 from penstock.options import LayoutOptions, RetentionOptions
 from penstock.table.branches import check_not_on_branch
 from penstock.table.bulk_files import delete_empty_directories, delete_files, map_parallel, thread_count
 from penstock.table.expire.files import list_branches
 from penstock.table.expire.used_files import UsedFiles
-from penstock.table.memory import enough_memory
 from penstock.table.times import load_storage_millis
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from penstock.options import LayoutOptions, PartitionExpireOptions, PartitionExp
 from penstock.table.commit.cleanup import commit_or_discard
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.delta import CommitRequest
-from penstock.table.locate import FileLocator
 from penstock.table.message import CommitMessage
 from penstock.table.read.scan import plan_scan
+from penstock.table.ref import FileLocator
 from penstock.table.times import partition_time_parser, wall_clock
 
 if TYPE_CHECKING:

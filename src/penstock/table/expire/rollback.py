@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_text
 from penstock.errors import InvalidOptionError, NotFoundError
-from penstock.format.hint import decode_hint, encode_hint
-from penstock.format.snapshot import encode_snapshot
+from penstock.format.snapshot import decode_hint, encode_hint, encode_snapshot
 from penstock.printable import open_log
 from penstock.table.commit.expiring import forget_expiration
-from penstock.table.commit.observe import note_change
+from penstock.table.commit.retry import note_change
 from penstock.table.commit.reused_ids import clear_below, put_fence, remove_fences, rolling_back
 from penstock.table.read.travel import (
     find_at_or_after,

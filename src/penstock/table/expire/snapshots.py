@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_millis
 from penstock.errors import NotFoundError, TableStoreError, UnsupportedFeatureError
-from penstock.format.hint import decode_hint, encode_hint
+from penstock.format.snapshot import decode_hint, encode_hint
+from penstock.io.failures import enough_memory
 from penstock.metrics import FILES_EXPIRED, SNAPSHOTS_EXPIRED, record
 from penstock.options import ConsumerOptions, RetentionOptions
 from penstock.printable import mask_locations, open_log
@@ -43,8 +44,7 @@ from penstock.table.expire.files import (
     tags_between,
 )
 from penstock.table.expire.plan import ExpirationPlan, ExpireRules, Retainer, RetainerKind, plan_expiration
-from penstock.table.locate import FileLocator
-from penstock.table.memory import enough_memory
+from penstock.table.ref import FileLocator
 from penstock.table.tags import TagReader
 
 if TYPE_CHECKING:

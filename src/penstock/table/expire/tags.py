@@ -28,8 +28,8 @@ from penstock.table.expire.files import (
     retain_read,
     retain_readded,
 )
-from penstock.table.locate import FileLocator
 from penstock.table.read.live import load_live_entries
+from penstock.table.ref import FileLocator
 from penstock.table.tags import TagReader, is_retained, tag_of, write_tag_success_file
 
 if TYPE_CHECKING:

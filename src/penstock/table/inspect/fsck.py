@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import FormatError, NotFoundError, UnsupportedFeatureError
 from penstock.table.commit.expiring import is_expiring
-from penstock.table.locate import FileLocator
 from penstock.table.metadata_cache import MetadataCache
 from penstock.table.read.scan import live_entries
+from penstock.table.ref import FileLocator
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:

@@ -30,7 +30,6 @@ from penstock.format.types.text import encode_field
 from penstock.options import ReadOptions, check_reads
 from penstock.printable import mask_options
 from penstock.table.compact.debt import measure_debt
-from penstock.table.locate import FileLocator
 from penstock.table.read.batches import read_arrow
 from penstock.table.read.branch import load_branches
 from penstock.table.read.incremental import reads_changes
@@ -38,6 +37,7 @@ from penstock.table.read.prune import decode_file_stats
 from penstock.table.read.query import plan_query
 from penstock.table.read.scan import plan_scan
 from penstock.table.read.travel import POSITION_KEYS, resolve_read
+from penstock.table.ref import FileLocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

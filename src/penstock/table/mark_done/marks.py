@@ -21,9 +21,9 @@ from penstock.format.manifest.entry import FileSource
 from penstock.format.text.json import decode_json, encode_json
 from penstock.options import MarkDoneAction, RetentionOptions
 from penstock.table.bulk_files import map_parallel, thread_count
-from penstock.table.locate import FileLocator
 from penstock.table.partition_scope import partition_of_spec, partition_test, scope_of_specs
 from penstock.table.read.live import load_live_entries, load_live_of_partitions
+from penstock.table.ref import FileLocator
 from penstock.table.success import find_success, write_success
 
 if TYPE_CHECKING:

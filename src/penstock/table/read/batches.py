@@ -26,11 +26,11 @@ from penstock.datafile.types import ArrowAny, to_arrow_schema
 from penstock.errors import FormatError, InvalidSchemaError, NotFoundError, UnsupportedFeatureError
 from penstock.format.deletion_vector import decode_deletion_vector
 from penstock.format.file_format import format_of
+from penstock.io.failures import enough_memory
 from penstock.predicate.tree import FALSE
-from penstock.table.locate import ExternalPaths, FileLocator
-from penstock.table.memory import enough_memory
+from penstock.table.assumptions import check_schema_of_file
 from penstock.table.read.split import plan_splits
-from penstock.table.stale_schema import check_schema_of_file
+from penstock.table.ref import ExternalPaths, FileLocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

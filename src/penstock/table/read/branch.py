@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidOptionError, NotFoundError
-from penstock.format.file_name import check_length
 from penstock.format.layout import MAIN_BRANCH, TableLayout, branch_name_of
+from penstock.format.text.names import check_length
 from penstock.io.branch import BranchFileIO
-from penstock.table.identity import load_identity
+from penstock.table.assumptions import load_identity
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:

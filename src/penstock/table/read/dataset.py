@@ -14,8 +14,8 @@ from penstock.datafile.types import has_leaf, to_arrow_schema, to_arrow_type
 from penstock.errors import UnsupportedFeatureError
 from penstock.format.file_format import FileFormat, format_of
 from penstock.format.types.data_types import TypeRoot, with_nullability
-from penstock.table.locate import ExternalPaths
 from penstock.table.read.split import plan_splits
+from penstock.table.ref import ExternalPaths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

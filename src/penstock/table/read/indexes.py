@@ -19,9 +19,9 @@ from penstock.options import ReadOptions
 from penstock.predicate.evaluate import allowed_values
 from penstock.printable import open_log
 from penstock.table.bulk_files import map_parallel
-from penstock.table.locate import FileLocator
 from penstock.table.metadata_cache import read_index_part
 from penstock.table.read.prune import is_same_but_nulls
+from penstock.table.ref import FileLocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -15,8 +15,7 @@ from penstock.format.text.partitions import parse_partition, partition_text
 from penstock.options import ReadOptions, check_reads
 from penstock.predicate.parse import parse_filter
 from penstock.predicate.tree import And
-from penstock.table.foreign_commits import warn_other_engines
-from penstock.table.identity import check_same_table
+from penstock.table.assumptions import check_same_table, warn_other_engines
 from penstock.table.partition_scope import filter_of_specs
 from penstock.table.read.fallback import Fallback, pin_fallback
 from penstock.table.read.incremental import plan_changes, reads_changes

@@ -24,9 +24,9 @@ from penstock.format.manifest.index_manifest import (
 )
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import FALSE, TRUE, BoundPredicate, Predicate
+from penstock.table.assumptions import check_schema_of_file
 from penstock.table.read.indexes import FileIndexPruner, has_index
 from penstock.table.read.prune import BucketPruner, PartitionPruner, PartitionPruneResult, StatsPruner
-from penstock.table.stale_schema import check_schema_of_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.format.row.row import decode_row
 from penstock.options import ReadOptions
-from penstock.table.locate import FileLocator
 from penstock.table.read.prune import NO_FILTER, PartitionPruneResult
+from penstock.table.ref import FileLocator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
     from penstock.format.manifest.index_manifest import VectorPlace
     from penstock.predicate.tree import BoundPredicate
-    from penstock.table.locate import ExternalPaths
     from penstock.table.read.scan import ScanPartition, ScanPlan
-    from penstock.table.ref import TableRef
+    from penstock.table.ref import ExternalPaths, TableRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal
 from penstock.clocks import utc_millis
 from penstock.errors import FormatError, InvalidOptionError, LeaseHeldError, NotFoundError
 from penstock.format.consumer import encode_consumer
-from penstock.format.file_name import check_length
 from penstock.format.layout import consumer_id_of
+from penstock.format.text.names import check_length
 from penstock.table.lease import acquire, discard_lease, find_holder
 
 if TYPE_CHECKING:

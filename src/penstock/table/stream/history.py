@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_text
 from penstock.errors import DataLossError, DataLossWarning, NotFoundError, warn
-from penstock.table.identity import read_identity
+from penstock.table.assumptions import read_identity
 
 if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot

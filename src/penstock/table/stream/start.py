@@ -15,7 +15,7 @@ from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER
 from penstock.options import CompactOptions, StreamOptions
 from penstock.options.choices import ScanMode
-from penstock.table.foreign_commits import warn_other_engines
+from penstock.table.assumptions import warn_other_engines
 from penstock.table.read.travel import (
     check_positions,
     find_at_or_after,

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from penstock.options import BucketOptions, ReadOptions, StreamOptions
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import TRUE, Predicate
-from penstock.table.locate import FileLocator
+from penstock.table.assumptions import check_schema_of_file
 from penstock.table.read.indexes import FileIndexPruner
 from penstock.table.read.prune import BucketPruner, PartitionPruner, PartitionPruneResult, StatsPruner
 from penstock.table.read.split import make_split, pack_files
-from penstock.table.stale_schema import check_schema_of_file
+from penstock.table.ref import FileLocator
 from penstock.table.stream.files import is_ordered
 
 if TYPE_CHECKING:

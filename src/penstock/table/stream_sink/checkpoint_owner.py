@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.errors import CheckpointError
 from penstock.format.layout import TableLayout
 from penstock.io.local import is_same_file
-from penstock.table.identity import load_identity
+from penstock.table.assumptions import load_identity
 from penstock.table.stream_sink.batch_log import CheckpointMark
 
 if TYPE_CHECKING:

@@ -12,13 +12,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.errors import CheckpointError, NotFoundError, TableStoreError
-from penstock.format.hint import decode_hint, encode_hint
-from penstock.format.snapshot import CommitKind
+from penstock.format.snapshot import CommitKind, decode_hint, encode_hint
 from penstock.table.actions.changes import open_committer
+from penstock.table.assumptions import load_identity
 from penstock.table.commit.cleanup import commit_or_discard, delete_job_files_near, delete_new_files, delete_staging
 from penstock.table.commit.delta import CommitRequest
 from penstock.table.commit.put import OwnCommits, search_commits
-from penstock.table.identity import load_identity
 from penstock.table.partition_scope import WholeTable
 from penstock.table.store import MetadataStore
 from penstock.table.stream_sink.batch_log import BatchNote

@@ -19,8 +19,8 @@ from penstock.format.layout import compression_suffix, data_file_name
 from penstock.format.manifest.entry import DataFileMeta, FileSource
 from penstock.format.manifest.stats import build_stats
 from penstock.options import BucketOptions, FormatOptions, StatsOptions
-from penstock.table.locate import FileLocator
 from penstock.table.message import CommitMessage
+from penstock.table.ref import FileLocator
 from penstock.table.write.assign import BucketRule
 
 if TYPE_CHECKING:

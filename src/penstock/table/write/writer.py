@@ -24,9 +24,9 @@ import pyarrow as pa
 
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import StorageError
+from penstock.io.failures import enough_memory
 from penstock.options import SinkStrategy, WriteOptions
 from penstock.printable import open_log
-from penstock.table.memory import enough_memory
 from penstock.table.write.assign import Assigner
 from penstock.table.write.check_rows import conform_batches, plan_conform
 from penstock.table.write.rolling import GroupWriter, new_job_id, plan_buckets, plan_files

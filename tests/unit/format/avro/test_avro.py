@@ -10,8 +10,15 @@ from typing import Any
 import pytest
 
 from penstock.errors import FormatError
-from penstock.format.avro.codecs import CODEC_ERRORS, AvroCodec, compressor, uncompress
-from penstock.format.avro.container import Block, decode_container, encode_container
+from penstock.format.avro.container import (
+    CODEC_ERRORS,
+    AvroCodec,
+    Block,
+    compressor,
+    decode_container,
+    encode_container,
+    uncompress,
+)
 from penstock.format.avro.records import decode_records
 from penstock.format.avro.schemas import MANIFEST_SCHEMA
 from penstock.format.avro.values import AvroLimits, encode_bytes, encode_long

@@ -10,8 +10,7 @@ import fastavro
 import pytest
 
 from penstock.errors import FormatError, InvalidOptionError, UnsupportedFeatureError
-from penstock.format.avro.codecs import AvroCodec, parse_codec
-from penstock.format.avro.container import Block, decode_container, encode_container
+from penstock.format.avro.container import AvroCodec, Block, decode_container, encode_container, parse_codec
 from penstock.format.avro.records import decode_records
 from penstock.format.avro.schemas import MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
 from penstock.format.avro.values import encode_long

@@ -13,8 +13,8 @@ from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import commit_append
 from penstock.table.commit.cleanup import commit_or_discard, delete_job_files, delete_new_files
 from penstock.table.commit.delta import CommitRequest
-from penstock.table.locate import FileLocator
 from penstock.table.message import CommitMessage
+from penstock.table.ref import FileLocator
 from penstock.table.store import MetadataStore
 from penstock.testing.file_io import RecordingFileIO
 

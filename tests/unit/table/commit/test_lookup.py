@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.unit.table.commit_tables import append, committer, new_table, row_counts, rows
 
-from penstock.format.hint import encode_hint
+from penstock.format.snapshot import encode_hint
 from penstock.table.commit.put import OwnCommits, search_commits
 from penstock.table.store import MetadataStore
 

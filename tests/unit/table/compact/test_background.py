@@ -18,12 +18,11 @@ from penstock.catalog.changes import SetOption
 from penstock.errors import StorageError
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import open_committer
-from penstock.table.compact.background import BackgroundCompactor
+from penstock.table.compact.background import BackgroundCompactor, CompactionWatch
 from penstock.table.compact.commit import commit_compacted
 from penstock.table.compact.job import merge_one
 from penstock.table.compact.rewrite import rewrite
 from penstock.table.compact.task import MergedFiles
-from penstock.table.compact.watch import CompactionWatch
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ import pytest
 
 from penstock.api.catalog import Catalog
 from penstock.table.actions.changes import open_committer
+from penstock.table.compact.background import CompactionWatch
 from penstock.table.compact.commit import commit_compacted
-from penstock.table.compact.precommit import pack_new
 from penstock.table.compact.rewrite import rewrite
 from penstock.table.compact.task import CompactSizes
-from penstock.table.compact.watch import CompactionWatch
+from penstock.table.compact.write import pack_new
 from penstock.table.read.live import load_live_entries
 from penstock.table.store import MetadataStore
 

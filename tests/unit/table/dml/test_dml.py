@@ -17,7 +17,7 @@ from penstock import MergeDelete, MergeInsert, MergeUpdate
 from penstock.errors import InvalidOptionError, NotFoundError, SchemaMismatchError
 from penstock.format.snapshot import CommitKind
 from penstock.table.commit.committer import TableCommitter
-from penstock.table.dml import match
+from penstock.table.dml import merge
 
 NUMBERS = itertools.count()
 
@@ -128,23 +128,23 @@ def test_keys_of_many_values_match_as_others_do(monkeypatch: pytest.MonkeyPatch,
         {"a": pa.array([5, None, -128, 0, 7, 7], stored).view(kind), "b": ["x", "x", "y", "x", "x", None]}
     )
     batch = pa.record_batch({"a": pa.array([0, -128, 6, None, 5, 7, 0], stored).view(kind), "b": [*"xyxxxxz"]})
-    wanted = [3, 2, match.NONE, match.NONE, 0, 4, match.NONE]
-    assert match.KeyMatcher(source, ["a", "b"], "t").rows_of(batch).tolist() == wanted
-    monkeypatch.setattr(match, "_MANY_VALUES", 1)
-    assert match.KeyMatcher(source, ["a", "b"], "t").rows_of(batch).tolist() == wanted
+    wanted = [3, 2, merge.NONE, merge.NONE, 0, 4, merge.NONE]
+    assert merge.KeyMatcher(source, ["a", "b"], "t").rows_of(batch).tolist() == wanted
+    monkeypatch.setattr(merge, "_MANY_VALUES", 1)
+    assert merge.KeyMatcher(source, ["a", "b"], "t").rows_of(batch).tolist() == wanted
 
 
 def test_the_values_of_a_large_source_are_not_hashed_for_each_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    matcher = match.KeyMatcher(pa.table({"k": pa.array(range(200_000), pa.int64())}), ["k"], "t")
+    matcher = merge.KeyMatcher(pa.table({"k": pa.array(range(200_000), pa.int64())}), ["k"], "t")
 
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(match.pc, "index_in", refuse)
+    monkeypatch.setattr(merge.pc, "index_in", refuse)
     assert matcher.rows_of(pa.record_batch({"k": pa.array([199_999, 200_000, None], pa.int64())})).tolist() == [
         199_999,
-        match.NONE,
-        match.NONE,
+        merge.NONE,
+        merge.NONE,
     ]
 
 

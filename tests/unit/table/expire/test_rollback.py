@@ -13,8 +13,7 @@ from tests.unit.table.commit.interleaved import PausedFileIO, commit_rows
 from tests.unit.table.commit_tables import append, committer, new_queue, new_table, on, row_counts, rows
 
 from penstock.errors import CommitConflictError, InvalidOptionError, NotFoundError, StorageError
-from penstock.format.hint import encode_hint
-from penstock.format.snapshot import encode_snapshot
+from penstock.format.snapshot import encode_hint, encode_snapshot
 from penstock.table.actions.changes import truncate
 from penstock.table.expire.rollback import apply_rollback, plan_rollback
 from penstock.table.read.live import load_live_entries

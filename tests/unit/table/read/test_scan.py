@@ -15,8 +15,8 @@ from penstock.format.types.data_types import BIGINT, DOUBLE, INT, STRING, DataFi
 from penstock.predicate.parse import parse_filter
 from penstock.predicate.tree import TRUE, col
 from penstock.table.inspect.explain import explain_plan
-from penstock.table.locate import FileLocator
 from penstock.table.read.scan import ScanPlan, live_entries, plan_scan
+from penstock.table.ref import FileLocator
 from penstock.table.store import MetadataStore
 from penstock.testing.file_io import RecordingFileIO
 

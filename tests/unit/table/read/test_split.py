@@ -10,9 +10,9 @@ from penstock.format.manifest.entry import DataFileMeta
 from penstock.format.types.data_types import INT, STRING, DataField
 from penstock.options import ReadOptions
 from penstock.predicate.parse import parse_filter
-from penstock.table.locate import ExternalPaths
 from penstock.table.read.scan import plan_scan
 from penstock.table.read.split import DataSplit, pack_files, plan_splits, value_order
+from penstock.table.ref import ExternalPaths
 
 
 def file(size: int, sequence: int = 0) -> DataFileMeta:

@@ -77,8 +77,8 @@ class Queue(MemoryTable):
 
     def roll_back(self, snapshot_id: int) -> None:
         """Forget the snapshots after one, as a rollback does."""
-        from penstock.format.hint import encode_hint
         from penstock.format.layout import TableLayout
+        from penstock.format.snapshot import encode_hint
 
         while len(self.snapshots) > snapshot_id:
             self.expire(self.snapshots.pop().id)

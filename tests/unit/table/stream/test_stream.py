@@ -10,7 +10,7 @@ from tests.unit.table.stream.queues import Queue, batches, flat, names
 from penstock.errors import FormatError, OptionWarning, UnsupportedFeatureError
 from penstock.format.layout import TableLayout
 from penstock.format.snapshot import CommitKind
-from penstock.table.locate import ExternalPaths
+from penstock.table.ref import ExternalPaths
 from penstock.table.stream.limits import NO_LIMITS, ReadLimits
 from penstock.table.stream.offset import UNRESOLVED, Phase, Position, decode_offset, encode_offset
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.errors import CheckpointError, LeaseHeldError
-from penstock.table.locate import FileLocator
+from penstock.table.ref import FileLocator
 from penstock.table.store import MetadataStore
 from penstock.table.stream_sink.batch_log import BatchNotes
 from penstock.table.stream_sink.checkpoint_owner import claim_checkpoint

@@ -13,8 +13,8 @@ from tests.unit.table.commit_tables import append, committer, new_table, row_cou
 from penstock import Catalog
 from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import NotFoundError
-from penstock.format.hint import encode_hint
 from penstock.format.layout import TableLayout
+from penstock.format.snapshot import encode_hint
 from penstock.table.branches import create_branch, delete_branch, rename_branch
 from penstock.table.read.branch import at_branch
 from penstock.table.store import MetadataStore

@@ -11,7 +11,7 @@ from tests.unit.table.commit_tables import append, committer, new_table, row_cou
 
 from penstock.errors import CheckpointError
 from penstock.table.commit.cleanup import staging_directory
-from penstock.table.locate import FileLocator
+from penstock.table.ref import FileLocator
 from penstock.testing.file_io import Operation, RecordingFileIO
 
 if TYPE_CHECKING:

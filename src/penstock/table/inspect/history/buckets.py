@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
-    from penstock.table.locate import FileLocator
+    from penstock.table.ref import FileLocator
 
 _SHOWN_BUCKETS: Final = 24
 

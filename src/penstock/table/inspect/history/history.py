@@ -16,8 +16,8 @@ from penstock.table.compact.debt import measure_debt
 from penstock.table.compact.task import CompactSizes
 from penstock.table.inspect.history.buckets import measure_buckets, measure_order
 from penstock.table.inspect.history.commits import DEFAULT_LIMIT, ChangeReader, find_stalled_watermarks, with_totals
-from penstock.table.locate import FileLocator
 from penstock.table.read.live import load_live_entries
+from penstock.table.ref import FileLocator
 from penstock.table.stream.lag import measure_lag
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.unit.table.metadata_tables import MemoryTable
 
 from penstock.table.inspect.history.buckets import SequenceRange, measure_buckets, measure_order, overlapping
-from penstock.table.locate import FileLocator
+from penstock.table.ref import FileLocator
 
 if TYPE_CHECKING:
     from penstock.format.manifest.entry import ManifestEntry

@@ -13,7 +13,6 @@ from tests.support.strategies import file_names, snapshots
 from tests.support.strategies_manifest import manifest_entries, manifest_metas
 
 from penstock.errors import FormatError
-from penstock.format.file_name import check_file_name
 from penstock.format.manifest.files import (
     decode_file_numbers,
     decode_manifest,
@@ -24,6 +23,7 @@ from penstock.format.manifest.files import (
 from penstock.format.manifest.index_manifest import decode_index_files
 from penstock.format.snapshot import decode_snapshot, encode_snapshot
 from penstock.format.tag import decode_tag
+from penstock.format.text.names import check_file_name
 
 if TYPE_CHECKING:
     from pathlib import Path

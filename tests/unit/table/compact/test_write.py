@@ -15,8 +15,8 @@ from penstock.format.manifest.entry import DataFileMeta
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import commit_append, open_committer
 from penstock.table.compact.job import merge_in_threads, merge_one
-from penstock.table.compact.precommit import merge_before_commit, pack_new
 from penstock.table.compact.task import CompactSizes, MergedFiles
+from penstock.table.compact.write import merge_before_commit, pack_new
 from penstock.table.write.writer import write_arrow
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ import pytest
 from penstock import Catalog
 from penstock.datafile.parquet import writer as parquet_writer
 from penstock.errors import NotFoundError, OutOfMemoryError, StorageError
-from penstock.io.failures import to_storage_error
-from penstock.table.memory import enough_memory
+from penstock.io.failures import enough_memory, to_storage_error
 
 if TYPE_CHECKING:
     from pathlib import Path
