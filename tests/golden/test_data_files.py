@@ -14,7 +14,7 @@ import pytest
 from penstock.datafile.formats import FORMATS
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import UnsupportedFeatureError
-from penstock.format.file_format import FileFormat, format_of
+from penstock.format.layout import FileFormat, format_of
 from penstock.format.manifest.entry import FileKind
 from penstock.format.manifest.files import decode_manifest
 from penstock.format.manifest.stats import decode_stats, truncate_stats

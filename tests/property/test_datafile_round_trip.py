@@ -15,7 +15,7 @@ from tests.unit.datafile.arrays import batch_of, rows_of
 
 from penstock.datafile.formats import FORMATS, WrittenFile
 from penstock.datafile.types import to_arrow_schema
-from penstock.format.file_format import FileFormat
+from penstock.format.layout import FileFormat
 from penstock.format.types.data_types import (
     INT,
     ArrayType,

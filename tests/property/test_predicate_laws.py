@@ -30,8 +30,7 @@ from penstock.format.types.data_types import (
     timestamp_type,
 )
 from penstock.predicate.bind import bind
-from penstock.predicate.evaluate import allowed_values, evaluate, matches_partition, residual
-from penstock.predicate.prune import may_match
+from penstock.predicate.evaluate import allowed_values, evaluate, matches_partition, may_match, residual
 from penstock.predicate.tree import (
     FALSE,
     TRUE,

@@ -10,8 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.format.file_format import FileFormat, format_of
-from penstock.format.layout import TableLayout, data_file_name, schema_id_of, snapshot_id_of
+from penstock.format.layout import FileFormat, TableLayout, data_file_name, format_of, schema_id_of, snapshot_id_of
 from penstock.format.text.java_floats import format_double, format_float
 from penstock.format.text.java_times import (
     civil_date,

@@ -10,7 +10,7 @@ from penstock.api.arguments import to_location
 from penstock.api.table import Table
 from penstock.catalog.new_schema import TableDefinition
 from penstock.errors import InvalidOptionError, NotFoundError, TableStoreError
-from penstock.format.file_format import FileFormat
+from penstock.format.layout import FileFormat
 from penstock.format.types.ddl import ColumnSpec
 from penstock.format.types.text import format_sql_type, parse_sql_type
 from penstock.io.resolve import resolve

@@ -11,7 +11,7 @@ from penstock.datafile.orc.reader import read_orc
 from penstock.datafile.orc.writer import OrcFileWriter
 from penstock.datafile.parquet.reader import read_parquet
 from penstock.datafile.parquet.writer import ParquetFileWriter
-from penstock.format.file_format import FileFormat
+from penstock.format.layout import FileFormat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,5 +1,7 @@
 """Names and paths of all files in a warehouse; paths are strings joined with ``/``.
 
+The format of a data file follows from its name alone.
+
 Source:
     Paimon ``core:utils/FileStorePathFactory.java``, ``SnapshotManager.java``, ``TagManager.java``,
     ``core:consumer/ConsumerManager.java``, ``core:io/DataFilePathFactory.java``; docs/spec/format.md section 1.
@@ -8,14 +10,14 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from penstock.format.file_format import CODEC_SUFFIXES, format_of
+from penstock.errors import UnsupportedFeatureError
 from penstock.format.text.partitions import escape_path_name, partition_dir
 
 if TYPE_CHECKING:
-    from penstock.format.file_format import FileFormat
     from penstock.format.manifest.entry import DataFileMeta
 
 __all__ = [
@@ -46,6 +48,49 @@ __all__ = [
     "table_path",
     "tag_name_of",
 ]
+
+
+class FileFormat(StrEnum):
+    """Format of a data file; the value is the file extension and the text of option ``file.format``."""
+
+    PARQUET = "parquet"
+    ORC = "orc"
+    AVRO = "avro"
+
+
+CODEC_SUFFIXES: Final = {
+    "gzip": "gz",
+    "bzip2": "bz2",
+    "deflate": "deflate",
+    "snappy": "snappy",
+    "lz4": "lz4",
+    "zstd": "zst",
+}
+"""Codec name to the extension that Hadoop uses for it."""
+
+_CODEC_EXTENSIONS: Final = frozenset(CODEC_SUFFIXES.values())
+
+
+def format_of(file_name: str) -> FileFormat:
+    """Return a data file's format from its last extension; one codec extension after it is skipped.
+
+    Table options are not used: one table may mix formats.
+
+    Raises:
+        UnsupportedFeatureError: the extension is not that of a supported format.
+    """
+    parts = file_name.rpartition("/")[2].split(".")[1:]
+    if len(parts) > 1 and parts[-1] in _CODEC_EXTENSIONS:
+        parts.pop()
+    extension = parts[-1] if parts else ""
+    try:
+        return FileFormat(extension)
+    except ValueError as error:
+        raise UnsupportedFeatureError(
+            f"data file '{file_name}' has format '{extension}': only parquet, orc and avro are read; "
+            "rewrite it with one of them"
+        ) from error
+
 
 DATABASE_SUFFIX: Final = ".db"
 DATA_PREFIX: Final = "data-"

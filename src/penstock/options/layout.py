@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
 from penstock.errors import InvalidOptionError
-from penstock.format.file_format import FileFormat
+from penstock.format.layout import FileFormat
 from penstock.format.manifest.stats import DEFAULT_STATS_MODE, StatsKind, StatsMode, choose_modes
 from penstock.format.row.bucket import BucketFunction
 from penstock.format.text.names import check_file_name

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.format.file_format import FileFormat
+from penstock.format.layout import FileFormat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,8 +18,8 @@ from penstock.format.row.row import decode_row
 from penstock.format.text.partitions import partition_dir, partition_text
 from penstock.io.resolve import local_paths, resolve
 from penstock.options import CommitOptions, LayoutOptions, metadata_limits
+from penstock.options.check import check_one_use
 from penstock.options.external import PREFIX, ExternalPathOptions
-from penstock.options.fixed import check_one_use
 from penstock.options.group import OptionGroup
 from penstock.options.write import DURABLE_KEY
 

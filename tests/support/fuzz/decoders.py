@@ -16,8 +16,7 @@ from penstock.datafile.types import to_arrow_schema
 from penstock.format.avro.container import Block, encode_container
 from penstock.format.avro.values import encode_long, encode_text
 from penstock.format.consumer import decode_consumer, encode_consumer
-from penstock.format.file_format import FileFormat
-from penstock.format.layout import TableLayout
+from penstock.format.layout import FileFormat, TableLayout
 from penstock.format.manifest.files import decode_file_numbers, decode_manifest, decode_manifest_list
 from penstock.format.manifest.index_manifest import decode_index_files
 from penstock.format.schema import decode_schema

@@ -4,8 +4,7 @@ import pytest
 
 from penstock.errors import InvalidSchemaError, UnsupportedFeatureError
 from penstock.format import layout
-from penstock.format.file_format import FileFormat, format_of
-from penstock.format.layout import TableLayout
+from penstock.format.layout import FileFormat, TableLayout, format_of
 from penstock.format.manifest.entry import DataFileMeta
 from penstock.format.types.data_types import BYTES, INT, STRING, DataField
 from penstock.format.types.text import parse_sql_type

@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from penstock.errors import InvalidOptionError
-from penstock.format.file_format import FileFormat
+from penstock.format.layout import FileFormat
 from penstock.format.manifest.stats import StatsKind, StatsMode
 from penstock.format.row.bucket import BucketFunction
 from penstock.options import (

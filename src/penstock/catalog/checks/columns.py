@@ -27,7 +27,7 @@ from penstock.catalog.checks.options import (
 from penstock.datafile.avro.schema import to_avro_schema
 from penstock.datafile.types import to_arrow_type
 from penstock.errors import InvalidOptionError, InvalidSchemaError, NotFoundError, UnsupportedFeatureError
-from penstock.format.file_format import FileFormat
+from penstock.format.layout import FileFormat
 from penstock.format.types.data_types import (
     ArrayType,
     AtomicType,

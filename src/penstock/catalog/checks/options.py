@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.format.types.data_types import AtomicType, DataField, DataType, TypeRoot
 from penstock.options import BucketOptions
-from penstock.options.check import check_keys
-from penstock.options.fixed import DEFAULTS, FIXED, FIXED_WITH_DATA
+from penstock.options.check import DEFAULTS, FIXED, FIXED_WITH_DATA, check_keys
 from penstock.options.object_store import credentials_among
 from penstock.options.status.keys import GROUPS
 from penstock.table.read.branch import check_branch_name, has_branch

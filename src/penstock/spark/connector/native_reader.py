@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.types import StructType
 
-from penstock.format.file_format import FileFormat
+from penstock.format.layout import FileFormat
 from penstock.spark.native_settings import SCAN_OPTIONS
 
 if TYPE_CHECKING:

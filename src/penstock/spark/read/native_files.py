@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from penstock.datafile.parquet.footer import load_column_names, load_field_ids
 from penstock.datafile.types import has_leaf, is_char
-from penstock.format.file_format import FileFormat, format_of
+from penstock.format.layout import FileFormat, format_of
 from penstock.format.types.data_types import (
     ArrayType,
     AtomicType,

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql import types as spark_types
 
 from penstock.datafile.types import timestamp_precision
-from penstock.format.file_format import FileFormat
+from penstock.format.layout import FileFormat
 from penstock.format.text.names import quoted
 from penstock.format.types.data_types import MAX_LENGTH, ArrayType, AtomicType, DataType, MapType, RowType, TypeRoot
 from penstock.options import BucketOptions, FormatOptions, SinkStrategy, WriteOptions

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from penstock.clocks import to_wall_clock
 from penstock.errors import NotFoundError, UnsupportedFeatureError
-from penstock.format.file_format import format_of
+from penstock.format.layout import format_of
 from penstock.format.row.row import arity_of, decode_row
 from penstock.format.text.json import format_json
 from penstock.format.text.partitions import partition_text

@@ -25,7 +25,7 @@ from penstock.datafile.formats import FORMATS
 from penstock.datafile.types import ArrowAny, to_arrow_schema
 from penstock.errors import FormatError, InvalidSchemaError, NotFoundError, UnsupportedFeatureError
 from penstock.format.deletion_vector import decode_deletion_vector
-from penstock.format.file_format import format_of
+from penstock.format.layout import format_of
 from penstock.io.failures import enough_memory
 from penstock.predicate.tree import FALSE
 from penstock.table.assumptions import check_schema_of_file

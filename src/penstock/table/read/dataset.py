@@ -12,7 +12,7 @@ from pyarrow import types as arrow
 from penstock.datafile.conform import conform_array
 from penstock.datafile.types import has_leaf, to_arrow_schema, to_arrow_type
 from penstock.errors import UnsupportedFeatureError
-from penstock.format.file_format import FileFormat, format_of
+from penstock.format.layout import FileFormat, format_of
 from penstock.format.types.data_types import TypeRoot, with_nullability
 from penstock.table.read.split import plan_splits
 from penstock.table.ref import ExternalPaths

@@ -21,8 +21,7 @@ from penstock.format.row.bucket import BucketFunction, bucket_of
 from penstock.format.row.row import arity_of, row_decoder
 from penstock.format.types.data_types import AtomicType, TypeRoot, with_nullability
 from penstock.options import BucketOptions
-from penstock.predicate.evaluate import allowed_values, residual
-from penstock.predicate.prune import may_match
+from penstock.predicate.evaluate import allowed_values, may_match, residual
 from penstock.predicate.tree import FALSE, TRUE, BoundPredicate
 
 if TYPE_CHECKING:

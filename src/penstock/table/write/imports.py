@@ -26,7 +26,7 @@ from penstock.datafile.python_values import parse_floats
 from penstock.datafile.streams import as_native_file, reading
 from penstock.datafile.types import ArrowAny, from_arrow_schema, to_arrow_schema, to_arrow_type
 from penstock.errors import FormatError, NotFoundError, SchemaMismatchError, StorageError, UnsupportedFeatureError
-from penstock.format.file_format import FileFormat
+from penstock.format.layout import FileFormat
 from penstock.format.row.row import encode_row
 from penstock.format.text.partitions import DEFAULT_PARTITION_NAME
 from penstock.format.types.data_types import AtomicType, with_nullability

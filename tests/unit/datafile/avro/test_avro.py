@@ -17,7 +17,7 @@ from penstock.datafile.avro.schema import to_avro_schema, without_logical_types
 from penstock.datafile.formats import FORMATS
 from penstock.errors import FormatError, InvalidOptionError, UnsupportedFeatureError
 from penstock.format.avro.container import decode_container
-from penstock.format.file_format import FileFormat
+from penstock.format.layout import FileFormat
 from penstock.format.manifest.stats import ColumnStats
 from penstock.format.schema import decode_schema
 from penstock.format.types.data_types import (

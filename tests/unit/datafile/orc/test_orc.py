@@ -19,7 +19,7 @@ from penstock.datafile.orc.rle import decode_unsigned
 from penstock.datafile.orc.tail import read_tail
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import FormatError, InvalidOptionError, UnsupportedFeatureError
-from penstock.format.file_format import FileFormat
+from penstock.format.layout import FileFormat
 from penstock.format.manifest.stats import ColumnStats
 from penstock.format.schema import decode_schema
 from penstock.format.types.data_types import (

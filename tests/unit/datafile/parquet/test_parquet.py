@@ -24,7 +24,7 @@ from penstock.errors import (
     SchemaMismatchError,
     UnsupportedFeatureError,
 )
-from penstock.format.file_format import FileFormat
+from penstock.format.layout import FileFormat
 from penstock.format.manifest.stats import ColumnStats
 from penstock.format.schema import decode_schema
 from penstock.format.types.data_types import (

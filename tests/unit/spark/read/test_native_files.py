@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.format.file_format import FileFormat
+from penstock.format.layout import FileFormat
 from penstock.format.types.data_types import INT, DataField, RowType
 from penstock.spark.read.native_files import plan_native_columns
 

@@ -15,8 +15,7 @@ import penstock
 from penstock.datafile.formats import FORMATS
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import FormatError, InvalidSchemaError, NotFoundError, UnsupportedFeatureError
-from penstock.format.file_format import FileFormat
-from penstock.format.layout import TableLayout, partition_dir
+from penstock.format.layout import FileFormat, TableLayout, partition_dir
 from penstock.format.types.data_types import BIGINT, DOUBLE, INT, STRING, DataField
 from penstock.options import FormatOptions
 from penstock.predicate.parse import parse_filter

@@ -26,7 +26,7 @@ from penstock.testing.file_io import FailingFileIO, Fault, Operation, RecordingF
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.format.file_format import FileFormat
+    from penstock.format.layout import FileFormat
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
 

@@ -15,7 +15,7 @@ import uuid
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from penstock.format.file_format import FileFormat
+from penstock.format.layout import FileFormat
 from penstock.options import StreamOptions
 from penstock.spark.connector.jvm.driver import ordered_files
 from penstock.spark.connector.native_reader import reader_factory

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.errors import InvalidOptionError
-from penstock.options.fixed import check_one_use
+from penstock.options.check import check_one_use
 
 _STORED = {"deletion-vectors.enabled": "true", "bucket": "4", "bucket-key": "a, b", "partition.legacy-name": "TRUE"}
 
