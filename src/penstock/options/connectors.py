@@ -11,10 +11,10 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from penstock.errors import InvalidOptionError
-from penstock.options.group import Key, OptionGroup, option_fields
+from penstock.options.group import OptionGroup, option, option_fields
 from penstock.options.kafka import CsvFormat, JsonFormat, parse_kafka, parse_kafka_key
 from penstock.options.values import (
     at_least,
@@ -51,12 +51,12 @@ class FilesystemOptions(OptionGroup):
         monitor_interval_ms: interval between checks for new files; None for a table bounded by the existing files.
     """
 
-    connector: Annotated[str, Key("connector", parse_text, "filesystem")] = "filesystem"
-    path: Annotated[str, Key("path", parse_text, "the directory")] = ""
-    format: Annotated[StoredFormat | None, Key("format", StoredFormat, "of the files")] = None
-    monitor_interval_ms: Annotated[
-        int | None, Key("source.monitor-interval", at_least(1, parse_duration_ms), "read new files, as a stream")
-    ] = None
+    connector: str = option("connector", parse_text, "filesystem", "filesystem")
+    path: str = option("path", parse_text, "", "the directory")
+    format: StoredFormat | None = option("format", StoredFormat, None, "of the files")
+    monitor_interval_ms: int | None = option(
+        "source.monitor-interval", at_least(1, parse_duration_ms), None, "read new files, as a stream"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,26 +82,26 @@ class FieldKind(StrEnum):
 class FieldOptions(OptionGroup):
     """How one column is generated; ``least`` and ``most`` are strings, since their type is that of the column."""
 
-    kind: Annotated[FieldKind, Key("kind", FieldKind, "random or sequence")] = FieldKind.RANDOM
-    least: Annotated[str | None, Key("min", parse_text, "least random number")] = None
-    most: Annotated[str | None, Key("max", parse_text, "greatest random number")] = None
-    max_past_ms: Annotated[int, Key("max-past", parse_duration_ms, "greatest age of a random time")] = 0
-    length: Annotated[int, Key("length", at_least(1, parse_int), "characters of a text, bytes of a value")] = 100
-    varies: Annotated[bool, Key("var-len", parse_bool, "up to that many characters")] = False
-    null_rate: Annotated[float, Key("null-rate", parse_float, "share of nulls")] = 0.0
-    start: Annotated[int | None, Key("start", parse_long, "first number of a sequence")] = None
-    end: Annotated[int | None, Key("end", parse_long, "last number of a sequence")] = None
+    kind: FieldKind = option("kind", FieldKind, FieldKind.RANDOM, "random or sequence")
+    least: str | None = option("min", parse_text, None, "least random number")
+    most: str | None = option("max", parse_text, None, "greatest random number")
+    max_past_ms: int = option("max-past", parse_duration_ms, 0, "greatest age of a random time")
+    length: int = option("length", at_least(1, parse_int), 100, "characters of a text, bytes of a value")
+    varies: bool = option("var-len", parse_bool, False, "up to that many characters")
+    null_rate: float = option("null-rate", parse_float, 0.0, "share of nulls")
+    start: int | None = option("start", parse_long, None, "first number of a sequence")
+    end: int | None = option("end", parse_long, None, "last number of a sequence")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatagenOptions(OptionGroup):
     """How many rows are generated."""
 
-    connector: Annotated[str, Key("connector", parse_text, "datagen")] = "datagen"
-    rows_per_second: Annotated[int, Key("rows-per-second", at_least(1, parse_long), "of an endless table")] = 10_000
-    row_count: Annotated[
-        int | None, Key("number-of-rows", at_least(0, parse_long), "of a table that ends; unset, it does not")
-    ] = None
+    connector: str = option("connector", parse_text, "datagen", "datagen")
+    rows_per_second: int = option("rows-per-second", at_least(1, parse_long), 10_000, "of an endless table")
+    row_count: int | None = option(
+        "number-of-rows", at_least(0, parse_long), None, "of a table that ends; unset, it does not"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,9 +131,9 @@ class DatagenTable:
 class PrintOptions(OptionGroup):
     """How rows are printed."""
 
-    connector: Annotated[str, Key("connector", parse_text, "print")] = "print"
-    identifier: Annotated[str | None, Key("print-identifier", parse_text, "text before each row")] = None
-    to_standard_error: Annotated[bool, Key("standard-error", parse_bool, "print to the standard error")] = False
+    connector: str = option("connector", parse_text, "print", "print")
+    identifier: str | None = option("print-identifier", parse_text, None, "text before each row")
+    to_standard_error: bool = option("standard-error", parse_bool, False, "print to the standard error")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +155,7 @@ class KafkaTable:
 class BlackholeOptions(OptionGroup):
     """A table that discards its rows."""
 
-    connector: Annotated[str, Key("connector", parse_text, "blackhole")] = "blackhole"
+    connector: str = option("connector", parse_text, "blackhole", "blackhole")
 
 
 ConnectorTable: TypeAlias = FilesystemTable | DatagenTable | PrintOptions | BlackholeOptions | KafkaTable

@@ -7,10 +7,10 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Final
 
 from penstock.options.choices import MarkDoneAction, MarkDoneMode
-from penstock.options.group import Key
+from penstock.options.group import option
 from penstock.options.partition_time import PartitionTimeOptions
 from penstock.options.values import ValueKind, choice, parse_bool, parse_duration_ms
 
@@ -37,45 +37,33 @@ class MarkDoneOptions(PartitionTimeOptions):
         time_interval_ms: length of a partition's period, which begins at the time that its values state.
     """
 
-    idle_time_ms: Annotated[
-        int | None,
-        Key(
-            "partition.idle-time-to-done",
-            parse_duration_ms,
-            "time without rows, after the partition's end, until the partition is done",
-            honoured=True,
-        ),
-    ] = None
-    time_interval_ms: Annotated[
-        int | None,
-        Key("partition.time-interval", parse_duration_ms, "period of time that a partition covers", honoured=True),
-    ] = None
-    mode: Annotated[
-        MarkDoneMode,
-        Key("partition.mark-done-action.mode", MarkDoneMode, "clock of the idle time", honoured=True),
-    ] = MarkDoneMode.PROCESS_TIME
-    at_end_of_input: Annotated[
-        bool,
-        Key("partition.end-input-to-done", parse_bool, "a batch marks the partitions that it wrote to", honoured=True),
-    ] = False
-    actions: Annotated[
-        tuple[MarkDoneAction, ...],
-        Key(
-            "partition.mark-done-action",
-            _parse_actions,
-            "how a partition is marked: 'success-file' here",
-            honoured=True,
-        ),
-    ] = (MarkDoneAction.SUCCESS_FILE,)
-    recover: Annotated[
-        bool,
-        Key(
-            "partition.mark-done.recover-from-state",
-            parse_bool,
-            "at the start of a job, also mark partitions that earlier jobs left unmarked",
-            honoured=True,
-        ),
-    ] = True
+    idle_time_ms: int | None = option(
+        "partition.idle-time-to-done",
+        parse_duration_ms,
+        None,
+        "time without rows, after the partition's end, until the partition is done",
+    )
+    time_interval_ms: int | None = option(
+        "partition.time-interval", parse_duration_ms, None, "period of time that a partition covers"
+    )
+    mode: MarkDoneMode = option(
+        "partition.mark-done-action.mode", MarkDoneMode, MarkDoneMode.PROCESS_TIME, "clock of the idle time"
+    )
+    at_end_of_input: bool = option(
+        "partition.end-input-to-done", parse_bool, False, "a batch marks the partitions that it wrote to"
+    )
+    actions: tuple[MarkDoneAction, ...] = option(
+        "partition.mark-done-action",
+        _parse_actions,
+        (MarkDoneAction.SUCCESS_FILE,),
+        "how a partition is marked: 'success-file' here",
+    )
+    recover: bool = option(
+        "partition.mark-done.recover-from-state",
+        parse_bool,
+        True,
+        "at the start of a job, also mark partitions that earlier jobs left unmarked",
+    )
 
     @property
     def is_by_time(self) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Final
 
-from penstock.options.group import Key, OptionGroup
+from penstock.options.group import OptionGroup, option
 from penstock.options.values import ValueKind, parse_bool
 
 PREFIX: Final = "penstock.external-paths."
@@ -40,39 +40,30 @@ class ExternalPathOptions(OptionGroup):
         deletable: paths or URIs of directories; expiration may delete files in them.
     """
 
-    readable: Annotated[
-        tuple[str, ...],
-        Key(
-            f"{PREFIX}read",
-            _PLACES,
-            "directories outside of the table whose data files may be read; counts only when given to a catalog or "
-            "for one use",
-            honoured=True,
-        ),
-    ] = ()
-    deletable: Annotated[
-        tuple[str, ...],
-        Key(
-            f"{PREFIX}delete",
-            _PLACES,
-            "directories outside of the table from which expiration may delete; counts only when given to a catalog "
-            "or for one use",
-            honoured=True,
-        ),
-    ] = ()
+    readable: tuple[str, ...] = option(
+        f"{PREFIX}read",
+        _PLACES,
+        (),
+        "directories outside of the table whose data files may be read; counts only when given to a catalog or "
+        "for one use",
+    )
+    deletable: tuple[str, ...] = option(
+        f"{PREFIX}delete",
+        _PLACES,
+        (),
+        "directories outside of the table from which expiration may delete; counts only when given to a catalog "
+        "or for one use",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewOptions(OptionGroup):
     """Whether views of a catalog are read."""
 
-    allowed: Annotated[
-        bool,
-        Key(
-            VIEWS_KEY,
-            parse_bool,
-            "whether the views of a catalog can be read; a view runs SQL of whoever wrote it in the reader's session. "
-            "Counts only when given to a catalog",
-            honoured=True,
-        ),
-    ] = True
+    allowed: bool = option(
+        VIEWS_KEY,
+        parse_bool,
+        True,
+        "whether the views of a catalog can be read; a view runs SQL of whoever wrote it in the reader's session. "
+        "Counts only when given to a catalog",
+    )

@@ -1,44 +1,21 @@
-"""Option groups: frozen dataclasses in which each field is annotated with its key."""
+"""Option groups: frozen dataclasses in which ``option`` and ``family`` declare each field with its key."""
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, fields
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, get_type_hints
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar
 
 from penstock.errors import InvalidOptionError
 from penstock.options.values import ValueKind, choice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from enum import StrEnum
 
+T = TypeVar("T")
+D = TypeVar("D")
 
-class Option(Protocol):
-    """The annotation of a field: how to find its value among options, and its documentation."""
-
-    @property
-    def name(self) -> str:
-        """The key, or the pattern of a family of keys."""
-        ...
-
-    @property
-    def meaning(self) -> str:
-        """One line for the table of options."""
-        ...
-
-    @property
-    def honoured(self) -> bool:
-        """Whether Penstock acts on it today."""
-        ...
-
-    @property
-    def kind(self) -> ValueKind[Any]:
-        """The kind of value, which parses the text."""
-        ...
-
-    def load(self, options: Mapping[str, str], default: object, table: str | None) -> object:
-        """Find and parse the value. Raises ``InvalidOptionError``."""
-        ...
+_OPTION: Final = "option"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +24,16 @@ class Key:
 
     Attributes:
         parser: parser of the text; an enum accepts its values in any letter case.
+        meaning: one line for the table of options.
         fallbacks: older names, tried in order if the key itself is not set.
+        honoured: whether Penstock acts on it today.
     """
 
     name: str
     parser: ValueKind[Any] | type[StrEnum]
     meaning: str
     fallbacks: tuple[str, ...] = ()
-    honoured: bool = False
+    honoured: bool = True
 
     @property
     def kind(self) -> ValueKind[Any]:
@@ -77,7 +56,7 @@ class Family:
     suffix: str
     parser: ValueKind[Any] | type[StrEnum]
     meaning: str
-    honoured: bool = False
+    honoured: bool = True
 
     @property
     def name(self) -> str:
@@ -101,6 +80,44 @@ class Family:
         return pairs or default
 
 
+Option: TypeAlias = Key | Family
+
+
+def option(  # noqa: PLR0913 - the columns of the table of options
+    name: str,
+    kind: ValueKind[T] | type[T],
+    default: D,
+    meaning: str,
+    fallbacks: tuple[str, ...] = (),
+    *,
+    honoured: bool = True,
+    is_secret: bool = False,
+) -> T | D:
+    """Declare a field of a group whose value stands under one key; arguments as in ``Key``.
+
+    Args:
+        is_secret: leave the value out of the group's text.
+    """
+    key = Key(name, kind, meaning, fallbacks, honoured)  # type: ignore[arg-type] # a type is an enum
+    declared: T | D = field(default=default, repr=not is_secret, metadata={_OPTION: key})
+    return declared
+
+
+def family(
+    prefix: str,
+    suffix: str,
+    kind: ValueKind[T] | type[T],
+    meaning: str,
+    *,
+    honoured: bool = True,
+    is_secret: bool = False,
+) -> tuple[tuple[str, T], ...]:
+    """Declare a field of a group whose values stand under keys with a free part; see ``Family``. None by default."""
+    keys = Family(prefix, suffix, kind, meaning, honoured)  # type: ignore[arg-type] # as above
+    declared: tuple[tuple[str, T], ...] = field(default=(), repr=not is_secret, metadata={_OPTION: keys})
+    return declared
+
+
 @dataclass(frozen=True, slots=True)
 class OptionField:
     """A field of a group, with its option and default."""
@@ -111,7 +128,7 @@ class OptionField:
 
 
 class OptionGroup:
-    """Base class of option groups: frozen dataclasses of annotated fields, all with defaults."""
+    """Base class of option groups: frozen dataclasses of declared fields, all with defaults."""
 
     __slots__ = ()
 
@@ -128,7 +145,7 @@ class OptionGroup:
         """
         merged = {name: value for each in options for name, value in each.items()}
         given = {name: value for name, value in merged.items() if value is not None}
-        return cls(**{field.name: field.option.load(given, field.default, table) for field in option_fields(cls)})
+        return cls(**{each.name: each.option.load(given, each.default, table) for each in option_fields(cls)})
 
 
 # Not functools.cache: mypy does not accept a class as a hashable argument.
@@ -138,15 +155,9 @@ _FIELDS: Final[dict[type[OptionGroup], tuple[OptionField, ...]]] = {}
 def option_fields(group: type[OptionGroup]) -> tuple[OptionField, ...]:
     """Return the fields of a group in order."""
     if group not in _FIELDS:
-        _FIELDS[group] = tuple(_inspect(group))
+        # mypy does not know that every group is a dataclass.
+        _FIELDS[group] = tuple(OptionField(each.name, each.metadata[_OPTION], each.default) for each in fields(group))  # type: ignore[arg-type]
     return _FIELDS[group]
-
-
-def _inspect(group: type[OptionGroup]) -> Iterator[OptionField]:
-    hints = get_type_hints(group, include_extras=True)
-    for field in fields(group):  # type: ignore[arg-type] # every group is a dataclass
-        default = field.default_factory() if field.default_factory is not MISSING else field.default
-        yield OptionField(field.name, hints[field.name].__metadata__[0], default)
 
 
 def _parsed(kind: ValueKind[Any], name: str, text: str, table: str | None) -> object:

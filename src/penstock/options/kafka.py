@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
-from penstock.options.group import Family, Key, OptionGroup, option_fields
+from penstock.options.group import Key, OptionGroup, family, option, option_fields
 from penstock.options.values import ValueKind, at_least, parse_bool, parse_long, parse_text
 
 if TYPE_CHECKING:
@@ -110,42 +110,42 @@ class KafkaOptions(OptionGroup):
         properties: properties of the Kafka client, without the prefix ``properties.``.
     """
 
-    connector: Annotated[str, Key("connector", parse_text, "kafka")] = "kafka"
-    topics: Annotated[tuple[str, ...], Key("topic", _parse_topics, "topics, with semicolons between them")] = ()
-    topic_pattern: Annotated[str | None, Key("topic-pattern", parse_text, "Java regular expression of topics")] = None
-    start_mode: Annotated[StartMode | None, Key("scan.startup.mode", StartMode, "where a new query begins")] = None
-    start_millis: Annotated[
-        int | None, Key("scan.startup.timestamp-millis", at_least(0, parse_long), "begin at the records of that time")
-    ] = None
-    start_offsets: Annotated[
-        Offsets, Key("scan.startup.specific-offsets", _parse_offsets, "begin there, partition by partition")
-    ] = ()
-    end_mode: Annotated[EndMode, Key("scan.bounded.mode", EndMode, "where a batch read ends")] = EndMode.UNBOUNDED
-    end_millis: Annotated[
-        int | None, Key("scan.bounded.timestamp-millis", at_least(0, parse_long), "end before records of that time")
-    ] = None
-    end_offsets: Annotated[
-        Offsets, Key("scan.bounded.specific-offsets", _parse_offsets, "end before them, partition by partition")
-    ] = ()
-    format: Annotated[str | None, Key("format", parse_text, "of the values: json, csv or raw")] = None
-    value_format: Annotated[str | None, Key("value.format", parse_text, "the same")] = None
-    key_format: Annotated[str | None, Key("key.format", parse_text, "of the keys: json, csv or raw")] = None
-    key_fields: Annotated[tuple[str, ...], Key("key.fields", _parse_names, "columns of the key")] = ()
-    key_prefix: Annotated[
-        str, Key("key.fields-prefix", parse_text, "begins the names of the key's columns, and is not in the key")
-    ] = ""
-    value_columns: Annotated[
-        ValueColumns, Key("value.fields-include", ValueColumns, "whether the key's columns are in the value too")
-    ] = ValueColumns.ALL
-    max_rows: Annotated[
-        int | None, Key("read.stream.maxRowsPerTrigger", at_least(1, parse_long), "records of one micro-batch")
-    ] = None
-    fail_on_data_loss: Annotated[
-        bool, Key("penstock.fail-on-data-loss", parse_bool, "fail when Kafka has deleted records that were not read")
-    ] = True
-    properties: Annotated[
-        tuple[tuple[str, str], ...], Family("properties.", "", parse_text, "settings of Kafka's client")
-    ] = field(default=(), repr=False)
+    connector: str = option("connector", parse_text, "kafka", "kafka")
+    topics: tuple[str, ...] = option("topic", _parse_topics, (), "topics, with semicolons between them")
+    topic_pattern: str | None = option("topic-pattern", parse_text, None, "Java regular expression of topics")
+    start_mode: StartMode | None = option("scan.startup.mode", StartMode, None, "where a new query begins")
+    start_millis: int | None = option(
+        "scan.startup.timestamp-millis", at_least(0, parse_long), None, "begin at the records of that time"
+    )
+    start_offsets: Offsets = option(
+        "scan.startup.specific-offsets", _parse_offsets, (), "begin there, partition by partition"
+    )
+    end_mode: EndMode = option("scan.bounded.mode", EndMode, EndMode.UNBOUNDED, "where a batch read ends")
+    end_millis: int | None = option(
+        "scan.bounded.timestamp-millis", at_least(0, parse_long), None, "end before records of that time"
+    )
+    end_offsets: Offsets = option(
+        "scan.bounded.specific-offsets", _parse_offsets, (), "end before them, partition by partition"
+    )
+    format: str | None = option("format", parse_text, None, "of the values: json, csv or raw")
+    value_format: str | None = option("value.format", parse_text, None, "the same")
+    key_format: str | None = option("key.format", parse_text, None, "of the keys: json, csv or raw")
+    key_fields: tuple[str, ...] = option("key.fields", _parse_names, (), "columns of the key")
+    key_prefix: str = option(
+        "key.fields-prefix", parse_text, "", "begins the names of the key's columns, and is not in the key"
+    )
+    value_columns: ValueColumns = option(
+        "value.fields-include", ValueColumns, ValueColumns.ALL, "whether the key's columns are in the value too"
+    )
+    max_rows: int | None = option(
+        "read.stream.maxRowsPerTrigger", at_least(1, parse_long), None, "records of one micro-batch"
+    )
+    fail_on_data_loss: bool = option(
+        "penstock.fail-on-data-loss", parse_bool, True, "fail when Kafka has deleted records that were not read"
+    )
+    properties: tuple[tuple[str, str], ...] = family(
+        "properties.", "", parse_text, "settings of Kafka's client", is_secret=True
+    )
 
     @property
     def servers(self) -> str:
@@ -157,31 +157,31 @@ class KafkaOptions(OptionGroup):
 class JsonFormat(OptionGroup):
     """Format whose values are JSON objects."""
 
-    ignores_errors: Annotated[bool, Key("json.ignore-parse-errors", parse_bool, "null or no row for an error")] = False
-    fails_on_missing: Annotated[bool, Key("json.fail-on-missing-field", parse_bool, "a missing field is one")] = False
-    timestamps: Annotated[
-        TimestampStandard, Key("json.timestamp-format.standard", TimestampStandard, "how moments are written")
-    ] = TimestampStandard.SQL
+    ignores_errors: bool = option("json.ignore-parse-errors", parse_bool, False, "null or no row for an error")
+    fails_on_missing: bool = option("json.fail-on-missing-field", parse_bool, False, "a missing field is one")
+    timestamps: TimestampStandard = option(
+        "json.timestamp-format.standard", TimestampStandard, TimestampStandard.SQL, "how moments are written"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvFormat(OptionGroup):
     """Format whose values are lines of separated fields."""
 
-    ignores_errors: Annotated[bool, Key("csv.ignore-parse-errors", parse_bool, "null for a field in error")] = False
-    delimiter: Annotated[str, Key("csv.field-delimiter", _parse_character, "between fields")] = ","
-    quote: Annotated[str, Key("csv.quote-character", _parse_character, "around fields")] = '"'
-    is_unquoted: Annotated[bool, Key("csv.disable-quote-character", parse_bool, "quotes mean nothing")] = False
-    escape: Annotated[str | None, Key("csv.escape-character", _parse_character, "before a character as it is")] = None
-    null_literal: Annotated[str | None, Key("csv.null-literal", parse_text, "text that means null")] = None
-    allows_comments: Annotated[bool, Key("csv.allow-comments", parse_bool, "values must not begin with #")] = False
+    ignores_errors: bool = option("csv.ignore-parse-errors", parse_bool, False, "null for a field in error")
+    delimiter: str = option("csv.field-delimiter", _parse_character, ",", "between fields")
+    quote: str = option("csv.quote-character", _parse_character, '"', "around fields")
+    is_unquoted: bool = option("csv.disable-quote-character", parse_bool, False, "quotes mean nothing")
+    escape: str | None = option("csv.escape-character", _parse_character, None, "before a character as it is")
+    null_literal: str | None = option("csv.null-literal", parse_text, None, "text that means null")
+    allows_comments: bool = option("csv.allow-comments", parse_bool, False, "values must not begin with #")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawFormat(OptionGroup):
     """Format whose value is the only column."""
 
-    charset: Annotated[str, Key("raw.charset", parse_text, "of a text")] = "UTF-8"
+    charset: str = option("raw.charset", parse_text, "UTF-8", "of a text")
 
 
 ValueFormat: TypeAlias = JsonFormat | CsvFormat | RawFormat

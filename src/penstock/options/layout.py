@@ -7,14 +7,14 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidOptionError
 from penstock.format.layout import FileFormat
 from penstock.format.manifest.stats import DEFAULT_STATS_MODE, StatsKind, StatsMode, choose_modes
 from penstock.format.row.bucket import BucketFunction
 from penstock.format.text.names import check_file_name
-from penstock.options.group import Family, Key, OptionGroup
+from penstock.options.group import OptionGroup, family, option
 from penstock.options.values import (
     MIB,
     ValueKind,
@@ -77,43 +77,28 @@ class LayoutOptions(OptionGroup):
         external_paths: directories outside of the table that may contain its data files; Penstock never writes there.
     """
 
-    table_type: Annotated[str, Key("type", parse_lower, "kind of table; only 'table' is opened", honoured=True)] = (
-        "table"
+    table_type: str = option("type", parse_lower, "table", "kind of table; only 'table' is opened")
+    branch: str = option("branch", parse_text, "main", "branch to read and write, given per use", honoured=False)
+    data_file_prefix: str = option("data-file.prefix", _FILE_PREFIX, "data-", "first part of the names of data files")
+    data_directory: str | None = option(
+        "data-file.path-directory", _DIRECTORY, None, "sub-directory for data, before the partitions"
     )
-    branch: Annotated[str, Key("branch", parse_text, "branch to read and write, given per use")] = "main"
-    data_file_prefix: Annotated[
-        str, Key("data-file.prefix", _FILE_PREFIX, "first part of the names of data files", honoured=True)
-    ] = "data-"
-    data_directory: Annotated[
-        str | None,
-        Key("data-file.path-directory", _DIRECTORY, "sub-directory for data, before the partitions", honoured=True),
-    ] = None
-    suffix_includes_compression: Annotated[
-        bool,
-        Key(
-            "file.suffix.include.compression", parse_bool, "include the codec in the names of data files", honoured=True
-        ),
-    ] = False
-    default_partition_name: Annotated[
-        str, Key("partition.default-name", parse_text, "directory of a null or blank partition value", honoured=True)
-    ] = "__DEFAULT_PARTITION__"
-    legacy_partition_name: Annotated[
-        bool,
-        Key(
-            "partition.legacy-name",
-            parse_bool,
-            "write dates in directory names as days since 1970-01-01",
-            honoured=True,
-        ),
-    ] = True
-    external_paths: Annotated[
-        tuple[str, ...],
-        Key(
-            "data-file.external-paths",
-            parse_names,
-            "directories outside the table for data files; read if the user allows it, never written to",
-        ),
-    ] = ()
+    suffix_includes_compression: bool = option(
+        "file.suffix.include.compression", parse_bool, False, "include the codec in the names of data files"
+    )
+    default_partition_name: str = option(
+        "partition.default-name", parse_text, "__DEFAULT_PARTITION__", "directory of a null or blank partition value"
+    )
+    legacy_partition_name: bool = option(
+        "partition.legacy-name", parse_bool, True, "write dates in directory names as days since 1970-01-01"
+    )
+    external_paths: tuple[str, ...] = option(
+        "data-file.external-paths",
+        parse_names,
+        (),
+        "directories outside the table for data files; read if the user allows it, never written to",
+        honoured=False,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,17 +111,14 @@ class BucketOptions(OptionGroup):
         is_append_ordered: whether each bucket keeps the order of writes, as a queue does.
     """
 
-    bucket: Annotated[int, Key("bucket", parse_int, "number of buckets; -1 for a scalable table", honoured=True)] = -1
-    bucket_key: Annotated[
-        tuple[str, ...], Key("bucket-key", parse_names, "columns whose hash gives the bucket of a row", honoured=True)
-    ] = ()
-    bucket_function: Annotated[
-        BucketFunction,
-        Key("bucket-function.type", BucketFunction, "function that computes the bucket from the key", honoured=True),
-    ] = BucketFunction.DEFAULT
-    is_append_ordered: Annotated[
-        bool, Key("bucket-append-ordered", parse_bool, "keep the order of writes in each bucket", honoured=True)
-    ] = True
+    bucket: int = option("bucket", parse_int, -1, "number of buckets; -1 for a scalable table")
+    bucket_key: tuple[str, ...] = option("bucket-key", parse_names, (), "columns whose hash gives the bucket of a row")
+    bucket_function: BucketFunction = option(
+        "bucket-function.type", BucketFunction, BucketFunction.DEFAULT, "function that computes the bucket from the key"
+    )
+    is_append_ordered: bool = option(
+        "bucket-append-ordered", parse_bool, True, "keep the order of writes in each bucket"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,36 +131,31 @@ class FormatOptions(OptionGroup):
         parquet: pairs of the key after ``parquet.`` and its text; likewise ``orc`` and ``avro``.
     """
 
-    file_format: Annotated[FileFormat, Key("file.format", FileFormat, "format of new data files", honoured=True)] = (
-        FileFormat.PARQUET
+    file_format: FileFormat = option("file.format", FileFormat, FileFormat.PARQUET, "format of new data files")
+    compression: str = option("file.compression", parse_lower, "zstd", "codec of new data files")
+    compression_zstd_level: int = option(
+        "file.compression.zstd-level", parse_int, 1, "zstd level of data files and manifests"
     )
-    compression: Annotated[str, Key("file.compression", parse_lower, "codec of new data files", honoured=True)] = "zstd"
-    compression_zstd_level: Annotated[
-        int, Key("file.compression.zstd-level", parse_int, "zstd level of data files and manifests", honoured=True)
-    ] = 1
-    block_bytes: Annotated[
-        int | None,
-        Key("file.block-size", at_least(1, parse_bytes), "size of a Parquet row group or ORC stripe", honoured=True),
-    ] = None
-    read_batch_rows: Annotated[int, Key("read.batch-size", at_least(1, parse_int), "rows of a batch while reading")] = (
-        1024
+    block_bytes: int | None = option(
+        "file.block-size", at_least(1, parse_bytes), None, "size of a Parquet row group or ORC stripe"
     )
-    write_batch_rows: Annotated[
-        int,
-        Key("write.batch-size", at_least(1, parse_int), "rows of a batch while writing", ("orc.write.batch-size",)),
-    ] = 1024
-    write_batch_bytes: Annotated[
-        int, Key("write.batch-memory", at_least(1, parse_bytes), "memory of a batch while writing")
-    ] = 128 * MIB
-    parquet: Annotated[
-        tuple[tuple[str, str], ...], Family("parquet.", "", parse_text, "passed to the Parquet writer", honoured=True)
-    ] = ()
-    orc: Annotated[
-        tuple[tuple[str, str], ...], Family("orc.", "", parse_text, "passed to the ORC writer", honoured=True)
-    ] = ()
-    avro: Annotated[
-        tuple[tuple[str, str], ...], Family("avro.", "", parse_text, "passed to the Avro writer", honoured=True)
-    ] = ()
+    read_batch_rows: int = option(
+        "read.batch-size", at_least(1, parse_int), 1024, "rows of a batch while reading", honoured=False
+    )
+    write_batch_rows: int = option(
+        "write.batch-size",
+        at_least(1, parse_int),
+        1024,
+        "rows of a batch while writing",
+        ("orc.write.batch-size",),
+        honoured=False,
+    )
+    write_batch_bytes: int = option(
+        "write.batch-memory", at_least(1, parse_bytes), 128 * MIB, "memory of a batch while writing", honoured=False
+    )
+    parquet: tuple[tuple[str, str], ...] = family("parquet.", "", parse_text, "passed to the Parquet writer")
+    orc: tuple[tuple[str, str], ...] = family("orc.", "", parse_text, "passed to the ORC writer")
+    avro: tuple[tuple[str, str], ...] = family("avro.", "", parse_text, "passed to the Avro writer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,25 +167,14 @@ class StatsOptions(OptionGroup):
         column_modes: pairs of column and mode; they take precedence.
     """
 
-    mode: Annotated[StatsMode, Key("metadata.stats-mode", _STATS_MODE, "statistics of each column", honoured=True)] = (
-        DEFAULT_STATS_MODE
+    mode: StatsMode = option("metadata.stats-mode", _STATS_MODE, DEFAULT_STATS_MODE, "statistics of each column")
+    dense_store: bool = option("metadata.stats-dense-store", parse_bool, True, "leave out columns without statistics")
+    keep_first_columns: int = option(
+        "metadata.stats-keep-first-n-columns", at_least(-1, parse_int), -1, "columns that have statistics; -1 for all"
     )
-    dense_store: Annotated[
-        bool, Key("metadata.stats-dense-store", parse_bool, "leave out columns without statistics", honoured=True)
-    ] = True
-    keep_first_columns: Annotated[
-        int,
-        Key(
-            "metadata.stats-keep-first-n-columns",
-            at_least(-1, parse_int),
-            "columns that have statistics; -1 for all",
-            honoured=True,
-        ),
-    ] = -1
-    column_modes: Annotated[
-        tuple[tuple[str, StatsMode], ...],
-        Family("fields.", ".stats-mode", _STATS_MODE, "statistics of one column", honoured=True),
-    ] = ()
+    column_modes: tuple[tuple[str, StatsMode], ...] = family(
+        "fields.", ".stats-mode", _STATS_MODE, "statistics of one column"
+    )
 
     def modes(self, names: Sequence[str]) -> tuple[StatsMode, ...]:
         """Return the mode of each column, in the order of the table's columns."""

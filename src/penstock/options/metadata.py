@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.format.avro.values import BLOCK_KEY, DEFAULT_LIMITS, FILE_KEY, RECORDS_KEY, AvroLimits
-from penstock.options.group import Key, OptionGroup
+from penstock.options.group import OptionGroup, option
 from penstock.options.values import at_least, parse_bytes, parse_int, parse_long
 
 if TYPE_CHECKING:
@@ -25,51 +25,36 @@ class MetadataOptions(OptionGroup):
         max_pages: of a list; a page has at most 100 names.
     """
 
-    max_block_bytes: Annotated[
-        int,
-        Key(
-            BLOCK_KEY,
-            at_least(1, parse_bytes),
-            "most uncompressed bytes of a block of a manifest; larger than the default only for one use",
-            honoured=True,
-        ),
-    ] = DEFAULT_LIMITS.block_bytes
-    max_file_bytes: Annotated[
-        int,
-        Key(
-            FILE_KEY,
-            at_least(1, parse_bytes),
-            "most uncompressed bytes of a whole manifest; larger than the default only for one use",
-            honoured=True,
-        ),
-    ] = DEFAULT_LIMITS.file_bytes
-    max_records: Annotated[
-        int,
-        Key(
-            RECORDS_KEY,
-            at_least(1, parse_long),
-            "most entries of a manifest; larger than the default only for one use",
-            honoured=True,
-        ),
-    ] = DEFAULT_LIMITS.records
-    max_answer_bytes: Annotated[
-        int,
-        Key(
-            ANSWER_KEY,
-            at_least(1, parse_bytes),
-            "most uncompressed bytes of an answer of a REST catalog; only as an option of the catalog",
-            honoured=True,
-        ),
-    ] = 32 << 20
-    max_pages: Annotated[
-        int,
-        Key(
-            PAGES_KEY,
-            at_least(1, parse_int),
-            "most pages, of 100 names each, of a list of a REST catalog; only as an option of the catalog",
-            honoured=True,
-        ),
-    ] = 1_000
+    max_block_bytes: int = option(
+        BLOCK_KEY,
+        at_least(1, parse_bytes),
+        DEFAULT_LIMITS.block_bytes,
+        "most uncompressed bytes of a block of a manifest; larger than the default only for one use",
+    )
+    max_file_bytes: int = option(
+        FILE_KEY,
+        at_least(1, parse_bytes),
+        DEFAULT_LIMITS.file_bytes,
+        "most uncompressed bytes of a whole manifest; larger than the default only for one use",
+    )
+    max_records: int = option(
+        RECORDS_KEY,
+        at_least(1, parse_long),
+        DEFAULT_LIMITS.records,
+        "most entries of a manifest; larger than the default only for one use",
+    )
+    max_answer_bytes: int = option(
+        ANSWER_KEY,
+        at_least(1, parse_bytes),
+        32 << 20,
+        "most uncompressed bytes of an answer of a REST catalog; only as an option of the catalog",
+    )
+    max_pages: int = option(
+        PAGES_KEY,
+        at_least(1, parse_int),
+        1_000,
+        "most pages, of 100 names each, of a list of a REST catalog; only as an option of the catalog",
+    )
 
 
 def metadata_limits(stored: Mapping[str, str], dynamic: Mapping[str, str], *, table: str | None = None) -> AvroLimits:

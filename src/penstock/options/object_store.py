@@ -6,10 +6,10 @@ options, because a table's options are stored for all of its readers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-from penstock.options.group import Family, Key, OptionGroup, option_fields
+from penstock.options.group import Family, Key, OptionGroup, family, option, option_fields
 from penstock.options.values import at_least, parse_bool, parse_duration_ms, parse_int, parse_text
 
 if TYPE_CHECKING:
@@ -35,128 +35,117 @@ class ObjectStoreOptions(OptionGroup):
         retry_timeout_ms: time after which a request is not retried any more.
     """
 
-    s3_endpoint: Annotated[
-        str | None,
-        Key(
-            "s3.endpoint",
-            parse_text,
-            "URL of an S3 server; default: AWS, or AWS_ENDPOINT_URL",
-            ("s3a.endpoint", "fs.s3a.endpoint", "fs.s3.endpoint"),
-        ),
-    ] = None
-    s3_access_key: Annotated[
-        str | None,
-        Key(
-            "s3.access-key",
-            parse_text,
-            "access key id; default: AWS_ACCESS_KEY_ID, a web identity, a profile, or the machine's role",
-            ("s3a.access-key", "s3.access.key", "fs.s3a.access.key", "fs.s3.accessKeyId"),
-        ),
-    ] = field(default=None, repr=False)
-    s3_secret_key: Annotated[
-        str | None,
-        Key(
-            "s3.secret-key",
-            parse_text,
-            "secret access key; default: AWS_SECRET_ACCESS_KEY, a web identity, a profile, or the machine's role",
-            ("s3a.secret-key", "s3.secret.key", "fs.s3a.secret.key", "fs.s3.accessKeySecret"),
-        ),
-    ] = field(default=None, repr=False)
-    s3_session_token: Annotated[
-        str | None,
-        Key(
-            "s3.session.token",
-            parse_text,
-            "session token of temporary keys; default: AWS_SESSION_TOKEN",
-            ("fs.s3a.session.token", "fs.s3.securityToken"),
-        ),
-    ] = field(default=None, repr=False)
-    s3_region: Annotated[
-        str | None,
-        Key(
-            "s3.region",
-            parse_text,
-            "default: AWS_REGION, AWS_DEFAULT_REGION, the region of the profile, else us-east-1",
-            ("s3.endpoint.region", "fs.s3a.endpoint.region", "fs.s3.region"),
-        ),
-    ] = None
-    path_style: Annotated[
-        bool | None,
-        Key(
-            "s3.path.style.access",
-            parse_bool,
-            "put the bucket into the path of the URL; default: true if an endpoint is set, else false",
-            ("s3.path-style-access", "fs.s3a.path.style.access"),
-        ),
-    ] = None
-    azure_endpoint: Annotated[
-        str | None,
-        Key(
-            "penstock.azure.endpoint",
-            parse_text,
-            "URL of an Azure Blob server; default: Azure, or AZURE_STORAGE_ENDPOINT",
-        ),
-    ] = None
-    azure_account: Annotated[
-        str | None,
-        Key(
-            "penstock.azure.account",
-            parse_text,
-            "storage account of `az://` locations; default: AZURE_STORAGE_ACCOUNT_NAME",
-        ),
-    ] = None
-    azure_keys: Annotated[
-        tuple[tuple[str, str], ...],
-        Family(
-            "fs.azure.account.key.",
-            "",
-            parse_text,
-            "access key of an Azure account, named by its host",
-        ),
-    ] = field(default=(), repr=False)
-    azure_sas_tokens: Annotated[
-        tuple[tuple[str, str], ...],
-        Family(
-            "fs.azure.sas.fixed.token.",
-            "",
-            parse_text,
-            "shared access signature for an Azure account, named by its host, or for one container: "
-            "`container.host`; an access key has precedence",
-        ),
-    ] = field(default=(), repr=False)
-    timeout_ms: Annotated[
-        int,
-        Key(
-            "penstock.object-store.timeout",
-            at_least(1, parse_duration_ms),
-            "time after which a request without an answer counts as failed",
-        ),
-    ] = 30_000
-    max_retries: Annotated[
-        int,
-        Key(
-            "penstock.object-store.max-retries",
-            at_least(0, parse_int),
-            "maximum number of retries of a request that failed or was throttled (503 SlowDown); waits grow, "
-            "with a random part",
-        ),
-    ] = 10
-    retry_timeout_ms: Annotated[
-        int,
-        Key(
-            "penstock.object-store.retry-timeout",
-            at_least(1, parse_duration_ms),
-            "maximum time for all retries of a request",
-        ),
-    ] = 120_000
-    is_gcs_allowed: Annotated[
-        bool,
-        Key(
-            "penstock.object-store.experimental-gs",
-            parse_bool,
-            "allow `gs://` locations, which are untested",
-        ),
-    ] = False
+    s3_endpoint: str | None = option(
+        "s3.endpoint",
+        parse_text,
+        None,
+        "URL of an S3 server; default: AWS, or AWS_ENDPOINT_URL",
+        ("s3a.endpoint", "fs.s3a.endpoint", "fs.s3.endpoint"),
+        honoured=False,
+    )
+    s3_access_key: str | None = option(
+        "s3.access-key",
+        parse_text,
+        None,
+        "access key id; default: AWS_ACCESS_KEY_ID, a web identity, a profile, or the machine's role",
+        ("s3a.access-key", "s3.access.key", "fs.s3a.access.key", "fs.s3.accessKeyId"),
+        honoured=False,
+        is_secret=True,
+    )
+    s3_secret_key: str | None = option(
+        "s3.secret-key",
+        parse_text,
+        None,
+        "secret access key; default: AWS_SECRET_ACCESS_KEY, a web identity, a profile, or the machine's role",
+        ("s3a.secret-key", "s3.secret.key", "fs.s3a.secret.key", "fs.s3.accessKeySecret"),
+        honoured=False,
+        is_secret=True,
+    )
+    s3_session_token: str | None = option(
+        "s3.session.token",
+        parse_text,
+        None,
+        "session token of temporary keys; default: AWS_SESSION_TOKEN",
+        ("fs.s3a.session.token", "fs.s3.securityToken"),
+        honoured=False,
+        is_secret=True,
+    )
+    s3_region: str | None = option(
+        "s3.region",
+        parse_text,
+        None,
+        "default: AWS_REGION, AWS_DEFAULT_REGION, the region of the profile, else us-east-1",
+        ("s3.endpoint.region", "fs.s3a.endpoint.region", "fs.s3.region"),
+        honoured=False,
+    )
+    path_style: bool | None = option(
+        "s3.path.style.access",
+        parse_bool,
+        None,
+        "put the bucket into the path of the URL; default: true if an endpoint is set, else false",
+        ("s3.path-style-access", "fs.s3a.path.style.access"),
+        honoured=False,
+    )
+    azure_endpoint: str | None = option(
+        "penstock.azure.endpoint",
+        parse_text,
+        None,
+        "URL of an Azure Blob server; default: Azure, or AZURE_STORAGE_ENDPOINT",
+        honoured=False,
+    )
+    azure_account: str | None = option(
+        "penstock.azure.account",
+        parse_text,
+        None,
+        "storage account of `az://` locations; default: AZURE_STORAGE_ACCOUNT_NAME",
+        honoured=False,
+    )
+    azure_keys: tuple[tuple[str, str], ...] = family(
+        "fs.azure.account.key.",
+        "",
+        parse_text,
+        "access key of an Azure account, named by its host",
+        honoured=False,
+        is_secret=True,
+    )
+    azure_sas_tokens: tuple[tuple[str, str], ...] = family(
+        "fs.azure.sas.fixed.token.",
+        "",
+        parse_text,
+        "shared access signature for an Azure account, named by its host, or for one container: "
+        "`container.host`; an access key has precedence",
+        honoured=False,
+        is_secret=True,
+    )
+    timeout_ms: int = option(
+        "penstock.object-store.timeout",
+        at_least(1, parse_duration_ms),
+        30_000,
+        "time after which a request without an answer counts as failed",
+        honoured=False,
+    )
+    max_retries: int = option(
+        "penstock.object-store.max-retries",
+        at_least(0, parse_int),
+        10,
+        "maximum number of retries of a request that failed or was throttled (503 SlowDown); waits grow, "
+        "with a random part",
+        honoured=False,
+    )
+    retry_timeout_ms: int = option(
+        "penstock.object-store.retry-timeout",
+        at_least(1, parse_duration_ms),
+        120_000,
+        "maximum time for all retries of a request",
+        honoured=False,
+    )
+    is_gcs_allowed: bool = option(
+        "penstock.object-store.experimental-gs",
+        parse_bool,
+        False,
+        "allow `gs://` locations, which are untested",
+        honoured=False,
+    )
 
 
 def store_options(options: Mapping[str, str]) -> dict[str, str]:
@@ -182,6 +171,4 @@ def _field_of(key: str) -> str | None:
             case Family(prefix=prefix):
                 if key.startswith(prefix):
                     return each.name
-            case _:
-                pass
     return None

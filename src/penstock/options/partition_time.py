@@ -7,9 +7,8 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
-from penstock.options.group import Key, OptionGroup
+from penstock.options.group import OptionGroup, option
 from penstock.options.values import parse_text
 
 
@@ -22,15 +21,7 @@ class PartitionTimeOptions(OptionGroup):
         timestamp_formatter: Java date pattern of that text.
     """
 
-    timestamp_pattern: Annotated[
-        str | None,
-        Key(
-            "partition.timestamp-pattern",
-            parse_text,
-            "pattern that gives the time of a partition from its values",
-            honoured=True,
-        ),
-    ] = None
-    timestamp_formatter: Annotated[
-        str | None, Key("partition.timestamp-formatter", parse_text, "format of that time", honoured=True)
-    ] = None
+    timestamp_pattern: str | None = option(
+        "partition.timestamp-pattern", parse_text, None, "pattern that gives the time of a partition from its values"
+    )
+    timestamp_formatter: str | None = option("partition.timestamp-formatter", parse_text, None, "format of that time")

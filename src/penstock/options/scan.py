@@ -7,10 +7,10 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Final
 
 from penstock.options.choices import IncrementalScanMode, ScanMode
-from penstock.options.group import Key, OptionGroup
+from penstock.options.group import OptionGroup, option
 from penstock.options.values import (
     MIB,
     at_least,
@@ -39,93 +39,67 @@ class ReadOptions(OptionGroup):
         bucket: the only bucket to read; None for all buckets.
     """
 
-    scan_mode: Annotated[
-        ScanMode, Key("scan.mode", _SCAN_MODE, "where the read starts", ("log.scan",), honoured=True)
-    ] = ScanMode.DEFAULT
-    snapshot_id: Annotated[int | None, Key("scan.snapshot-id", parse_long, "read this snapshot", honoured=True)] = None
-    timestamp_millis: Annotated[
-        int | None,
-        Key(
-            "scan.timestamp-millis",
-            parse_millis,
-            "read the newest snapshot committed at or before this time",
-            ("log.scan.timestamp-millis",),
-            honoured=True,
-        ),
-    ] = None
-    timestamp: Annotated[
-        str | None,
-        Key("scan.timestamp", parse_text, "the same, as local time yyyy-MM-dd HH:mm:ss[.SSS]", honoured=True),
-    ] = None
-    tag_name: Annotated[str | None, Key("scan.tag-name", parse_text, "read this tag's snapshot", honoured=True)] = None
-    watermark: Annotated[
-        int | None,
-        Key("scan.watermark", parse_millis, "read the first snapshot whose watermark reaches this", honoured=True),
-    ] = None
-    version: Annotated[
-        str | None, Key("scan.version", parse_text, "a tag, watermark-<n> or snapshot id", honoured=True)
-    ] = None
-    file_creation_time_millis: Annotated[
-        int | None,
-        Key(
-            "scan.file-creation-time-millis",
-            parse_millis,
-            "read only files created at or after this time",
-            honoured=True,
-        ),
-    ] = None
-    creation_time_millis: Annotated[
-        int | None,
-        Key("scan.creation-time-millis", parse_millis, "read from the snapshot after this time", honoured=True),
-    ] = None
-    incremental_between: Annotated[
-        str | None,
-        Key("incremental-between", parse_text, "two tags or snapshot ids, the first exclusive", honoured=True),
-    ] = None
-    incremental_between_timestamp: Annotated[
-        str | None,
-        Key("incremental-between-timestamp", parse_text, "two times in ms, the first exclusive", honoured=True),
-    ] = None
-    incremental_scan_mode: Annotated[
+    scan_mode: ScanMode = option("scan.mode", _SCAN_MODE, ScanMode.DEFAULT, "where the read starts", ("log.scan",))
+    snapshot_id: int | None = option("scan.snapshot-id", parse_long, None, "read this snapshot")
+    timestamp_millis: int | None = option(
+        "scan.timestamp-millis",
+        parse_millis,
+        None,
+        "read the newest snapshot committed at or before this time",
+        ("log.scan.timestamp-millis",),
+    )
+    timestamp: str | None = option(
+        "scan.timestamp", parse_text, None, "the same, as local time yyyy-MM-dd HH:mm:ss[.SSS]"
+    )
+    tag_name: str | None = option("scan.tag-name", parse_text, None, "read this tag's snapshot")
+    watermark: int | None = option(
+        "scan.watermark", parse_millis, None, "read the first snapshot whose watermark reaches this"
+    )
+    version: str | None = option("scan.version", parse_text, None, "a tag, watermark-<n> or snapshot id")
+    file_creation_time_millis: int | None = option(
+        "scan.file-creation-time-millis", parse_millis, None, "read only files created at or after this time"
+    )
+    creation_time_millis: int | None = option(
+        "scan.creation-time-millis", parse_millis, None, "read from the snapshot after this time"
+    )
+    incremental_between: str | None = option(
+        "incremental-between", parse_text, None, "two tags or snapshot ids, the first exclusive"
+    )
+    incremental_between_timestamp: str | None = option(
+        "incremental-between-timestamp", parse_text, None, "two times in ms, the first exclusive"
+    )
+    incremental_scan_mode: IncrementalScanMode = option(
+        "incremental-between-scan-mode",
         IncrementalScanMode,
-        Key("incremental-between-scan-mode", IncrementalScanMode, "what is read between two snapshots", honoured=True),
-    ] = IncrementalScanMode.AUTO
-    incremental_to_auto_tag: Annotated[
-        str | None, Key("incremental-to-auto-tag", parse_text, "read from the automatic tag before this one")
-    ] = None
-    incremental_tags_as_snapshots: Annotated[
-        bool,
-        Key(
-            "incremental-between-tag-to-snapshot",
-            parse_bool,
-            "two tags mean their snapshots, not a difference",
-            honoured=True,
-        ),
-    ] = False
-    file_index_enabled: Annotated[
-        bool, Key("file-index.read.enabled", parse_bool, "skip files by their indexes", honoured=True)
-    ] = True
-    file_index_max_bytes: Annotated[
-        int,
-        Key("penstock.file-index.read.max-size", parse_bytes, "read by one plan from index files", honoured=True),
-    ] = 256 * MIB
-    split_target_bytes: Annotated[
-        int, Key("source.split.target-size", at_least(1, parse_bytes), "bytes of files in one split", honoured=True)
-    ] = 128 * MIB
-    split_open_file_cost_bytes: Annotated[
-        int, Key("source.split.open-file-cost", parse_bytes, "minimum weight of a file in a split", honoured=True)
-    ] = 4 * MIB
-    plan_sort_partition: Annotated[
-        bool,
-        Key("scan.plan-sort-partition", parse_bool, "deliver partitions in the order of their values", honoured=True),
-    ] = False
-    bucket: Annotated[int | None, Key("scan.bucket", parse_int, "read only this bucket")] = None
-    manifest_parallelism: Annotated[
-        int | None, Key("scan.manifest.parallelism", at_least(1, parse_int), "manifests read in parallel")
-    ] = None
-    ignore_corrupt_files: Annotated[
-        bool, Key("scan.ignore-corrupt-files", parse_bool, "skip data files that cannot be read")
-    ] = False
-    ignore_lost_files: Annotated[
-        bool, Key("scan.ignore-lost-files", parse_bool, "skip data files that are missing")
-    ] = False
+        IncrementalScanMode.AUTO,
+        "what is read between two snapshots",
+    )
+    incremental_to_auto_tag: str | None = option(
+        "incremental-to-auto-tag", parse_text, None, "read from the automatic tag before this one", honoured=False
+    )
+    incremental_tags_as_snapshots: bool = option(
+        "incremental-between-tag-to-snapshot", parse_bool, False, "two tags mean their snapshots, not a difference"
+    )
+    file_index_enabled: bool = option("file-index.read.enabled", parse_bool, True, "skip files by their indexes")
+    file_index_max_bytes: int = option(
+        "penstock.file-index.read.max-size", parse_bytes, 256 * MIB, "read by one plan from index files"
+    )
+    split_target_bytes: int = option(
+        "source.split.target-size", at_least(1, parse_bytes), 128 * MIB, "bytes of files in one split"
+    )
+    split_open_file_cost_bytes: int = option(
+        "source.split.open-file-cost", parse_bytes, 4 * MIB, "minimum weight of a file in a split"
+    )
+    plan_sort_partition: bool = option(
+        "scan.plan-sort-partition", parse_bool, False, "deliver partitions in the order of their values"
+    )
+    bucket: int | None = option("scan.bucket", parse_int, None, "read only this bucket", honoured=False)
+    manifest_parallelism: int | None = option(
+        "scan.manifest.parallelism", at_least(1, parse_int), None, "manifests read in parallel", honoured=False
+    )
+    ignore_corrupt_files: bool = option(
+        "scan.ignore-corrupt-files", parse_bool, False, "skip data files that cannot be read", honoured=False
+    )
+    ignore_lost_files: bool = option(
+        "scan.ignore-lost-files", parse_bool, False, "skip data files that are missing", honoured=False
+    )

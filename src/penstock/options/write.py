@@ -7,10 +7,10 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Final
 
 from penstock.options.choices import SinkStrategy
-from penstock.options.group import Key, OptionGroup
+from penstock.options.group import OptionGroup, option
 from penstock.options.values import (
     KIB,
     MAX_LONG,
@@ -32,72 +32,49 @@ DURABLE_KEY: Final = "penstock.durable"
 class WriteOptions(OptionGroup):
     """Settings of a writer other than layout and format."""
 
-    target_file_bytes: Annotated[
-        int, Key("target-file-size", at_least(1, parse_bytes), "size at which a data file is closed", honoured=True)
-    ] = 256 * MIB
-    target_file_rows: Annotated[
-        int, Key("target-file-row-num", at_least(1, parse_long), "rows at which a data file is closed", honoured=True)
-    ] = MAX_LONG
-    write_only: Annotated[
-        bool,
-        Key(
-            "write-only",
-            parse_bool,
-            "no compaction and no maintenance by writers",
-            ("write.compaction-skip",),
-            honoured=True,
-        ),
-    ] = False
-    write_buffer_for_append: Annotated[
-        bool, Key("write-buffer-for-append", parse_bool, "buffer rows from the start of a task", honoured=True)
-    ] = False
-    write_buffer_bytes: Annotated[
-        int, Key("write-buffer-size", at_least(1, parse_bytes), "memory for buffered rows of a task", honoured=True)
-    ] = 256 * MIB
-    write_buffer_spillable: Annotated[
-        bool, Key("write-buffer-spillable", parse_bool, "spill the buffer to local disk when it is full", honoured=True)
-    ] = True
-    write_buffer_spill_max_disk_bytes: Annotated[
-        int,
-        Key("write-buffer-spill.max-disk-size", parse_bytes, "local disk for spilled rows of a task", honoured=True),
-    ] = MAX_LONG
-    write_max_writers_to_spill: Annotated[
-        int,
-        Key(
-            "write-max-writers-to-spill",
-            at_least(0, parse_int),
-            "open files of a task above which rows are buffered",
-            honoured=True,
-        ),
-    ] = 10
-    page_bytes: Annotated[int, Key("page-size", at_least(1, parse_bytes), "page size of the write buffer")] = 64 * KIB
-    spill_compression: Annotated[str, Key("spill-compression", parse_lower, "codec of spilled rows", honoured=True)] = (
-        "zstd"
+    target_file_bytes: int = option(
+        "target-file-size", at_least(1, parse_bytes), 256 * MIB, "size at which a data file is closed"
     )
-    spill_compression_zstd_level: Annotated[
-        int, Key("spill-compression.zstd-level", parse_int, "zstd level of spilled rows", honoured=True)
-    ] = 1
-    ignore_delete: Annotated[bool, Key("ignore-delete", parse_bool, "ignore retractions instead of refusing them")] = (
-        False
+    target_file_rows: int = option(
+        "target-file-row-num", at_least(1, parse_long), MAX_LONG, "rows at which a data file is closed"
     )
-    dynamic_partition_overwrite: Annotated[
-        bool,
-        Key(
-            "dynamic-partition-overwrite",
-            parse_bool,
-            "an overwrite replaces only partitions that receive rows",
-            honoured=True,
-        ),
-    ] = True
-    sink_strategy: Annotated[
+    write_only: bool = option(
+        "write-only", parse_bool, False, "no compaction and no maintenance by writers", ("write.compaction-skip",)
+    )
+    write_buffer_for_append: bool = option(
+        "write-buffer-for-append", parse_bool, False, "buffer rows from the start of a task"
+    )
+    write_buffer_bytes: int = option(
+        "write-buffer-size", at_least(1, parse_bytes), 256 * MIB, "memory for buffered rows of a task"
+    )
+    write_buffer_spillable: bool = option(
+        "write-buffer-spillable", parse_bool, True, "spill the buffer to local disk when it is full"
+    )
+    write_buffer_spill_max_disk_bytes: int = option(
+        "write-buffer-spill.max-disk-size", parse_bytes, MAX_LONG, "local disk for spilled rows of a task"
+    )
+    write_max_writers_to_spill: int = option(
+        "write-max-writers-to-spill", at_least(0, parse_int), 10, "open files of a task above which rows are buffered"
+    )
+    page_bytes: int = option(
+        "page-size", at_least(1, parse_bytes), 64 * KIB, "page size of the write buffer", honoured=False
+    )
+    spill_compression: str = option("spill-compression", parse_lower, "zstd", "codec of spilled rows")
+    spill_compression_zstd_level: int = option(
+        "spill-compression.zstd-level", parse_int, 1, "zstd level of spilled rows"
+    )
+    ignore_delete: bool = option(
+        "ignore-delete", parse_bool, False, "ignore retractions instead of refusing them", honoured=False
+    )
+    dynamic_partition_overwrite: bool = option(
+        "dynamic-partition-overwrite", parse_bool, True, "an overwrite replaces only partitions that receive rows"
+    )
+    sink_strategy: SinkStrategy = option(
+        "partition.sink-strategy",
         SinkStrategy,
-        Key(
-            "partition.sink-strategy",
-            SinkStrategy,
-            "shuffle rows by partition and bucket before a Spark write",
-            honoured=True,
-        ),
-    ] = SinkStrategy.NONE
+        SinkStrategy.NONE,
+        "shuffle rows by partition and bucket before a Spark write",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,111 +93,90 @@ class CommitOptions(OptionGroup):
             no check.
     """
 
-    max_retries: Annotated[
-        int | None,
-        Key(
-            "commit.max-retries",
-            at_least(0, parse_int),
-            "attempts after other writers committed first; without this and a timeout, for two minutes",
-            honoured=True,
-        ),
-    ] = None
-    timeout_ms: Annotated[
-        int | None, Key("commit.timeout", parse_duration_ms, "time for all attempts together", honoured=True)
-    ] = None
-    min_retry_wait_ms: Annotated[
-        int, Key("commit.min-retry-wait", parse_duration_ms, "wait before the first retry", honoured=True)
-    ] = 10
-    max_retry_wait_ms: Annotated[
-        int | None,
-        Key("commit.max-retry-wait", parse_duration_ms, "longest wait between retries; default: 250 ms", honoured=True),
-    ] = None
-    user_prefix: Annotated[
-        str | None, Key("commit.user-prefix", parse_text, "prefix of generated commit users", honoured=True)
-    ] = None
-    force_create_snapshot: Annotated[
-        bool, Key("commit.force-create-snapshot", parse_bool, "streams commit even without data", honoured=True)
-    ] = False
-    allow_other_engines: Annotated[
-        bool,
-        Key(
-            "penstock.object-store.allow-other-engines",
-            parse_bool,
-            "commit on an object store although another engine created the latest snapshot, and must not write now",
-            honoured=True,
-        ),
-    ] = False
-    ignore_empty_commit: Annotated[
-        bool | None,
-        Key("snapshot.ignore-empty-commit", parse_bool, "create no snapshot when nothing changed", honoured=True),
-    ] = None
-    force_compact: Annotated[
-        bool, Key("commit.force-compact", parse_bool, "wait for the running compaction before a commit")
-    ] = False
-    last_safe_snapshot: Annotated[
-        int | None,
-        Key(
-            "commit.strict-mode.last-safe-snapshot",
-            parse_long,
-            "fail if another commit changed the same partitions after this snapshot",
-        ),
-    ] = None
-    durable: Annotated[
-        bool,
-        Key(
-            DURABLE_KEY,
-            parse_bool,
-            "wait at each commit until its files are on the disk, so that a power cut does not undo it",
-            honoured=True,
-        ),
-    ] = True
-    accept_unknown_batch: Annotated[
-        bool,
-        Key(
-            "penstock.accept-unknown-batch",
-            parse_bool,
-            "a stream writes a batch even if it is unknown whether the table already has it",
-            honoured=True,
-        ),
-    ] = False
-    discard_duplicate_files: Annotated[
-        bool, Key("commit.discard-duplicate-files", parse_bool, "omit files of an append that are already live")
-    ] = False
+    max_retries: int | None = option(
+        "commit.max-retries",
+        at_least(0, parse_int),
+        None,
+        "attempts after other writers committed first; without this and a timeout, for two minutes",
+    )
+    timeout_ms: int | None = option("commit.timeout", parse_duration_ms, None, "time for all attempts together")
+    min_retry_wait_ms: int = option("commit.min-retry-wait", parse_duration_ms, 10, "wait before the first retry")
+    max_retry_wait_ms: int | None = option(
+        "commit.max-retry-wait", parse_duration_ms, None, "longest wait between retries; default: 250 ms"
+    )
+    user_prefix: str | None = option("commit.user-prefix", parse_text, None, "prefix of generated commit users")
+    force_create_snapshot: bool = option(
+        "commit.force-create-snapshot", parse_bool, False, "streams commit even without data"
+    )
+    allow_other_engines: bool = option(
+        "penstock.object-store.allow-other-engines",
+        parse_bool,
+        False,
+        "commit on an object store although another engine created the latest snapshot, and must not write now",
+    )
+    ignore_empty_commit: bool | None = option(
+        "snapshot.ignore-empty-commit", parse_bool, None, "create no snapshot when nothing changed"
+    )
+    force_compact: bool = option(
+        "commit.force-compact", parse_bool, False, "wait for the running compaction before a commit", honoured=False
+    )
+    last_safe_snapshot: int | None = option(
+        "commit.strict-mode.last-safe-snapshot",
+        parse_long,
+        None,
+        "fail if another commit changed the same partitions after this snapshot",
+        honoured=False,
+    )
+    durable: bool = option(
+        DURABLE_KEY,
+        parse_bool,
+        True,
+        "wait at each commit until its files are on the disk, so that a power cut does not undo it",
+    )
+    accept_unknown_batch: bool = option(
+        "penstock.accept-unknown-batch",
+        parse_bool,
+        False,
+        "a stream writes a batch even if it is unknown whether the table already has it",
+    )
+    discard_duplicate_files: bool = option(
+        "commit.discard-duplicate-files",
+        parse_bool,
+        False,
+        "omit files of an append that are already live",
+        honoured=False,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestOptions(OptionGroup):
     """How manifests are written and merged."""
 
-    manifest_target_file_bytes: Annotated[
-        int,
-        Key("manifest.target-file-size", at_least(1, parse_bytes), "size at which a manifest is closed", honoured=True),
-    ] = 8 * MIB
-    manifest_merge_min_count: Annotated[
-        int,
-        Key(
-            "manifest.merge-min-count",
-            at_least(1, parse_int),
-            "number of small manifests at which they are merged",
-            honoured=True,
-        ),
-    ] = 30
-    manifest_full_compaction_threshold_bytes: Annotated[
-        int,
-        Key(
-            "manifest.full-compaction-threshold-size",
-            parse_bytes,
-            "size of changed manifests at which all are rewritten",
-            honoured=True,
-        ),
-    ] = 16 * MIB
-    manifest_compression: Annotated[
-        str, Key("manifest.compression", parse_lower, "codec of manifests and manifest lists", honoured=True)
-    ] = "zstd"
-    compression_zstd_level: Annotated[
-        int, Key("file.compression.zstd-level", parse_int, "zstd level of data files and manifests", honoured=True)
-    ] = 1
-    manifest_format: Annotated[str, Key("manifest.format", parse_lower, "format of manifests; only avro")] = "avro"
-    delete_file_drops_stats: Annotated[
-        bool, Key("manifest.delete-file-drop-stats", parse_bool, "no statistics in entries that delete a file")
-    ] = False
+    manifest_target_file_bytes: int = option(
+        "manifest.target-file-size", at_least(1, parse_bytes), 8 * MIB, "size at which a manifest is closed"
+    )
+    manifest_merge_min_count: int = option(
+        "manifest.merge-min-count", at_least(1, parse_int), 30, "number of small manifests at which they are merged"
+    )
+    manifest_full_compaction_threshold_bytes: int = option(
+        "manifest.full-compaction-threshold-size",
+        parse_bytes,
+        16 * MIB,
+        "size of changed manifests at which all are rewritten",
+    )
+    manifest_compression: str = option(
+        "manifest.compression", parse_lower, "zstd", "codec of manifests and manifest lists"
+    )
+    compression_zstd_level: int = option(
+        "file.compression.zstd-level", parse_int, 1, "zstd level of data files and manifests"
+    )
+    manifest_format: str = option(
+        "manifest.format", parse_lower, "avro", "format of manifests; only avro", honoured=False
+    )
+    delete_file_drops_stats: bool = option(
+        "manifest.delete-file-drop-stats",
+        parse_bool,
+        False,
+        "no statistics in entries that delete a file",
+        honoured=False,
+    )
