@@ -175,8 +175,8 @@ if TYPE_CHECKING:
     from penstock.table.compact.job import CompactionResult, PartitionResult
     from penstock.table.compact.state import CompactionState, WaitingFiles
     from penstock.table.compact.task import MergedFiles
+    from penstock.table.dml.change import ChangedFile, ChangeResult
     from penstock.table.dml.merge import MergeDelete, MergeInsert, MergeUpdate
-    from penstock.table.dml.result import ChangedFile, ChangeResult
     from penstock.table.expire.orphans import OrphanFile, OrphanKind, OrphanReport
     from penstock.table.expire.partitions import ExpiredPartition
     from penstock.table.expire.plan import Retainer, RetainerKind
@@ -238,7 +238,7 @@ _MODULES: Final = {
     "penstock.table.compact.state": ("CompactionState", "WaitingFiles"),
     "penstock.table.compact.task": ("MergedFiles",),
     "penstock.table.dml.merge": ("MergeDelete", "MergeInsert", "MergeUpdate"),
-    "penstock.table.dml.result": ("ChangeResult", "ChangedFile"),
+    "penstock.table.dml.change": ("ChangeResult", "ChangedFile"),
     "penstock.table.expire.orphans": ("OrphanFile", "OrphanKind", "OrphanReport"),
     "penstock.table.expire.partitions": ("ExpiredPartition",),
     "penstock.table.expire.plan": ("Retainer", "RetainerKind"),

@@ -10,8 +10,7 @@ from typing import TypeAlias
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.format.manifest.entries import merge_entries
-from penstock.format.manifest.entry import DataFileMeta, FileKind, ManifestEntry, ManifestFileMeta
+from penstock.format.manifest.entry import DataFileMeta, FileKind, ManifestEntry, ManifestFileMeta, merge_entries
 from penstock.format.manifest.stats import partition_stats
 from penstock.format.row.row import encode_row
 from penstock.format.types.data_types import STRING

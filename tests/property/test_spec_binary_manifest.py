@@ -15,8 +15,14 @@ from penstock.errors import FormatError, UnsupportedFeatureError
 from penstock.format.avro.container import AvroCodec, decode_container, encode_container
 from penstock.format.avro.records import decode_records
 from penstock.format.avro.schemas import MANIFEST_SCHEMA
-from penstock.format.manifest.entries import merge_entries
-from penstock.format.manifest.entry import DataFileMeta, FileKind, ManifestEntry, ManifestFileMeta, SimpleStats
+from penstock.format.manifest.entry import (
+    DataFileMeta,
+    FileKind,
+    ManifestEntry,
+    ManifestFileMeta,
+    SimpleStats,
+    merge_entries,
+)
 from penstock.format.manifest.files import (
     decode_manifest,
     decode_manifest_list,

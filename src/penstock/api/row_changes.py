@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from penstock.predicate.tree import Predicate
     from penstock.table.commit.committer import TableCommitter
-    from penstock.table.dml.result import ChangeResult
+    from penstock.table.dml.change import ChangeResult
     from penstock.table.ref import TableRef
 
 T = TypeVar("T")

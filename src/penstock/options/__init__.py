@@ -22,11 +22,10 @@ from penstock.options.choices import (
     WatermarkEmitStrategy,
 )
 from penstock.options.compact import CompactOptions, SortOptions
-from penstock.options.done import MarkDoneOptions
 from penstock.options.group import OptionGroup
 from penstock.options.layout import BucketOptions, FormatOptions, LayoutOptions, StatsOptions
 from penstock.options.metadata import MetadataOptions, metadata_limits
-from penstock.options.retain import PartitionExpireOptions, RetentionOptions, TagOptions
+from penstock.options.retain import MarkDoneOptions, PartitionExpireOptions, RetentionOptions, TagOptions
 from penstock.options.scan import ReadOptions
 from penstock.options.status.keys import (
     KNOWN_KEYS,

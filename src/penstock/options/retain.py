@@ -1,17 +1,35 @@
-"""Options for expiration: which snapshots, partitions and tags are kept.
+"""Options for expiration and completeness: which snapshots, partitions and tags are kept, which partitions are done.
 
 Source:
-    Paimon ``api:CoreOptions.java``; docs/spec/commit.md sections 7 and 8.3.
+    Paimon ``api:CoreOptions.java``; docs/spec/commit.md sections 7 and 8.3; ``flink:FlinkConnectorOptions.java``;
+    docs/spec/commit.md section 7.3.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
-from penstock.options.choices import ExpireMode, PartitionExpireStrategy, TagCreation, TagFormatter, TagPeriod
+from penstock.options.choices import (
+    ExpireMode,
+    MarkDoneAction,
+    MarkDoneMode,
+    PartitionExpireStrategy,
+    TagCreation,
+    TagFormatter,
+    TagPeriod,
+)
 from penstock.options.group import OptionGroup, option
-from penstock.options.partition_time import PartitionTimeOptions
-from penstock.options.values import MAX_INT, at_least, parse_bool, parse_duration_ms, parse_int, parse_text
+from penstock.options.values import (
+    MAX_INT,
+    ValueKind,
+    at_least,
+    choice,
+    parse_bool,
+    parse_duration_ms,
+    parse_int,
+    parse_text,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +65,21 @@ class RetentionOptions(OptionGroup):
         "number of threads that delete files",
         ("delete-file.thread-num",),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionTimeOptions(OptionGroup):
+    """How the time of a partition is derived from its values.
+
+    Attributes:
+        timestamp_pattern: text with partition columns, such as ``$dt $hour:00:00``.
+        timestamp_formatter: Java date pattern of that text.
+    """
+
+    timestamp_pattern: str | None = option(
+        "partition.timestamp-pattern", parse_text, None, "pattern that gives the time of a partition from its values"
+    )
+    timestamp_formatter: str | None = option("partition.timestamp-formatter", parse_text, None, "format of that time")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,3 +153,60 @@ class TagOptions(OptionGroup):
     )
     watermark_zone: str = option("sink.watermark-time-zone", parse_text, "UTC", "time zone of tags by watermark")
     process_zone: str | None = option("sink.process-time-zone", parse_text, None, "time zone of tags by clock")
+
+
+_ACTION: Final = choice(MarkDoneAction)
+
+
+def _decode_actions(text: str) -> tuple[MarkDoneAction, ...]:
+    try:
+        return tuple(dict.fromkeys(_ACTION.decode(part) for part in text.split(",")))
+    except ValueError as error:
+        raise ValueError(f"{error}, or several of them with commas between") from None
+
+
+_parse_actions: Final = ValueKind(
+    "names", _decode_actions, lambda actions: ",".join(action.value for action in actions)
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkDoneOptions(PartitionTimeOptions):
+    """When partitions are marked done: after an idle time, or at the end of a batch; by default never.
+
+    Attributes:
+        time_interval_ms: length of a partition's period, which begins at the time that its values state.
+    """
+
+    idle_time_ms: int | None = option(
+        "partition.idle-time-to-done",
+        parse_duration_ms,
+        None,
+        "time without rows, after the partition's end, until the partition is done",
+    )
+    time_interval_ms: int | None = option(
+        "partition.time-interval", parse_duration_ms, None, "period of time that a partition covers"
+    )
+    mode: MarkDoneMode = option(
+        "partition.mark-done-action.mode", MarkDoneMode, MarkDoneMode.PROCESS_TIME, "clock of the idle time"
+    )
+    at_end_of_input: bool = option(
+        "partition.end-input-to-done", parse_bool, False, "a batch marks the partitions that it wrote to"
+    )
+    actions: tuple[MarkDoneAction, ...] = option(
+        "partition.mark-done-action",
+        _parse_actions,
+        (MarkDoneAction.SUCCESS_FILE,),
+        "how a partition is marked: 'success-file' here",
+    )
+    recover: bool = option(
+        "partition.mark-done.recover-from-state",
+        parse_bool,
+        True,
+        "at the start of a job, also mark partitions that earlier jobs left unmarked",
+    )
+
+    @property
+    def is_by_time(self) -> bool:
+        """Whether partitions become done by time."""
+        return self.idle_time_ms is not None and self.time_interval_ms is not None

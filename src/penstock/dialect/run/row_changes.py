@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.api.table import Table
     from penstock.dialect.parse.statements import DeleteRows, MergeClause, UpdateRows
     from penstock.dialect.state import SqlState
-    from penstock.table.dml.result import ChangeResult
+    from penstock.table.dml.change import ChangeResult
 
 
 def delete_rows(state: SqlState, statement: DeleteRows) -> Outcome:

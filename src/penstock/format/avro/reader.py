@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.format.avro.items import ItemBudget, ItemLimit
-from penstock.format.avro.skip import read_past, skipper
+from penstock.format.avro.skip import ItemBudget, ItemLimit, read_past, skipper
 from penstock.format.avro.values import (
     DEFAULT_LIMITS,
     ITEMS_PER_RECORD,

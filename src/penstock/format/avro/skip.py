@@ -1,5 +1,7 @@
 """Skip Avro values that are not needed, which is faster than decoding them.
 
+The number of items in arrays and maps is limited.
+
 Source:
     Avro 1.11 specification, "Binary Encoding".
 """
@@ -8,8 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from penstock.format.avro.items import ItemLimit
-from penstock.format.avro.values import read_item_count, read_long, takes_bytes
+from penstock.format.avro.values import MOST_EMPTY_ITEMS, RECORDS_KEY, read_item_count, read_long, takes_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,8 +20,58 @@ if TYPE_CHECKING:
 
     Skip: TypeAlias = Callable[[bytes, int], int]
     """(data, position) to the position after a value; an IndexError at the latest when the next one is read."""
-
     Reader: TypeAlias = Callable[[AvroType], Read]
+
+
+class ItemBudget:
+    """A limit on the items that all arrays of a file hold in memory together.
+
+    Args:
+        most: maximum number of items.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._left = most
+
+    def take(self, count: int) -> None:
+        """Count items. Raises ``ValueError`` if the maximum is exceeded."""
+        self._left -= count
+        if self._left < 0:
+            raise ValueError(
+                f"its arrays have more than {self._most} items (if the file is good, read it with a larger "
+                f"'{RECORDS_KEY}', given as an option of this use)"
+            )
+
+
+class ItemLimit:
+    """A limit on the items in the blocks of one kind of array. It counts, so each file needs its own instance.
+
+    Args:
+        takes_bytes: whether an item takes at least one byte, so that the rest of the file limits the number of items.
+        budget: for items that are kept in memory; None if they are skipped.
+    """
+
+    def __init__(self, *, takes_bytes: bool, budget: ItemBudget | None = None) -> None:
+        self._takes_bytes = takes_bytes
+        self._budget = budget
+        self._empty_items_left = MOST_EMPTY_ITEMS
+
+    def check(self, count: int, bytes_left: int) -> None:
+        """Check the number of items that a block states.
+
+        Raises:
+            ValueError: the file is too short for so many, or a limit is exceeded.
+        """
+        if not self._takes_bytes:
+            self._empty_items_left -= count
+            if self._empty_items_left < 0:
+                raise ValueError(f"it has more than {MOST_EMPTY_ITEMS} items that take no bytes")
+        elif count > bytes_left:
+            raise ValueError(f"a block claims to have {count} items, with {bytes_left} bytes left")
+        if self._budget:
+            self._budget.take(count)
+
 
 _PRESENT: Final = 2  # branch 1 of a union
 # Longer arrays are not kept to be compared with the next one.

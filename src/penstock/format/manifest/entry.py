@@ -1,15 +1,21 @@
-"""Manifest lists and manifests as values.
+"""Manifest lists and manifests as values; the entries of several manifests, merged.
 
 Source:
     Paimon ``core:manifest/ManifestFileMeta.java``, ``ManifestEntry.java``, ``core:io/DataFileMeta.java``;
-    docs/spec/format.md section 5.
+    docs/spec/format.md section 5; ``core:manifest/FileEntry.java``; docs/spec/format.md section 5.4.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from penstock.errors import FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 EMPTY_ROW: Final = bytes(12)
 """The serialized BinaryRow without fields: arity 0 and 8 bytes of header."""
@@ -176,3 +182,33 @@ class ManifestFileMeta:
     max_level: int | None = None
     min_row_id: int | None = None
     max_row_id: int | None = None
+
+
+def merge_entries(entries: Iterable[ManifestEntry]) -> dict[FileIdentity, ManifestEntry]:
+    """Cancel each ADD with the DELETE of the same file that follows it.
+
+    Args:
+        entries: in the order of the manifests, and of the entries in each.
+
+    Returns:
+        The remaining entries, in order of first occurrence. A remaining DELETE refers to a file that an older manifest
+        adds; with all manifests of a snapshot as input there is none, unless the table is damaged.
+
+    Raises:
+        FormatError: a file is added twice.
+    """
+    merged: dict[FileIdentity, ManifestEntry] = {}
+    for entry in entries:
+        identity = entry.identity
+        known = merged.get(identity)
+        if known is None:
+            merged[identity] = entry
+        elif entry.kind is FileKind.ADD:
+            raise FormatError(
+                f"data file {entry.file.file_name} in bucket {entry.bucket} of partition {entry.partition.hex()} is "
+                "added twice: the table's manifests are damaged; roll the table back to a snapshot before that"
+            )
+        elif known.kind is FileKind.ADD:
+            del merged[identity]
+        # A second DELETE changes nothing, and must not bring the file back.
+    return merged

@@ -11,13 +11,12 @@ from enum import StrEnum
 from typing import Final
 
 from penstock.options.compact import CompactOptions, SortOptions
-from penstock.options.done import MarkDoneOptions
 from penstock.options.external import ExternalPathOptions, ViewOptions
 from penstock.options.group import Family, Key, OptionField, OptionGroup, option_fields
 from penstock.options.layout import BucketOptions, FormatOptions, LayoutOptions, StatsOptions
 from penstock.options.metadata import MetadataOptions
 from penstock.options.object_store import ObjectStoreOptions
-from penstock.options.retain import PartitionExpireOptions, RetentionOptions, TagOptions
+from penstock.options.retain import MarkDoneOptions, PartitionExpireOptions, RetentionOptions, TagOptions
 from penstock.options.scan import ReadOptions
 from penstock.options.status.documented import DOCUMENTED, FIELD_SUFFIXES, HONOURED, HONOURED_PREFIXES, OTHERS, PREFIXES
 from penstock.options.status.features import feature_of

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 
 from penstock.errors import InvalidOptionError, SchemaMismatchError
 from penstock.options.connectors import BlackholeOptions, FilesystemTable, KafkaTable, PrintOptions
-from penstock.spark.kafka.sink import kafka_writer_input
+from penstock.spark.kafka.encode import kafka_writer_input
 from penstock.spark.sql_connectors.files import check_no_stream_log, file_writer_input
 from penstock.spark.types import to_spark_type
 

@@ -36,11 +36,11 @@ from penstock.printable import open_log
 from penstock.table.actions.auto_tags import TagMaker
 from penstock.table.commit.committer import no_hooks
 from penstock.table.commit.delta import BucketIndex
-from penstock.table.commit.written_partitions import load_written_partitions
 from penstock.table.expire.partitions import drop_expired_partitions, find_expired_partitions
 from penstock.table.expire.snapshots import Expiration, SnapshotExpirer
 from penstock.table.expire.tags import delete_tag, expire_tags, forget_snapshot
 from penstock.table.mark_done.trigger import open_done_watch
+from penstock.table.read.deltas import load_written_partitions
 from penstock.table.store import MetadataStore
 from penstock.table.stream.consumers import expire_consumers
 from penstock.table.tags import TagReader, new_tag, write_tag_success_file

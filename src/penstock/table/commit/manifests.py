@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import StorageError
 from penstock.format.layout import MANIFEST_LIST_PREFIX, MANIFEST_PREFIX, NameSource, TableLayout
-from penstock.format.manifest.entries import merge_entries
-from penstock.format.manifest.entry import FileKind, ManifestEntry, ManifestFileMeta
+from penstock.format.manifest.entry import FileKind, ManifestEntry, ManifestFileMeta, merge_entries
 from penstock.format.manifest.files import encode_manifest, encode_manifest_list
 from penstock.format.manifest.stats import partition_stats
 from penstock.table.metadata_cache import METADATA, entry_bytes, meta_bytes

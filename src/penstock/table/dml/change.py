@@ -1,4 +1,4 @@
-"""The effect of a row change on the rows of a file."""
+"""The effect of a row change on the rows of a file, and the result of a change or of its dry run."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from penstock.format.snapshot import Snapshot
     from penstock.predicate.tree import BoundPredicate, Predicate
 
 
@@ -66,3 +67,39 @@ class RowChange(Protocol):
     def new_rows(self, matched: Sequence[npt.NDArray[np.int64]]) -> pa.Table | None:
         """Return the rows to insert, given the matches of ``apply`` in all files; None for none."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedFile:
+    """A file that a change replaces.
+
+    Attributes:
+        partition: such as ``dt=2026-01-01``; empty in a table without partitions.
+        rows: in the file before.
+    """
+
+    partition: str
+    bucket: int
+    file_name: str
+    rows: int
+    deleted: int
+    updated: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeResult:
+    """The result of a DELETE, UPDATE or MERGE; with ``is_dry_run``, its expected result.
+
+    Attributes:
+        snapshot: None if there was nothing to change, and for a dry run.
+        files: the files that are replaced.
+        files_added: number of new files.
+    """
+
+    snapshot: Snapshot | None
+    is_dry_run: bool
+    files: tuple[ChangedFile, ...] = ()
+    files_added: int = 0
+    rows_deleted: int = 0
+    rows_updated: int = 0
+    rows_inserted: int = 0

@@ -30,7 +30,7 @@ from penstock.table.assumptions import at_latest_schema, check_same_table
 from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.delta import CommitRequest
-from penstock.table.dml.result import ChangedFile, ChangeResult
+from penstock.table.dml.change import ChangedFile, ChangeResult
 from penstock.table.message import CommitMessage
 from penstock.table.read.batches import TableReader
 from penstock.table.read.live import load_live_of_partitions

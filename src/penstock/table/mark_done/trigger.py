@@ -22,7 +22,6 @@ from penstock.format.row.row import row_decoder
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from penstock.options import MarkDoneMode, MarkDoneOptions
 from penstock.printable import open_log
-from penstock.table.commit.written_partitions import load_written_partitions
 from penstock.table.mark_done.marks import (
     Ledger,
     Marked,
@@ -37,6 +36,7 @@ from penstock.table.mark_done.marks import (
     mark_done,
     save_ledger,
 )
+from penstock.table.read.deltas import load_written_partitions
 from penstock.table.read.travel import find_at_or_after, newest_by_time, watermark_of
 from penstock.table.success import find_success
 from penstock.table.times import instant, partition_time_parser, wall_clock

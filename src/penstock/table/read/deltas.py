@@ -7,15 +7,20 @@ have expired.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.errors import NotFoundError
+from penstock.format.manifest.entry import FileKind
+from penstock.format.snapshot import CommitKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from penstock.format.manifest.entry import ManifestEntry
+    from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
     from penstock.format.snapshot import Snapshot
+    from penstock.table.store import MetadataStore
+
 
 MAX_STEPS: Final = 256
 """Above this many snapshots, a scan of the table costs less than reading the deltas."""
@@ -74,3 +79,28 @@ def load_deltas(
         return tuple((snapshot, source.load_delta(snapshot)) for snapshot in snapshots)
     except NotFoundError:
         return None
+
+
+def load_written_partitions(store: MetadataStore, snapshot: Snapshot) -> frozenset[bytes]:
+    """Return the serialized partitions to which a snapshot added rows; compaction and sorting add none.
+
+    This reads at least two small files, unless the store has cached them, as a committer's store has for its own
+    snapshots.
+    """
+    if snapshot.commit_kind is CommitKind.COMPACT:
+        return frozenset()
+    added: defaultdict[bytes, list[DataFileMeta]] = defaultdict(list)
+    removed: defaultdict[bytes, list[DataFileMeta]] = defaultdict(list)
+    for entry in store.load_delta(snapshot):
+        (added if entry.kind is FileKind.ADD else removed)[entry.partition].append(entry.file)
+    return frozenset(
+        partition for partition, files in added.items() if not _is_sorted_anew(files, removed.get(partition, ()))
+    )
+
+
+def _is_sorted_anew(files: Sequence[DataFileMeta], replaced: Sequence[DataFileMeta]) -> bool:
+    """Whether files hold the rows of the files that they replace: same row count, creation time of the oldest."""
+    if sum(file.row_count for file in files) != sum(file.row_count for file in replaced):
+        return False
+    ages = {file.creation_millis for file in files}
+    return None not in ages and ages == {min((file.creation_millis or 0 for file in replaced), default=None)}

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import to_wall_clock
 from penstock.errors import UnsupportedFeatureError
-from penstock.format.manifest.entries import merge_entries
-from penstock.format.manifest.entry import FileKind, ManifestEntry
+from penstock.format.manifest.entry import FileKind, ManifestEntry, merge_entries
 from penstock.format.manifest.index_manifest import (
     DELETION_VECTORS,
     VectorPlace,

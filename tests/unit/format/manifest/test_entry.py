@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.errors import FormatError
-from penstock.format.manifest.entries import merge_entries
-from penstock.format.manifest.entry import EMPTY_ROW, DataFileMeta, FileKind, ManifestEntry
+from penstock.format.manifest.entry import EMPTY_ROW, DataFileMeta, FileKind, ManifestEntry, merge_entries
 
 
 def add(name: str, *, bucket: int = 0) -> ManifestEntry:
