@@ -19,7 +19,7 @@ from tests.spark.sql_runner import EXAMPLES, SECONDS, Sql, example, new_session,
 
 import penstock
 from penstock import Catalog, DataLossError
-from penstock.dialect.parse.script import split_script
+from penstock.dialect.parse.reader import split_script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

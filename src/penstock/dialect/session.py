@@ -10,7 +10,7 @@ from penstock.api.catalog import Catalog
 from penstock.api.lazy import is_spark_object
 from penstock.dialect.parse import statements
 from penstock.dialect.parse.parser import parse_script
-from penstock.dialect.parse.script import TOO_DEEP
+from penstock.dialect.parse.reader import TOO_DEEP
 from penstock.dialect.run import ddl as run_ddl
 from penstock.dialect.run import row_changes as run_row_changes
 from penstock.dialect.run import rows as run_rows

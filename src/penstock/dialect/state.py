@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.api.catalog import Catalog
     from penstock.api.table import Table
     from penstock.catalog.stored_view import View
-    from penstock.dialect.parse.names import Path
+    from penstock.dialect.parse.reader import Path
     from penstock.dialect.parse.statements import CreateTable, CreateView
 
 DEFAULT_CATALOG: Final = "paimon"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.catalog.stored_view import SPARK, view_names
 from penstock.dialect.parse.query import parse_query
-from penstock.dialect.parse.script import StatementText, check_depth
+from penstock.dialect.parse.reader import StatementText
 from penstock.dialect.parse.statements import CreateView
 from penstock.errors import InvalidSqlError, UnsupportedFeatureError
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
     from penstock.catalog.stored_view import View, ViewNames
-    from penstock.dialect.parse.names import Path
+    from penstock.dialect.parse.reader import Path
 
 
 def view_of_catalog(view: View, path: Path, catalogs: Container[str]) -> CreateView:
@@ -31,7 +31,6 @@ def view_of_catalog(view: View, path: Path, catalogs: Container[str]) -> CreateV
     """
     source = StatementText(text=view.text_for(SPARK))
     try:
-        check_depth(source)
         query = parse_query(source)
     except (InvalidSqlError, UnsupportedFeatureError) as error:
         raise InvalidSqlError(f"view {'.'.join(path[1:])}: {error}; {_instead(path)}") from error

@@ -239,6 +239,7 @@ def test_a_field_of_a_row_is_no_column(catalog: penstock.Catalog) -> None:
         ("MERGE INTO t USING s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, qty) VALUES (s.id)", "2 columns"),
         ("MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET s.name = 'x'", "a column of the table"),
         ("MERGE INTO t USING t ON t.id = t.id WHEN MATCHED THEN DELETE", "are both called 't'"),
+        ("MERGE INTO t USING s ON WHEN UPDATE", "a condition after ON"),
         ("MERGE INTO t USING s USING (id) WHEN MATCHED THEN DELETE", "without USING"),
         ("MERGE INTO t VERSION AS OF 1 USING s ON t.id = s.id WHEN MATCHED THEN DELETE", "leave out the time"),
     ],

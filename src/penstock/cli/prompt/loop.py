@@ -28,7 +28,7 @@ from penstock.cli.output.render import note, print_text, say
 from penstock.cli.output.spark_failure import failure_of
 from penstock.cli.output.sql_output import print_outcome, wait_while
 from penstock.cli.prompt.words import WordCompleter
-from penstock.dialect.parse.script import is_whole, split_script
+from penstock.dialect.parse.reader import is_whole, split_script
 from penstock.dialect.run.lazy import run_script_late
 from penstock.dialect.state import SqlState
 from penstock.errors import TableStoreError

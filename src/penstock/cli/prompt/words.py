@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from prompt_toolkit.completion import Completer, Completion
 
-from penstock.dialect.parse.tables import scan
 from penstock.dialect.run.procedures.registry import PROCEDURES
 from penstock.dialect.settings import KEYS
 from penstock.errors import TableStoreError
+from penstock.format.lexer import SQL
 from penstock.format.watermark import computed_columns
 from penstock.options.connectors import DatagenOptions, FilesystemOptions, PrintOptions
 from penstock.options.group import OptionGroup, option_fields
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.document import Document
 
-    from penstock.dialect.parse.names import Path
-    from penstock.dialect.parse.tables import TextToken
+    from penstock.dialect.parse.reader import Path
     from penstock.dialect.state import SqlState
+    from penstock.format.lexer import Token
 
 _WORDS: Final = tuple(
     re.findall(
@@ -73,10 +73,10 @@ class WordCompleter(Completer):
         typed = "" if match is None else match["typed"]
         path = () if match is None else tuple(part.strip("`") for part in match["path"].split(".")[:-1])
         place = len(before) - len(typed) - (0 if match is None else len(match["path"]))
-        tokens = scan(before[:place])
+        tokens = list(SQL.tokens(before[:place]))
         rest = document.text_after_cursor.partition(";")[0]
         # An open quote would swallow the text after the cursor.
-        statement = scan(before[:place] + " x " + rest.removeprefix("`"))
+        statement = list(SQL.tokens(before[:place] + " x " + rest.removeprefix("`")))
         names: list[tuple[str, str]] = []
         # Names that cannot be listed are not completed.
         with suppress(TableStoreError):
@@ -90,9 +90,7 @@ class WordCompleter(Completer):
                 text = word.lower() if typed.islower() else word
                 yield Completion(text, start_position=-len(typed))
 
-    def _names(
-        self, tokens: Sequence[TextToken], path: Path, statement: Sequence[TextToken]
-    ) -> Iterator[tuple[str, str]]:
+    def _names(self, tokens: Sequence[Token], path: Path, statement: Sequence[Token]) -> Iterator[tuple[str, str]]:
         last = tokens[-1].word if tokens else ""
         first = tokens[0].word if tokens else ""
         if first == "CALL":
@@ -121,7 +119,7 @@ class WordCompleter(Completer):
         if not path:
             yield from self._databases()
 
-    def _columns(self, path: Path, statement: Sequence[TextToken]) -> Iterator[tuple[str, str]]:
+    def _columns(self, path: Path, statement: Sequence[Token]) -> Iterator[tuple[str, str]]:
         uses = list(_tables_named(statement))
         wanted = [name for name, alias in uses if not path or path[0].lower() in {alias.lower(), name[-1].lower()}]
         for name in wanted:
@@ -144,32 +142,32 @@ class WordCompleter(Completer):
 
 def _statement_before(text: str) -> str:
     """Return the text before the cursor of the statement that it is in."""
-    starts = [token.end for token in scan(text) if token.text == ";"]
+    starts = [token.end for token in SQL.tokens(text) if token.text == ";"]
     return text[starts[-1] if starts else 0 :]
 
 
-def _tables_named(tokens: Sequence[TextToken]) -> Iterator[tuple[Path, str]]:
+def _tables_named(tokens: Sequence[Token]) -> Iterator[tuple[Path, str]]:
     """Yield the tables of a statement, each with its name or alias there."""
     place = 0
     while place < len(tokens):
         is_before = tokens[place].word in _BEFORE_TABLE
         place += 1
-        if not is_before or place >= len(tokens) or tokens[place].kind != "name":
+        if not is_before or place >= len(tokens) or not tokens[place].is_name:
             continue
-        path = [tokens[place].name]
+        path = [tokens[place].content]
         while place + 2 < len(tokens) and tokens[place + 1].text == ".":
             place += 2
-            path.append(tokens[place].name)
+            path.append(tokens[place].content)
         following = [token for token in tokens[place + 1 : place + 3] if token.word != "AS"][:1]
-        is_alias = bool(following) and following[0].kind == "name" and following[0].word not in _WORDS
+        is_alias = bool(following) and following[0].is_name and following[0].word not in _WORDS
         if path[-1].upper() not in _WORDS:
-            yield tuple(path), following[0].name if is_alias else path[-1]
+            yield tuple(path), following[0].content if is_alias else path[-1]
 
 
 def _option_keys(before: str, text: str) -> Iterator[Completion]:
     """Yield keys where a key of options or settings is being typed."""
     match = _QUOTE.search(before)
-    words = [] if match is None else [token.word for token in scan(before[: match.start()])]
+    words = [] if match is None else [token.word for token in SQL.tokens(before[: match.start()])]
     opened = next((word for word in reversed(words) if word in _OPTION_WORDS), None)
     if match is None or opened is None or words[-1] not in {"(", ",", "SET", "RESET"}:
         return

@@ -21,7 +21,6 @@ from penstock.catalog.changes import (
 )
 from penstock.dialect.parse.create import read_watermark
 from penstock.dialect.parse.reader import read_list, read_options, read_partition, read_path
-from penstock.dialect.parse.script import StatementText
 from penstock.dialect.parse.statements import (
     AddComputed,
     AddPartitions,
@@ -30,15 +29,13 @@ from penstock.dialect.parse.statements import (
     DropPartitions,
     RenameTable,
 )
-from penstock.format.types.ddl import read_column
-from penstock.format.types.sql import read_name, read_string, read_type
+from penstock.format.types.ddl import read_column, read_name, read_string, read_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.catalog.changes import Position, SchemaChange
-    from penstock.dialect.parse.names import PartitionSpec, Path
-    from penstock.dialect.parse.reader import StatementReader
+    from penstock.dialect.parse.reader import PartitionSpec, Path, StatementReader
 
 _KEYS: Final = ("PRIMARY", "CONSTRAINT", "UNIQUE")
 
@@ -85,9 +82,9 @@ def _read_rename(reader: StatementReader, target: _Target) -> Alteration:
     if reader.take_words("TO"):
         return RenameTable(name=target.name, new_name=read_path(reader, "the new name"), if_exists=target.if_exists)
     reader.take_words("COLUMN")
-    old = read_name(reader, "TO, or a column to rename").text
+    old = read_name(reader, "TO, or a column to rename")
     reader.expect_words("TO")
-    new = read_name(reader, "the column's new name").text
+    new = read_name(reader, "the column's new name")
     return AlterTable(name=target.name, changes=(RenameColumn(column=old, new_name=new),), if_exists=target.if_exists)
 
 
@@ -100,11 +97,8 @@ def _read_add(reader: StatementReader, target: _Target) -> Alteration:
     _refuse_keys(reader)
     _refuse_if(reader, "IF", "NOT", "EXISTS")
     reader.take_any("COLUMNS", "COLUMN")
-    if reader.ahead(2 if reader.at_sign("(") else 1).text.upper() == "AS":
-        text, start = reader.take_rest()
-        line, column = reader.statement.place(start)
-        source = StatementText(text=text, line=line, column=column)
-        return AddComputed(name=target.name, source=source, if_exists=target.if_exists)
+    if reader.ahead(2 if reader.at_sign("(") else 1).word == "AS":
+        return AddComputed(name=target.name, source=reader.take_rest(), if_exists=target.if_exists)
     return AlterTable(name=target.name, changes=_read_columns(reader, _read_new_column), if_exists=target.if_exists)
 
 
@@ -131,14 +125,14 @@ def _read_drop(reader: StatementReader, target: _Target) -> Alteration:
     _refuse_if(reader, "IF", "EXISTS")
 
     def read_dropped(reader: StatementReader) -> tuple[SchemaChange, ...]:
-        return (DropColumn(column=read_name(reader, "a column to drop").text),)
+        return (DropColumn(column=read_name(reader, "a column to drop")),)
 
     return AlterTable(name=target.name, changes=_read_columns(reader, read_dropped), if_exists=target.if_exists)
 
 
 def _read_alter_column(reader: StatementReader, target: _Target) -> Alteration:
     reader.take_words("COLUMN")
-    column = read_name(reader, "a column to alter").text
+    column = read_name(reader, "a column to alter")
     change: SchemaChange
     if reader.take_words("TYPE"):
         change = UpdateColumnType(column=column, type=read_type(reader))
@@ -217,7 +211,7 @@ def _read_changed_column(reader: StatementReader) -> tuple[SchemaChange, ...]:
 def _read_position(reader: StatementReader) -> Position | None:
     if reader.take_words("FIRST"):
         return FIRST
-    return after(read_name(reader, "a column").text) if reader.take_words("AFTER") else None
+    return after(read_name(reader, "a column")) if reader.take_words("AFTER") else None
 
 
 def _read_partitions(reader: StatementReader) -> tuple[PartitionSpec, ...]:

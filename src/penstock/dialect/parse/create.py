@@ -6,26 +6,37 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.dialect.parse.computed import read_computed_column
-from penstock.dialect.parse.create_from import read_as, read_like, read_view
-from penstock.dialect.parse.reader import read_interval, read_list, read_options, read_path
+from penstock.dialect.parse.query import parse_query
+from penstock.dialect.parse.reader import read_interval, read_list, read_names, read_options, read_path
 from penstock.dialect.parse.statements import (
     CreateCatalog,
     CreateDatabase,
     CreateTable,
+    CreateTableAs,
+    CreateTableLike,
+    CreateView,
     MetadataColumn,
     WatermarkClause,
 )
 from penstock.errors import UnsupportedFeatureError
-from penstock.format.types.ddl import read_column
-from penstock.format.types.sql import read_name, read_string
-from penstock.format.types.tokens import TokenKind
+from penstock.format.lexer import END
+from penstock.format.types.ddl import read_column, read_name, read_string
 
 if TYPE_CHECKING:
-    from penstock.dialect.parse.names import Pairs
-    from penstock.dialect.parse.reader import StatementReader
-    from penstock.dialect.parse.statements import ComputedColumn, CreateTableAs, CreateTableLike, CreateView
+    from penstock.dialect.parse.query import Query
+    from penstock.dialect.parse.reader import Pairs, StatementReader
+    from penstock.dialect.parse.statements import ComputedColumn
     from penstock.format.types.ddl import ColumnSpec
 
+INCLUDING: Final = "INCLUDING"
+EXCLUDING: Final = "EXCLUDING"
+OVERWRITING: Final = "OVERWRITING"
+FEATURES: Final = ("GENERATED", "OPTIONS", "PARTITIONS", "WATERMARKS", "METADATA")
+"""Features besides columns that ``LIKE`` can copy from a table."""
+
+# Features that no table of Penstock has.
+_ABSENT: Final = ("CONSTRAINTS", "DISTRIBUTION")
+_LIKE_DEFAULTS: Final = {**dict.fromkeys(FEATURES, INCLUDING), "OPTIONS": OVERWRITING}
 THINGS: Final = ("TABLE", "VIEW", "DATABASE", "CATALOG", "SCHEMA", "TEMPORARY")
 """Kinds of objects that CREATE and DROP accept."""
 
@@ -35,7 +46,7 @@ _REFUSED_CLAUSES: Final = {
     "DISTRIBUTED": "expected WITH ('bucket' = '4', 'bucket-key' = 'a'), which means the same",
 }
 
-Creation: TypeAlias = "CreateTable | CreateTableAs | CreateTableLike | CreateView | CreateDatabase | CreateCatalog"
+Creation: TypeAlias = CreateTable | CreateTableAs | CreateTableLike | CreateView | CreateDatabase | CreateCatalog
 
 
 def read_create(reader: StatementReader) -> Creation:
@@ -47,7 +58,7 @@ def read_create(reader: StatementReader) -> Creation:
     replaces = reader.take_words("OR", "REPLACE")
     is_temporary = reader.take_words("TEMPORARY")
     if reader.take_words("VIEW"):
-        return read_view(reader, is_temporary=is_temporary, replaces=replaces)
+        return _read_view(reader, is_temporary=is_temporary, replaces=replaces)
     if replaces:
         raise reader.error("expected [TEMPORARY] VIEW: only views can be replaced; DROP a table first, then CREATE it")
     if reader.take_words("TABLE"):
@@ -56,7 +67,7 @@ def read_create(reader: StatementReader) -> Creation:
         return _read_database(reader)
     if not is_temporary and reader.take_words("CATALOG"):
         if_not_exists = _take_if_not_exists(reader)
-        name = read_name(reader, "a catalog's name").text
+        name = read_name(reader, "a catalog's name")
         reader.expect_words("WITH")
         return CreateCatalog(name=name, options=read_options(reader), if_not_exists=if_not_exists)
     if reader.at_words("MATERIALIZED"):
@@ -75,14 +86,14 @@ def read_watermark(reader: StatementReader) -> WatermarkClause:
     Raises:
         InvalidSqlError: the expression has another form.
     """
-    column = read_name(reader, "the event time column").text
+    column = read_name(reader, "the event time column")
     reader.expect_words("AS")
     works = f"expected `{column}` or `{column}` - INTERVAL '5' SECOND; no other watermark can be evaluated here"
     at = reader.current
-    if at.kind not in {TokenKind.WORD, TokenKind.QUOTED} or reader.take().text != column:
+    if not at.is_name or reader.take().content != column:
         raise reader.error(works, at=at)
     if not reader.take_sign("-"):
-        if reader.current.kind is not TokenKind.END and not (reader.at_sign(",") or reader.at_sign(")")):
+        if reader.current.kind != END and not (reader.at_sign(",") or reader.at_sign(")")):
             raise reader.error(works)
         return WatermarkClause(column=column, interval=None)
     return WatermarkClause(column=column, interval=read_interval(reader, works))
@@ -106,7 +117,7 @@ class _Columns:
         is_key = any(reader.at_words(word) for word in ("CONSTRAINT", "UNIQUE"))
         if is_key or reader.at_words("PRIMARY", "KEY"):
             raise reader.error(_NO_KEY)
-        if _is_word(reader, 1, "AS"):
+        if reader.ahead(1).word == "AS":
             place = len(self.physical) + len(self.computed)
             types = {column.name: column.type for column in self.physical}
             self.computed.append(read_computed_column(reader, place, types))
@@ -127,13 +138,11 @@ def _read_table(reader: StatementReader, *, is_temporary: bool) -> CreateTable |
     columns = _Columns()
     order: tuple[str, ...] = ()
     if reader.at_sign("(") and reader.ahead(2).text in {",", ")"}:
-        order = read_list(reader, lambda inner: read_name(inner, "a column").text, "the query's columns")
+        order = read_names(reader, "the query's columns")
     elif reader.at_sign("("):
-
-        def read_one(reader: StatementReader) -> None:
-            columns.read(reader)
-
-        read_list(reader, read_one, "the columns; each has a name, a type, and NOT NULL, DEFAULT or COMMENT at will")
+        read_list(
+            reader, columns.read, "the columns; each has a name, a type, and NOT NULL, DEFAULT or COMMENT at will"
+        )
     clauses = _read_clauses(reader)
     table = CreateTable(
         name=name,
@@ -148,12 +157,12 @@ def _read_table(reader: StatementReader, *, is_temporary: bool) -> CreateTable |
         is_temporary=is_temporary,
     )
     if reader.take_words("AS"):
-        return read_as(reader, table, order)
+        return _read_as(reader, table, order)
     if not order and reader.take_words("LIKE"):
-        return read_like(reader, table)
+        return _read_like(reader, table)
     if not columns.physical:
         raise reader.error("expected columns in parentheses, such as (id BIGINT, name STRING), AS SELECT … or LIKE t")
-    if reader.current.kind is not TokenKind.END:
+    if reader.current.kind != END:
         raise reader.unexpected(f"expected {', '.join(_CLAUSES)} or the end", _CLAUSES)
     return table
 
@@ -178,11 +187,11 @@ def _read_clauses(reader: StatementReader) -> _Clauses:
         if reader.take_words("COMMENT"):
             found.comment = read_string(reader, "the comment in quotes")
         elif reader.take_words("PARTITIONED", "BY"):
-            found.partition_by = read_list(reader, lambda inner: read_name(inner, "a column").text, "the columns")
+            found.partition_by = read_names(reader, "the columns")
         elif reader.take_words("WITH"):
             found.options = read_options(reader)
-        elif reader.current.text.upper() in _REFUSED_CLAUSES:
-            raise reader.error(_REFUSED_CLAUSES[reader.current.text.upper()])
+        elif reader.current.word in _REFUSED_CLAUSES:
+            raise reader.error(_REFUSED_CLAUSES[reader.current.word])
         else:
             return found
 
@@ -204,6 +213,91 @@ def _take_if_not_exists(reader: StatementReader) -> bool:
     return reader.take_words("IF", "NOT", "EXISTS")
 
 
-def _is_word(reader: StatementReader, ahead: int, word: str) -> bool:
-    token = reader.ahead(ahead)
-    return token.kind is TokenKind.WORD and token.text.upper() == word
+# AS SELECT, LIKE, views
+
+
+def _read_view(reader: StatementReader, *, is_temporary: bool, replaces: bool) -> CreateView:
+    """Read what follows ``CREATE VIEW``.
+
+    Raises:
+        InvalidSqlError: the statement has a syntax error.
+    """
+    if_not_exists = reader.take_words("IF", "NOT", "EXISTS")
+    if if_not_exists and replaces:
+        raise reader.error("OR REPLACE and IF NOT EXISTS are mutually exclusive; leave one out")
+    name = read_path(reader, "a view's name")
+    columns = read_list(reader, _read_view_column, "the columns") if reader.at_sign("(") else ()
+    comment = read_string(reader, "the comment in quotes") if reader.take_words("COMMENT") else None
+    if not reader.take_words("AS"):
+        raise reader.error("expected AS and a query")
+    return CreateView(
+        name=name,
+        query=read_query(reader),
+        columns=columns,
+        comment=comment,
+        if_not_exists=if_not_exists,
+        is_temporary=is_temporary,
+        replaces=replaces,
+    )
+
+
+def _read_as(reader: StatementReader, table: CreateTable, order: tuple[str, ...]) -> CreateTableAs:
+    """Read what follows ``CREATE TABLE … AS``.
+
+    Raises:
+        InvalidSqlError: the text is not a query, or the table has computed columns.
+    """
+    if table.computed:
+        raise reader.error("computed columns need their columns before them: CREATE TABLE with all, then INSERT INTO")
+    return CreateTableAs(table=table, query=read_query(reader), order=order)
+
+
+def _read_like(reader: StatementReader, table: CreateTable) -> CreateTableLike:
+    """Read what follows ``CREATE TABLE … LIKE``.
+
+    Raises:
+        InvalidSqlError: the statement has a syntax error.
+    """
+    source = read_path(reader, "the other table's name")
+    rules = dict(_LIKE_DEFAULTS)
+    given: set[str] = set()
+    if reader.take_sign("("):
+        while not reader.take_sign(")"):
+            _read_rule(reader, rules, given)
+            reader.take_sign(",")
+    return CreateTableLike(table=table, source=source, rules=rules)
+
+
+def read_query(reader: StatementReader) -> Query:
+    """Read the rest of a statement as a query.
+
+    Raises:
+        InvalidSqlError: the text is not a query.
+    """
+    if not any(reader.at_words(word) for word in ("SELECT", "WITH", "VALUES")) and not reader.at_sign("("):
+        raise reader.error("expected SELECT, WITH or VALUES")
+    return parse_query(reader.take_rest())
+
+
+def _read_view_column(reader: StatementReader) -> tuple[str, str | None]:
+    name = read_name(reader, "a column's name, without a type")
+    return name, read_string(reader, "the comment in quotes") if reader.take_words("COMMENT") else None
+
+
+def _read_rule(reader: StatementReader, rules: dict[str, str], given: set[str]) -> None:
+    at = reader.current
+    how = reader.take_any(INCLUDING, EXCLUDING, OVERWRITING)
+    if how is None:
+        raise reader.error("expected INCLUDING, EXCLUDING or OVERWRITING")
+    feature = reader.take_any("ALL", *FEATURES, *_ABSENT)
+    if feature is None:
+        raise reader.error(f"expected ALL, {', '.join((*FEATURES, *_ABSENT))}")
+    if how == OVERWRITING and feature in {"ALL", "PARTITIONS", "CONSTRAINTS", "DISTRIBUTION"}:
+        raise reader.error(f"{feature} cannot be overwritten; expected INCLUDING or EXCLUDING {feature}", at=at)
+    if feature in given:
+        raise reader.error(f"{feature} is said twice", at=at)
+    given.add(feature)
+    if feature == "ALL":
+        rules.update({name: how for name in FEATURES if name not in given})
+    elif feature in FEATURES:
+        rules[feature] = how

@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.dialect.parse.alter import read_alter
 from penstock.dialect.parse.create import THINGS, read_create
-from penstock.dialect.parse.insert_text import read_insert
+from penstock.dialect.parse.insert import read_insert
 from penstock.dialect.parse.query import parse_query
-from penstock.dialect.parse.reader import StatementReader, read_partition, read_path
+from penstock.dialect.parse.reader import (
+    TOO_DEEP,
+    StatementReader,
+    StatementText,
+    read_partition,
+    read_path,
+    split_script,
+)
 from penstock.dialect.parse.row_changes import WORDS as ROW_CHANGES
 from penstock.dialect.parse.row_changes import parse_row_change
-from penstock.dialect.parse.script import TOO_DEEP, StatementText, check_depth, split_script
 from penstock.dialect.parse.statements import (
     Argument,
     Call,
@@ -38,8 +44,8 @@ from penstock.dialect.parse.statements import (
     UseDatabase,
 )
 from penstock.errors import UnsupportedFeatureError
-from penstock.format.types.sql import read_name, read_string, read_type
-from penstock.format.types.tokens import TokenKind
+from penstock.format.lexer import END, NUMBER, TEXT, WORD
+from penstock.format.types.ddl import read_name, read_string, read_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,9 +117,8 @@ def parse_script(script: str) -> tuple[Statement, ...]:
 
 def _after(source: StatementText, offset: int) -> StatementText:
     """Return the rest of a statement's text."""
-    rest = source.text[offset:]
-    line, column = source.place(offset + len(rest) - len(rest.lstrip()))
-    return StatementText(text=rest.strip(), line=line, column=column)
+    text = source.text
+    return source.part(len(text) - len(text[offset:].lstrip()))
 
 
 def _parse(source: StatementText) -> Statement:
@@ -130,10 +135,9 @@ def parse_statement(source: StatementText) -> Statement:
         InvalidSqlError: the statement has a syntax error.
         UnsupportedFeatureError: append-only tables do not support the statement.
     """
-    check_depth(source)
     reader = StatementReader(source)
     first = reader.current
-    word = first.text.upper() if first.kind is TokenKind.WORD else first.text
+    word = first.word
     if word in {"SELECT", "WITH", "VALUES", "("}:
         return Statement(source=source, action=Select(query=parse_query(source)))
     if word in ROW_CHANGES:
@@ -167,13 +171,13 @@ def _read_drop(reader: StatementReader) -> Action:
         return DropDatabase(name=name, if_exists=if_exists, cascade=how == "CASCADE")
     if not is_temporary and reader.take_words("CATALOG"):
         if_exists = reader.take_words("IF", "EXISTS")
-        return DropCatalog(name=read_name(reader, "a catalog's name").text, if_exists=if_exists)
+        return DropCatalog(name=read_name(reader, "a catalog's name"), if_exists=if_exists)
     raise reader.unexpected("expected [TEMPORARY] TABLE or VIEW, DATABASE or CATALOG", THINGS)
 
 
 def _read_use(reader: StatementReader) -> Action:
     if reader.take_words("CATALOG"):
-        return UseCatalog(name=read_name(reader, "a catalog's name").text)
+        return UseCatalog(name=read_name(reader, "a catalog's name"))
     return UseDatabase(name=read_path(reader, "a database's name"))
 
 
@@ -224,36 +228,36 @@ def _read_describe(reader: StatementReader) -> Action:
 def _refuse_elsewhere(reader: StatementReader, *words: str) -> None:
     """Raise an error if a keyword of another engine precedes a table's name; the error names the equivalent here."""
     at = reader.current
-    word = at.text.upper()
-    if at.kind is TokenKind.WORD and word in words and reader.ahead(1).kind in {TokenKind.WORD, TokenKind.QUOTED}:
+    word = at.word
+    if word in words and reader.ahead(1).is_name:
         reader.take()
         table = ".".join(read_path(reader, "a table's name"))
         raise reader.error(_ELSEWHERE[word].replace("{}", table), at=at)
 
 
 def _read_set(reader: StatementReader) -> Action:
-    if reader.current.kind is TokenKind.END:
+    if reader.current.kind == END:
         return SetSetting()
     key = _read_key(reader)
     reader.expect_sign("=", f"after the key '{key}'")
-    if reader.current.kind is TokenKind.STRING:
-        return SetSetting(key=key, value=reader.take().text)
-    value = reader.take_rest()[0].strip()
+    if reader.current.kind == TEXT:
+        return SetSetting(key=key, value=reader.take().content)
+    value = reader.take_rest().text.strip()
     if not value:
         raise reader.error(f"expected the value of '{key}'")
     return SetSetting(key=key, value=value)
 
 
 def _read_reset(reader: StatementReader) -> Action:
-    return ResetSetting(key=None if reader.current.kind is TokenKind.END else _read_key(reader))
+    return ResetSetting(key=None if reader.current.kind == END else _read_key(reader))
 
 
 def _read_key(reader: StatementReader) -> str:
     """Read a key with or without quotes: ``execution.runtime-mode``."""
-    if reader.current.kind is TokenKind.STRING:
-        return reader.take().text
+    if reader.current.kind == TEXT:
+        return reader.take().content
     at = reader.current
-    while reader.current.kind in {TokenKind.WORD, TokenKind.NUMBER} or reader.at_sign(".") or reader.at_sign("-"):
+    while reader.current.kind in {WORD, NUMBER} or reader.at_sign(".") or reader.at_sign("-"):
         reader.take()
     key = reader.text[at.start : reader.current.start].strip()
     if not key:
@@ -280,7 +284,7 @@ def _read_call(reader: StatementReader) -> Action:
 def _read_argument(reader: StatementReader) -> Argument:
     name = None
     if reader.ahead(1).text == "=" and reader.ahead(2).text == ">":
-        name = read_name(reader, "an argument's name").text
+        name = read_name(reader, "an argument's name")
         reader.take()
         reader.take()
     return Argument(name=name, value=_read_value(reader))
@@ -304,10 +308,10 @@ def _read_plain_value(reader: StatementReader) -> str | int | float | bool | Non
     if word is not None:
         return {"TRUE": True, "FALSE": False}.get(word)
     reader.take_words("TIMESTAMP")
-    if reader.current.kind is TokenKind.STRING:
-        return reader.take().text
+    if reader.current.kind == TEXT:
+        return reader.take().content
     sign = -1 if reader.take_sign("-") else 1
-    if reader.current.kind is not TokenKind.NUMBER:
+    if reader.current.kind != NUMBER:
         raise reader.error("expected a literal: 'text', 5, TRUE, FALSE or NULL")
     text = reader.take().text
     return sign * (float(text) if "." in text else int(text))
@@ -327,11 +331,10 @@ def _read_explain(reader: StatementReader) -> Action:
             reader.take_sign(",")
     if reader.at_words("EXPLAIN"):
         raise reader.error("expected a query or an INSERT to explain")
-    text, start = reader.take_rest()
-    line, column = reader.statement.place(start)
-    action = parse_statement(StatementText(text=text, line=line, column=column)).action if text else None
+    rest = reader.take_rest()
+    action = parse_statement(rest).action if rest.text else None
     if not isinstance(action, Select | Insert):
-        raise reader.statement.error(start, "expected a query or an INSERT to explain")
+        raise rest.error(0, "expected a query or an INSERT to explain")
     return Explain(action=action)
 
 

@@ -10,21 +10,19 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
-from penstock.dialect.parse.query_errors import check_text, parse_error
-from penstock.dialect.parse.tables import PlainQuery, TableUse, parser_text, plain_query, scan, table_of
+from penstock.dialect.parse.flink import ParsedText, name_parts, parse_text, span_of
+from penstock.dialect.parse.tables import TableUse, table_of
 from penstock.dialect.parse.windows import WINDOW_COLUMN
 from penstock.format.text.names import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from penstock.dialect.parse.names import Path
-    from penstock.dialect.parse.script import StatementText
-    from penstock.dialect.parse.windows import WindowCall
+    from penstock.dialect.parse.reader import StatementText
+    from penstock.dialect.parse.tables import WindowCall
+    from penstock.format.lexer import Token
 
 Piece: TypeAlias = str | int
 """A part of the text, or an index into the tables of the query: the table's name is inserted at this place."""
@@ -109,10 +107,9 @@ def parse_query(source: StatementText) -> Query:
     Raises:
         InvalidSqlError: the text is not a query, or a query that cannot be run.
     """
-    check_text(source)
-    plain = plain_query(source)
-    tree = _parse(plain)
-    edits = _Edits(plain, tree)
+    parsed = parse_text(source)
+    _check_query(parsed)
+    edits = _Edits(parsed)
     edits.collect()
     pieces = edits.pieces()
     return Query(
@@ -120,65 +117,46 @@ def parse_query(source: StatementText) -> Query:
         tables=tuple(edits.tables),
         pieces=tuple(piece for piece, _, _ in pieces),
         starts=tuple((start, is_own) for _, start, is_own in pieces),
-        simple=_simple(plain, tree),
-        conditions=tuple(_conditions(plain, tree)),
-        names=_names(plain, tree),
-        keyless_session=next((call.offset for call in plain.windows.values() if call.is_keyless_session), None),
+        simple=_simple(parsed),
+        conditions=tuple(_conditions(parsed)),
+        names=_names(parsed),
+        keyless_session=next((call.offset for call in parsed.windows.values() if call.is_keyless_session), None),
     )
 
 
-def _parse(plain: PlainQuery) -> exp.Query | exp.Values:
-    try:
-        tree = sqlglot.parse_one(parser_text(plain.text), read="spark")
-    except SqlglotError as error:
-        raise parse_error(plain.source, error) from error
-    if not isinstance(tree, exp.Query | exp.Values):
-        raise plain.source.error(0, "expected a query: SELECT, WITH or VALUES")
-    if tree.find(exp.Fetch) is not None:
-        at = next(token.start for token in scan(plain.text) if token.word == "FETCH")
-        raise plain.source.error(at, "found 'FETCH': write LIMIT and the number of rows, which means the same")
-    return tree
+def _check_query(parsed: ParsedText) -> None:
+    if not isinstance(parsed.tree, exp.Query | exp.Values):
+        raise parsed.source.error(0, "expected a query: SELECT, WITH or VALUES")
+    if parsed.tree.find(exp.Fetch) is not None:
+        at = next(token.start for token in parsed.tokens if token.word == "FETCH")
+        raise parsed.source.error(at, "found 'FETCH': write LIMIT and the number of rows, which means the same")
 
 
 class _Edits:
     """Finds the parts of a query's text to replace."""
 
-    def __init__(self, plain: PlainQuery, tree: exp.Expr) -> None:
+    def __init__(self, parsed: ParsedText) -> None:
         self.tables: list[TableUse] = []
-        self._plain = plain
-        self._tree = tree
+        self._parsed = parsed
         self._edits: list[_Edit] = []
-        self._own_names = {each.alias.lower() for each in tree.find_all(exp.CTE)}
+        self._own_names = {each.alias.lower() for each in parsed.tree.find_all(exp.CTE)}
 
     def collect(self) -> None:
-        stand_ins = set(self._plain.tables) | set(self._plain.windows)
-        nodes = [node for node in self._tree.find_all(exp.Table) if _is_read(node)]
+        lost = {*self._parsed.tables, *self._parsed.windows}
+        nodes = [node for node in self._parsed.tree.find_all(exp.Table) if _is_read(node)]
         for node in sorted(nodes, key=lambda node: span_of(node)[0]):
-            name = node.name
-            stand_ins.discard(name)
-            if name in self._plain.windows:
-                call = self._plain.windows[name]
-                if call.table[0] in self._plain.tables:
-                    stand_ins.discard(call.table[0])
-                self._exchange_window(node, call)
+            start, _ = span_of(node)
+            lost.discard(start)
+            if start in self._parsed.windows:
+                self._exchange_window(node, self._parsed.windows[start])
             else:
                 self._exchange_table(node)
-        for node in self._tree.find_all(exp.Table):
-            if isinstance(node.this, exp.Dot):
-                first = next(node.this.find_all(exp.Identifier))
-                raise self._plain.source.error(
-                    int(first.meta["start"]), "a name has at most 3 parts: catalog.database.table"
-                )
-        for left in sorted(stand_ins):
-            use = self._plain.tables.get(left)
-            offset = use.offset if use is not None else self._plain.windows[left].offset
-            raise self._plain.source.error(
-                offset, "a hint, time travel, system table or window is given where no table is named"
-            )
+        if lost:
+            raise self._parsed.lost(min(lost))
 
     def pieces(self) -> list[tuple[Piece, int, bool]]:
         """Return each piece with its offset in the source, and whether it is source text."""
-        text = self._plain.text
+        text = self._parsed.source.text
         pieces: list[tuple[Piece, int, bool]] = []
         place = 0
         for start, end, inner in sorted(self._edits):
@@ -189,30 +167,28 @@ class _Edits:
 
     def _exchange_table(self, node: exp.Table) -> None:
         start, end = span_of(node)
-        path = _path(node)
-        if len(path) == 1 and path[0].lower() in self._own_names:
+        use, path = self._parsed.tables.get(start), tuple(part.name for part in name_parts(node))
+        if use is None and len(path) == 1 and path[0].lower() in self._own_names:
             return
-        piece = self._use(path, start)
+        piece = self._add(use or table_of(path, start))
         # In Spark an alias follows TABLESAMPLE, and there is no place known behind it.
         alias = "" if node.alias or node.args.get("sample") else f" AS {quoted(self.tables[piece].last_name)}"
         self._edits.append((start, end, (piece, alias)))
 
-    def _use(self, path: Path, offset: int) -> int:
-        given = self._plain.tables.get(path[-1]) if len(path) == 1 else None
-        self.tables.append(given or table_of(path, offset))
+    def _add(self, use: TableUse) -> int:
+        self.tables.append(use)
         return len(self.tables) - 1
 
     def _exchange_window(self, node: exp.Table, call: WindowCall) -> None:
         start, end = span_of(node)
-        is_own = len(call.table) == 1 and call.table[0].lower() in self._own_names
+        source, name = call.table, call.table.last_name
+        is_own = len(source.name) == 1 and not source.options and name.lower() in self._own_names
         if is_own and call.kind == "CUMULATE":
-            raise self._plain.source.error(
-                call.offset, f"CUMULATE reads tables and views: CREATE TEMPORARY VIEW creates one of '{call.table[0]}'"
+            raise self._parsed.source.error(
+                call.offset, f"CUMULATE reads tables and views: CREATE TEMPORARY VIEW creates one of '{name}'"
             )
-        table: Piece = quoted(call.table[0]) if is_own else self._use(call.table, start + call.table_offset)
+        table: Piece = quoted(name) if is_own else self._add(replace(source, window=call))
         alias = "" if node.alias else f" AS {quoted(node.name)}"
-        if isinstance(table, int):
-            self.tables[table] = replace(self.tables[table], window=call)
         if call.kind == "CUMULATE":
             self._edits.append((start, end, (table, alias)))
             return
@@ -228,7 +204,7 @@ class _Edits:
         self._edits.append((start, end, (opening, table, "))" + alias)))
         if grouped:
             # The groups stay the same with this column, and only this column carries the watermark of a stream.
-            first, _ = _column_span(grouped[0])
+            first, _ = span_of(grouped[0])
             self._edits.append((first, first, (f"{quoted(node.alias or node.name)}.{window}, ",)))
 
     def _exchange_session(self, select: exp.Select | None, grouped: list[exp.Column], call: WindowCall) -> None:
@@ -237,14 +213,14 @@ class _Edits:
         wanted = {key.lower() for key in call.partition_by}
         if select is None or names != set(_WINDOW_COLUMNS) or keys != wanted:
             columns = ", ".join((*call.partition_by, *_WINDOW_COLUMNS))
-            raise self._plain.source.error(
+            raise self._parsed.source.error(
                 call.offset, f"Spark supports session windows only as groups: GROUP BY exactly {columns}"
             )
         for column in select.find_all(exp.Column):
             name = column.name.lower()
             if name not in _WINDOW_COLUMNS:
                 continue
-            start, end = _column_span(column)
+            start, end = span_of(column)
             is_key = any(column is each for each in grouped)
             text = call.spark_window if is_key else f"session_window.{name.removeprefix('window_')}"
             is_result = column.parent is select and not is_key
@@ -268,25 +244,10 @@ def _is_read(node: exp.Table) -> bool:
     return isinstance(node.this, exp.Identifier) and node.find_ancestor(exp.Hint) is None
 
 
-def _path(node: exp.Table) -> Path:
-    parts = [node.args.get("catalog"), node.args.get("db"), node.this]
-    return tuple(part.name for part in parts if isinstance(part, exp.Identifier))
-
-
-def span_of(node: exp.Table) -> tuple[int, int]:
-    """Return where the name of a table begins and ends in the text."""
-    parts = [part for part in (node.args.get("catalog"), node.args.get("db"), node.this) if part is not None]
-    return int(parts[0].meta["start"]), int(parts[-1].meta["end"]) + 1
-
-
-def _column_span(column: exp.Column) -> tuple[int, int]:
-    parts = column.parts
-    return int(parts[0].meta["start"]), int(parts[-1].meta["end"]) + 1
-
-
-def _simple(plain: PlainQuery, tree: exp.Expr) -> SimpleSelect | None:
+def _simple(parsed: ParsedText) -> SimpleSelect | None:
     """Return the query as columns, condition and limit of one table; None if the query has anything else."""
-    if not isinstance(tree, exp.Select) or plain.windows or len(list(tree.find_all(exp.Select))) > 1:
+    tree = parsed.tree
+    if not isinstance(tree, exp.Select) or parsed.windows or len(list(tree.find_all(exp.Select))) > 1:
         return None
     used = {name for name, value in tree.args.items() if value}
     tables = list(tree.find_all(exp.Table))
@@ -298,7 +259,7 @@ def _simple(plain: PlainQuery, tree: exp.Expr) -> SimpleSelect | None:
     limit = tree.args.get("limit")
     if columns is None or (limit is not None and not _is_row_count(limit)):
         return None
-    where = _where_text(plain.text) if tree.args.get("where") else None
+    where = _where_text(parsed.tokens) if tree.args.get("where") else None
     return SimpleSelect(columns=columns, where=where, limit=None if limit is None else int(limit.expression.name))
 
 
@@ -328,17 +289,17 @@ def _simple_columns(select: exp.Select) -> tuple[tuple[str, str], ...] | None:
     return tuple(columns)
 
 
-def _conditions(plain: PlainQuery, tree: exp.Expr) -> Iterator[str]:
+def _conditions(parsed: ParsedText) -> Iterator[str]:
     """Yield the operands of the top-level ANDs in the WHERE of a query on one table."""
+    tree = parsed.tree
     where, source = tree.args.get("where"), tree.args.get("from_")
     is_alone = len(list(tree.find_all(exp.Table))) == 1 and len(list(tree.find_all(exp.Select))) == 1
     if where is None or source is None or not is_alone or not isinstance(source.this, exp.Table):
         return
     # A join with VALUES or a function has no second table, and an outer one adds rows that the condition may want.
-    if plain.windows or tree.args.get("laterals") or tree.args.get("joins") or not _is_plain(source.this):
+    if parsed.windows or tree.args.get("laterals") or tree.args.get("joins") or not _is_plain(source.this):
         return
-    use = plain.tables.get(source.this.name)
-    names = {source.this.alias or (source.this.name if use is None else use.last_name)}
+    names = {source.this.alias or source.this.name}
     condition = where.this
     for each in condition.flatten() if isinstance(condition, exp.And) else (condition,):
         text = filter_text(each, names)
@@ -346,14 +307,15 @@ def _conditions(plain: PlainQuery, tree: exp.Expr) -> Iterator[str]:
             yield text
 
 
-def _names(plain: PlainQuery, tree: exp.Expr) -> frozenset[str] | None:
+def _names(parsed: ParsedText) -> frozenset[str] | None:
+    tree = parsed.tree
     stars = [star for star in tree.find_all(exp.Star) if not isinstance(star.parent, exp.Count)]
     has_other_names = any(alias.args.get("columns") for alias in tree.find_all(exp.TableAlias))
     if stars or has_other_names or any(join.args.get("method") for join in tree.find_all(exp.Join)):
         return None
     parts = [part.name for column in tree.find_all(exp.Column) for part in column.parts]
     using = [each.name for join in tree.find_all(exp.Join) for each in join.args.get("using") or ()]
-    times = [call.column for call in plain.windows.values()]
+    times = [call.column for call in parsed.windows.values()]
     return frozenset(name.lower() for name in (*parts, *using, *times))
 
 
@@ -385,11 +347,10 @@ def _as_filter(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def _where_text(text: str) -> str:
+def _where_text(tokens: Sequence[Token]) -> str:
     """Return the condition between WHERE and LIMIT, without comments."""
-    tokens = [token for token in scan(text) if token.kind != "hint"]
     start = max(place for place, token in enumerate(tokens) if token.word == "WHERE") + 1
     end = max((place for place, token in enumerate(tokens) if token.word == "LIMIT"), default=-1)
-    kept = tokens[start : end if end > start else len(tokens)]
+    kept = tokens[start : end if end > start else len(tokens) - 1]
     gaps = [" " if before.end < token.start else "" for before, token in pairwise(kept)]
     return "".join(f"{gap}{token.text}" for gap, token in zip(("", *gaps), kept, strict=True))

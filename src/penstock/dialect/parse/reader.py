@@ -1,45 +1,141 @@
-"""Read the tokens of one statement; errors have line and column."""
+"""Divide a script into statements and read their tokens; errors have line and column."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
-from penstock.format.types.sql import read_name, read_string
-from penstock.format.types.tokens import Token, TokenKind, TokenReader
+from penstock.errors import InvalidSqlError
+from penstock.format.lexer import NUMBER, SQL, TEXT, UNKNOWN, Token, TokenReader
+from penstock.format.types.ddl import read_name, read_string
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from penstock.dialect.parse.script import StatementText
-    from penstock.errors import InvalidSqlError
-
 _CUTOFF: Final = 0.7
 _MAX_PARTS: Final = 3
+# Python's stack limits a query to about 45 pairs of parentheses, 150 subqueries or 700 NOTs.
+_MAX_DEPTH: Final = 200
 # The largest DOUBLE has 309 digits; Python refuses to parse an integer of more than 4,300.
 _MAX_NUMBER_CHARACTERS: Final = 400
+TOO_DEEP: Final = (
+    "it is nested too deeply to be read: give inner queries names (WITH, CREATE TEMPORARY VIEW), and leave out"
+    " parentheses that are not needed"
+)
+"""The error text for a statement that exceeds the nesting limit."""
+OPTIONS_HINT: Final = re.compile(r"/\*\+\s*(?P<body>OPTIONS\s*\(.*)\*/", re.DOTALL | re.IGNORECASE)
 _UNITS: Final = ("SECOND", "MINUTE", "HOUR", "DAY", "SECONDS", "MINUTES", "HOURS", "DAYS")
 _Item = TypeVar("_Item")
+
+Path: TypeAlias = tuple[str, ...]
+"""A name of one to three parts: table; database and table; or catalog, database and table."""
+Pairs: TypeAlias = tuple[tuple[str, str], ...]
+PartitionSpec: TypeAlias = tuple[tuple[str, str | None], ...]
+"""Partition columns with their values as text; None is NULL."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementText:
+    """The text of one statement, and its position in the script.
+
+    Attributes:
+        text: the statement without the semicolon and without the blanks and comments around it.
+        line: line of its first character in the script, from 1.
+        column: column of its first character, from 1.
+    """
+
+    text: str
+    line: int = 1
+    column: int = 1
+
+    def place(self, offset: int) -> tuple[int, int]:
+        """Return line and column in the script for an offset in the statement."""
+        before = self.text[:offset]
+        lines = before.count("\n")
+        last = before.rpartition("\n")[2]
+        return self.line + lines, len(last) + (1 if lines else self.column)
+
+    def part(self, start: int, end: int | None = None) -> StatementText:
+        """Return a part of the statement."""
+        line, column = self.place(start)
+        return StatementText(text=self.text[start:end], line=line, column=column)
+
+    def error(self, offset: int, problem: str) -> InvalidSqlError:
+        """Return an error with the line and column of an offset in the statement."""
+        line, column = self.place(offset)
+        return InvalidSqlError(f"line {line}, column {column}: {problem}")
+
+
+def split_script(script: str) -> tuple[StatementText, ...]:
+    """Split a script at the semicolons outside of quotes and comments; skip empty statements.
+
+    Raises:
+        InvalidSqlError: a quote or a comment is not closed.
+    """
+    whole = StatementText(text=script)
+    statements: list[StatementText] = []
+    first: int | None = None
+    last = 0
+    for token in SQL.tokens(script):
+        if token.kind == UNKNOWN:
+            raise _unclosed(whole, token)
+        if token.text != ";":
+            first = token.start if first is None else first
+            last = token.end
+        elif first is not None:
+            statements.append(whole.part(first, last))
+            first = None
+    return tuple(statements) if first is None else (*statements, whole.part(first, last))
+
+
+def is_whole(script: str) -> bool:
+    """Whether every statement of a script ends with a semicolon."""
+    last = ";"
+    for token in SQL.tokens(script):
+        if token.kind == UNKNOWN:
+            return False
+        last = token.text
+    return last == ";"
+
+
+def _unclosed(source: StatementText, token: Token) -> InvalidSqlError:
+    return source.error(token.start, f"{token.text} is never closed")
 
 
 class StatementReader(TokenReader):
     """Reads the tokens of one statement, left to right.
 
     Raises:
-        InvalidSqlError: a number is longer than any type allows.
+        InvalidSqlError: a number is longer than any type allows, or there are more nested brackets than a parser can
+            handle.
     """
 
     def __init__(self, statement: StatementText) -> None:
+        self.statement: Final = statement
         super().__init__(statement.text, "statement")
-        self.statement = statement
+        depth = 0
         for token in self.tokens:
-            if token.kind is TokenKind.NUMBER and len(token.text) > _MAX_NUMBER_CHARACTERS:
+            depth += (token.text in {"(", "["}) - (token.text in {")", "]"})
+            if depth > _MAX_DEPTH:
+                raise statement.error(token.start, TOO_DEEP)
+            if token.kind == NUMBER and len(token.text) > _MAX_NUMBER_CHARACTERS:
                 raise self.error(f"a number has at most {_MAX_NUMBER_CHARACTERS} digits", at=token)
 
     def error(self, expected: str, *, at: Token | None = None) -> InvalidSqlError:
         """Return the error that says what was found at ``at`` (default: the current token) and what was expected."""
         token = at or self.current
         return self.statement.error(token.start, f"found {token}: {expected}")
+
+    def unknown(self, token: Token) -> InvalidSqlError:
+        """Return the error for a quote or a comment that is never closed."""
+        return _unclosed(self.statement, token)
+
+    @property
+    def hint(self) -> Token | None:
+        """The hint between the previous token and the current one; None if there is none."""
+        return next((hint for place, hint in self.hints if place == self.place), None)
 
     def expect_words(self, *words: str) -> None:
         """Take these words. Raises ``InvalidSqlError`` if other tokens are next."""
@@ -48,29 +144,30 @@ class StatementReader(TokenReader):
 
     def take_any(self, *words: str) -> str | None:
         """Take one of these words and return it; return None if none of them is next."""
-        for word in words:
-            if self.take_words(word):
-                return word
-        return None
+        word = self.current.word
+        return self.take().word if word in words else None
 
     def unexpected(self, expected: str, words: Sequence[str]) -> InvalidSqlError:
         """Return the error for the current token: the most similar of these words, or what was expected."""
-        near = get_close_matches(self.current.text.upper(), words, n=1, cutoff=_CUTOFF)
+        near = get_close_matches(self.current.content.upper(), words, n=1, cutoff=_CUTOFF)
         return self.error(f"did you mean {near[0]}?" if near else expected)
 
     def done(self) -> None:
-        """Check that no token is left. Raises ``InvalidSqlError``."""
+        """Check that no token is left, and no hint with options. Raises ``InvalidSqlError``."""
         self.expect_end("the end of the statement")
+        lost = next((hint for _, hint in self.hints if OPTIONS_HINT.match(hint.text)), None)
+        if lost is not None:
+            raise self.statement.error(lost.start, "this hint follows no table; expected t /*+ OPTIONS('k' = 'v') */")
 
-    def take_rest(self) -> tuple[str, int]:
-        """Take all remaining tokens; return their text and its offset."""
-        start = self.current.start
-        while self.current.kind is not TokenKind.END:
-            self.take()
-        return self.text[start:], start
+    def take_rest(self) -> StatementText:
+        """Take all remaining tokens and the hints between them; return their text."""
+        rest = self.statement.part(self.current.start)
+        self.hints = [(place, hint) for place, hint in self.hints if place <= self.place]
+        self.back_to(len(self.tokens) - 1)
+        return rest
 
 
-def read_path(reader: StatementReader, role: str) -> tuple[str, ...]:
+def read_path(reader: StatementReader, role: str) -> Path:
     """Read a name of up to three parts, such as ``catalog.database.table``.
 
     Raises:
@@ -86,9 +183,9 @@ def read_path(reader: StatementReader, role: str) -> tuple[str, ...]:
 
 def _read_part(reader: StatementReader, role: str) -> str:
     """Read one part of a name; ``$`` and what follows it belong to it, as in ``t$branch_b``."""
-    part = read_name(reader, role).text
+    part = read_name(reader, role)
     while reader.take_sign("$"):
-        part += f"${read_name(reader, 'the name of a branch or a system table').text}"
+        part += f"${read_name(reader, 'the name of a branch or a system table')}"
     return part
 
 
@@ -102,7 +199,12 @@ def read_list(reader: StatementReader, read: Callable[[StatementReader], _Item],
     return tuple(items)
 
 
-def read_options(reader: StatementReader) -> tuple[tuple[str, str], ...]:
+def read_names(reader: StatementReader, role: str) -> tuple[str, ...]:
+    """Read names of columns in parentheses."""
+    return read_list(reader, lambda inner: read_name(inner, "a column"), role)
+
+
+def read_options(reader: StatementReader) -> Pairs:
     """Read ``('key' = 'value', ...)``.
 
     Raises:
@@ -128,15 +230,15 @@ def read_literal(reader: StatementReader) -> str | None:
         return None
     reader.take_any("DATE", "TIMESTAMP", "TIME")
     sign = "-" if reader.take_sign("-") else ""
-    kinds = {TokenKind.NUMBER} if sign else {TokenKind.NUMBER, TokenKind.STRING}
-    is_boolean = reader.at_words("TRUE") or reader.at_words("FALSE")
-    if reader.current.kind not in kinds and not is_boolean:
+    boolean = None if sign else reader.take_any("TRUE", "FALSE")
+    if boolean is not None:
+        return boolean.lower()
+    if reader.current.kind not in ({NUMBER} if sign else {NUMBER, TEXT}):
         raise reader.error("expected a literal such as '2026-01-01', 5 or NULL")
-    text = reader.take().text
-    return text.lower() if is_boolean else sign + text
+    return sign + reader.take().content
 
 
-def read_partition(reader: StatementReader) -> tuple[tuple[str, str | None], ...]:
+def read_partition(reader: StatementReader) -> PartitionSpec:
     """Read ``(column = literal, ...)``; None is NULL.
 
     Raises:
@@ -146,7 +248,7 @@ def read_partition(reader: StatementReader) -> tuple[tuple[str, str | None], ...
 
     def read_pair(reader: StatementReader) -> tuple[str, str | None]:
         at = reader.current
-        name = read_name(reader, "a partition column").text
+        name = read_name(reader, "a partition column")
         if name in seen:
             raise reader.error(f"partition column '{name}' is given twice", at=at)
         seen.add(name)
@@ -166,17 +268,17 @@ def read_interval(reader: StatementReader, works: str) -> str:
         InvalidSqlError: the next tokens are not an interval.
     """
     start = reader.current.start
-    if not reader.take_words("INTERVAL") or reader.current.kind is not TokenKind.STRING:
+    if not reader.take_words("INTERVAL") or reader.current.kind != TEXT:
         raise reader.error(works)
     reader.take()
     unit = reader.current
     if reader.take_any(*_UNITS) is None:
         raise reader.unexpected(f"expected one of the units {', '.join(_UNITS[:4])}", _UNITS)
     if not reader.take_sign("("):
-        return reader.text[start : unit.start + len(unit.text)]
+        return reader.text[start : unit.end]
     reader.take()
     if reader.take_sign(","):
         reader.take()
     closing = reader.current
     reader.expect_sign(")", "after the digits of the interval")
-    return reader.text[start : closing.start + 1]
+    return reader.text[start : closing.end]

@@ -6,25 +6,22 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
-import sqlglot
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
-from sqlglot.errors import SqlglotError
 
 from penstock.dialect.parse.expressions import WORKS, UnknownExpressionError, arrow_expression, constant_of
-from penstock.dialect.parse.query import Query, SimpleSelect, filter_text, parse_query, span_of
-from penstock.dialect.parse.query_errors import check_text, parse_error
-from penstock.dialect.parse.script import StatementText
+from penstock.dialect.parse.flink import DoubledQuotes, ParsedText, name_parts, parse_text, span_of
+from penstock.dialect.parse.query import Query, SimpleSelect, filter_text, parse_query
+from penstock.dialect.parse.reader import StatementText
 from penstock.dialect.parse.statements import DeleteRows, MergeClause, MergeRows, UpdateRows
-from penstock.dialect.parse.tables import TableUse, parser_text, plain_query, scan
+from penstock.dialect.parse.tables import TableUse, table_of
 from penstock.errors import NotFoundError, UnsupportedFeatureError
 from penstock.table.dml.merge import SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from penstock.dialect.parse.names import Pairs
-    from penstock.dialect.parse.tables import PlainQuery
+    from penstock.dialect.parse.reader import Pairs
+    from penstock.format.lexer import Token
 
 WORDS: Final = ("DELETE", "UPDATE", "MERGE")
 
@@ -40,15 +37,6 @@ _CLAUSES: Final[Mapping[type[exp.Expr], tuple[frozenset[str], str]]] = {
 _MATCHED: Final = "WHEN MATCHED"
 _NOT_MATCHED: Final = "WHEN NOT MATCHED"
 _BY_SOURCE: Final = "WHEN NOT MATCHED BY SOURCE"
-
-
-class _Unescaped(Spark):
-    """Spark's SQL with texts as everywhere else here: a quote is doubled, and a backslash is one."""
-
-    class Tokenizer(Spark.Tokenizer):
-        """Tokens of that."""
-
-        STRING_ESCAPES = ["'", '"']  # noqa: RUF012 - as sqlglot declares it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,19 +58,15 @@ def parse_row_change(source: StatementText, columns: MergeColumns | None = None)
         NotFoundError: such a column that no side has.
         UnsupportedFeatureError: an expression or a condition that cannot be evaluated here.
     """
-    check_text(source)
-    plain = plain_query(source)
-    try:
-        tree = sqlglot.parse_one(parser_text(plain.text), read=_Unescaped)
-    except SqlglotError as error:
-        raise parse_error(source, error) from error
+    parsed = parse_text(source, DoubledQuotes)
+    tree = parsed.tree
     if not isinstance(tree, exp.Delete | exp.Update | exp.Merge):
         raise source.error(0, "expected DELETE FROM, UPDATE or MERGE INTO")
     _check_clauses(tree, source)
-    target = _target(tree.this, plain)
+    target = _target(tree.this, parsed)
     if isinstance(tree, exp.Merge):
-        return _merge(tree, plain, target, columns)
-    _check_placed(plain, target, (0, 0))
+        return _merge(tree, parsed, target, columns)
+    _check_placed(parsed, target, (0, 0))
     where = _where(tree, source, target)
     if isinstance(tree, exp.Delete):
         return DeleteRows(name=target.use.name, options=target.use.options, where=where)
@@ -97,13 +81,11 @@ class _Named:
     Attributes:
         names: what its columns may have before them, in lower case.
         shown: one of these names, as it was written.
-        stand_ins: the placeholder of its name, if it has one.
     """
 
     use: TableUse
     names: frozenset[str]
     shown: str
-    stand_ins: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,12 +119,12 @@ def _check_clauses(node: exp.Expr, source: StatementText) -> None:
         raise source.error(0, f"expected {works}, without {', '.join(others).strip('_').upper()}")
 
 
-def _target(table: exp.Expr, plain: PlainQuery) -> _Named:
-    source = plain.source
+def _target(table: exp.Expr, parsed: ParsedText) -> _Named:
+    source = parsed.source
     if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
         raise source.error(0, "expected a table's name")
     _check_clauses(table, source)
-    found = _named(table, plain)
+    found = _named(table, parsed)
     if found.use.system is not None:
         raise source.error(found.use.offset, f"{found.use.title} is a system table, which can only be read")
     key = next((key for key, _ in found.use.options if key.startswith(_OF_READS)), None)
@@ -153,31 +135,25 @@ def _target(table: exp.Expr, plain: PlainQuery) -> _Named:
     return found
 
 
-def _named(table: exp.Table, plain: PlainQuery) -> _Named:
-    parts = [part for part in (table.args.get("catalog"), table.args.get("db"), table.this) if part]
-    path = tuple(part.name for part in parts)
-    given = plain.tables.get(path[-1]) if len(path) == 1 else None
-    use = given or TableUse(name=path, offset=span_of(table)[0])
+def _named(table: exp.Table, parsed: ParsedText) -> _Named:
+    start, _ = span_of(table)
+    use = parsed.tables.get(start) or table_of(tuple(part.name for part in name_parts(table)), start)
     own = use.name[-1]
     names = [table.alias] if table.alias else [use.last_name, own, own.partition("$")[0]]
     return _Named(
         use=use,
         names=frozenset(name.lower() for name in names),
         shown=names[0],
-        stand_ins=frozenset(path if given else ()),
     )
 
 
-def _check_placed(plain: PlainQuery, target: _Named, using: tuple[int, int]) -> None:
+def _check_placed(parsed: ParsedText, target: _Named, using: tuple[int, int]) -> None:
     """Check that each hint, time travel clause, ``$`` and window is at the target, or after USING."""
-    offsets = [use.offset for name, use in plain.tables.items() if name not in target.stand_ins]
-    offsets += [call.offset for call in plain.windows.values()]
     start, end = using
-    lost = [offset for offset in offsets if not start <= offset < end]
+    others = {*parsed.tables, *parsed.windows} - {target.use.offset}
+    lost = [offset for offset in others if not start <= offset < end]
     if lost:
-        raise plain.source.error(
-            min(lost), "a hint, time travel, system table or window is given where no table is named"
-        )
+        raise parsed.lost(min(lost))
 
 
 def _where(tree: exp.Expr, source: StatementText, target: _Named) -> str:
@@ -243,13 +219,19 @@ def _unknown(error: UnknownExpressionError) -> UnsupportedFeatureError:
 # MERGE
 
 
-def _merge(tree: exp.Merge, plain: PlainQuery, target: _Named, columns: MergeColumns | None) -> MergeRows:
-    source = plain.source
+def _merge(tree: exp.Merge, parsed: ParsedText, target: _Named, columns: MergeColumns | None) -> MergeRows:
+    source = parsed.source
     using = tree.args["using"]
-    start, end = _using_range(source)
-    _check_placed(plain, target, (start, end))
-    if isinstance(using, exp.Table) and isinstance(using.this, exp.Identifier) and using.name not in plain.windows:
-        named = _named(using, plain)
+    if tree.args["on"] is None:
+        raise source.error(0, "expected a condition after ON")
+    start, end = _using_range(parsed.tokens)
+    _check_placed(parsed, target, (start, end))
+    if (
+        isinstance(using, exp.Table)
+        and isinstance(using.this, exp.Identifier)
+        and span_of(using)[0] not in parsed.windows
+    ):
+        named = _named(using, parsed)
         names, shown = named.names, named.shown
         rows = _whole_table(using, named.use, source) or _query_at(source, "SELECT * FROM ", start, end)
     else:
@@ -257,7 +239,7 @@ def _merge(tree: exp.Merge, plain: PlainQuery, target: _Named, columns: MergeCol
         names = frozenset({shown.lower()})
         if not using.alias:
             raise source.error(start, "give the query after USING a name")
-        rows = _source_query(using, source, (start, end))
+        rows = _source_query(using, parsed, (start, end))
     if target.names & names:
         raise source.error(start, f"the table and the rows after USING are both called '{shown}': give one AS …")
     prefixes = {**dict.fromkeys(sorted(target.names), ""), **dict.fromkeys(sorted(names), SOURCE)}
@@ -313,16 +295,16 @@ def _side_of(name: str, columns: MergeColumns, shown: tuple[str, str], source: S
             )
 
 
-def _using_range(source: StatementText) -> tuple[int, int]:
+def _using_range(tokens: Sequence[Token]) -> tuple[int, int]:
     """Return where the text between USING and ON begins and ends."""
     depth, start = 0, 0
-    for token in scan(source.text):
+    for token in tokens:
         depth += (token.text == "(") - (token.text == ")")
         if depth == 0 and token.word == "USING" and not start:
             start = token.end
         elif depth == 0 and token.word == "ON" and start:
             return start, token.start
-    return start, len(source.text)
+    return start, tokens[-1].start
 
 
 def _whole_table(using: exp.Table, use: TableUse, source: StatementText) -> Query | None:
@@ -339,17 +321,17 @@ def _whole_table(using: exp.Table, use: TableUse, source: StatementText) -> Quer
     )
 
 
-def _source_query(using: exp.Expr, source: StatementText, found: tuple[int, int]) -> Query:
+def _source_query(using: exp.Expr, parsed: ParsedText, found: tuple[int, int]) -> Query:
     """Return the rows after USING as a query; it keeps its text, with hints, time travel and windows."""
     start, end = found
     if isinstance(using, exp.Subquery) and not using.args["alias"].args.get("columns"):
-        tokens = [token for token in scan(source.text) if start <= token.start < end]
+        tokens = [token for token in parsed.tokens if start <= token.start < end]
         depth = 0
         for token in tokens:
             depth += (token.text == "(") - (token.text == ")")
             if depth == 0:
-                return _query_at(source, "", tokens[0].end, token.start)
-    return _query_at(source, "SELECT * FROM ", start, end)
+                return _query_at(parsed.source, "", tokens[0].end, token.start)
+    return _query_at(parsed.source, "SELECT * FROM ", start, end)
 
 
 def _query_at(source: StatementText, before: str, start: int, end: int) -> Query:

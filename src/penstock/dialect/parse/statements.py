@@ -11,9 +11,8 @@ if TYPE_CHECKING:
     from pyarrow.compute import Expression
 
     from penstock.catalog.changes import SchemaChange
-    from penstock.dialect.parse.names import Pairs, PartitionSpec, Path
     from penstock.dialect.parse.query import Query
-    from penstock.dialect.parse.script import StatementText
+    from penstock.dialect.parse.reader import Pairs, PartitionSpec, Path, StatementText
     from penstock.format.types.data_types import DataField, DataType
     from penstock.format.types.ddl import ColumnSpec
 

@@ -1,46 +1,22 @@
-"""Replace Flink's table syntax that Spark lacks in queries: hints, time travel, system tables, windows.
-
-Each such part is replaced by a placeholder name of the same length. The result is SQL that the parser accepts, and
-every character keeps its line and column.
-"""
+"""Read tables in queries as Flink and Spark write them: names, system tables, hints and time travel."""
 
 from __future__ import annotations
 
+import calendar
 import re
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from penstock.dialect.parse.reader import StatementReader, read_options
-from penstock.dialect.parse.script import StatementText
-from penstock.dialect.parse.travel import read_travel_value
-from penstock.dialect.parse.windows import WINDOWS, WindowCall, read_window
-from penstock.format.lexer import (
-    BLANK,
-    COMMENT_BUT_NO_HINT,
-    HINT,
-    IN_DOUBLE_QUOTES,
-    IN_SINGLE_QUOTES,
-    NAME_WORD,
-    Lexer,
-    Piece,
-)
+from penstock.dialect.parse.reader import OPTIONS_HINT, StatementReader, read_options
+from penstock.format.lexer import NUMBER, TEXT
+from penstock.format.text.names import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from penstock.dialect.parse.reader import Pairs, Path
+    from penstock.format.lexer import Token
 
-    from penstock.dialect.parse.names import Pairs, Path
-
-_LEXER: Final = Lexer(
-    skip=f"{BLANK}|{COMMENT_BUT_NO_HINT}",
-    hint=HINT,
-    name=rf"`(?:[^`]|``)+`|{NAME_WORD}",
-    text=f"{IN_SINGLE_QUOTES}|{IN_DOUBLE_QUOTES}",
-    number=r"[0-9]+(?:\.[0-9]+)?",
-    sign=".",
-)
-_OPTIONS_HINT: Final = re.compile(r"/\*\+\s*(?P<body>OPTIONS\s*\(.*)\*/", re.DOTALL | re.IGNORECASE)
-_TRAVEL_WORDS: Final = {
+_TRAVEL: Final = {
     ("FOR", "SYSTEM_TIME", "AS", "OF"): "scan.timestamp",
     ("FOR", "TIMESTAMP", "AS", "OF"): "scan.timestamp",
     ("TIMESTAMP", "AS", "OF"): "scan.timestamp",
@@ -48,9 +24,26 @@ _TRAVEL_WORDS: Final = {
     ("FOR", "VERSION", "AS", "OF"): "scan.version",
     ("VERSION", "AS", "OF"): "scan.version",
 }
-_TABLE_STAND_IN: Final = "__t"
-_WINDOW_STAND_IN: Final = "__w"
-_WINDOW_FUNCTION: Final = "windo_"
+_TRAVEL_WORDS: Final = frozenset(words[0] for words in _TRAVEL)
+_LITERAL: Final = "expected a literal such as TIMESTAMP '2026-01-01 00:00:00', a snapshot id or 'a-tag'"
+_NO_LOOKUP: Final = (
+    "for a lookup join of Flink, which reads a table as of a column of the other one, join the tables without the "
+    "clause"
+)
+_UNITS: Final = {
+    "SECOND": timedelta(seconds=1),
+    "MINUTE": timedelta(minutes=1),
+    "HOUR": timedelta(hours=1),
+    "DAY": timedelta(days=1),
+    "WEEK": timedelta(weeks=1),
+}
+_MONTHS: Final = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+_MILLIS: Final = {"SECOND": 1_000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": 86_400_000}
+_COUNT: Final = re.compile(r"(?P<sign>-?)(?P<whole>\d{1,18})(?:\.(?P<part>\d{1,3}))? (?P<unit>[A-Z]+?)S?(?:\(.*)?")
+OFFSET: Final = "OFFSET"
+"""The parameter of window functions that may be missing."""
+
+_SIGNS: Final = {"+": 1, "-": -1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,70 +75,67 @@ class TableUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlainQuery:
-    """A query with placeholders for the parts that the parser does not accept.
+class WindowCall:
+    """``TABLE(TUMBLE(TABLE t, DESCRIPTOR(time), INTERVAL …))``.
 
     Attributes:
-        text: the text with placeholders, of the same length as the original.
-        tables: the replaced uses of tables, by placeholder.
-        windows: the replaced calls of window functions, by placeholder.
+        kind: ``TUMBLE``, ``HOP``, ``CUMULATE`` or ``SESSION``.
+        table: a table, or a name that the query itself defines (``WITH``).
+        intervals: interval of each parameter, in Spark's syntax: ``10 MINUTES``.
+        partition_by: for SESSION: the columns whose values all rows of one session share.
+        offset: offset of the call in the query's text.
+        column_offset: offset of the time column's name in the query's text.
     """
 
-    source: StatementText
-    text: str
-    tables: dict[str, TableUse]
-    windows: dict[str, WindowCall]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextToken(Piece):
-    """A token of a query's text; ``kind`` is ``hint``, ``name``, ``text``, ``number`` or ``sign``."""
+    kind: str
+    table: TableUse
+    column: str
+    intervals: tuple[tuple[str, str], ...]
+    partition_by: tuple[str, ...] = ()
+    offset: int = 0
+    column_offset: int = 0
 
     @property
-    def word(self) -> str:
-        """The text; a name is converted to upper case."""
-        return self.text.upper() if self.kind == "name" else self.text
+    def spark_window(self) -> str:
+        """The Spark expression that computes the windows; for CUMULATE, the windows of full size."""
+        given = dict(self.intervals)
+        column = quoted(self.column)
+        if self.kind == "SESSION":
+            return f"session_window({column}, '{given['GAP']}')"
+        size, slide = given["SIZE"], given.get("SLIDE", given["SIZE"])
+        offset = f", '{self._offset(slide)} milliseconds'" if OFFSET in given else ""
+        return f"window({column}, '{size}', '{slide}'{offset})"
 
     @property
-    def name(self) -> str:
-        """The text without backquotes."""
-        return self.content if self.text.startswith("`") else self.text
+    def is_keyless_session(self) -> bool:
+        """Whether this is a SESSION window without PARTITION BY."""
+        return self.kind == "SESSION" and not self.partition_by
+
+    @property
+    def spark_step(self) -> str:
+        """For CUMULATE: the Spark expression for the step that contains a row."""
+        given = dict(self.intervals)
+        offset = f", '{self._offset(given['STEP'])} milliseconds'" if OFFSET in given else ""
+        return f"window({quoted(self.column)}, '{given['STEP']}', '{given['STEP']}'{offset})"
+
+    def millis(self, parameter: str) -> int:
+        """Return the interval of a parameter in ms."""
+        return interval_millis(dict(self.intervals)[parameter]) or 0
+
+    def _offset(self, slide: str) -> int:
+        # Flink accepts any offset; Spark only an offset shorter than the distance between two windows.
+        return self.millis(OFFSET) % (interval_millis(slide) or 1)
 
 
-def scan(text: str) -> list[TextToken]:
-    """Return the tokens of a text, without blanks and comments."""
-    return list(_tokens(text))
-
-
-def plain_query(source: StatementText) -> PlainQuery:
-    """Replace Flink-only syntax in a query by placeholders.
-
-    Raises:
-        InvalidSqlError: a hint, a time travel clause or a window function has a syntax error.
-    """
-    tables: dict[str, TableUse] = {}
-    text = source.text
-    for start, end, use in list(_table_extras(source)):
-        stand_in = f"{_TABLE_STAND_IN}{len(tables)}"
-        tables[stand_in] = use
-        text = _put(text, start, end, stand_in)
-    windows: dict[str, WindowCall] = {}
-    for start in _window_starts(text):
-        stand_in = f"{_WINDOW_STAND_IN}{len(windows)}"
-        line, column = source.place(start)
-        call, length = read_window(StatementReader(StatementText(text=text[start:], line=line, column=column)))
-        windows[stand_in] = replace(call, offset=start, column_offset=start + call.column_offset)
-        text = _put(text, start, start + length, stand_in)
-    return PlainQuery(source=source, text=text, tables=tables, windows=windows)
-
-
-def parser_text(text: str) -> str:
-    """Replace calls of Spark's ``window``, at the same length, so that the parser does not read a WINDOW clause."""
-    tokens = list(_tokens(text))
-    for token, behind in pairwise(tokens):
-        if token.kind == "name" and token.text.upper() == "WINDOW" and behind.text == "(":
-            text = text[: token.start] + _WINDOW_FUNCTION + text[token.end :]
-    return text
+def interval_millis(text: str) -> int | None:
+    """Convert an interval such as ``10 MINUTES`` to ms; return None if it is malformed or has fractions of a ms."""
+    match = _COUNT.fullmatch(text)
+    unit = None if match is None else _MILLIS.get(match["unit"])
+    if match is None or unit is None:
+        return None
+    part = int((match["part"] or "").ljust(3, "0"))
+    millis = int(match["whole"]) * unit + part * unit // 1_000
+    return -millis if match["sign"] else millis
 
 
 def table_of(path: Path, offset: int) -> TableUse:
@@ -157,117 +147,143 @@ def table_of(path: Path, offset: int) -> TableUse:
     return TableUse(name=(*path[:-1], name), system=system if dollar else None, offset=offset)
 
 
-def strip_hint(source: StatementText, offset: int) -> tuple[Pairs, int]:
-    """Return the options of the hint at an offset (empty if there is none), and the end offset of the hint."""
-    for token in _tokens(source.text, offset):
-        if token.kind == "hint":
-            return _hint_options(source, token), token.end
-        break
-    return (), offset
+def read_use(reader: StatementReader) -> tuple[TableUse, int] | None:
+    """Read a name that may be a table's, with the hints and time travel clauses after it.
 
+    Returns:
+        The table, and the offset of the text after it; None if sqlglot can read all of it.
 
-def _table_extras(source: StatementText) -> Iterator[tuple[int, int, TableUse]]:
-    tokens = list(_tokens(source.text))
-    place = 0
-    while place < len(tokens):
-        token = tokens[place]
-        if token.kind != "name":
-            if token.kind == "hint" and _OPTIONS_HINT.match(token.text):
-                raise source.error(token.start, "this hint follows no table; expected t /*+ OPTIONS('k' = 'v') */")
-            place += 1
-            continue
-        after = _path_end(tokens, place)
-        end, options = _extras_after(source, tokens, after)
-        use = table_of(_path_of(tokens[place:after]), token.start)
-        if end > after or "$" in "".join(part.text for part in tokens[place:after]):
-            yield token.start, tokens[end - 1].end, _with_options(use, options)
-        place = end
-
-
-def _path_end(tokens: Sequence[TextToken], place: int) -> int:
-    """Return the index of the token after ``a.b.c`` or ``a.t$snapshots``."""
-    place += 1
-    while place + 1 < len(tokens) and tokens[place].text in {".", "$"} and tokens[place + 1].kind == "name":
-        place += 2
-    return place
-
-
-def _path_of(tokens: Sequence[TextToken]) -> Path:
-    """Return the parts of a name; ``$`` and what follows it belong to the part before."""
-    parts = [""]
-    for token in tokens:
-        if token.text == ".":
-            parts.append("")
+    Raises:
+        InvalidSqlError: a hint or a time travel clause has a syntax error.
+    """
+    first, has_dollar = reader.take(), False
+    parts, end = [first.content], first.end
+    while reader.current.text in {".", "$"} and reader.ahead(1).is_name:
+        sign, name = reader.take(), reader.take()
+        end = name.end
+        if sign.text == ".":
+            parts.append(name.content)
         else:
-            parts[-1] += token.name
-    return tuple(parts)
+            has_dollar = True
+            parts[-1] += f"${name.content}"
+    use, after = read_extras(reader, table_of(tuple(parts), first.start), end)
+    return (use, after) if has_dollar or after > end else None
 
 
-def _extras_after(source: StatementText, tokens: Sequence[TextToken], place: int) -> tuple[int, Pairs]:
-    """Read the hint and the time travel clause after a path, in any order; return the index of the token after them."""
+def read_extras(reader: StatementReader, use: TableUse, end: int) -> tuple[TableUse, int]:
+    """Read the hints and time travel clauses after a table's name, in any order.
+
+    Args:
+        end: offset of the text after the name.
+
+    Returns:
+        The table with their options, of which ``branch`` becomes part of its name, and the offset of the text after
+        them.
+
+    Raises:
+        InvalidSqlError: one of them has a syntax error.
+    """
     options: list[tuple[str, str]] = []
-    while place < len(tokens):
-        token = tokens[place]
-        if token.kind == "hint" and _OPTIONS_HINT.match(token.text):
-            options += _hint_options(source, token)
-            place += 1
-            continue
-        travel = _travel_at(tokens, place)
-        if travel is None:
+    while True:
+        hint = reader.hint
+        if hint is not None and OPTIONS_HINT.match(hint.text):
+            options += read_hint(reader)
+            end = hint.end
+        elif (key := _take_travel(reader)) is not None:
+            value, end = _read_travel_value(reader, is_version=key == "scan.version")
+            options.append((key, value))
+        else:
             break
-        key, place = travel
-        place, value = read_travel_value(source, tokens, place, is_version=key == "scan.version")
-        options.append((key, value))
-    return place, tuple(options)
-
-
-def _travel_at(tokens: Sequence[TextToken], place: int) -> tuple[str, int] | None:
-    for words, key in _TRAVEL_WORDS.items():
-        if tuple(token.word for token in tokens[place : place + len(words)]) == words:
-            return key, place + len(words)
-    return None
-
-
-def _with_options(use: TableUse, options: Pairs) -> TableUse:
-    """Return a table with options; the option ``branch`` becomes part of its name."""
     branch = dict(options).get("branch")
     if branch is None:
-        return replace(use, options=options)
+        return replace(use, options=tuple(options)), end
     rest = tuple(pair for pair in options if pair[0] != "branch")
-    return replace(use, name=(*use.name[:-1], f"{use.name[-1]}$branch_{branch}"), options=rest)
+    return replace(use, name=(*use.name[:-1], f"{use.name[-1]}$branch_{branch}"), options=rest), end
 
 
-def _hint_options(source: StatementText, token: TextToken) -> Pairs:
-    match = _OPTIONS_HINT.match(token.text)
+def read_hint(reader: StatementReader) -> Pairs:
+    """Read the options of the hint before the current token.
+
+    Raises:
+        InvalidSqlError: it is another hint, or has a syntax error.
+    """
+    place, hint = next(each for each in reader.hints if each[0] == reader.place)
+    reader.hints.remove((place, hint))
+    match = OPTIONS_HINT.match(hint.text)
     if match is None:
-        raise source.error(token.start, "expected the hint /*+ OPTIONS('key' = 'value') */")
-    start = token.start + match.start("body")
-    line, column = source.place(start)
-    reader = StatementReader(StatementText(text=match["body"].rstrip(), line=line, column=column))
-    reader.expect_words("OPTIONS")
-    options = read_options(reader)
-    reader.done()
+        raise reader.statement.error(hint.start, "expected the hint /*+ OPTIONS('key' = 'value') */")
+    inner = StatementReader(reader.statement.part(hint.start + match.start("body"), hint.start + match.end("body")))
+    inner.expect_words("OPTIONS")
+    options = read_options(inner)
+    inner.done()
     return options
 
 
-def _window_starts(text: str) -> Iterator[int]:
-    """Yield the offsets of ``TABLE(TUMBLE(`` and similar calls; the text may already contain placeholders."""
-    tokens = list(_tokens(text))
-    for place, token in enumerate(tokens):
-        words = tuple(each.word for each in tokens[place : place + 4])
-        is_wrapped = words[:2] == ("TABLE", "(") and words[2:3] and words[2] in WINDOWS and words[3:] == ("(",)
-        is_bare = words[:1] and words[0] in WINDOWS and words[1:3] in {("(", "TABLE"), ("(", "DATA")}
-        wrapped_before = place >= 2 and tokens[place - 2].word == "TABLE" and tokens[place - 1].text == "("
-        if is_wrapped or (is_bare and not wrapped_before):
-            yield token.start
+# Time travel
 
 
-def _tokens(text: str, start: int = 0) -> Iterator[TextToken]:
-    for piece in _LEXER.pieces(text, start):
-        yield TextToken(kind=piece.kind, text=piece.text, start=piece.start)
+def _take_travel(reader: StatementReader) -> str | None:
+    if reader.current.word not in _TRAVEL_WORDS:
+        return None
+    return next((key for words, key in _TRAVEL.items() if reader.take_words(*words)), None)
 
 
-def _put(text: str, start: int, end: int, stand_in: str) -> str:
-    """Replace a range of the text by a placeholder, padded with blanks to the same length; keep the line breaks."""
-    rest = "".join(letter if letter == "\n" else " " for letter in text[start:end])
-    return text[:start] + stand_in + rest[len(stand_in) :] + text[end:]
+def _read_travel_value(reader: StatementReader, *, is_version: bool) -> tuple[str, int]:
+    """Read the value of a time travel clause; return its text, and the offset after it.
+
+    Args:
+        is_version: whether a snapshot id or a tag is expected, not a time.
+    """
+    error = reader.statement.error
+    reader.take_any("TIMESTAMP", "DATE")
+    at = reader.current
+    if at.kind == TEXT:
+        reader.take()
+        return (at.content, at.end) if is_version else _read_intervals(reader, at)
+    if at.kind == NUMBER and is_version:
+        return reader.take().text, at.end
+    if at.kind == NUMBER:
+        # Spark reads the number as seconds, Paimon's options as milliseconds: neither is assumed silently.
+        raise error(at.start, "expected a text; for a number say /*+ OPTIONS('scan.timestamp-millis' = '…') */")
+    raise error(at.start, f"{_LITERAL}; {_NO_LOOKUP}" if at.is_name and not is_version else _LITERAL)
+
+
+def _read_intervals(reader: StatementReader, at: Token) -> tuple[str, int]:
+    """Add the intervals that follow to a time."""
+    error, end = reader.statement.error, at.end
+    if reader.current.text not in _SIGNS:
+        return at.content, end
+    try:
+        moment = datetime.fromisoformat(at.content.strip())
+    except ValueError:
+        raise error(at.start, "expected a time such as '2026-01-01 00:00:00' before the interval") from None
+    while reader.current.text in _SIGNS:
+        sign = _SIGNS[reader.take().text]
+        count, unit, end = _read_interval(reader)
+        try:
+            moment = _moved(moment, sign * count, unit)
+        except (ValueError, OverflowError):
+            raise error(at.start, "this time is before the year 1 or after 9999") from None
+    return moment.isoformat(sep=" "), end
+
+
+def _read_interval(reader: StatementReader) -> tuple[float, str, int]:
+    start = reader.current.start
+    if reader.take_words("INTERVAL") and reader.current.kind in {TEXT, NUMBER}:
+        number, end = reader.take().content.strip(), reader.current.end
+        unit = reader.take().word.removesuffix("S")
+        is_number = number.removeprefix("-").replace(".", "", 1).isdecimal()
+        if is_number and (unit in _UNITS or (unit in _MONTHS and "." not in number)):
+            return float(number), unit, end
+    units = ", ".join((*_UNITS, *_MONTHS))
+    raise reader.statement.error(start, f"expected an interval such as INTERVAL '1' DAY, in one of {units}")
+
+
+def _moved(moment: datetime, count: float, unit: str) -> datetime:
+    if unit in _UNITS:
+        return moment + count * _UNITS[unit]
+    months = moment.year * 12 + moment.month - 1 + int(count) * _MONTHS[unit]
+    year, month = divmod(months, 12)
+    # The last day of a shorter month, as in SQL.
+    day = min(moment.day, calendar.monthrange(year, month + 1)[1])
+    return moment.replace(year=year, month=month + 1, day=day)

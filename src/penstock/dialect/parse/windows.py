@@ -10,19 +10,16 @@ Source:
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock.dialect.parse.reader import read_interval, read_list, read_path
-from penstock.format.text.names import quoted
-from penstock.format.types.sql import read_name
-from penstock.format.types.tokens import TokenKind
+from penstock.dialect.parse.reader import read_interval, read_names, read_path
+from penstock.dialect.parse.tables import OFFSET, TableUse, WindowCall, interval_millis, read_extras, table_of
+from penstock.format.lexer import WORD
+from penstock.format.types.ddl import read_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.dialect.parse.names import Path
     from penstock.dialect.parse.reader import StatementReader
 
 WINDOWS: Final = ("TUMBLE", "HOP", "SESSION", "CUMULATE")
@@ -34,86 +31,35 @@ _PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
     "CUMULATE": ("DATA", "TIMECOL", "STEP", "SIZE", "OFFSET"),
     "SESSION": ("DATA", "TIMECOL", "GAP"),
 }
-_MILLIS: Final = {"SECOND": 1_000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": 86_400_000}
-_COUNT: Final = re.compile(r"(?P<sign>-?)(?P<whole>\d{1,18})(?:\.(?P<part>\d{1,3}))? (?P<unit>[A-Z]+?)S?(?:\(.*)?")
-_OPTIONAL: Final = "OFFSET"
 _INTERVAL: Final = "expected an interval such as INTERVAL '10' MINUTES"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowCall:
-    """``TABLE(TUMBLE(TABLE t, DESCRIPTOR(time), INTERVAL …))``.
-
-    Attributes:
-        kind: ``TUMBLE``, ``HOP``, ``CUMULATE`` or ``SESSION``.
-        table: a table, or a name that the query itself defines (``WITH``).
-        table_offset: offset of that name from the start of the call.
-        intervals: interval of each parameter, in Spark's syntax: ``10 MINUTES``.
-        partition_by: for SESSION: the columns whose values all rows of one session share.
-        offset: offset of the call in the query's text.
-        column_offset: offset of the time column's name in the query's text.
-    """
-
-    kind: str
-    table: Path
-    table_offset: int
-    column: str
-    intervals: tuple[tuple[str, str], ...]
-    partition_by: tuple[str, ...] = ()
-    offset: int = 0
-    column_offset: int = 0
-
-    @property
-    def spark_window(self) -> str:
-        """The Spark expression that computes the windows; for CUMULATE, the windows of full size."""
-        given = dict(self.intervals)
-        column = quoted(self.column)
-        if self.kind == "SESSION":
-            return f"session_window({column}, '{given['GAP']}')"
-        size, slide = given["SIZE"], given.get("SLIDE", given["SIZE"])
-        offset = f", '{self._offset(slide)} milliseconds'" if _OPTIONAL in given else ""
-        return f"window({column}, '{size}', '{slide}'{offset})"
-
-    @property
-    def is_keyless_session(self) -> bool:
-        """Whether this is a SESSION window without PARTITION BY."""
-        return self.kind == "SESSION" and not self.partition_by
-
-    @property
-    def spark_step(self) -> str:
-        """For CUMULATE: the Spark expression for the step that contains a row."""
-        given = dict(self.intervals)
-        offset = f", '{self._offset(given['STEP'])} milliseconds'" if _OPTIONAL in given else ""
-        return f"window({quoted(self.column)}, '{given['STEP']}', '{given['STEP']}'{offset})"
-
-    def millis(self, parameter: str) -> int:
-        """Return the interval of a parameter in ms."""
-        return _interval_millis(dict(self.intervals)[parameter]) or 0
-
-    def _offset(self, slide: str) -> int:
-        # Flink accepts any offset; Spark only an offset shorter than the distance between two windows.
-        return self.millis(_OPTIONAL) % (_interval_millis(slide) or 1)
+def at_window(reader: StatementReader) -> bool:
+    """Whether a call of a window function is next, with or without ``TABLE(…)`` around it."""
+    words = [reader.ahead(count).word for count in range(4)]
+    if words[:2] == ["TABLE", "("]:
+        return words[2] in WINDOWS and words[3] == "("
+    return words[0] in WINDOWS and words[1] == "(" and words[2] in {"TABLE", "DATA"}
 
 
 def read_window(reader: StatementReader) -> tuple[WindowCall, int]:
     """Read a call of a window function, with or without ``TABLE(…)`` around it.
 
     Returns:
-        The call, and the length of its text.
+        The call, and the offset of the text after it.
 
     Raises:
         InvalidSqlError: the call has a syntax error, or Spark has no such window.
     """
+    start = reader.current.start
     is_wrapped = reader.take_words("TABLE")
     if is_wrapped:
         reader.expect_sign("(", "after TABLE")
-    at = reader.current
-    kind = reader.take().text.upper()
-    if kind not in _PARAMETERS:
-        raise reader.error(f"Spark has no such window; expected one of {', '.join(_PARAMETERS)}", at=at)
+    at = reader.take()
+    kind = at.word
     arguments = _Arguments(reader, _PARAMETERS[kind])
     arguments.read()
-    call = arguments.to_call(kind)
+    call = arguments.to_call(kind, start)
     problem = _problem(call)
     if problem is not None:
         raise reader.error(problem, at=at)
@@ -122,7 +68,7 @@ def read_window(reader: StatementReader) -> tuple[WindowCall, int]:
     if is_wrapped:
         end = reader.current
         reader.expect_sign(")", "after TABLE(...")
-    return call, end.start + 1
+    return call, end.end
 
 
 def _problem(call: WindowCall) -> str | None:
@@ -141,8 +87,7 @@ class _Arguments:
     def __init__(self, reader: StatementReader, parameters: tuple[str, ...]) -> None:
         self._reader = reader
         self._parameters = parameters
-        self._table: Path = ()
-        self._table_offset = 0
+        self._table = TableUse(name=())
         self._column: str | None = None
         self._column_offset = 0
         self._partition_by: tuple[str, ...] = ()
@@ -153,37 +98,35 @@ class _Arguments:
         reader.expect_sign("(", "before the arguments")
         for place, expected in enumerate(self._parameters):
             if place and not reader.take_sign(","):
-                missing = [name for name in self._parameters if name != _OPTIONAL and not self._has(name)]
+                missing = [name for name in self._parameters if name != OFFSET and not self._has(name)]
                 if missing:
                     raise reader.error(f"expected a comma, and the argument {missing[0]}")
                 return
             self._read_one(self._name_given() or expected)
 
-    def to_call(self, kind: str) -> WindowCall:
+    def to_call(self, kind: str, offset: int) -> WindowCall:
         return WindowCall(
             kind=kind,
             table=self._table,
-            table_offset=self._table_offset,
             column=self._column or "",
             intervals=tuple(self._intervals.items()),
             partition_by=self._partition_by,
+            offset=offset,
             column_offset=self._column_offset,
         )
 
     def _has(self, name: str) -> bool:
-        return {"DATA": bool(self._table), "TIMECOL": self._column is not None}.get(name, name in self._intervals)
+        return {"DATA": bool(self._table.name), "TIMECOL": self._column is not None}.get(name, name in self._intervals)
 
     def _name_given(self) -> str | None:
         reader = self._reader
-        sign, arrow = reader.ahead(1), reader.ahead(2)
-        if reader.current.kind is not TokenKind.WORD or sign.text != "=" or arrow.text != ">":
+        at = reader.current
+        if at.kind != WORD or reader.ahead(1).text != "=" or reader.ahead(2).text != ">":
             return None
-        at = reader.take()
-        reader.take()
-        reader.take()
-        if at.text.upper() not in self._parameters:
+        reader.back_to(reader.place + 3)
+        if at.word not in self._parameters:
             raise reader.error(f"expected one of the parameters {', '.join(self._parameters)}", at=at)
-        return at.text.upper()
+        return at.word
 
     def _read_one(self, name: str) -> None:
         reader = self._reader
@@ -195,13 +138,12 @@ class _Arguments:
             if not reader.take_words("DESCRIPTOR"):
                 raise reader.error("expected DESCRIPTOR(…) with the column that is the time")
             self._column_offset = reader.ahead(1).start
-            columns = read_list(reader, lambda inner: read_name(inner, "a column").text, "the column")
-            self._column = columns[0]
+            self._column = read_names(reader, "the column")[0]
         else:
             at = reader.current
             text = read_interval(reader, f"{_INTERVAL} for {name}").partition("'")[2].replace("'", "").upper()
-            millis = _interval_millis(text)
-            if millis is None or (millis <= 0 and name != _OPTIONAL):
+            millis = interval_millis(text)
+            if millis is None or (millis <= 0 and name != OFFSET):
                 raise reader.error(f"{_INTERVAL} for {name}", at=at)
             self._intervals[name] = text
 
@@ -209,32 +151,22 @@ class _Arguments:
         reader = self._reader
         if not reader.take_words("TABLE"):
             raise reader.error("expected TABLE and a table's name")
-        self._table_offset = reader.current.start
-        self._table = read_path(reader, "a table's name")
+        start = reader.current.start
+        path = read_path(reader, "a table's name")
+        self._table, _ = read_extras(reader, table_of(path, start), start)
         if not reader.take_words("PARTITION", "BY"):
             return
         if "GAP" not in self._parameters:
             raise reader.error(
                 "expected a comma; only SESSION takes PARTITION BY; in other windows GROUP BY the columns"
             )
-        keys = [read_name(reader, "a column").text]
+        keys = [read_name(reader, "a column")]
         # A comma also separates the next argument.
         while reader.at_sign(",") and not self._is_argument_ahead():
             reader.take()
-            keys.append(read_name(reader, "a column").text)
+            keys.append(read_name(reader, "a column"))
         self._partition_by = tuple(keys)
 
     def _is_argument_ahead(self) -> bool:
         first, second = self._reader.ahead(1), self._reader.ahead(2)
-        return first.text.upper() == "DESCRIPTOR" or second.text == "="
-
-
-def _interval_millis(text: str) -> int | None:
-    """Convert an interval such as ``10 MINUTES`` to ms; return None if it is malformed or has fractions of a ms."""
-    match = _COUNT.fullmatch(text)
-    unit = None if match is None else _MILLIS.get(match["unit"])
-    if match is None or unit is None:
-        return None
-    part = int((match["part"] or "").ljust(3, "0"))
-    millis = int(match["whole"]) * unit + part * unit // 1_000
-    return -millis if match["sign"] else millis
+        return first.word == "DESCRIPTOR" or second.text == "="

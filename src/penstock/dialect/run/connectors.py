@@ -21,7 +21,7 @@ from penstock.options.kafka import EndMode, parse_kafka
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from penstock.dialect.parse.names import Pairs
+    from penstock.dialect.parse.reader import Pairs
     from penstock.dialect.parse.statements import CreateTable
     from penstock.options.connectors import ConnectorTable
 

@@ -11,7 +11,7 @@ from penstock.catalog.names import TableName
 from penstock.catalog.schema_changes import inner_changes
 from penstock.dialect.outcome import Outcome, committed
 from penstock.dialect.parse.computed import read_computed_columns
-from penstock.dialect.parse.create_from import EXCLUDING, INCLUDING, OVERWRITING
+from penstock.dialect.parse.create import EXCLUDING, INCLUDING, OVERWRITING
 from penstock.dialect.parse.statements import ComputedColumn, CreateTable, Insert, WatermarkClause
 from penstock.dialect.run.connectors import check_declaration
 from penstock.dialect.run.query_columns import query_columns
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from penstock.catalog.changes import SchemaChange
-    from penstock.dialect.parse.names import Path
+    from penstock.dialect.parse.reader import Path
     from penstock.dialect.parse.statements import (
         AddComputed,
         AddPartitions,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.api.lazy import lazy_spark
-from penstock.dialect.parse.computed_value import spark_expression
+from penstock.dialect.parse.computed import spark_expression
 from penstock.dialect.run.event_time import event_time_of
 from penstock.dialect.run.sources import ends_where_it_began, is_stream, table_frame
 from penstock.dialect.run.views import base_uses, entered
@@ -22,12 +22,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.api.table import Table
-    from penstock.dialect.parse.names import Path
     from penstock.dialect.parse.query import Query
-    from penstock.dialect.parse.script import StatementText
+    from penstock.dialect.parse.reader import Path, StatementText
     from penstock.dialect.parse.statements import CreateView
-    from penstock.dialect.parse.tables import TableUse
-    from penstock.dialect.parse.windows import WindowCall
+    from penstock.dialect.parse.tables import TableUse, WindowCall
     from penstock.dialect.state import SqlState
 
 _TYPES: Final = ("timestamp", "timestamp_ntz")

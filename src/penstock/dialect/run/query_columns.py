@@ -13,8 +13,8 @@ from penstock.format.types.ddl import ColumnSpec
 from penstock.format.watermark import computed_columns
 
 if TYPE_CHECKING:
-    from penstock.dialect.parse.names import Path
     from penstock.dialect.parse.query import Query
+    from penstock.dialect.parse.reader import Path
     from penstock.dialect.parse.statements import CreateView
     from penstock.dialect.state import SqlState
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from penstock.api.table import Table
-    from penstock.dialect.parse.names import Path
     from penstock.dialect.parse.query import Query, SimpleSelect
+    from penstock.dialect.parse.reader import Path
     from penstock.dialect.parse.statements import CreateView, Insert, Select
     from penstock.dialect.state import SqlState
 

@@ -23,7 +23,7 @@ from penstock.table.store import MetadataStore
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from penstock.dialect.parse.names import Path
+    from penstock.dialect.parse.reader import Path
     from penstock.dialect.parse.statements import (
         CreateTable,
         Describe,

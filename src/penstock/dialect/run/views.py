@@ -16,8 +16,8 @@ from penstock.printable import mask_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from penstock.dialect.parse.names import Path
     from penstock.dialect.parse.query import Query
+    from penstock.dialect.parse.reader import Path
     from penstock.dialect.parse.statements import CreateView, DropView, ShowCreateView
     from penstock.dialect.parse.tables import TableUse
     from penstock.dialect.state import SqlState

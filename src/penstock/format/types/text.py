@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 
 from penstock.errors import InvalidSchemaError
+from penstock.format.lexer import TokenReader
 from penstock.format.types.data_types import (
     MAX_LENGTH,
     ArrayType,
@@ -23,8 +24,7 @@ from penstock.format.types.data_types import (
     VectorType,
     with_nullability,
 )
-from penstock.format.types.sql import read_type
-from penstock.format.types.tokens import TokenReader
+from penstock.format.types.ddl import read_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ import pytest
 
 from penstock import InvalidSqlError
 from penstock.dialect.parse.query import SimpleSelect, parse_query
-from penstock.dialect.parse.script import StatementText
+from penstock.dialect.parse.reader import StatementText
 from penstock.dialect.parse.tables import TableUse
 
 

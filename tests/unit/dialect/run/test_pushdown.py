@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.dialect.parse.query import parse_query
-from penstock.dialect.parse.script import StatementText
+from penstock.dialect.parse.reader import StatementText
 from penstock.dialect.run.sources import safe_filter
 from penstock.format.types.ddl import parse_columns
 from penstock.format.types.field_ids import assign_field_ids

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock import UnsupportedFeatureError
-from penstock.dialect.parse.computed_value import spark_expression
+from penstock.dialect.parse.computed import spark_expression
 from penstock.format.types.text import parse_sql_type
 
 COLUMNS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock import InvalidSqlError
-from penstock.dialect.parse.script import StatementText, split_script
+from penstock.dialect.parse.reader import StatementText, split_script
 
 
 def test_semicolons_in_quotes_and_comments_do_not_end_a_statement() -> None:

@@ -8,19 +8,16 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from penstock.dialect.parse.query import parse_query
-from penstock.dialect.parse.reader import read_list, read_partition, read_path
-from penstock.dialect.parse.script import StatementText
+from penstock.dialect.parse.reader import read_names, read_partition, read_path
 from penstock.dialect.parse.statements import Insert
-from penstock.dialect.parse.tables import strip_hint
-from penstock.format.types.sql import read_name
-from penstock.format.types.tokens import TokenKind
+from penstock.dialect.parse.tables import read_hint
+from penstock.format.lexer import END, NUMBER, TEXT
 from penstock.predicate.literals import parse_time_text, parse_timestamp_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.dialect.parse.names import Pairs
-    from penstock.dialect.parse.reader import StatementReader
+    from penstock.dialect.parse.reader import Pairs, StatementReader
 
 
 def read_insert(reader: StatementReader) -> Insert:
@@ -33,41 +30,29 @@ def read_insert(reader: StatementReader) -> Insert:
     if how is None:
         raise reader.error("expected INTO or OVERWRITE")
     reader.take_words("TABLE")
-    last = reader.current
     name = read_path(reader, "a table's name")
-    options = _hint_between(reader, last.start)
+    options: Pairs = ()
+    while reader.hint is not None:
+        options += read_hint(reader)
     if reader.at_words("REPLACE"):
         raise reader.error("rows are replaced by partition: INSERT OVERWRITE t PARTITION (dt = '…') SELECT …")
     partition = read_partition(reader) if reader.take_words("PARTITION") else ()
     columns: tuple[str, ...] = ()
-    if reader.at_sign("(") and not _is_query(reader, 1):
-        columns = read_list(reader, lambda inner: read_name(inner, "a column").text, "the columns")
+    if reader.at_sign("(") and reader.ahead(1).word not in _QUERIES:
+        columns = read_names(reader, "the columns")
     target = Insert(name=name, options=options, partition=partition, columns=columns, is_overwrite=how == "OVERWRITE")
     return _with_rows(reader, target)
 
 
 def _with_rows(reader: StatementReader, target: Insert) -> Insert:
-    if not _is_query(reader, 0) and not reader.at_words("VALUES") and not reader.at_sign("("):
+    if reader.current.word not in {*_QUERIES, "VALUES", "("}:
         raise reader.error("expected SELECT, WITH or VALUES")
-    start = reader.current.start
+    place = reader.place
     rows = _literal_rows(reader) if reader.at_words("VALUES") else None
-    reader.take_rest()
     if rows is not None:
         return replace(target, rows=rows)
-    line, column = reader.statement.place(start)
-    return replace(target, query=parse_query(StatementText(text=reader.text[start:], line=line, column=column)))
-
-
-def _hint_between(reader: StatementReader, start: int) -> Pairs:
-    """Return the options of the hint directly before the current token."""
-    source = reader.statement
-    hint = source.text.find("/*+", start, reader.current.start)
-    return () if hint < 0 else strip_hint(source, hint)[0]
-
-
-def _is_query(reader: StatementReader, ahead: int) -> bool:
-    token = reader.ahead(ahead)
-    return token.kind is TokenKind.WORD and token.text.upper() in {"SELECT", "WITH"}
+    reader.back_to(place)
+    return replace(target, query=parse_query(reader.take_rest()))
 
 
 def _literal_rows(reader: StatementReader) -> tuple[tuple[object, ...], ...] | None:
@@ -79,7 +64,7 @@ def _literal_rows(reader: StatementReader) -> tuple[tuple[object, ...], ...] | N
         if row is None:
             return None
         rows.append(row)
-    return tuple(rows) if reader.current.kind is TokenKind.END else None
+    return tuple(rows) if reader.current.kind == END else None
 
 
 def _literal_row(reader: StatementReader) -> tuple[object, ...] | None:
@@ -99,24 +84,25 @@ def _literal(reader: StatementReader) -> tuple[object] | None:
     word = reader.take_any(*_WORDS)
     if word is not None:
         return (_WORDS[word],)
-    kind = reader.current.text.upper() if reader.ahead(1).kind is TokenKind.STRING else ""
-    if kind in _TYPED and reader.current.kind is TokenKind.WORD:
+    kind = reader.current.word
+    if kind in _TYPED and reader.ahead(1).kind == TEXT:
         reader.take()
         at = reader.take()
         try:
-            return (_TYPED[kind](at.text),)
+            return (_TYPED[kind](at.content),)
         except ValueError:
             raise reader.error(f"this is not a valid {kind}", at=at) from None
-    if reader.current.kind is TokenKind.STRING:
-        return (reader.take().text,)
+    if reader.current.kind == TEXT:
+        return (reader.take().content,)
     sign = "-" if reader.take_sign("-") else ""
-    if reader.current.kind is not TokenKind.NUMBER:
+    if reader.current.kind != NUMBER:
         return None
     # The sign is added to the text: negating a Decimal would round it to 28 digits.
     text = sign + reader.take().text
     return (Decimal(text) if "." in text else int(text),)
 
 
+_QUERIES: Final = ("SELECT", "WITH")
 _WORDS: Final[dict[str, object]] = {"TRUE": True, "FALSE": False, "NULL": None}
 _TYPED: Final[dict[str, Callable[[str], object]]] = {
     "DATE": dt.date.fromisoformat,
