@@ -140,7 +140,7 @@ if TYPE_CHECKING:
     from penstock.api.preview import TablePreview
     from penstock.api.prometheus import MetricsExport, export_metrics
     from penstock.api.reads import ReadAt
-    from penstock.api.register import register, ship
+    from penstock.api.register import attach, register, ship
     from penstock.api.table import Table
     from penstock.api.versions import TableVersions
     from penstock.catalog.changes import (
@@ -161,7 +161,6 @@ if TYPE_CHECKING:
         before,
     )
     from penstock.catalog.stored_view import View
-    from penstock.dialect.attach import attach
     from penstock.dialect.session import sql
     from penstock.format.schema import TableSchema
     from penstock.format.snapshot import CommitKind, Snapshot
@@ -202,7 +201,7 @@ _MODULES: Final = {
     "penstock.api.preview": ("TablePreview",),
     "penstock.api.prometheus": ("MetricsExport", "export_metrics"),
     "penstock.api.reads": ("ReadAt",),
-    "penstock.api.register": ("register", "ship"),
+    "penstock.api.register": ("attach", "register", "ship"),
     "penstock.api.table": ("Table",),
     "penstock.api.versions": ("TableVersions",),
     "penstock.catalog.changes": (
@@ -223,7 +222,6 @@ _MODULES: Final = {
         "before",
     ),
     "penstock.catalog.stored_view": ("View",),
-    "penstock.dialect.attach": ("attach",),
     "penstock.dialect.session": ("sql",),
     "penstock.format.schema": ("TableSchema",),
     "penstock.format.snapshot": ("CommitKind", "Snapshot"),

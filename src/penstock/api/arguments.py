@@ -9,7 +9,7 @@ import operator
 import os
 import reprlib
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, TypeVar, cast, get_args
@@ -28,20 +28,18 @@ from penstock.options.object_store import store_options
 from penstock.predicate.tree import And, Compare, Constant, In, IsNull, Not, Or, Predicate, StartsWith
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql.types import StructType
 
-OptionValue: TypeAlias = "str | bool | int | float"
-Options: TypeAlias = "Mapping[str, OptionValue]"
-Names: TypeAlias = "Sequence[str] | str"
+OptionValue: TypeAlias = str | bool | int | float
+Options: TypeAlias = Mapping[str, OptionValue]
+Names: TypeAlias = Sequence[str] | str
 SchemaLike: TypeAlias = "str | pa.Schema | StructType | Sequence[ColumnSpec]"
 
 _TRIGGERS: Final = "{'processingTime': '10 seconds'}, {'availableNow': True}, {'once': True}, or None for no pause"
 _CHANGES: Final = get_args(SchemaChange)
 _NODES: Final = (And, Compare, Constant, In, IsNull, Not, Or, StartsWith)
 
-Progress: TypeAlias = "Callable[[int, int | None], None]"
+Progress: TypeAlias = Callable[[int, int | None], None]
 """Called with how many files are done so far, and bytes where they are known."""
 
 # Options that give no access: the catalog has none of its own with them.
@@ -110,6 +108,9 @@ MAPPINGS: Final = ArgumentType(
 )
 PARTITION: Final = MAPPING | TEXT
 FUNCTION: Final = ArgumentType("a function", callable)
+# Checked by ``encode_options``, whose messages name the key.
+OPTIONS: Final = ArgumentType("a mapping of options", lambda _: True)
+POSITION: Final = INTEGER | one_of("earliest", "latest")
 
 
 def accepts(**types: ArgumentType) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Final
 
 from penstock.api.arguments import (
     FLAG,
-    FUNCTION,
     LOCATION,
     NAMES,
     NONE,
     TEXT,
-    TEXT_MAPPING,
     ArgumentType,
     Names,
     Options,
-    Progress,
     SchemaLike,
     accepts,
     add_session_store_options,
     check_spark,
     encode_options,
-    no_progress,
     to_changes,
     to_columns,
     to_location,
     to_names,
 )
-from penstock.api.compact_tables import TableCompaction, compact_tables
+from penstock.api.compact_tables import CompactDatabase
 from penstock.api.lazy import lazy_spark
-from penstock.api.migrate import Migration, TableMigration, list_directories, migrate, migrate_each
+from penstock.api.migrate import Migrate, MigrateDatabase
+from penstock.api.names import CatalogNames
 from penstock.api.notebook import names_html
+from penstock.api.operations.declaration import method
+from penstock.api.procedures import PROCEDURES, UNSUPPORTED, call
 from penstock.api.table import Table
 from penstock.catalog.names import split_table_branch
 from penstock.catalog.new_schema import TableDefinition
-from penstock.catalog.selection import select_tables
 from penstock.catalog.stored_view import View, new_view
 from penstock.catalog.system_tables import load_catalog_table
 from penstock.catalog.warehouse import open_warehouse
@@ -49,8 +48,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from penstock.catalog.backend import Backend
     from penstock.catalog.changes import SchemaChange
-    from penstock.table.compact.job import CompactionResult
 
 
 _WATERMARK: Final = ArgumentType(
@@ -112,20 +111,43 @@ class Catalog:
         """Location of the warehouse."""
         return self._warehouse.location
 
+    @property
+    def _target(self) -> Backend:
+        """What operations run on."""
+        return self._warehouse
+
     @accepts(name=TEXT, views=FLAG)
-    def attach(self, spark: SparkSession, name: str = "penstock", *, views: bool = True) -> None:
-        """Add the warehouse to a Spark session as a catalog: ``SELECT ... FROM penstock.db.table``.
+    def attach(self, spark: SparkSession, name: str = "penstock", *, views: bool = True) -> Catalog:
+        """Add the warehouse to a Spark session as a catalog: ``spark.sql("SELECT * FROM penstock.db.table")``.
+
+        A session from ``spark.newSession()`` has its own catalogs: attach to it too.
 
         Args:
-            name: of the catalog in statements; ``CALL`` works only in catalogs added by ``penstock.attach``.
-            views: whether its views can be read; see ``penstock.attach``.
+            name: of the catalog in statements.
+            views: whether its views can be read; a view runs SQL of whoever wrote it in this session. False for a
+                warehouse or a server that others than you and people whom you trust can write to; the same as the
+                option ``penstock.views`` = ``false`` of the catalog.
+
+        Returns:
+            The catalog as it was attached: this one, or one without views.
 
         Raises:
             UnsupportedFeatureError: a Spark Connect session, or an unsupported version of Spark.
             InvalidOptionError: not a session, or an empty name.
         """
         check_spark(spark, self.warehouse)
-        lazy_spark.attach(spark, self._warehouse if views else self._warehouse.without_views(), name)
+        if not views:
+            catalog = copy(self)
+            catalog._warehouse = self._warehouse.without_views()  # noqa: SLF001 - a copy of this one
+            return catalog.attach(spark, name)
+
+        def run(session: SparkSession, procedure: str, arguments: Mapping[str, str]) -> pa.Table:
+            return call(CatalogNames({name: self}, name), session, procedure, arguments.items())
+
+        parameters = {each: (*procedure.parameters, *procedure.aliases) for each, procedure in PROCEDURES.items()}
+        procedures = lazy_spark.ProcedureSource(parameters=parameters, run=run, unsupported=UNSUPPORTED)
+        lazy_spark.attach(spark, self._warehouse, name, procedures)
+        return self
 
     @accepts(name=TEXT, if_not_exists=FLAG)
     def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
@@ -194,90 +216,6 @@ class Catalog:
             watermark=(watermark, None) if isinstance(watermark, str) else watermark,
         )
         return Table(self._warehouse.create_table(name, definition, if_not_exists=if_not_exists))
-
-    @accepts(
-        directory=LOCATION, name=TEXT, partition_types=TEXT_MAPPING | NONE, copy=FLAG, dry_run=FLAG, progress=FUNCTION
-    )
-    def migrate(  # noqa: PLR0913 - what a table is made of
-        self,
-        directory: str | os.PathLike[str],
-        name: str,
-        *,
-        partition_types: Mapping[str, str] | None = None,
-        options: Options | None = None,
-        copy: bool = False,
-        dry_run: bool = False,
-        progress: Progress = no_progress,
-    ) -> Migration:
-        """Create a table from a Hive-style directory of Parquet or ORC files, without copying them.
-
-        The table gets hard links to the files. The directory is unchanged, but its files must no longer be modified. To
-        undo the migration, drop the table.
-
-        Args:
-            directory: the parent directory of partitions such as ``dt=2026-01-01``.
-            name: ``database.table`` of the new table. Its columns are those of the files, followed by those of the
-                directory names.
-            partition_types: SQL types of partition columns; the default is ``STRING``.
-            options: of the table.
-            copy: copy the files instead, where hard links are not possible.
-            dry_run: only check files and columns.
-            progress: called with the number of rows and bytes processed so far.
-
-        Raises:
-            NotFoundError: there are no files, or the database does not exist.
-            AlreadyExistsError: the table exists.
-            SchemaMismatchError: files or directories are inconsistent.
-            UnsupportedFeatureError: an object store, a file system without hard links, or columns that need a
-                conversion.
-        """
-        return migrate(
-            self._warehouse,
-            directory,
-            name,
-            partition_types=partition_types or {},
-            options=encode_options(options),
-            copy=copy,
-            dry_run=dry_run,
-            progress=progress,
-        )
-
-    @accepts(directory=LOCATION, database=TEXT | NONE, copy=FLAG, dry_run=FLAG)
-    def migrate_database(
-        self,
-        directory: str | os.PathLike[str],
-        database: str | None = None,
-        *,
-        options: Options | None = None,
-        copy: bool = False,
-        dry_run: bool = False,
-    ) -> tuple[TableMigration, ...]:
-        """Create a table from each Hive-style directory in the directory of a database, as ``migrate`` does.
-
-        Args:
-            directory: its subdirectories are the tables, such as ``orders`` with ``orders/dt=2026-01-01``.
-            database: of the new tables, created if it does not exist; None for the directory's name without ``.db``.
-            options: of every table.
-            copy: copy the files instead, where hard links are not possible.
-            dry_run: only check files and columns.
-
-        Returns:
-            One result per directory, sorted by name. If a directory cannot be migrated, its result has the error, and
-            the others are still migrated.
-
-        Raises:
-            NotFoundError: it has no subdirectory.
-            InvalidOptionError: it is the directory of a single table.
-        """
-        name = database or to_location(directory).rstrip("/").rpartition("/")[2].removesuffix(".db")
-        list_directories(directory)
-        if not dry_run:
-            self.create_database(name, if_not_exists=True)
-
-        def adopt(location: str, table: str) -> Migration:
-            return self.migrate(location, table, options=options, copy=copy, dry_run=dry_run)
-
-        return tuple(migrate_each(directory, name, adopt))
 
     @accepts(name=TEXT)
     def load_table(self, name: str, options: Options | None = None) -> Table:
@@ -404,40 +342,6 @@ class Catalog:
         """Rename a view within this warehouse. Raises ``NotFoundError`` or ``AlreadyExistsError``."""
         self._warehouse.rename_view(source, target)
 
-    @accepts(
-        databases=TEXT, including=TEXT, excluding=TEXT | NONE, strategy=TEXT | NONE, idle_time=TEXT | NONE, dry_run=FLAG
-    )
-    def compact_database(  # noqa: PLR0913 - the arguments of Paimon's procedure
-        self,
-        databases: str = ".*",
-        spark: SparkSession | None = None,
-        *,
-        including: str = ".*",
-        excluding: str | None = None,
-        strategy: str | None = None,
-        idle_time: str | None = None,
-        options: Options | None = None,
-        dry_run: bool = False,
-    ) -> tuple[TableCompaction, ...]:
-        """Compact the tables of one or more databases, one after another, as ``Table.compact`` does.
-
-        Args:
-            databases: a name, or a regular expression that matches the whole name.
-            including: regular expression for the tables, as ``table`` or ``database.table``.
-            excluding: regular expression for tables to exclude.
-
-        Returns:
-            One result per table. If a table cannot be compacted, its result has the error, and the others are still
-            compacted.
-
-        Raises:
-            NotFoundError: no database matches.
-            InvalidOptionError: an invalid regular expression.
-        """
-        names = select_tables(self._warehouse, databases=databases, including=including, excluding=excluding)
-
-        def compact(name: str) -> CompactionResult:
-            table = self.load_table(name)
-            return table.compact(spark, strategy=strategy, idle_time=idle_time, options=options, dry_run=dry_run)
-
-        return tuple(compact_tables(names, compact))
+    compact_database = method(CompactDatabase, "Catalog")
+    migrate = method(Migrate, "Catalog")
+    migrate_database = method(MigrateDatabase, "Catalog")

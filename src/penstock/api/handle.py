@@ -97,3 +97,8 @@ class TableMethods:
 
     def __init__(self, handle: TableHandle) -> None:
         self._handle = handle
+
+    @property
+    def _target(self) -> TableHandle:
+        """What operations run on."""
+        return self._handle

@@ -1,15 +1,37 @@
-"""Register Penstock with a Spark session and its executors."""
+"""Make Penstock known to a Spark session and its executors."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.api.arguments import check_spark
+from penstock.api.arguments import FLAG, LOCATION, TEXT, accepts, check_spark, instance_of
+from penstock.api.catalog import Catalog
 from penstock.api.lazy import lazy_spark
 from penstock.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:
+    import os
+
     from pyspark.sql import SparkSession
+
+
+@accepts(warehouse=LOCATION | instance_of(Catalog), name=TEXT, views=FLAG)
+def attach(
+    spark: SparkSession, warehouse: str | os.PathLike[str] | Catalog, name: str = "penstock", *, views: bool = True
+) -> Catalog:
+    """Add a warehouse to a Spark session as a catalog, and return it, as ``Catalog.attach`` does.
+
+    Args:
+        warehouse: path or URI of the directory; or a catalog, with its options.
+        name: of the catalog in statements.
+        views: whether its views can be read; see ``Catalog.attach``.
+
+    Raises:
+        UnsupportedFeatureError: a Spark Connect session, or an unsupported version of Spark.
+        InvalidOptionError: not a session, an invalid location, or an empty name.
+    """
+    catalog = warehouse if isinstance(warehouse, Catalog) else Catalog(warehouse)
+    return catalog.attach(spark, name, views=views)
 
 
 def register(spark: SparkSession) -> None:

@@ -23,7 +23,11 @@ from penstock.api.inspection import TableInspection
 from penstock.api.lazy import is_spark_object, lazy_spark
 from penstock.api.maintenance import TableMaintenance
 from penstock.api.notebook import table_html
-from penstock.api.operations import TableOperations
+from penstock.api.operations.compaction import Compact
+from penstock.api.operations.declaration import method
+from penstock.api.operations.rollback import RollbackTo
+from penstock.api.operations.snapshots import ExpireSnapshots, RemoveOrphanFiles
+from penstock.api.operations.tags import CreateTag
 from penstock.api.preview import TablePreview
 from penstock.api.reads import TableReads
 from penstock.api.row_changes import RowChanges
@@ -56,7 +60,7 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
 
 
-class Table(TableReads, TableStreams, RowChanges, TableOperations):
+class Table(TableReads, TableStreams, RowChanges):
     """A table with the schema it was loaded with. Get one from ``Catalog``.
 
     Rows are written and returned as Spark DataFrames or Arrow data; every method that changes rows makes one commit. A
@@ -66,6 +70,12 @@ class Table(TableReads, TableStreams, RowChanges, TableOperations):
     namespace: ``inspect`` for metadata, ``maintenance``, ``versions`` for tags and branches; ``preview`` returns the
     effect of a change without making it.
     """
+
+    compact = method(Compact)
+    expire_snapshots = method(ExpireSnapshots)
+    remove_orphan_files = method(RemoveOrphanFiles)
+    create_tag = method(CreateTag)
+    rollback_to = method(RollbackTo)
 
     def __init__(self, ref: TableRef) -> None:
         if not isinstance(ref, TableRef):

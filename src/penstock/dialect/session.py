@@ -17,7 +17,6 @@ from penstock.dialect.run import rows as run_rows
 from penstock.dialect.run import show
 from penstock.dialect.run import views as run_views
 from penstock.dialect.run.explain import explain
-from penstock.dialect.run.procedures.registry import call
 from penstock.dialect.state import SqlState
 from penstock.errors import InvalidOptionError, TableStoreError
 from penstock.printable import mask_text
@@ -75,7 +74,7 @@ _RUNNERS: Final[Mapping[type, Callable[[SqlState, Any], Outcome]]] = {
     statements.Describe: show.describe,
     statements.SetSetting: show.set_setting,
     statements.ResetSetting: show.reset_setting,
-    statements.Call: call,
+    statements.Call: show.call_procedure,
     statements.Explain: explain,
     statements.Insert: run_rows.insert,
     statements.DeleteRows: run_row_changes.delete_rows,

@@ -5,18 +5,17 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager, suppress
 from copy import copy
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from penstock.api.lazy import lazy_spark
-from penstock.catalog.names import TableName, check_name, join_table_branch
+from penstock.api.names import DEFAULT_DATABASE, CatalogNames, Path
+from penstock.catalog.names import join_table_branch
 from penstock.catalog.system_tables import CATALOG_TABLES, SYSTEM_DATABASE
 from penstock.dialect.settings import MADE_FOR_SPARK, check_setting
 from penstock.dialect.stored_views import view_of_catalog
 from penstock.errors import (
     AlreadyExistsError,
     InvalidOptionError,
-    InvalidSqlError,
     NotFoundError,
     OptionWarning,
     TableStoreError,
@@ -26,7 +25,7 @@ from penstock.errors import (
 from penstock.table.read.branch import split_branch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
@@ -34,21 +33,12 @@ if TYPE_CHECKING:
     from penstock.api.catalog import Catalog
     from penstock.api.table import Table
     from penstock.catalog.stored_view import View
-    from penstock.dialect.parse.reader import Path
     from penstock.dialect.parse.statements import CreateTable, CreateView
 
 DEFAULT_CATALOG: Final = "paimon"
-DEFAULT_DATABASE: Final = "default"
-_MAX_PARTS: Final = 3
 
 
-def near_or_all(name: str, names: Sequence[str]) -> str:
-    """Return the end of an error text: the most similar of these names, or the list of all."""
-    near = get_close_matches(name, names, n=1)
-    return f"did you mean {near[0]}?" if near else f"there are {', '.join(dict.fromkeys(names)) or 'none yet'}"
-
-
-class SqlState:
+class SqlState(CatalogNames["Catalog"]):
     """Resolves names and stores the effects of statements; threads that use it share current names and settings.
 
     Attributes:
@@ -57,12 +47,10 @@ class SqlState:
     """
 
     def __init__(self) -> None:
+        super().__init__({}, DEFAULT_CATALOG)
         self._calls = threading.local()
         self._lock = threading.Lock()
         self._attached = 0
-        self.catalogs: dict[str, Catalog] = {}
-        self.catalog_name = DEFAULT_CATALOG
-        self.database = DEFAULT_DATABASE
         self.settings: dict[str, str] = {}
         self.has_named_query = False
         self.session_tables: dict[Path, CreateTable] = {}
@@ -116,57 +104,6 @@ class SqlState:
         """Clear what the previous statement has read from storage."""
         self._stored_views.clear()
         self._tables.clear()
-
-    def full(self, path: Path) -> Path:
-        """Return a table's name with its database and catalog.
-
-        Raises:
-            InvalidSqlError: the name has more than three parts.
-            InvalidSchemaError: a part is not a valid name.
-        """
-        text = ".".join(path)
-        if len(path) > _MAX_PARTS:
-            raise InvalidSqlError(f"'{text}': a name has at most {_MAX_PARTS} parts: catalog.database.table")
-        for part in path:
-            check_name(part, f"name '{text}'")
-        return (self.catalog_name, self.database)[: _MAX_PARTS - len(path)] + path
-
-    def full_database(self, path: Path) -> Path:
-        """Return a database's name with its catalog.
-
-        Raises:
-            InvalidSqlError: the name has more than two parts.
-        """
-        if len(path) > 2:
-            raise InvalidSqlError(f"'{'.'.join(path)}' is not a database: write catalog.database")
-        return path if len(path) == 2 else (self.catalog_name, *path)
-
-    def catalog(self, name: str) -> Catalog:
-        """Return a catalog by its name. Raises ``NotFoundError``."""
-        if name not in self.catalogs:
-            raise NotFoundError(f"there is no catalog '{name}' in this session; {near_or_all(name, [*self.catalogs])}")
-        return self.catalogs[name]
-
-    def catalog_of(self, path: Path) -> tuple[Catalog, str]:
-        """Return the catalog of a table, and its name there: ``database.table``, with backquotes where needed.
-
-        Raises:
-            InvalidSqlError, InvalidSchemaError: as ``full``, or the name is reserved for system tables.
-            NotFoundError: there is no such catalog.
-            UnsupportedFeatureError: a branch of a table.
-        """
-        catalog, database, table = self.full(path)
-        if database == SYSTEM_DATABASE:
-            raise InvalidSqlError(
-                f"{database}.{table}: {database} has system tables only, which queries read: "
-                f"{', '.join(CATALOG_TABLES)}"
-            )
-        if split_branch(table)[1] is not None:
-            raise UnsupportedFeatureError(
-                f"{database}.{table}: this statement is for tables, not for their branches; CALL sys.delete_branch"
-                " removes a branch"
-            )
-        return self.catalog(catalog), str(TableName(database=database, table=table))
 
     def altered(self, path: Path) -> tuple[Catalog, str]:
         """Return the catalog and the name of a table or of a branch whose schema changes; errors as ``catalog_of``."""
@@ -231,18 +168,17 @@ class SqlState:
             TableStoreError: as ``Catalog.load_table``.
         """
         self._check_stored(path)
-        table, branch = split_branch(path[-1])
-        path = (*path[:-1], table)
-        catalog, name = self.catalog_of(path)
-        if branch is not None:
-            options = {"branch": branch, **(options or {})}
+        return super().load(path, options)
+
+    def _open(self, path: Path, options: Mapping[str, str] | None) -> Table:
         found = self._tables.pop(self.full(path), None)
-        if found is not None:
-            return found.with_options(options) if options else found
-        try:
-            return catalog.load_table(name, options)
-        except NotFoundError as error:
-            raise self._not_found(path, error) from error
+        if found is None:
+            return super()._open(path, options)
+        return found.with_options(options) if options else found
+
+    def _session_names(self, catalog: str, database: str) -> tuple[str, ...]:
+        own = (place[2] for place in self.session_tables if place[:2] == (catalog, database))
+        return (*self.view_names((catalog, database)), *own)
 
     def check_exists(self, path: Path) -> None:
         """Check that a name is that of a table of a catalog, whether or not its rows can be read.
@@ -275,28 +211,6 @@ class SqlState:
         """Return a system table of a whole catalog."""
         catalog, _, table = self.full(path)
         return self.catalog(catalog).system_table(table)
-
-    def _not_found(self, path: Path, error: NotFoundError) -> NotFoundError:
-        """Return an error that lists the existing names; return the given error if the table itself exists."""
-        catalog, database, table = self.full(path)
-        databases = self.catalog(catalog).list_databases()
-        if database not in databases:
-            if len(path) == 1:
-                there = f"its databases are {', '.join(databases)}" if databases else "it has no databases yet"
-                return NotFoundError(
-                    f"there is no table {table}: the current database {database} has no tables; catalog {catalog}: "
-                    f"{there}; write database.{table}, or USE one first"
-                )
-            others = databases if database == DEFAULT_DATABASE else (*databases, DEFAULT_DATABASE)
-            return NotFoundError(
-                f"there is no database {database} in catalog {catalog}; {near_or_all(database, others)}"
-            )
-        tables = self.catalog(catalog).list_tables(database)
-        if table in tables:
-            return error
-        own = [*self.view_names((catalog, database))]
-        own += [place[2] for place in self.session_tables if place[:2] == (catalog, database)]
-        return NotFoundError(f"there is no table {database}.{table}; {near_or_all(table, (*tables, *own))}")
 
     def view_names(self, database: Path) -> tuple[str, ...]:
         """Return the sorted names of the views of a database, of the session and of its catalog."""

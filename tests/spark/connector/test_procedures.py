@@ -112,3 +112,16 @@ def test_wrong_calls_are_refused_in_one_line(spark: SparkSession, catalog: Catal
     assert "Traceback" not in str(caught.value)
     with pytest.raises(PySparkException, match="needs the argument table"):
         spark.sql("CALL penstock.sys.compact()")
+
+
+def test_a_catalog_attached_by_its_method_has_the_same_procedures(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.same", "id INT")
+    table.append(pa.table({"id": pa.array([1], pa.int32())}))
+    assert catalog.attach(spark, "same") is catalog
+    spark.sql("CALL same.sys.create_tag('same.d.same', 'x')").collect()
+    assert table.inspect.tags()["tag_name"].to_pylist() == ["x"]
+    with pytest.raises(PySparkException, match="there is no database e in catalog same"):
+        spark.sql("CALL same.sys.create_tag('e.same', 'x')")
+    without_views = catalog.attach(spark, "same", views=False)
+    spark.sql("CALL same.sys.delete_tag('d.same', 'x')").collect()
+    assert (without_views is catalog, table.inspect.tags().num_rows) == (False, 0)

@@ -104,7 +104,7 @@ def _is_placed(parameter: inspect.Parameter) -> bool:
 
 
 def _other(parameter: inspect.Parameter, more: dict[str, Any]) -> object:
-    return more.get(parameter.name, VALID.get(parameter.name, "x" if parameter.annotation == "str" else None))
+    return more.get(parameter.name, VALID.get(parameter.name, "x" if parameter.annotation in {"str", str} else None))
 
 
 def test_no_argument_raises_an_error_of_python(

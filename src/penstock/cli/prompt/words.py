@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from prompt_toolkit.completion import Completer, Completion
 
-from penstock.dialect.run.procedures.registry import PROCEDURES
+from penstock.api.procedures import PROCEDURES
 from penstock.dialect.settings import KEYS
 from penstock.errors import TableStoreError
 from penstock.format.lexer import SQL

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.api.catalog import Catalog
+from penstock.api.names import DEFAULT_DATABASE, near_or_all
 from penstock.catalog.changes import RemoveOption, SetOption, UpdateColumnType
 from penstock.catalog.names import TableName
 from penstock.catalog.schema_changes import inner_changes
@@ -17,7 +18,7 @@ from penstock.dialect.run.connectors import check_declaration
 from penstock.dialect.run.query_columns import query_columns
 from penstock.dialect.run.rows import insert
 from penstock.dialect.run.show import stored_options
-from penstock.dialect.state import DEFAULT_CATALOG, DEFAULT_DATABASE, near_or_all
+from penstock.dialect.state import DEFAULT_CATALOG
 from penstock.errors import (
     AlreadyExistsError,
     InvalidOptionError,

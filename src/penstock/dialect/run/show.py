@@ -1,4 +1,4 @@
-"""Run ``SHOW``, ``DESCRIBE``, ``SET`` and ``RESET``."""
+"""Run ``SHOW``, ``DESCRIBE``, ``CALL``, ``SET`` and ``RESET``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from penstock.api.procedures import PROCEDURES, call
 from penstock.dialect.outcome import Outcome, rows
-from penstock.dialect.run.procedures.registry import PROCEDURES
 from penstock.dialect.run.query_columns import view_columns
 from penstock.errors import InvalidSqlError
 from penstock.format.text.names import quoted
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from penstock.dialect.parse.reader import Path
     from penstock.dialect.parse.statements import (
+        Call,
         CreateTable,
         Describe,
         ResetSetting,
@@ -144,6 +145,13 @@ def reset_setting(state: SqlState, statement: ResetSetting) -> Outcome:
 def stored_options(schema: TableSchema) -> Iterator[tuple[str, str]]:
     """Yield the options of a table, without those in which Flink stores watermarks and computed columns."""
     return ((key, value) for key, value in schema.options if not _HIDDEN.fullmatch(key))
+
+
+def call_procedure(state: SqlState, statement: Call) -> Outcome:
+    """Run a procedure. Raises ``NotFoundError`` for a catalog that is not there, and as ``call``."""
+    arguments = ((each.name, each.value) for each in statement.arguments)
+    names = state.at_catalog(statement.catalog)
+    return Outcome(value=call(names, state.spark, statement.procedure, arguments))
 
 
 def _procedures(statement: ShowNames) -> Outcome:

@@ -37,7 +37,7 @@ _SETTINGS: Final = {
 }
 
 
-def attach(spark: SparkSession, warehouse: Backend, name: str, procedures: ProcedureSource | None = None) -> None:
+def attach(spark: SparkSession, warehouse: Backend, name: str, procedures: ProcedureSource) -> None:
     """Add a warehouse to a session as the catalog ``name``; see ``penstock.attach``."""
     if not name.isidentifier() or name == "spark_catalog":
         raise InvalidOptionError(

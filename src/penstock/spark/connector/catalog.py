@@ -27,7 +27,7 @@ from penstock.spark.connector.failures import (
     table_exists,
 )
 from penstock.spark.connector.local_rows import SystemTable
-from penstock.spark.connector.procedures import NO_PROCEDURES, SparkProcedure
+from penstock.spark.connector.procedures import SparkProcedure
 from penstock.spark.connector.proxy import from_spark
 from penstock.spark.connector.staging import StagingMethods
 from penstock.spark.connector.table import CatalogTable
@@ -74,10 +74,10 @@ class WarehouseCatalog(StagingMethods):
         spark: SparkSession,
         warehouse: Backend,
         name: str,
-        procedures: ProcedureSource | None = None,
+        procedures: ProcedureSource,
     ) -> None:
         super().__init__(bridge, spark, warehouse, name)
-        self._procedures = procedures or NO_PROCEDURES
+        self._procedures = procedures
         self._answers: dict[str, JavaObject] = {}
         self._states: dict[str, str] = {}
 

@@ -36,27 +36,19 @@ class ProcedureSource:
     Attributes:
         parameters: names of the parameters of each procedure, by position; all are optional strings.
         run: called with a session, a name and the given arguments; returns the result rows.
-        elsewhere: names of unsupported procedures, with the reason and the alternative.
+        unsupported: names of unsupported procedures, with the reason and the alternative.
     """
 
     parameters: Mapping[str, tuple[str, ...]]
     run: Callable[[SparkSession, str, Mapping[str, str]], pa.Table]
-    elsewhere: Mapping[str, str]
+    unsupported: Mapping[str, str]
 
     def missing(self, path: str, name: str) -> NotFoundError:
         """Return the error for an unsupported procedure."""
-        if name in self.elsewhere:
-            return NotFoundError(f"there is no procedure {path}: {self.elsewhere[name]}")
+        if name in self.unsupported:
+            return NotFoundError(f"there is no procedure {path}: {self.unsupported[name]}")
         there = ", ".join(f"sys.{each}" for each in self.parameters)
-        return NotFoundError(f"there is no procedure {path}; there are {there or 'none: use penstock.attach'}")
-
-
-def _refuse(_: SparkSession, name: str, arguments: Mapping[str, str]) -> pa.Table:
-    raise AssertionError(f"{name} is not among the procedures: {arguments}")
-
-
-NO_PROCEDURES: Final = ProcedureSource(parameters={}, run=_refuse, elsewhere={})
-"""The source of a catalog without procedures."""
+        return NotFoundError(f"there is no procedure {path}; there are {there}")
 
 
 class SparkProcedure(Proxy):

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from penstock import InvalidOptionError, InvalidSqlError, NotFoundError, UnsupportedFeatureError
-from penstock.dialect import attach
-from penstock.dialect.run.procedures.registry import PROCEDURES
-from penstock.dialect.run.procedures.unsupported import ELSEWHERE
+from penstock.api.names import CatalogNames
+from penstock.api.procedures import PROCEDURES, UNSUPPORTED, call
 
 if TYPE_CHECKING:
     from tests.unit.dialect.conftest import Sql
 
-PAGE: Final = Path(__file__).parents[5] / "docs" / "sql.md"
+PAGE: Final = Path(__file__).parents[3] / "docs" / "sql.md"
 
 
 def test_arguments_may_be_casts_as_in_the_texts_of_paimon(shop: Sql) -> None:
@@ -29,7 +28,7 @@ def test_arguments_may_be_casts_as_in_the_texts_of_paimon(shop: Sql) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "says"),
+    ("statement", "error", "says"),
     [
         ("sys.compat('orders')", InvalidSqlError, "did you mean sys.compact?"),
         ("sys.remove_unexisting_file('orders')", InvalidSqlError, "did you mean sys.remove_unexisting_files?"),
@@ -48,9 +47,9 @@ def test_arguments_may_be_casts_as_in_the_texts_of_paimon(shop: Sql) -> None:
         ("sys.compact_database(mode => 'parallel')", InvalidOptionError, "'divided' or 'combined'"),
     ],
 )
-def test_wrong_calls_say_what_is_right(shop: Sql, call: str, error: type[Exception], says: str) -> None:
+def test_wrong_calls_say_what_is_right(shop: Sql, statement: str, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says.replace("?", r"\?")):
-        shop(f"CALL {call}")
+        shop(f"CALL {statement}")
 
 
 def test_every_procedure_begins_with_what_it_works_on() -> None:
@@ -86,9 +85,9 @@ def test_names_that_paimon_has_on_spark_are_taken_too() -> None:
 def test_every_other_procedure_of_paimon_is_refused_with_what_to_do(shop: Sql) -> None:
     section = PAGE.read_text("utf-8").partition("### Procedures that are not there")[2].partition("\n## ")[0]
     rows = [line.split(" | ")[0] for line in section.splitlines() if line.startswith("| `")]
-    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(ELSEWHERE)
-    assert not set(ELSEWHERE) & set(PROCEDURES)
-    for name, reason in ELSEWHERE.items():
+    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(UNSUPPORTED)
+    assert not set(UNSUPPORTED) & set(PROCEDURES)
+    for name, reason in UNSUPPORTED.items():
         with pytest.raises(UnsupportedFeatureError) as caught:
             shop(f"CALL sys.{name}('orders')")
         assert str(caught.value) == f"there is no procedure sys.{name}: {reason}"
@@ -122,8 +121,7 @@ def test_a_database_may_have_the_name_of_an_attached_catalog(sql: Sql, table: st
     sql("CREATE DATABASE orders; CREATE TABLE orders.lines (id INT); INSERT INTO orders.lines VALUES (1)")
     sql("CREATE DATABASE lake; CREATE TABLE lake.lines (id INT); INSERT INTO lake.lines VALUES (1)")
     sql("CREATE TABLE `default`.lines (id INT); INSERT INTO `default`.lines VALUES (1)")
-    no_session: Any = None
-    attach._run(sql.catalog, "lake", no_session, "create_tag", {"table": table, "tag": "x"})
+    call(CatalogNames({"lake": sql.catalog}, "lake"), None, "create_tag", [("table", table), ("tag", "x")])
     names = ("orders", "lake", "`default`")
     tagged = [name for name in names if sql.rows(f"SELECT * FROM {name}.lines$tags")]  # noqa: S608 - of this file
     assert tagged == ["lake" if table == "lake.lines" else "orders"]

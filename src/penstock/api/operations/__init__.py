@@ -1,0 +1,1 @@
+"""Operations on a table, each declared once: as a value whose fields are its arguments."""

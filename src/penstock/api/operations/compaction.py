@@ -1,0 +1,226 @@
+"""Operations that merge data files and manifests, or move rows to other buckets."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Final
+
+from penstock.api.arguments import INTEGER, MAPPINGS, Names, Options, check_classic, encode_options, to_names
+from penstock.api.handle import TableHandle
+from penstock.api.lazy import lazy_spark
+from penstock.api.operations.declaration import Named, Operation
+from penstock.api.operations.procedure import Extra, Procedure, ResultRows
+from penstock.catalog.changes import SetOption
+from penstock.catalog.checks.features import check_writable
+from penstock.catalog.place import TablePlace, alter_place
+from penstock.errors import InvalidOptionError
+from penstock.options import BucketOptions, check_keys
+from penstock.table.actions.changes import open_committer
+from penstock.table.actions.manifests import ManifestCompaction, compact_manifests
+from penstock.table.actions.rescale import RescaledPartition, rescale_partitions
+from penstock.table.assumptions import at_latest_schema
+from penstock.table.compact.job import CompactionResult
+from penstock.table.compact.local import compact_table, for_compaction, request_compaction, run_here
+from penstock.table.compact.plan import CompactionPlan
+from penstock.table.compact.sort import parse_order, sort_table
+from penstock.table.compact.task import MergedFiles
+from penstock.table.partition_scope import partition_of_spec
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def _ignore(_: object) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Compact(Operation[TableHandle, CompactionResult]):
+    """Merge small files without changing rows or, in a queue, their order; or sort the rows of a scalable table.
+
+    Concurrent appends are not affected; a merge whose files another commit has replaced is discarded. Tables with the
+    option ``write-only`` are compacted too.
+
+    Args:
+        spark: merge on its executors; None to merge in this process.
+        partitions: only these partitions, such as ``dt=2026-01-01``; a spec may omit columns.
+        where: only partitions that satisfy this condition on partition columns, such as ``dt < '2026-01-01'``; not
+            with ``partitions``.
+        strategy: ``full``, the default, merges all small files; ``minor`` what a stream with compaction would have
+            merged by now.
+        idle_time: only partitions that received no rows for this long, such as ``1 h``.
+        order_strategy: rewrite all rows of each partition, sorted by the first column, then the next (``order``), or
+            along a curve so that files have narrow ranges in all columns (``zorder``, ``hilbert``). Needs Spark.
+        order_by: the columns to sort by; without ``order_strategy`` it implies ``order``.
+        options: of this job, such as ``target-file-size`` = ``128 mb``.
+        dry_run: only return what would be merged.
+        threads: concurrent merges in this process; by default the option ``penstock.compaction.max-tasks``, or one per
+            core if it is not set.
+        on_start: called with the total number of bytes that the merges will read.
+        on_done: called after every merge or sorted partition.
+
+    Returns:
+        The result for each partition, or the reason why nothing was done.
+
+    Raises:
+        InvalidOptionError, InvalidFilterError: invalid arguments.
+        UnsupportedFeatureError: the table is read-only for Penstock, has live deletion vectors, or has
+            ``clustering.incremental``.
+        TableStoreError: a file cannot be read or written, or the commit failed; merges that were already committed
+            remain, the others leave no files.
+    """
+
+    spark: "SparkSession | None" = None
+    _: KW_ONLY
+    partitions: Sequence[Mapping[str, object]] | None = None
+    where: str | None = None
+    strategy: Annotated[str | None, Named("compact_strategy")] = None
+    idle_time: Annotated[str | None, Named("partition_idle_time")] = None
+    order_strategy: str | None = None
+    order_by: Names | None = None
+    options: Options | None = None
+    dry_run: bool = False
+    threads: int | None = None
+    on_start: Callable[[int], None] = _ignore
+    on_done: Callable[[MergedFiles], None] = _ignore
+
+    def run(self, table: TableHandle, /) -> CompactionResult:
+        encoded = encode_options(self.options)
+        check_keys(encoded, table=table.name)
+        ref = for_compaction(at_latest_schema(table.ref, table.checked_store), encoded)
+        check_writable(ref)
+        check_classic(self.spark, ref.name, "compact() without spark, which merges in this process")
+        request = request_compaction(
+            ref, partitions=self.partitions, where=self.where, strategy=self.strategy, idle_time=self.idle_time
+        )
+        order = parse_order(ref, self.order_strategy, to_names(self.order_by))
+
+        def on_plan(plan: CompactionPlan) -> None:
+            self.on_start(sum(task.size_bytes for task in plan.tasks))
+
+        spark = self.spark
+        if order is not None:
+            sort = None if spark is None else partial(lazy_spark.sort_compact, spark, on_done=self.on_done)
+            return sort_table(ref, order, request, sort, dry_run=self.dry_run, on_plan=on_plan)
+        execute = run_here(ref, self.threads) if spark is None else lazy_spark.SparkMerger(spark=spark, ref=ref).execute
+        return compact_table(ref, request, execute, dry_run=self.dry_run, on_plan=on_plan, on_done=self.on_done)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactManifests(Operation[TableHandle, ManifestCompaction]):
+    """Merge manifests that are small or contain entries of deleted files; commits merge fewer at a time.
+
+    Args:
+        dry_run: only count them.
+    """
+
+    dry_run: bool = False
+
+    def run(self, table: TableHandle, /) -> ManifestCompaction:
+        check_writable(table.ref)
+        committer = open_committer(table.ref, table.checked_store, adds_rows=False)
+        return compact_manifests(committer, dry_run=self.dry_run)
+
+
+@dataclass(frozen=True, slots=True)
+class Rescale(Operation[TableHandle, tuple[RescaledPartition, ...]]):
+    """Change the number of buckets of a queue: sets the option ``bucket``, then rewrites the partitions.
+
+    Each partition is one commit; rows with the same bucket key keep their order, and streams that read the table do not
+    deliver them again. Commits to a partition that is not rewritten yet are refused, and so are commits with the old
+    number. After an interruption, repeat the call.
+
+    Args:
+        buckets: None for the current value of the option, to rewrite partitions that were written before it changed.
+        partition: only this one, such as ``{"dt": "2026-01-01"}``; the option must already have the new number.
+        dry_run: only return them.
+
+    Returns:
+        The partitions that had a different number.
+
+    Raises:
+        InvalidOptionError: the table is not a queue, or the number is below 1.
+        CommitConflictError: others committed at every attempt to rewrite a partition.
+    """
+
+    buckets: Annotated[int | None, Named("bucket_num")] = None
+    _: KW_ONLY
+    partition: Annotated[Mapping[str, object] | None, Named(aliases=("partitions",), sql=MAPPINGS)] = None
+    dry_run: bool = False
+
+    def run(self, table: TableHandle, /) -> tuple[RescaledPartition, ...]:
+        check_writable(table.ref)
+        ref = at_latest_schema(table.ref, table.checked_store)
+        now = ref.parsed(BucketOptions).bucket
+        buckets = now if self.buckets is None else self.buckets
+        if now < 1 or buckets < 1:
+            raise InvalidOptionError(
+                f"table {ref.name}: rescale is for queues: 'bucket' is {now}, and {buckets} buckets were asked for"
+            )
+        if self.partition is not None and buckets != now:
+            raise InvalidOptionError(
+                f"table {ref.name}: set 'bucket' = '{buckets}' before single partitions get that number; it is {now}"
+            )
+        if buckets != now and not self.dry_run:
+            place = TablePlace(name=ref.name, location=ref.location, file_io=ref.file_io, database=None, trash="")
+            altered = alter_place(place, [SetOption(key="bucket", value=str(buckets))])
+            ref = replace(ref, schema=altered.schema)
+        committer = open_committer(ref, table.store, adds_rows=False)
+        one = None if self.partition is None else partition_of_spec(ref, self.partition)
+        found = rescale_partitions(
+            committer, buckets=buckets, wanted=lambda data: one is None or data == one, dry_run=self.dry_run
+        )
+        return tuple(found)
+
+
+def compaction_rows(table: str, result: CompactionResult) -> ResultRows:
+    """Return the rows that procedures have for the compaction of a table."""
+    return [
+        (table, row.partition or None, row.files_in, row.bytes_in, row.files_out, row.bytes_out, row.skipped)
+        for row in result.partitions
+    ]
+
+
+COMPACTION_COLUMNS: Final = (
+    "table STRING, partition STRING, files_in BIGINT, bytes_in BIGINT, files_out BIGINT, bytes_out BIGINT, "
+    "skipped STRING"
+)
+
+
+def _manifests(table: TableHandle, operation: CompactManifests) -> ResultRows:
+    done = operation.run(table)
+    return [(done.manifests_before, done.rewritten, done.manifests_after)]
+
+
+def _rescaled(table: TableHandle, operation: Rescale) -> ResultRows:
+    return [(each.directory or None, each.buckets_before, each.rows) for each in operation.run(table)]
+
+
+PROCEDURES: Final = (
+    Procedure(
+        "compact",
+        Compact,
+        "table, partitions, order_strategy, order_by, options, where, partition_idle_time, compact_strategy",
+        COMPACTION_COLUMNS,
+        lambda table, operation: compaction_rows(table.name, operation.run(table)),
+        note="sorting needs Spark",
+    ),
+    Procedure(
+        "compact_manifest",
+        CompactManifests,
+        "table, options, dry_run",
+        "manifests_before BIGINT, rewritten BIGINT, manifests_after BIGINT",
+        _manifests,
+    ),
+    Procedure(
+        "rescale",
+        Rescale,
+        "table, bucket_num, partition, scan_parallelism, sink_parallelism",
+        "partition STRING, buckets_before BIGINT, rows BIGINT",
+        _rescaled,
+        each="partition",
+        # Partitions are written one after another, in this process.
+        extras=(Extra("scan_parallelism", INTEGER), Extra("sink_parallelism", INTEGER)),
+        note="unlike Paimon's, it also sets the option `bucket`",
+    ),
+)

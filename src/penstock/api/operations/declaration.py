@@ -1,0 +1,226 @@
+"""The declaration of an operation: a dataclass of its arguments, and what its users derive from it.
+
+The fields have the arguments' names, types and defaults; the docstring describes them. From these derive the method of
+a table or a catalog (``method``), the procedure of ``CALL`` (``penstock.api.operations.procedure``) and the options of
+the command (``penstock.cli.operation``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass
+from datetime import datetime
+from functools import reduce
+from operator import or_
+from os import PathLike
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Concatenate,
+    Final,
+    Generic,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
+
+from penstock.api.arguments import (
+    FLAG,
+    FUNCTION,
+    INTEGER,
+    LOCATION,
+    MAPPING,
+    MAPPINGS,
+    NAMES,
+    NONE,
+    NUMBER,
+    OPTIONS,
+    POSITION,
+    TEXT,
+    TEXT_MAPPING,
+    TIME,
+    ArgumentType,
+    Names,
+    Options,
+    accepts,
+)
+
+if TYPE_CHECKING:
+    from penstock.api.handle import TableMethods
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_Target_contra = TypeVar("_Target_contra", contravariant=True)
+_Result_co = TypeVar("_Result_co", covariant=True)
+
+# The type of an argument by the annotation of its field, without None.
+_TYPES: Final[Mapping[object, ArgumentType]] = {
+    bool: FLAG,
+    int: INTEGER,
+    float: NUMBER,
+    str: TEXT,
+    datetime | int: TIME,
+    int | Literal["earliest", "latest"]: POSITION,
+    str | PathLike[str]: LOCATION,
+    Names: NAMES,
+    Options: OPTIONS,
+    Mapping[str, str]: TEXT_MAPPING,
+    Mapping[str, object]: MAPPING,
+    Sequence[Mapping[str, object]]: MAPPINGS,
+}
+
+
+_TIMES: Final = "\n\nTimes are in ms since 1970-01-01 UTC, or datetimes, local without a zone."
+
+
+class Operation(Generic[_Target_contra, _Result_co]):
+    """An operation and its arguments; subclasses are frozen dataclasses."""
+
+    __slots__ = ()
+
+    def run(self, target: _Target_contra, /) -> _Result_co:
+        """Run the operation on a table or a warehouse."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Other names of an argument, in ``Annotated``.
+
+    Attributes:
+        paimon: its name in Paimon's procedures for Flink.
+        aliases: its names in those for Spark.
+        sql: how procedures read its text, if it is not by the type of the argument.
+        option: its option of the command; empty if the command has none.
+    """
+
+    paimon: str | None = None
+    aliases: tuple[str, ...] = ()
+    sql: ArgumentType | None = None
+    option: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One argument of an operation.
+
+    Attributes:
+        name: of the field.
+        type: None for arguments that only Python has, such as a Spark session.
+        is_positional: whether calls in Python may give it by its position.
+        named: its other names; ``paimon`` is always set.
+    """
+
+    name: str
+    type: ArgumentType | None
+    is_optional: bool
+    is_required: bool
+    is_positional: bool
+    named: Named
+
+
+def parameters_of(operation: type) -> Mapping[str, Parameter]:
+    """Return the arguments of an operation by the names of its fields.
+
+    Raises:
+        TypeError: the annotation of a field is not that of an argument.
+    """
+    found = {}
+    for field in dataclasses.fields(operation):
+        named, kind, is_optional = _read(field.type)
+        found[field.name] = Parameter(
+            name=field.name,
+            type=kind,
+            is_optional=is_optional,
+            is_required=field.default is MISSING,
+            is_positional=not field.kw_only,
+            named=dataclasses.replace(named, paimon=named.paimon or field.name),
+        )
+    return found
+
+
+def _read(annotation: object) -> tuple[Named, ArgumentType | None, bool]:
+    """Return the names, the type without None, and whether None is allowed; no type for a text as annotation."""
+    named = Named()
+    if get_origin(annotation) is Annotated:
+        annotation, named = get_args(annotation)
+    if isinstance(annotation, str):
+        return named, None, False
+    is_union = get_origin(annotation) in {Union, UnionType}
+    members = get_args(annotation) if is_union else (annotation,)
+    plain = reduce(or_, [each for each in members if each is not NoneType])
+    is_function = get_origin(plain) is Callable
+    if not is_function and plain not in _TYPES:
+        raise TypeError(f"{annotation} is not the annotation of an argument")
+    return named, FUNCTION if is_function else _TYPES[plain], NoneType in members
+
+
+def section_of(operation: type, name: str) -> dict[str, str]:
+    """Return the items of a section of a docstring by the names before their colons; empty if there is none."""
+    match = re.search(rf"^{name}:\n((?:    .*\n|\n)*)", f"{inspect.getdoc(operation)}\n", re.MULTILINE)
+    items = re.split(r"^    (?=\S)", match[1] if match else "", flags=re.MULTILINE)
+    pairs = (item.partition(":") for item in items if item.strip())
+    return {key: " ".join(text.split()) for key, _, text in pairs}
+
+
+def description_of(operation: type) -> str:
+    """Return the docstring of an operation before its sections."""
+    return re.split(r"\n+(?:Args|Returns|Raises):\n", inspect.getdoc(operation) or "")[0]
+
+
+def documentation_of(operation: type) -> str:
+    """Return the docstring of an operation's method."""
+    text, description = inspect.getdoc(operation) or "", description_of(operation)
+    has_time = any(each.type is TIME for each in parameters_of(operation).values())
+    return description + (_TIMES if has_time else "") + text.removeprefix(description)
+
+
+def method_name(operation: type) -> str:
+    """Return the name of an operation's method: ``create_tag`` for ``CreateTag``."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", operation.__name__).lower()
+
+
+def method(operation: Callable[_P, Operation[Any, _R]], owner: str = "Table") -> Callable[Concatenate[Any, _P], _R]:
+    """Return the method of a table, of its namespaces or of a catalog that runs an operation.
+
+    It checks the types of its arguments before anything else, as ``accepts`` does.
+
+    Args:
+        operation: a class.
+        owner: name of the class of the handle, for messages.
+    """
+    declared = cast("type[Operation[Any, _R]]", operation)
+
+    def call(self: Any, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:  # noqa: ANN401 - all that have a target
+        return operation(*args, **kwargs).run(self._target)
+
+    call.__name__ = method_name(declared)
+    call.__qualname__ = f"{owner}.{call.__name__}"
+    call.__doc__ = documentation_of(declared)
+    parameters = inspect.signature(declared).parameters.values()
+    first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    cast("Any", call).__signature__ = inspect.Signature(  # which inspect reads
+        [first, *(each.replace(annotation=_plain(each.annotation)) for each in parameters)],
+        return_annotation=inspect.signature(declared.run).return_annotation,
+    )
+    found = parameters_of(declared).values()
+    types = {each.name: each.type | NONE if each.is_optional else each.type for each in found if each.type is not None}
+    return accepts(**types)(call)
+
+
+def _plain(annotation: object) -> object:
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+
+
+def run_on(table: TableMethods, operation: Operation[Any, _R]) -> _R:
+    """Run an operation on a table."""
+    return operation.run(table._target)  # noqa: SLF001 - of this package

@@ -1,0 +1,298 @@
+"""The procedure of an operation: its arguments in ``CALL``, by position or by name, and the rows that it returns."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from datetime import datetime
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import pyarrow as pa
+
+from penstock.api.arguments import (
+    FLAG,
+    INTEGER,
+    LOCATION,
+    MAPPINGS,
+    NAMES,
+    OPTIONS,
+    POSITION,
+    TEXT,
+    TEXT_MAPPING,
+    TIME,
+    ArgumentType,
+)
+from penstock.api.operations.declaration import Operation, Parameter, parameters_of
+from penstock.errors import InvalidOptionError
+from penstock.format.text.partitions import PathText
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+_COLUMN_TYPES: Final[Mapping[str, pa.DataType]] = {"STRING": pa.string(), "BIGINT": pa.int64()}
+ResultRows: TypeAlias = "Iterable[tuple[object, ...]]"
+_MAX_LONG: Final = 2**63 - 1
+# Maximal length of a value in an error message.
+_SHOWN: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """An argument of a procedure that its operation does not have.
+
+    Attributes:
+        option: option of the table that it sets; None for an argument without effect.
+        only: the allowed values, in lower case; empty for all.
+        refusal: the error for all others, after the name of the procedure.
+    """
+
+    name: str
+    type: ArgumentType = TEXT
+    _: KW_ONLY
+    option: str | None = None
+    only: tuple[str, ...] = ()
+    refusal: str = ""
+    aliases: tuple[str, ...] = ()
+
+
+def run_only(target: Any, operation: Operation[Any, object]) -> ResultRows:  # noqa: ANN401 - a table or a warehouse
+    """Run an operation that has nothing to report."""
+    operation.run(target)
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """A procedure that CALL can run, with the name and the arguments of Paimon.
+
+    Attributes:
+        arguments: their names in Paimon, in the order of their positions. ``table``, if it is the first, is what the
+            procedure works on; otherwise that is the warehouse of the current catalog, or of the table that the
+            operation's argument ``name`` names. ``options`` are those of the table if the operation has none.
+        columns: of the result, each with its type; ``result STRING`` is ``Success`` if there are no rows.
+        run: runs an operation, and returns the rows of the result.
+        build: returns the operations of a call, if their arguments are not those of the call.
+        each: an argument with several values, with an operation for each.
+        needed: an argument that is required, although the operation does not require it.
+        extras: the arguments that the operation does not have.
+        table_aliases: other names of the table.
+        takes_database: whether the table may be ``database.*``, for all tables of a database.
+        note: what its page says besides the description of the operation.
+    """
+
+    name: str
+    operation: type[Operation[Any, Any]]
+    arguments: str
+    columns: str = "result STRING"
+    run: Callable[[Any, Any], ResultRows] = run_only
+    _: KW_ONLY
+    build: Callable[[Arguments], Operation[Any, Any]] | None = None
+    each: str | None = None
+    needed: str | None = None
+    extras: tuple[Extra, ...] = ()
+    table_aliases: tuple[str, ...] = ()
+    takes_database: bool = False
+    note: str = ""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the arguments, in their order."""
+        return tuple(self.arguments.split(", "))
+
+    @property
+    def has_table(self) -> bool:
+        """Whether the first argument is the table that it works on."""
+        return self.parameters[0] == "table"
+
+    @property
+    def fields(self) -> Mapping[str, Parameter]:
+        """Arguments of the operation by their names in Paimon."""
+        found = {each.named.paimon or each.name: each for each in parameters_of(self.operation).values()}
+        return {name: found[name] for name in self.parameters if name in found}
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """Other names of arguments."""
+        found = dict.fromkeys(self.table_aliases, "table")
+        for name, parameter in self.fields.items():
+            found |= dict.fromkeys(parameter.named.aliases, name)
+        for extra in self.extras:
+            found |= dict.fromkeys(extra.aliases, extra.name)
+        return found
+
+    def operations(self, arguments: Arguments) -> Iterator[Operation[Any, Any]]:
+        """Yield the operations of a call. Raises ``InvalidOptionError``."""
+        if self.build is not None:
+            yield self.build(arguments)
+            return
+        values: dict[str, Any] = {"dry_run": False} if "dry_run" in self.parameters else {}
+        for name, parameter in self.fields.items():
+            value = arguments.value(name, parameter.named.sql or parameter.type or TEXT)
+            if value is not None:
+                values[parameter.name] = value
+            elif parameter.is_required or name == self.needed:
+                raise arguments.missing(name)
+        field = None if self.each is None else self.fields[self.each].name
+        if field not in values:
+            yield self.operation(**values)
+        else:
+            yield from (self.operation(**{**values, field: value}) for value in values[field])
+
+    def table_options(self, arguments: Arguments) -> dict[str, str]:
+        """Return the options of the table for a call, and check the arguments that the operation does not have.
+
+        Raises:
+            InvalidOptionError: one of them has another value than those that are allowed.
+        """
+        is_of_table = "options" in self.parameters and "options" not in self.fields
+        options = (arguments.pairs("options") or {}) if is_of_table else {}
+        for extra in self.extras:
+            value = arguments.value(extra.name, extra.type)
+            if extra.only and str(value or extra.only[0]).lower() not in extra.only:
+                raise arguments.error(extra.refusal)
+            if extra.option is not None and value is not None:
+                options[extra.option] = str(value)
+        return options
+
+    def result(self, rows: Sequence[tuple[object, ...]]) -> pa.Table:
+        """Return the result of a call."""
+        if not rows and self.columns == "result STRING":
+            rows = [("Success",)]
+        names = (column.split(" ") for column in self.columns.split(", "))
+        schema = pa.schema([(name, _COLUMN_TYPES[kind]) for name, kind in names])
+        columns = [pa.array([row[place] for row in rows], column.type) for place, column in enumerate(schema)]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+
+class Arguments:
+    """The arguments of one call.
+
+    Args:
+        parameters: the parameters of the procedure, in positional order.
+        aliases: further names of parameters.
+        given: names and values; the name of a positional argument is None.
+
+    Raises:
+        InvalidOptionError: there are too many arguments, or a name is unknown or given twice.
+    """
+
+    def __init__(
+        self,
+        procedure: str,
+        parameters: Sequence[str],
+        aliases: Mapping[str, str],
+        given: Iterable[tuple[str | None, object]],
+    ) -> None:
+        self._procedure = procedure
+        self._values: dict[str, object] = {}
+        for place, (given_name, value) in enumerate(given):
+            if given_name is None and place >= len(parameters):
+                raise self.error(f"takes at most {len(parameters)} arguments: {', '.join(parameters)}")
+            name = parameters[place] if given_name is None else given_name
+            name = aliases.get(name, name)
+            if name not in parameters:
+                near = get_close_matches(name, parameters, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(parameters)}"
+                raise self.error(f"has no argument '{name}'; {hint}")
+            if name in self._values:
+                raise self.error(f"was given '{name}' twice")
+            self._values[name] = value
+
+    def error(self, problem: str) -> InvalidOptionError:
+        """Return an error about this call."""
+        return InvalidOptionError(f"procedure sys.{self._procedure} {problem}")
+
+    def missing(self, name: str) -> InvalidOptionError:
+        """Return the error for a required argument that is missing."""
+        return self.error(f"needs the argument {name}")
+
+    def value(self, name: str, kind: ArgumentType) -> Any:  # noqa: ANN401 - as the type says
+        """Return an argument as its type requires; None if it is missing or empty. Raises ``InvalidOptionError``."""
+        return _PARSERS[kind](self, name)
+
+    def text(self, name: str) -> str | None:
+        """Return a text; None if it is missing or empty, as in Flink."""
+        value = self._values.get(name)
+        return None if value is None or value == "" else str(value)
+
+    def is_number(self, name: str) -> bool:
+        """Return whether a number was given, not a text."""
+        return isinstance(self._values.get(name), int)
+
+    def needed(self, name: str) -> str:
+        """Return a required text. Raises ``InvalidOptionError`` if it is missing."""
+        value = self.text(name)
+        if value is None:
+            raise self.missing(name)
+        return value
+
+    def integer(self, name: str) -> int | None:
+        """Return a number, given as a number or as text. Raises ``InvalidOptionError``."""
+        text = self.text(name)
+        if text is None:
+            return None
+        try:
+            number = int(text)
+        except ValueError:
+            raise self.error(f"expects a whole number for {name}, found '{text[:_SHOWN]}'") from None
+        if abs(number) > _MAX_LONG:
+            raise self.error(f"expects a number of at most 64 bits for {name}, found {text[:_SHOWN]}")
+        return number
+
+    def flag(self, name: str) -> bool | None:
+        """Return a boolean. Raises ``InvalidOptionError``."""
+        text = self.text(name)
+        if text is not None and text.lower() not in {"true", "false"}:
+            raise self.error(f"expects TRUE or FALSE for {name}, found '{text}'")
+        return None if text is None else text.lower() == "true"
+
+    def time(self, name: str) -> datetime | None:
+        """Return a local time in the time zone of this machine. Raises ``InvalidOptionError``."""
+        text = self.text(name)
+        if text is None:
+            return None
+        try:
+            return datetime.fromisoformat(text)
+        except ValueError:
+            raise self.error(f"expects a time such as '2026-01-01 00:00:00' for {name}, found '{text}'") from None
+
+    def pairs(self, name: str) -> dict[str, str] | None:
+        """Return ``k=v,k=v`` as a mapping. Raises ``InvalidOptionError``."""
+        text = self.text(name)
+        return None if text is None else self._pairs(name, text)
+
+    def partitions(self, name: str) -> list[dict[str, PathText]] | None:
+        """Return ``k=v,k2=v2;k=v3`` as partition specs. Raises ``InvalidOptionError``."""
+        text = self.text(name)
+        if text is None:
+            return None
+        parts = (self._pairs(name, part) for part in text.removesuffix(";").split(";"))
+        return [{key: PathText(value) for key, value in each.items()} for each in parts]
+
+    def names(self, name: str) -> list[str] | None:
+        """Return a list of names from text separated by commas."""
+        text = self.text(name)
+        return None if text is None else [part.strip() for part in text.split(",")]
+
+    def _pairs(self, name: str, text: str) -> dict[str, str]:
+        pairs: dict[str, str] = {}
+        for part in text.split(","):
+            key, equals, value = part.partition("=")
+            if not equals:
+                raise self.error(f"expects key=value for {name}, found '{part.strip()}'")
+            pairs[key.strip()] = value.strip()
+        return pairs
+
+
+_PARSERS: Final[Mapping[ArgumentType, Callable[[Arguments, str], object]]] = {
+    TEXT: Arguments.text,
+    LOCATION: Arguments.text,
+    INTEGER: Arguments.integer,
+    POSITION: Arguments.integer,
+    FLAG: Arguments.flag,
+    TIME: Arguments.time,
+    OPTIONS: Arguments.pairs,
+    TEXT_MAPPING: Arguments.pairs,
+    MAPPINGS: Arguments.partitions,
+    NAMES: Arguments.names,
+}

@@ -1,1 +1,0 @@
-"""``CALL sys.…``: the procedures of Paimon, as calls of the API."""
