@@ -13,12 +13,17 @@ from hypothesis import strategies as st
 from penstock.format.manifest.entry import DataFileMeta, FileKind, ManifestEntry, ManifestFileMeta, merge_entries
 from penstock.format.manifest.stats import partition_stats
 from penstock.format.row.row import encode_row
-from penstock.format.types.data_types import STRING
+from penstock.format.schema import TableSchema
+from penstock.format.types.data_types import STRING, DataField
 from penstock.options import ManifestOptions
 from penstock.table.commit.manifests import Merge, apply_merges, least_split_bytes, merge_manifests
+from penstock.table.read.live import pruner_of_partitions
 from penstock.table.read.scan import live_entries
 
 ENTRY_BYTES = 100
+SCHEMA = TableSchema(
+    id=0, fields=(DataField(id=0, name="p", type=STRING),), highest_field_id=0, partition_keys=("p",), options={}
+)
 
 
 @dataclass
@@ -62,7 +67,7 @@ class Disk:
 def entry(kind: FileKind, number: int) -> ManifestEntry:
     return ManifestEntry(
         kind=kind,
-        partition=encode_row([str(number % 3)], [STRING]),
+        partition=encode_row([("a", "b", "c", None)[number % 4]], [STRING]),
         bucket=0,
         total_buckets=-1,
         file=DataFileMeta(
@@ -116,7 +121,13 @@ def merged(
     disk: Disk, metas: tuple[ManifestFileMeta, ...], options: ManifestOptions
 ) -> tuple[tuple[ManifestFileMeta, ...], tuple[Merge, ...]]:
     disk.target_bytes = options.manifest_target_file_bytes
-    merges = merge_manifests(metas, options, disk.load, disk.write)
+    merges = merge_manifests(
+        metas,
+        options,
+        disk.load,
+        disk.write,
+        find_holders=lambda partitions: pruner_of_partitions(SCHEMA, partitions).may_hold,
+    )
     return apply_merges(metas, merges), merges
 
 

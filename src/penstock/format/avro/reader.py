@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.format.avro.skip import ItemBudget, ItemLimit, read_past, skipper
+from penstock.format.avro.skip import ItemLimits, read_past, skipper
 from penstock.format.avro.values import (
     DEFAULT_LIMITS,
     ITEMS_PER_RECORD,
@@ -51,12 +51,12 @@ class NamedTypes:
         refuses_empty_items: see below.
 
     Attributes:
-        items: the budget for items in arrays.
+        items: limits of the items in arrays.
         refuses_empty_items: whether arrays of items without bytes are refused, whatever their number.
     """
 
     def __init__(self, schema: AvroType, most_items: int, *, refuses_empty_items: bool = False) -> None:
-        self.items = ItemBudget(most_items)
+        self.items = ItemLimits(most_items)
         self.refuses_empty_items = refuses_empty_items
         self._types: dict[str, AvroType] = {}
         self._left = MOST_TYPES
@@ -152,10 +152,23 @@ class RecordMapping:
     unknown: str | None = None
 
 
-def record_reader(schema: AvroType, shape: RecordMapping, limits: AvroLimits) -> Read:
-    """Return a function that reads one record.
+@dataclass(frozen=True, slots=True)
+class RecordReader:
+    """Reads the records of files with one schema, one file after another; not for several threads.
 
-    The function caches the last values it read: create one per file, and do not share it between threads.
+    Attributes:
+        read: reads one record; it caches the last values that it read.
+        items: limits of one file; start them again for each file.
+        shape: mapping to values.
+    """
+
+    read: Read
+    items: ItemLimits
+    shape: RecordMapping
+
+
+def record_reader(schema: AvroType, shape: RecordMapping, limits: AvroLimits) -> RecordReader:
+    """Return a reader of records.
 
     Args:
         schema: the writer's, as parsed JSON.
@@ -166,7 +179,8 @@ def record_reader(schema: AvroType, shape: RecordMapping, limits: AvroLimits) ->
         ValueError: the schema is invalid, or lacks a required field; the message says which.
     """
     field_types(schema)
-    return _reader(schema, NamedTypes(schema, limits.records * ITEMS_PER_RECORD), shape)
+    named = NamedTypes(schema, limits.records * ITEMS_PER_RECORD)
+    return RecordReader(_reader(schema, named, shape), named.items, shape)
 
 
 def dict_reader(schema: AvroType) -> Read:
@@ -237,7 +251,7 @@ def _shaped(types: Mapping[str, AvroType], named: NamedTypes, shape: RecordMappi
         if past is None:
             steps += [(_slot_reader(part, named, slot), _setter(value_type, slot)) for part, slot in run]
         else:
-            skip = read_past([skipper(part, lambda part: _reader(part, named)) for part, _ in run])
+            skip = read_past([skipper(part, lambda part: _reader(part, named), named.items) for part, _ in run])
             steps.append((_repeating(skip) if past.repeats else skip, _ignore))
     absent = [(_setter(value_type, slot), slot.absent) for name, slot in shape.slots.items() if name not in types]
     if shape.unknown:
@@ -322,13 +336,13 @@ def _array(read: Read, named: NamedTypes) -> Read:
     has_bytes = takes_bytes(read)
     if not has_bytes and named.refuses_empty_items:
         raise ValueError("its Avro schema has an array or a map of items that take no bytes")
-    limit = ItemLimit(takes_bytes=has_bytes, budget=named.items)
+    items = named.items
 
     def read_array(data: bytes, position: int) -> tuple[tuple[Any, ...], int]:
         values: list[Any] = []
         count, position = read_item_count(data, position)
         while count:
-            limit.check(count, len(data) - position)
+            items.check(count, len(data) - position, takes_bytes=has_bytes, is_kept=True)
             for _ in range(count):
                 value, position = read(data, position)
                 values.append(value)

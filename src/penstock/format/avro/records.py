@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from penstock.format.avro.container import damaged, decode_container, too_large
 from penstock.format.avro.reader import RecordMapping, dict_reader, record_reader
 from penstock.format.avro.values import DEFAULT_LIMITS, RECORDS_KEY, AvroLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from penstock.format.avro.schemas import AvroType
+    from penstock.format.avro.container import Container
+    from penstock.format.avro.reader import RecordReader
     from penstock.format.avro.values import Read
+
+    # The schema's text, the identity of the mapping (which the reader keeps alive), and the limit on records.
+    _Key: TypeAlias = tuple[str, int, int]
+
+_MOST_SCHEMA_CHARACTERS: Final = 20_000  # the schema of a manifest has 3,000
+_MOST_SCHEMAS: Final = 32
+_MOST_IDLE: Final = 8  # threads that read files of one schema at once
 
 # Errors of reading bytes that do not match the schema, and of invalid schemas.
 _DAMAGES: Final = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, struct.error)
@@ -35,34 +41,69 @@ def decode_values(data: bytes, path: str, shape: RecordMapping, limits: AvroLimi
         FormatError: empty, truncated or damaged data, not an Avro file, other records, or limits exceeded.
         UnsupportedFeatureError: an unknown codec.
     """
-    return _decode(data, path, lambda schema: record_reader(schema, shape, limits), limits)
+    container = decode_container(data, path, limits)
+    key = container.schema, id(shape), limits.records
+    try:
+        reader = _READERS.take(key) or record_reader(json.loads(container.schema), shape, limits)
+        reader.items.start_file()
+        values = _read_all(container, path, reader.read, limits)
+    except _DAMAGES as error:
+        raise damaged(path, _reason(error)) from error
+    _READERS.give_back(key, reader)
+    return values
 
 
 def decode_records(data: bytes, path: str) -> list[dict[str, Any]]:
     """Decode the records of an Avro file to dicts; nested records are tuples. Errors as in ``decode_values``."""
-    return _decode(data, path, dict_reader, DEFAULT_LIMITS)
-
-
-def _decode(data: bytes, path: str, make_reader: Callable[[AvroType], Read], limits: AvroLimits) -> list[Any]:
-    container = decode_container(data, path, limits)
-    values: list[Any] = []
+    container = decode_container(data, path, DEFAULT_LIMITS)
     try:
-        read = make_reader(json.loads(container.schema))
-        for count, payload in container.blocks:
-            # A record takes at least one byte: no metadata record consists of nulls only.
-            if not 0 <= count <= len(payload):
-                raise ValueError(f"a block of {len(payload)} bytes claims to have {count} records")
-            if len(values) + count > limits.records:
-                raise too_large(path, "it has more records than", RECORDS_KEY, limits.records)
-            position = 0
-            for _ in range(count):
-                value, position = read(payload, position)
-                values.append(value)
-            if position != len(payload):
-                raise ValueError("a block's records and its length do not agree")
+        return _read_all(container, path, dict_reader(json.loads(container.schema)), DEFAULT_LIMITS)
     except _DAMAGES as error:
         raise damaged(path, _reason(error)) from error
+
+
+def _read_all(container: Container, path: str, read: Read, limits: AvroLimits) -> list[Any]:
+    values: list[Any] = []
+    for count, payload in container.blocks:
+        # A record takes at least one byte: no metadata record consists of nulls only.
+        if not 0 <= count <= len(payload):
+            raise ValueError(f"a block of {len(payload)} bytes claims to have {count} records")
+        if len(values) + count > limits.records:
+            raise too_large(path, "it has more records than", RECORDS_KEY, limits.records)
+        position = 0
+        for _ in range(count):
+            value, position = read(payload, position)
+            values.append(value)
+        if position != len(payload):
+            raise ValueError("a block's records and its length do not agree")
     return values
+
+
+class _Readers:
+    """Idle readers by schema; making one takes three times as long as reading a small manifest with it."""
+
+    def __init__(self) -> None:
+        self._idle: dict[_Key, list[RecordReader]] = {}
+
+    def take(self, key: _Key) -> RecordReader | None:
+        """Return an idle reader, which the caller alone uses until it gives it back; None if there is none."""
+        try:
+            return self._idle[key].pop()
+        except (KeyError, IndexError):
+            return None
+
+    def give_back(self, key: _Key, reader: RecordReader) -> None:
+        """Keep a reader, unless its schema is larger than that of any manifest, or many are kept."""
+        if len(key[0]) > _MOST_SCHEMA_CHARACTERS:
+            return
+        if len(self._idle) > _MOST_SCHEMAS:
+            self._idle.clear()
+        idle = self._idle.setdefault(key, [])
+        if len(idle) < _MOST_IDLE:
+            idle.append(reader)
+
+
+_READERS: Final = _Readers()
 
 
 def _reason(error: Exception) -> str:

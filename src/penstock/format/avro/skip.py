@@ -23,54 +23,46 @@ if TYPE_CHECKING:
     Reader: TypeAlias = Callable[[AvroType], Read]
 
 
-class ItemBudget:
-    """A limit on the items that all arrays of a file hold in memory together.
+class ItemLimits:
+    """Limits on the items of the arrays of one file.
 
     Args:
-        most: maximum number of items.
+        most_kept: maximum number of items that all arrays hold in memory together.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._left = most
+    def __init__(self, most_kept: int) -> None:
+        self._most_kept = most_kept
+        self.start_file()
 
-    def take(self, count: int) -> None:
-        """Count items. Raises ``ValueError`` if the maximum is exceeded."""
-        self._left -= count
-        if self._left < 0:
-            raise ValueError(
-                f"its arrays have more than {self._most} items (if the file is good, read it with a larger "
-                f"'{RECORDS_KEY}', given as an option of this use)"
-            )
+    def start_file(self) -> None:
+        """Count from zero again."""
+        self._kept_left = self._most_kept
+        self._empty_left = MOST_EMPTY_ITEMS
 
+    def check(self, count: int, bytes_left: int, *, takes_bytes: bool, is_kept: bool) -> None:
+        """Count the items that a block states.
 
-class ItemLimit:
-    """A limit on the items in the blocks of one kind of array. It counts, so each file needs its own instance.
-
-    Args:
-        takes_bytes: whether an item takes at least one byte, so that the rest of the file limits the number of items.
-        budget: for items that are kept in memory; None if they are skipped.
-    """
-
-    def __init__(self, *, takes_bytes: bool, budget: ItemBudget | None = None) -> None:
-        self._takes_bytes = takes_bytes
-        self._budget = budget
-        self._empty_items_left = MOST_EMPTY_ITEMS
-
-    def check(self, count: int, bytes_left: int) -> None:
-        """Check the number of items that a block states.
+        Args:
+            bytes_left: of the file's block.
+            takes_bytes: whether an item takes at least one byte, so that those bytes limit the number of items.
+            is_kept: whether they are kept in memory; else they are skipped.
 
         Raises:
             ValueError: the file is too short for so many, or a limit is exceeded.
         """
-        if not self._takes_bytes:
-            self._empty_items_left -= count
-            if self._empty_items_left < 0:
+        if not takes_bytes:
+            self._empty_left -= count
+            if self._empty_left < 0:
                 raise ValueError(f"it has more than {MOST_EMPTY_ITEMS} items that take no bytes")
         elif count > bytes_left:
             raise ValueError(f"a block claims to have {count} items, with {bytes_left} bytes left")
-        if self._budget:
-            self._budget.take(count)
+        if is_kept:
+            self._kept_left -= count
+            if self._kept_left < 0:
+                raise ValueError(
+                    f"its arrays have more than {self._most_kept} items (if the file is good, read it with a larger "
+                    f"'{RECORDS_KEY}', given as an option of this use)"
+                )
 
 
 _PRESENT: Final = 2  # branch 1 of a union
@@ -91,24 +83,25 @@ def read_past(skips: list[Skip]) -> Read:
     return read
 
 
-def skipper(avro_type: AvroType, reader: Reader) -> Skip:
+def skipper(avro_type: AvroType, reader: Reader, items: ItemLimits) -> Skip:
     """Return a function that skips a value: it returns the end position.
 
-    The function remembers the last array that it skipped: make one per file, and do not share it between threads.
+    The function remembers the last array that it skipped: do not share it between threads.
 
     Args:
         reader: creates decoding functions, which are used for rare types.
+        items: limits of the file.
     """
     match avro_type:
         case str() if avro_type in _SKIPS:
             return _SKIPS[avro_type]
         case ["null", branch]:
-            return _skip_nullable(skipper(branch, reader))
+            return _skip_nullable(skipper(branch, reader, items))
         case {"type": "record", "fields": [*fields]}:
-            past = read_past([skipper(field["type"], reader) for field in fields if isinstance(field, dict)])
+            past = read_past([skipper(field["type"], reader, items) for field in fields if isinstance(field, dict)])
             return lambda data, position: past(data, position)[1]
-        case {"type": "array", "items": items}:
-            return _skip_array(skipper(items, reader))
+        case {"type": "array", "items": item}:
+            return _skip_array(skipper(item, reader, items), items)
         case {"type": str(primitive)} if primitive in _SKIPS:
             return _SKIPS[primitive]
     read = reader(avro_type)
@@ -127,9 +120,8 @@ def _skip_nullable(skip: Skip) -> Skip:
     return skip_nullable
 
 
-def _skip_array(skip: Skip) -> Skip:
+def _skip_array(skip: Skip, items: ItemLimits) -> Skip:
     has_bytes = _takes_bytes(skip)
-    limit = ItemLimit(takes_bytes=has_bytes)
 
     raw = b""
 
@@ -143,7 +135,7 @@ def _skip_array(skip: Skip) -> Skip:
         start = position
         count, position = read_item_count(data, position)
         while count:
-            limit.check(count, len(data) - position)
+            items.check(count, len(data) - position, takes_bytes=has_bytes, is_kept=False)
             for _ in range(count if has_bytes else 0):
                 position = skip(data, position)
             count, position = read_item_count(data, position)

@@ -232,4 +232,4 @@ FILE_KEY: Final = "penstock.metadata.max-file-size"
 RECORDS_KEY: Final = "penstock.metadata.max-records"
 ITEMS_PER_RECORD: Final = 8
 MOST_EMPTY_ITEMS: Final = 65_536
-"""Maximum number of nulls and other zero-byte items in one kind of array; no Paimon file has any."""
+"""Maximum number of nulls and other zero-byte items in the arrays of one file; no Paimon file has any."""

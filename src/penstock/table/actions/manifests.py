@@ -13,6 +13,7 @@ from penstock.format.snapshot import CommitKind
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.delta import CommitRequest
 from penstock.table.commit.manifests import merge_manifests
+from penstock.table.read.live import pruner_of_partitions
 
 if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot
@@ -48,6 +49,7 @@ def compact_manifests(committer: TableCommitter, *, dry_run: bool = False) -> Ma
         committer.manifest_options,
         lambda meta: store.load_manifest(meta.file_name, meta.file_size),
         lambda _entries: (),
+        find_holders=lambda partitions: pruner_of_partitions(committer.ref.schema, partitions).may_hold,
     )
     rewritten = sum(len(part.inputs) for merge in merges for part in merge.parts)
     snapshot = None

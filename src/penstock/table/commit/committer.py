@@ -43,6 +43,7 @@ from penstock.table.commit.manifests import ManifestWriter, Merge, apply_merges,
 from penstock.table.commit.put import flush_new_files, is_put, put_schema, put_snapshot, search_commits
 from penstock.table.commit.retry import CommitRetry, note_change, note_committed, note_lost_race, observed
 from penstock.table.commit.reused_ids import is_in_time, last_kept_id, load_base
+from penstock.table.read.live import pruner_of_partitions
 from penstock.table.store import SchemaFiles
 
 if TYPE_CHECKING:
@@ -536,6 +537,7 @@ class TableCommitter:
             self.manifest_options,
             lambda meta: self.store.load_manifest(meta.file_name, meta.file_size),
             lambda entries: writer.write_manifests(entries, schema_id=base.schema_id),
+            find_holders=lambda partitions: pruner_of_partitions(self.ref.schema, partitions).may_hold,
         )
 
     def _manifests(self, base: Snapshot | None) -> tuple[ManifestFileMeta, ...]:

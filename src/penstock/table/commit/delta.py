@@ -20,7 +20,12 @@ from penstock.format.manifest.entry import DataFileMeta, EntryNumbers, FileIdent
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from penstock.table.partition_scope import OverwriteScope, WrittenPartitions, partition_test
 from penstock.table.read.deltas import MAX_STEPS, load_deltas, snapshots_since
-from penstock.table.read.live import load_live_entries, load_live_numbers, load_live_of_partitions
+from penstock.table.read.live import (
+    load_live_entries,
+    load_live_numbers,
+    load_live_of_partitions,
+    pruner_of_scope,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -88,7 +93,8 @@ def overwrite_delta(
             f"table {ref.name}: rows of the overwrite are outside of the partition that it names; filter them out, "
             "or overwrite without naming a partition"
         )
-    live = load_live_entries(store, base, test) if base is not None else {}
+    pruner = pruner_of_scope(ref.schema, scope, touched)
+    live = load_live_entries(store, base, test, pruner) if base is not None else {}
     # The replaced files are ignored, so the numbers start at 0 again (docs/spec/commit.md section 2.2).
     numbered = BucketIndex().number(messages) if _is_bucketed(messages) else messages
     added = _added(numbered)

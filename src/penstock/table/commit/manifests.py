@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from penstock.options import ManifestOptions
 
     LoadManifest = Callable[[ManifestFileMeta], Sequence[ManifestEntry]]
+    FindHolders = Callable[[frozenset[bytes]], Callable[[ManifestFileMeta], bool]]
     WriteManifests = Callable[[Sequence[ManifestEntry]], tuple[ManifestFileMeta, ...]]
 
 
@@ -205,7 +206,12 @@ class Merge:
 
 
 def merge_manifests(
-    manifests: Sequence[ManifestFileMeta], options: ManifestOptions, load: LoadManifest, write: WriteManifests
+    manifests: Sequence[ManifestFileMeta],
+    options: ManifestOptions,
+    load: LoadManifest,
+    write: WriteManifests,
+    *,
+    find_holders: FindHolders,
 ) -> tuple[Merge, ...]:
     """Choose the manifests that are worth merging (mostly none) and rewrite them. Live entries keep their order.
 
@@ -213,11 +219,12 @@ def merge_manifests(
 
     Args:
         manifests: base list, then delta list, of the snapshot to build on.
+        find_holders: returns a test for manifests that may contain entries of some serialized partitions.
 
     Returns:
         Replacements with disjoint inputs, for ``apply_merges``.
     """
-    full = _full_merge(manifests, options, load, write)
+    full = _full_merge(manifests, options, load, write, find_holders)
     if full is not None:
         return (full,)
     merges = []
@@ -246,13 +253,17 @@ def apply_merges(manifests: Sequence[ManifestFileMeta], merges: Sequence[Merge])
 
 
 def _full_merge(
-    manifests: Sequence[ManifestFileMeta], options: ManifestOptions, load: LoadManifest, write: WriteManifests
+    manifests: Sequence[ManifestFileMeta],
+    options: ManifestOptions,
+    load: LoadManifest,
+    write: WriteManifests,
+    find_holders: FindHolders,
 ) -> Merge | None:
     target = options.manifest_target_file_bytes
     dirty_bytes = sum(meta.file_size for meta in manifests if _is_dirty(meta, target))
     if dirty_bytes < options.manifest_full_compaction_threshold_bytes:
         return None
-    gone = _find_gone(manifests, load)
+    gone = _find_gone(manifests, load, find_holders)
     runs = [
         run for run in _full_runs(manifests, gone, target_bytes=target) if len(run) > 1 or gone.get(run[0].file_name)
     ]
@@ -272,22 +283,27 @@ def _full_merge(
     return Merge(parts=tuple(parts))
 
 
-def _find_gone(manifests: Sequence[ManifestFileMeta], load: LoadManifest) -> dict[str, set[int]]:
+def _find_gone(
+    manifests: Sequence[ManifestFileMeta], load: LoadManifest, find_holders: FindHolders
+) -> dict[str, set[int]]:
     """Find the entries that cancel each other over all manifests: DELETE entries, and the ADD entries they delete.
 
     Returns:
         Manifest name to the positions of such entries.
     """
-    deleted_names = {
-        entry.file.file_name
+    deletes = [
+        entry
         for meta in manifests
         if meta.num_deleted_files > 0
         for entry in load(meta)
         if entry.kind is FileKind.DELETE
-    }
+    ]
+    deleted_names = {entry.file.file_name for entry in deletes}
     gone: dict[str, set[int]] = defaultdict(set)
     added: dict[FileIdentity, tuple[str, int]] = {}
-    for meta in manifests if deleted_names else ():
+    # Only manifests of the partitions of deleted files, as in the reference: in a large table the others are many.
+    may_hold = find_holders(frozenset(entry.partition for entry in deletes))
+    for meta in filter(may_hold, manifests) if deletes else ():
         for position, entry in enumerate(load(meta)):
             if entry.file.file_name not in deleted_names:
                 continue

@@ -30,7 +30,7 @@ from penstock.table.compact.queue import plan_bucket, plan_bucket_fully
 from penstock.table.compact.task import CompactSizes, CompactTask
 from penstock.table.expire.partitions import find_expired_partitions
 from penstock.table.partition_scope import MatchingPartitions, OverwriteScope, WholeTable, partition_test
-from penstock.table.read.live import load_live_entries
+from penstock.table.read.live import load_live_entries, load_live_of_partitions, pruner_of_scope
 from penstock.table.read.scan import check_deletion_vectors
 from penstock.table.ref import FileLocator
 
@@ -120,10 +120,14 @@ def plan_compaction(
     )
 
 
-def _partition_test(ref: TableRef, scope: OverwriteScope | frozenset[bytes] | None) -> Callable[[bytes], bool]:
+def _live_entries(
+    ref: TableRef, store: MetadataStore, snapshot: Snapshot, scope: OverwriteScope | frozenset[bytes] | None
+) -> Iterable[ManifestEntry]:
     if isinstance(scope, frozenset):
-        return scope.__contains__
-    return partition_test(scope or WholeTable(), touched=frozenset(), ref=ref)
+        return load_live_of_partitions(store, ref.schema, snapshot, scope).values()
+    where, none = scope or WholeTable(), frozenset[bytes]()
+    keep = partition_test(where, touched=none, ref=ref)
+    return load_live_entries(store, snapshot, keep, pruner_of_scope(ref.schema, where, none)).values()
 
 
 def plan_partitions(
@@ -144,9 +148,8 @@ def plan_partitions(
     check_compactable(ref, store, snapshot)
     if snapshot is None:
         return CompactionPlan(snapshot=None, partitions=())
-    keep = _partition_test(ref, scope)
     groups: dict[bytes, list[ManifestEntry]] = {}
-    for entry in load_live_entries(store, snapshot, keep).values():
+    for entry in _live_entries(ref, store, snapshot, scope):
         groups.setdefault(entry.partition, []).append(entry)
     idle_test = None if idle_ms is None else IdleTest(store, snapshot, idle_ms)
     planner = _Planner(ref, pick, idle_test, otherwise)

@@ -278,7 +278,7 @@ def _file_row(
 ) -> tuple[object, ...]:
     file = entry.file
     fields = store.load_schema(file.schema_id).fields
-    stats = decode_file_stats(file, fields)
+    stats = dict(decode_file_stats(file, fields))  # each column decoded once
     covered = [field for field in fields if field.name in stats]
     return (
         _row_text(ref.schema.partition_fields, partition.values),

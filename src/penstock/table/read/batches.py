@@ -11,6 +11,7 @@ import difflib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from queue import Full, Queue
 from threading import Event
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
@@ -100,6 +101,12 @@ class TableReader:
         self._partition_keys = ref.schema.partition_keys
         self._plans: dict[tuple[int, tuple[str, ...]], _FilePlan] = {}
         self.schema = to_arrow_schema(self._fields)
+
+    def opens_files(self, splits: Iterable[DataSplit]) -> bool:
+        """Whether the columns or the filter need more than manifests have: partition values, numbers of rows."""
+        rests = {id(split.rest): split.rest for split in splits}
+        fields = chain(self._fields, *(rest.fields for rest in rests.values()))
+        return any(field.name not in self._partition_keys for field in fields)
 
     def read_split(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split that pass the filter, in write order; no batch is empty.
@@ -264,7 +271,8 @@ def _batches(
     splits = plan_splits(ref, plan)
     sources = [partial(reader.read_file, split, file) for split in splits for file in split.files]
     largest = max((file.file_size for split in splits for file in split.files), default=0)
-    threads = min(ref.file_io.parallel_files(largest), len(sources))
+    # Without a file to open, threads only cost time.
+    threads = min(ref.file_io.parallel_files(largest), len(sources)) if reader.opens_files(splits) else 1
     return _limited(read_ahead(sources, threads=threads, items_ahead=items_ahead), limit)
 
 

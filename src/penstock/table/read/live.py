@@ -6,11 +6,12 @@ Source:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.format.manifest.entry import FileKind
 from penstock.format.row.row import row_decoder
-from penstock.predicate.tree import And, BoundPredicate, Compare, IsNull, Operator, Or
+from penstock.predicate.tree import TRUE, And, BoundPredicate, Compare, IsNull, Operator, Or, Predicate
+from penstock.table.partition_scope import MatchingPartitions, WholeTable
 from penstock.table.read.prune import NO_FILTER, PartitionPruner
 from penstock.table.read.scan import live_entries
 
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
     from penstock.format.manifest.entry import EntryNumbers, FileIdentity, ManifestEntry
     from penstock.format.schema import TableSchema
     from penstock.format.snapshot import Snapshot
+    from penstock.table.partition_scope import OverwriteScope
     from penstock.table.store import MetadataStore
 
-# For more partitions, a filter on the manifests' statistics skips few manifests.
+# For more partitions, manifests are skipped by the range of each column's values.
 _MAX_PARTITIONS: Final = 64
 
 
@@ -59,8 +61,7 @@ def load_live_of_partitions(
     Manifests are in commit order, so for a table that is partitioned by time only the last few manifests are read,
     however many there are.
     """
-    pruner = PartitionPruner(schema, _partition_filter(schema, partitions))
-    return load_live_entries(store, snapshot, partitions.__contains__, pruner)
+    return load_live_entries(store, snapshot, partitions.__contains__, pruner_of_partitions(schema, partitions))
 
 
 def load_live_numbers(
@@ -70,7 +71,7 @@ def load_live_numbers(
 
     This takes half the time of ``load_live_of_partitions``. Files are identified by name only, as names contain a UUID.
     """
-    pruner = PartitionPruner(schema, _partition_filter(schema, partitions))
+    pruner = pruner_of_partitions(schema, partitions)
     live: dict[str, ManifestEntry | EntryNumbers] = {}
     metas = [meta for meta in store.load_manifests(snapshot) if pruner.may_hold(meta)]
     for entries in store.iter_entry_numbers(metas, snapshot_id=snapshot.id):
@@ -84,17 +85,54 @@ def load_live_numbers(
     return live.values()
 
 
-def _partition_filter(schema: TableSchema, partitions: frozenset[bytes]) -> BoundPredicate:
-    if not schema.partition_keys or len(partitions) > _MAX_PARTITIONS:
+def pruner_of_partitions(schema: TableSchema, partitions: Collection[bytes]) -> PartitionPruner:
+    """Return a pruner of manifests that contain none of some serialized partitions."""
+    return PartitionPruner(schema, _partition_filter(schema, partitions))
+
+
+def pruner_of_scope(schema: TableSchema, scope: OverwriteScope, touched: frozenset[bytes]) -> PartitionPruner | None:
+    """Return a pruner of manifests that contain no partition of a scope; None if every manifest may contain one.
+
+    Args:
+        touched: the serialized partitions of the new files.
+    """
+    match scope:
+        case WholeTable():
+            return None
+        case MatchingPartitions(predicate=predicate):
+            return PartitionPruner(schema, predicate)
+        case _:
+            return pruner_of_partitions(schema, touched)
+
+
+def _partition_filter(schema: TableSchema, partitions: Collection[bytes]) -> BoundPredicate:
+    if not schema.partition_keys:
         return NO_FILTER
     decode = row_decoder(tuple(field.type for field in schema.partition_fields))
-    branches = tuple(
-        And(
-            operands=tuple(
-                IsNull(column=name) if value is None else Compare(column=name, operator=Operator.EQ, value=value)
-                for name, value in zip(schema.partition_keys, decode(partition), strict=True)
-            )
-        )
-        for partition in partitions
-    )
-    return BoundPredicate(root=Or(operands=branches), fields=schema.partition_fields)
+    rows = [decode(partition) for partition in partitions]
+    root: Predicate
+    if len(rows) > _MAX_PARTITIONS:
+        columns = zip(schema.partition_keys, zip(*rows, strict=True), strict=True)
+        root = And(operands=tuple(_range(name, values) for name, values in columns))
+    else:
+        branches = [
+            And(operands=tuple(_leaf(name, value) for name, value in zip(schema.partition_keys, row, strict=True)))
+            for row in rows
+        ]
+        root = Or(operands=tuple(branches))
+    return BoundPredicate(root=root, fields=schema.partition_fields)
+
+
+def _leaf(name: str, value: object) -> Predicate:
+    return IsNull(column=name) if value is None else Compare(column=name, operator=Operator.EQ, value=value)
+
+
+def _range(name: str, values: Collection[Any]) -> Predicate:
+    """Return a filter that holds for all of the values; NaN, the greatest number, has no place in a range."""
+    present = [value for value in values if value is not None]
+    if not present or any(value != value for value in present):  # noqa: PLR0124 - NaN
+        return TRUE if present else IsNull(column=name)
+    low = Compare(column=name, operator=Operator.GE, value=min(present))
+    high = Compare(column=name, operator=Operator.LE, value=max(present))
+    within = And(operands=(low, high))
+    return within if len(present) == len(values) else Or(operands=(within, IsNull(column=name)))

@@ -21,7 +21,7 @@ from penstock.options.choices import ScanMode
 from penstock.table.times import instant, parse_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from penstock.format.snapshot import Snapshot
     from penstock.table.ref import TableRef
@@ -33,6 +33,8 @@ NO_WATERMARK: Final = -(2**63)
 _CLEAN_STEPS: Final = 200
 """Number of snapshots that are checked for commit times that go back. With one commit per second, this allows for
 clocks that differ by three minutes."""
+
+_REQUESTED_AT_ONCE: Final = 50
 
 _TIMES: Final = ("timestamp_millis", "timestamp")
 _VERSIONS: Final = ("snapshot_id", "tag_name", "watermark", "version")
@@ -329,16 +331,32 @@ def newest_by_time(store: MetadataStore, latest: Snapshot, millis: int, *, or_eq
     def is_before(snapshot: Snapshot) -> bool:
         return snapshot.time_millis <= millis if or_equal else snapshot.time_millis < millis
 
-    found = newest_before(store, latest, is_before)
-    candidate, clean = found, 0
-    while candidate is not None and clean < _CLEAN_STEPS:
-        previous = find_at_or_before(store, candidate.id - 1)
-        if previous is not None and not is_before(previous):
-            found, clean = None, 0
-        elif previous is not None:
-            found, clean = found or previous, clean + 1
-        candidate = previous
+    start = newest_before(store, latest, is_before)
+    if start is None:
+        return None
+    found: Snapshot | None = start
+    clean = 0
+    for previous in _predecessors(store, start.id):
+        found, clean = (found or previous, clean + 1) if is_before(previous) else (None, 0)
+        if clean == _CLEAN_STEPS:
+            break
     return found
+
+
+def _predecessors(store: MetadataStore, snapshot_id: int) -> Iterator[Snapshot]:
+    """Yield the snapshots before an id, newest first; several are requested at once.
+
+    The directory is listed only if an id is missing, as in ``find_at_or_before``.
+    """
+    first = snapshot_id
+    while first > 1:
+        ids = range(first - 1, max(first - 1 - _REQUESTED_AT_ONCE, 0), -1)
+        found = list(store.find_snapshots(ids))
+        yield from found
+        first = ids[-1]
+        if len(found) < len(ids):
+            yield from store.find_snapshots([each for each in reversed(store.list_snapshot_ids()) if each < first])
+            return
 
 
 def newest_until_time(store: MetadataStore, latest: Snapshot, millis: int) -> Snapshot:

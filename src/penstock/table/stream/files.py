@@ -52,6 +52,7 @@ class FileLists:
         self._tracker = CreationTracker(store)
         self._decode = row_decoder(tuple(field.type for field in ref.schema.partition_fields))
         self._lists: OrderedDict[_Key, tuple[int, Files]] = OrderedDict()
+        self._listed = 0  # files in all lists; a sum over the lists would make a long catch-up quadratic
         self._checked_index: str | None = None
 
     def load_files(self, snapshot: Snapshot, phase: Phase, *, by_value: bool) -> Files:
@@ -67,20 +68,25 @@ class FileLists:
             FormatError: metadata is damaged.
         """
         key = (snapshot.delta_manifest_list, phase, by_value)
-        _, files = self._lists.pop(key, (snapshot.id, None))
-        if files is None:
+        if key not in self._lists:
             self._check_deletion_vectors(snapshot)
             load = self._load_full if phase is Phase.FULL else self._load_changes
             files = load(snapshot, by_value)
-        self._lists[key] = snapshot.id, files
-        while len(self._lists) > 1 and sum(len(each) for _, each in self._lists.values()) > _CACHED_UNITS:
-            self._lists.popitem(last=False)
-        return files
+            self._lists[key] = snapshot.id, files
+            self._listed += len(files)
+        self._lists.move_to_end(key)
+        while len(self._lists) > 1 and self._listed > _CACHED_UNITS:
+            self._forget(next(iter(self._lists)))
+        return self._lists[key][1]
 
     def forget_before(self, snapshot_id: int) -> None:
         """Evict the lists of the snapshots that a stream has passed; it reads them again only after a restart."""
         for key in [key for key, (listed_id, _) in self._lists.items() if listed_id < snapshot_id]:
-            del self._lists[key]
+            self._forget(key)
+
+    def _forget(self, key: _Key) -> None:
+        _, files = self._lists.pop(key)
+        self._listed -= len(files)
 
     def _load_full(self, snapshot: Snapshot, by_value: bool) -> Files:  # noqa: FBT001 - one of two of a kind
         plan = plan_scan(self._store, self._ref, snapshot)

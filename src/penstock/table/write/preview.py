@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidOptionError, NotFoundError
 from penstock.table.partition_scope import WrittenPartitions, partition_test, scope_of_specs
-from penstock.table.read.live import load_live_entries
+from penstock.table.read.live import load_live_entries, pruner_of_scope
 from penstock.table.write.assign import Assigner
 from penstock.table.write.rolling import plan_buckets
 
@@ -77,7 +77,7 @@ def preview_removal(
     if snapshot is None:
         return Removal(snapshot_id=None)
     goes = partition_test(scope, touched=touched, ref=ref)
-    going = load_live_entries(store, snapshot, goes).values()
+    going = load_live_entries(store, snapshot, goes, pruner_of_scope(ref.schema, scope, touched)).values()
     return Removal(
         snapshot_id=snapshot.id,
         partitions=len({entry.partition for entry in going}),

@@ -4,6 +4,7 @@ import json
 import resource
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -22,10 +23,17 @@ from penstock.format.avro.container import (
 from penstock.format.avro.records import decode_records
 from penstock.format.avro.schemas import MANIFEST_SCHEMA
 from penstock.format.avro.values import AvroLimits, encode_bytes, encode_long
-from penstock.format.manifest.entry import ManifestFileMeta, SimpleStats
-from penstock.format.manifest.files import decode_manifest, decode_manifest_list, encode_manifest_list
+from penstock.format.manifest.entry import DataFileMeta, FileKind, ManifestEntry, ManifestFileMeta, SimpleStats
+from penstock.format.manifest.files import (
+    decode_manifest,
+    decode_manifest_list,
+    encode_manifest,
+    encode_manifest_list,
+)
 from penstock.format.manifest.index_manifest import decode_index_types
+from penstock.format.row.row import encode_row
 from penstock.format.snapshot import decode_snapshot
+from penstock.format.types.data_types import INT
 
 PATH = "memory://w/shop.db/orders/manifest/manifest-1-0"
 ENDLESS_NUMBER = b"\xff" * 4_000_000 + b"\x01"
@@ -236,3 +244,41 @@ def test_a_text_longer_than_any_path_is_refused() -> None:
 def test_json_longer_than_any_metadata_file_is_refused() -> None:
     with pytest.raises(FormatError, match="has 33554433 bytes"):
         decode_snapshot(b" " * (32 << 20) + b"x", PATH)
+
+
+def file_entry(number: int) -> ManifestEntry:
+    """An entry with statistics and lists, so that arrays are counted."""
+    return ManifestEntry(
+        kind=FileKind.ADD,
+        partition=encode_row([number % 3], [INT]),
+        bucket=0,
+        total_buckets=-1,
+        file=DataFileMeta(
+            file_name=f"data-{number}-0.parquet",
+            file_size=100 + number,
+            row_count=number,
+            min_sequence_number=0,
+            max_sequence_number=number,
+            schema_id=0,
+            value_stats_cols=("a", f"b{number % 2}"),
+        ),
+    )
+
+
+def test_limits_count_each_file_from_zero_although_its_reader_is_used_again() -> None:
+    entries = [file_entry(number) for number in range(3)]
+    data = encode_manifest(entries, codec=AvroCodec.ZSTANDARD, level=1)
+    limits = AvroLimits(records=3)
+    for _ in range(20):
+        assert decode_manifest(data, PATH, limits) == entries
+    with pytest.raises(FormatError):
+        decode_manifest(data[:-20], PATH, limits)
+    assert decode_manifest(data, PATH, limits) == entries
+
+
+def test_threads_that_read_files_of_one_schema_do_not_share_a_reader() -> None:
+    files = [[file_entry(10 * file + number) for number in range(50)] for file in range(16)]
+    encoded = [encode_manifest(entries, codec=AvroCodec.ZSTANDARD, level=1) for entries in files]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(10):
+            assert list(pool.map(lambda data: decode_manifest(data, PATH), encoded)) == files

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.table.commit_tables import append, committer, new_queue, on, partition, rows
+from tests.unit.table.commit_tables import append, committer, new_queue, on, partition, row_counts, rows
 
 from penstock.table.actions.changes import commit_overwrite
-from penstock.table.partition_scope import scope_of_specs
+from penstock.table.metadata_cache import clear_metadata_cache
+from penstock.table.partition_scope import WrittenPartitions, scope_of_specs
 from penstock.table.read.live import load_live_entries, load_live_numbers, load_live_of_partitions
 from penstock.table.store import MetadataStore
 from penstock.testing.file_io import Operation, RecordingFileIO
+
+
+def manifests_read(file_io: RecordingFileIO) -> list[str]:
+    return [path for path in file_io.paths(Operation.READ, containing="/manifest/manifest-") if "-list-" not in path]
 
 
 @pytest.mark.parametrize("wanted", [["p05"], ["p00", "p09"], [None], ["p05", None], ["elsewhere"], []])
@@ -24,8 +29,7 @@ def test_only_manifests_that_may_hold_the_partitions_are_read_and_none_is_missed
     live = load_live_of_partitions(MetadataStore(on(ref, file_io)), ref.schema, snapshot, partitions)
     assert live == load_live_entries(MetadataStore(ref), snapshot, partitions.__contains__)
     assert len(live) == 2 * len(partitions & set(map(partition, (*days, None))))
-    read = [path for path in file_io.paths(Operation.READ, containing="/manifest/manifest-") if "-list-" not in path]
-    assert len(read) == len(partitions & set(map(partition, (*days, None))))
+    assert len(manifests_read(file_io)) == len(partitions & set(map(partition, (*days, None))))
 
 
 def test_a_queue_of_days_numbers_rows_of_a_new_day_without_reading_the_days_before() -> None:
@@ -34,9 +38,7 @@ def test_a_queue_of_days_numbers_rows_of_a_new_day_without_reading_the_days_befo
         committer(ref).commit(append(rows(3, p=f"{day}", total_buckets=2)))
     file_io = RecordingFileIO(ref.file_io)
     assert committer(on(ref, file_io)).commit(append(rows(3, p="5", total_buckets=2))) is not None
-    assert not [
-        path for path in file_io.paths(Operation.READ, containing="/manifest/manifest-") if "-list-" not in path
-    ]
+    assert not manifests_read(file_io)
 
 
 def test_numbers_are_those_of_the_live_files() -> None:
@@ -54,6 +56,37 @@ def test_numbers_are_those_of_the_live_files() -> None:
             for entry in load_live_of_partitions(MetadataStore(ref), ref.schema, snapshot, wanted).values()
         ]
         assert [entry.file.max_sequence_number for entry in found] == [4]
+
+
+@pytest.mark.parametrize("with_null", [False, True])
+def test_for_many_partitions_manifests_outside_of_their_range_are_not_read(with_null: bool) -> None:  # noqa: FBT001
+    ref = new_queue()
+    days: list[str | None] = [f"p{number:03}" for number in range(0, 200, 2)]
+    for day in (*days, None):
+        snapshot = committer(ref).commit(append(rows(1, p=day, total_buckets=2)))
+    assert snapshot is not None
+    wanted = frozenset(map(partition, [*days[10:90], *([None] if with_null else [])]))
+    assert len(wanted) > 64
+    file_io = RecordingFileIO(ref.file_io)
+    live = load_live_of_partitions(MetadataStore(on(ref, file_io)), ref.schema, snapshot, wanted)
+    assert live == load_live_entries(MetadataStore(ref), snapshot, wanted.__contains__)
+    assert {entry.partition for entry in live.values()} == wanted
+    assert len(manifests_read(file_io)) < 101
+
+
+@pytest.mark.parametrize("spec", [{"p": "p05"}, {"p": None}])
+def test_an_overwrite_reads_only_manifests_that_may_hold_what_it_replaces(spec: dict[str, object]) -> None:
+    ref = new_queue()
+    for day in (*(f"p{number:02}" for number in range(10)), None):
+        committer(ref).commit(append(rows(1, p=day, total_buckets=2)))
+    file_io = RecordingFileIO(ref.file_io)
+    commit_overwrite(committer(on(ref, file_io)), (), scope_of_specs(ref, [spec]))
+    assert len(manifests_read(file_io)) == 1
+    file_io.forget()
+    clear_metadata_cache()
+    commit_overwrite(committer(on(ref, file_io)), (rows(7, p="p03", total_buckets=2),), WrittenPartitions())
+    assert len(manifests_read(file_io)) == 1
+    assert sorted(row_counts(ref)) == [1] * 9 + [7]
 
 
 def test_more_partitions_than_worth_looking_for_are_found_too() -> None:

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.unit.table.metadata_tables import MemoryTable
 
 from penstock.errors import InvalidOptionError, NotFoundError, UnsupportedFeatureError
-from penstock.format.snapshot import CommitKind
+from penstock.format.snapshot import CommitKind, Snapshot
 from penstock.format.types.data_types import BIGINT, DataField
 from penstock.options import ReadOptions
 from penstock.table.read.incremental import plan_changes
@@ -16,10 +19,14 @@ from penstock.table.read.travel import (
     at_snapshot,
     find_at_or_after,
     find_at_or_before,
+    newest_by_time,
     resolve_read,
     resolve_snapshot,
     translate_as_of,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 # Snapshot n was committed at 1000 n; watermarks where they are None count as the one before.
 WATERMARKS = (None, 10, 20, None, NO_WATERMARK, 30, None)
@@ -278,3 +285,62 @@ def test_what_names_no_single_state_is_refused(options: dict[str, str], words: s
 
 def test_options_without_either_stay_as_they_are() -> None:
     assert translate_as_of({"scan.mode": "latest"}, "t") == {"scan.mode": "latest"}
+
+
+class Snapshots:
+    """The snapshots of a store in memory; counts its requests."""
+
+    def __init__(self, times: dict[int, int]) -> None:
+        some = MemoryTable()
+        some.commit()
+        base = some.store.load_latest_snapshot()
+        assert base is not None
+        self.snapshots = {each: replace(base, id=each, time_millis=millis) for each, millis in times.items()}
+        self.requests = 0
+
+    def find_snapshot(self, snapshot_id: int) -> Snapshot | None:
+        self.requests += 1
+        return self.snapshots.get(snapshot_id)
+
+    def find_snapshots(self, ids: Sequence[int]) -> Iterator[Snapshot]:
+        self.requests += 1
+        return (self.snapshots[each] for each in ids if each in self.snapshots)
+
+    def list_snapshot_ids(self) -> tuple[int, ...]:
+        self.requests += 1
+        return tuple(sorted(self.snapshots))
+
+    def load_earliest_snapshot(self) -> Snapshot | None:
+        return self.snapshots[min(self.snapshots)]
+
+
+@settings(deadline=None)
+@given(
+    st.dictionaries(st.integers(1, 400), st.integers(0, 60), min_size=1, max_size=120),
+    st.integers(0, 60),
+    st.booleans(),
+)
+def test_the_snapshot_of_a_time_is_before_the_first_one_that_is_late(
+    times: dict[int, int],
+    millis: int,
+    or_equal: bool,  # noqa: FBT001
+) -> None:
+    # Fewer snapshots than are checked for times that go back, so the answer is exact.
+    store: Any = Snapshots(times)
+    latest = store.snapshots[max(times)]
+    found = newest_by_time(store, latest, millis, or_equal=or_equal)
+    expected = None
+    for each in sorted(times):
+        if not (times[each] <= millis if or_equal else times[each] < millis):
+            break
+        expected = each
+    # The binary search may end at an earlier one if times go back; it never returns one after a late one.
+    assert (found and found.id) == expected or (found is not None and expected is not None and found.id <= expected)
+
+
+def test_the_snapshots_before_a_time_are_requested_several_at_once() -> None:
+    store: Any = Snapshots({each: each for each in range(1, 1_001)})
+    found = newest_by_time(store, store.snapshots[1_000], 900)
+    assert found is not None
+    assert found.id == 899
+    assert store.requests < 20

@@ -50,6 +50,22 @@ def test_a_stream_keeps_no_files_of_snapshots_that_it_has_passed() -> None:
     assert len(follower._table.files._lists) <= 2
 
 
+def test_a_long_catch_up_counts_the_cached_files_without_adding_them_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(units_module, "_CACHED_UNITS", 20)
+    queue = Queue()
+    for number in range(40):
+        queue.append(f"0:f{number}", f"1:g{number}")
+    follower = queue.with_options(EARLIEST)
+    lists = follower._table.files
+    offset = UNRESOLVED
+    for _ in range(3):
+        offset = follower.advance(offset, ReadLimits(max_files=30))
+        kept = [files for _, files in lists._lists.values()]
+        assert lists._listed == sum(map(len, kept)) <= 20
+    lists.forget_before(10_000)
+    assert lists._listed == len(lists._lists) == 0
+
+
 def test_looking_at_an_unchanged_table_costs_three_calls() -> None:
     queue = Queue()
     for number in range(20):
