@@ -16,7 +16,7 @@ from penstock.dialect.run import row_changes as run_row_changes
 from penstock.dialect.run import rows as run_rows
 from penstock.dialect.run import show
 from penstock.dialect.run import views as run_views
-from penstock.dialect.run.explain import explain
+from penstock.dialect.run.alter import ALTERATIONS, alter
 from penstock.dialect.state import SqlState
 from penstock.errors import InvalidOptionError, TableStoreError
 from penstock.printable import mask_text
@@ -56,17 +56,12 @@ _RUNNERS: Final[Mapping[type, Callable[[SqlState, Any], Outcome]]] = {
     statements.DropTable: run_ddl.drop_table,
     statements.DropDatabase: run_ddl.drop_database,
     statements.DropCatalog: run_ddl.drop_catalog,
-    statements.AlterTable: run_ddl.alter_table,
-    statements.AddComputed: run_ddl.add_computed,
-    statements.AlterWatermark: run_ddl.alter_watermark,
-    statements.RenameTable: run_ddl.rename_table,
-    statements.AddPartitions: run_ddl.add_partitions,
+    **dict.fromkeys(ALTERATIONS, alter),
     statements.CreateTableAs: run_ddl.create_table_as,
     statements.CreateTableLike: run_ddl.create_table_like,
     statements.CreateView: run_views.create_view,
     statements.DropView: run_views.drop_view,
     statements.ShowCreateView: run_views.show_create_view,
-    statements.DropPartitions: run_ddl.drop_partitions,
     statements.Truncate: run_ddl.truncate,
     statements.ShowNames: show.show_names,
     statements.ShowCreateTable: show.show_create_table,
@@ -75,7 +70,7 @@ _RUNNERS: Final[Mapping[type, Callable[[SqlState, Any], Outcome]]] = {
     statements.SetSetting: show.set_setting,
     statements.ResetSetting: show.reset_setting,
     statements.Call: show.call_procedure,
-    statements.Explain: explain,
+    statements.Explain: show.explain,
     statements.Insert: run_rows.insert,
     statements.DeleteRows: run_row_changes.delete_rows,
     statements.UpdateRows: run_row_changes.update_rows,

@@ -21,7 +21,7 @@ from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.predicate.tree import TimestampLiteral
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from penstock.format.types.data_types import DataType
 
@@ -125,6 +125,15 @@ def parse_time_text(text: str) -> dt.time:
     if time.tzinfo is not None:
         raise ValueError(text)
     return time
+
+
+TYPED_LITERALS: Final[Mapping[str, Callable[[str], object]]] = {
+    "DATE": lambda text: dt.date.fromisoformat(text.strip()),
+    "TIME": parse_time_text,
+    "TIMESTAMP": parse_timestamp_text,
+    "X": bytes.fromhex,
+}
+"""What parses the text of each typed literal, such as ``DATE '2026-01-31'``; it raises ``ValueError``."""
 
 
 def _zone_seconds(zone: str | None) -> int:

@@ -14,7 +14,6 @@ Grammar, keywords in any case::
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from decimal import Decimal
 from typing import Final
@@ -37,7 +36,7 @@ from penstock.format.lexer import (
     TokenReader,
     unquoted,
 )
-from penstock.predicate.literals import parse_time_text, parse_timestamp_text
+from penstock.predicate.literals import TYPED_LITERALS
 from penstock.predicate.tree import (
     FALSE,
     MIRRORED,
@@ -276,13 +275,8 @@ _WORD_LITERALS: Final[dict[str, object]] = {"TRUE": True, "FALSE": False, "NULL"
 def _typed_literal(text: str, token: Token) -> object:
     keyword, _, rest = token.text.partition("'")
     keyword = keyword.strip().upper()
-    body = rest[:-1].replace("''", "'")
     try:
-        if keyword == "X":
-            return bytes.fromhex(body)
-        if keyword == "DATE":
-            return dt.date.fromisoformat(body.strip())
-        return parse_time_text(body) if keyword == "TIME" else parse_timestamp_text(body)
+        return TYPED_LITERALS[keyword](rest[:-1].replace("''", "'"))
     except ValueError:
         hint = "write X'00ff', DATE '2024-01-31', TIME '10:00:00' or TIMESTAMP '2024-01-31 10:00:00.123'"
         raise _error(text, token.start, f"{token.text} is not a valid {keyword} value", hint) from None

@@ -14,7 +14,7 @@ from prompt_toolkit.output import DummyOutput
 from penstock.cli.prompt.loop import run_prompt, runs_at_once
 from penstock.cli.prompt.words import WordCompleter
 from penstock.cli.session import Session
-from penstock.dialect.run.lazy import run_script_late
+from penstock.dialect.session import run_script
 from penstock.dialect.state import SqlState
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def state(orders: Command) -> Iterator[SqlState]:
     state = SqlState()
     catalog: Catalog = orders.catalog
     with state.attached(catalog, None):
-        for _ in run_script_late(
+        for _ in run_script(
             state,
             "CREATE DATABASE other; CREATE TABLE other.`odd name` (x INT, `y z` INT, w AS CAST(x AS BIGINT)); USE shop;"
             " CREATE VIEW few AS SELECT product AS p FROM orders; CREATE TABLE topic (k INT) WITH ("

@@ -14,7 +14,7 @@ from penstock.cli.output.render import note
 from penstock.cli.output.spark_failure import disable_error_logs, failure_of, open_spark
 from penstock.cli.output.sql_output import print_outcome, wait_for
 from penstock.cli.session import session_of
-from penstock.dialect.run.lazy import run_script_late
+from penstock.dialect.session import run_script
 from penstock.dialect.state import SqlState
 from penstock.errors import InvalidOptionError, InvalidSqlError, NotFoundError, TableStoreError
 
@@ -79,7 +79,7 @@ def _run(session: Session, state: SqlState, script: str, *, show_all: bool) -> l
     """Run a script; return the streaming queries that it has started."""
     started = []
     try:
-        for outcome in run_script_late(state, script):
+        for outcome in run_script(state, script):
             query = print_outcome(session, outcome, show_all=show_all, wait=wait_for)
             if query is not None:
                 started.append(query)

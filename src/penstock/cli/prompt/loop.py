@@ -29,7 +29,7 @@ from penstock.cli.output.spark_failure import failure_of
 from penstock.cli.output.sql_output import print_outcome, wait_while
 from penstock.cli.prompt.words import WordCompleter
 from penstock.dialect.parse.reader import is_whole, split_script
-from penstock.dialect.run.lazy import run_script_late
+from penstock.dialect.session import run_script
 from penstock.dialect.state import SqlState
 from penstock.errors import TableStoreError
 from penstock.printable import mask_text
@@ -131,7 +131,7 @@ class _Prompt:
                     wait_while(queries, interrupts.event)
 
             try:
-                outcomes = () if interrupts.event.is_set() else run_script_late(self._state, text)
+                outcomes = () if interrupts.event.is_set() else run_script(self._state, text)
                 for outcome in outcomes:
                     query = print_outcome(self._session, outcome, show_all=self._show_all, wait=wait)
                     if query is not None:

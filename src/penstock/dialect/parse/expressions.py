@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import reprlib
 from decimal import Decimal
 from functools import reduce
@@ -12,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from penstock.predicate.literals import parse_time_text, parse_timestamp_text
+from penstock.dialect.parse.flink import typed_literal
+from penstock.predicate.literals import TYPED_LITERALS
 from penstock.predicate.tree import TimestampLiteral
 
 if TYPE_CHECKING:
@@ -65,16 +65,14 @@ def constant_of(node: exp.Expr) -> tuple[object, bool]:
             value = bool(node.this)
         case exp.Literal():
             value = _literal(node)
-        case exp.HexString():
-            value = _bytes(node)
         case exp.Neg():
             inner, is_constant = constant_of(node.this)
             is_constant = is_constant and isinstance(inner, int | Decimal)
             value = -inner if isinstance(inner, int | Decimal) else None
-        case exp.Cast() if isinstance(node.this, exp.Literal) and node.this.is_string:
-            value, is_constant = _time(node)
         case _:
-            is_constant = False
+            found = typed_literal(node)
+            is_constant = found is not None
+            value = _typed(*found) if found is not None else None
     return value, is_constant
 
 
@@ -85,25 +83,11 @@ def _literal(node: exp.Literal) -> object:
     return int(text) if text.isdecimal() else Decimal(text)
 
 
-def _time(node: exp.Cast) -> tuple[object, bool]:
-    text = str(node.this.this)
+def _typed(word: str, text: str) -> object:
     try:
-        if node.to.is_type("date"):
-            return dt.date.fromisoformat(text), True
-        if node.to.is_type("time"):
-            return parse_time_text(text), True
-        if node.to.is_type("timestamp", "timestampntz", "timestampltz", "timestamptz"):
-            return parse_timestamp_text(text), True
+        return TYPED_LITERALS[word](text)
     except ValueError:
-        raise UnknownExpressionError(f"{node.to.this.value.removesuffix('TZ')} '{text}'") from None
-    return None, False
-
-
-def _bytes(node: exp.HexString) -> bytes:
-    try:
-        return bytes.fromhex(node.name)
-    except ValueError:
-        raise UnknownExpressionError(f"X'{node.name}'") from None
+        raise UnknownExpressionError(f"{word} '{text}'") from None
 
 
 def arrow_expression(node: exp.Expr, field: Callable[[exp.Column], pc.Expression]) -> pc.Expression:

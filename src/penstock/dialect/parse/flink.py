@@ -8,27 +8,48 @@ Python inherits from its parser.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
-from penstock.dialect.parse.query_errors import check_text, parse_error
 from penstock.dialect.parse.reader import OPTIONS_HINT, StatementReader
 from penstock.dialect.parse.tables import read_use
-from penstock.dialect.parse.windows import at_window, read_window
-from penstock.format.lexer import END
+from penstock.dialect.parse.windows import WINDOWS, at_window, read_window
+from penstock.format.lexer import END, WORD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from penstock.dialect.parse.reader import StatementText
     from penstock.dialect.parse.tables import TableUse, WindowCall
+    from penstock.errors import InvalidSqlError
     from penstock.format.lexer import Token as OurToken
 
 _WINDOW_NAME: Final = "__w"
+_WORDS: Final = (
+    *("SELECT", "DISTINCT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "JOIN", "INNER", "LEFT", "RIGHT"),
+    *("CROSS", "UNION", "INTERSECT", "EXCEPT", "BETWEEN", "VALUES", "INTERVAL", "USING", "WINDOW", "PARTITION"),
+)
+# Words before literals, with the types that sqlglot has for them.
+_TYPED: Final = {
+    "DATE": ("date",),
+    "TIMESTAMP": ("timestamp", "timestampntz", "timestampltz", "timestamptz"),
+    "TIME": ("time",),
+}
+_PAIRS: Final = ("GROUP", "ORDER", "PARTITION", "SORT", "CLUSTER", "DISTRIBUTE")
+_MISSING: Final = re.compile(r"Required keyword: '\w+' missing for ")
+_EXPECTING: Final = re.compile(r"Expecting (?P<sign>\S+)")
+_EXPECTED: Final = re.compile(r"Expected (?P<what>(?!table name).+)")
+_HINT: Final = re.compile(r"/\*\+\s*(?P<word>\w+)\s*\(")
+_CUTOFF: Final = 0.7
+_MAX_SHOWN: Final = 200
+_END: Final = "the end"
 
 
 class DoubledQuotes(Spark):
@@ -56,7 +77,7 @@ class ParsedText:
     windows: Mapping[int, WindowCall]
     tree: exp.Expr
 
-    def lost(self, offset: int) -> Exception:
+    def lost(self, offset: int) -> InvalidSqlError:
         """Return the error for a table or a window at an offset where no table can be."""
         return self.source.error(offset, "a hint, time travel, system table or window is given where no table is named")
 
@@ -68,7 +89,7 @@ def parse_text(source: StatementText, dialect: type[Spark] = Spark) -> ParsedTex
         InvalidSqlError: a syntax error.
     """
     reader = StatementReader(source)
-    check_text(reader)
+    _check_text(reader)
     tables: dict[int, TableUse] = {}
     windows: dict[int, WindowCall] = {}
     ends: dict[int, tuple[str, int]] = {}
@@ -88,7 +109,7 @@ def parse_text(source: StatementText, dialect: type[Spark] = Spark) -> ParsedTex
     try:
         trees = dialect().parser().parse(list(_parser_tokens(source.text, dialect, ends)), source.text)
     except SqlglotError as error:
-        raise parse_error(source, reader.tokens, error, ends) from error
+        raise _parse_error(source, reader.tokens, error, ends) from error
     if not trees or trees[0] is None:
         raise source.error(0, "expected a query: SELECT, WITH or VALUES")
     parsed = ParsedText(source=source, tokens=reader.tokens, tables=tables, windows=windows, tree=trees[0])
@@ -129,6 +150,16 @@ def span_of(node: exp.Table | exp.Column) -> tuple[int, int]:
     return int(parts[0].meta["start"]), int(parts[-1].meta["end"]) + 1
 
 
+def typed_literal(node: exp.Expr) -> tuple[str, str] | None:
+    """Return word and text of a literal such as ``DATE '2026-01-31'`` or ``X'00ff'``; None for anything else."""
+    if isinstance(node, exp.HexString):
+        return "X", node.name
+    if not isinstance(node, exp.Cast) or not isinstance(node.this, exp.Literal) or not node.this.is_string:
+        return None
+    word = next((word for word, types in _TYPED.items() if node.to.is_type(*types)), None)
+    return None if word is None else (word, str(node.this.this))
+
+
 def _check_names(parsed: ParsedText) -> None:
     """Check that tables are names of at most three parts."""
     for node in parsed.tree.find_all(exp.Table):
@@ -143,3 +174,107 @@ def _check_names(parsed: ParsedText) -> None:
 
 def _has_place(part: object) -> bool:
     return isinstance(part, exp.Identifier) and "start" in part.meta
+
+
+# Errors
+
+
+def _check_text(reader: StatementReader) -> None:
+    """Raise an error for mistakes that sqlglot accepts but Spark or Flink does not.
+
+    Raises:
+        InvalidSqlError: an extra comma, no columns after SELECT, a missing condition or key, a misspelt hint or
+            window function.
+    """
+    source, tokens = reader.statement, reader.tokens
+    for place, token in enumerate(tokens[:-1]):
+        after, following = tokens[place + 1], tokens[min(place + 2, len(tokens) - 1)].word
+        # A column may be named FROM.
+        is_clause = after.word in {"FROM", "WHERE"} and following not in {"FROM", ","}
+        if token.text == "," and (after.word in {"", ")"} or is_clause):
+            raise source.error(after.start, f"found {_shown_word(after)}: expected another item after ',', or no comma")
+        if token.word == "SELECT" and is_clause:
+            raise source.error(after.start, f"found {_shown_word(after)}: expected columns, or *")
+        if token.word in {"ON", "BY"} and after.word == "":
+            raise source.error(after.start, f"found {after}: expected something after '{token.word}'")
+        _check_window(source, tokens[place : place + 4])
+    for _, hint in reader.hints:
+        _check_hint(source, hint)
+
+
+def _parse_error(
+    source: StatementText, tokens: Sequence[OurToken], error: SqlglotError, replaced: Collection[int]
+) -> InvalidSqlError:
+    """Convert an error of sqlglot to an error with line and column.
+
+    Args:
+        replaced: offsets of what was one token for sqlglot; its first word is shown, because hints may have secrets.
+    """
+    details = getattr(error, "errors", None)
+    if not details:
+        return source.error(0, f"the query cannot be read: {str(error)[:_MAX_SHOWN]}")
+    first = details[0]
+    found, said = str(first.get("highlight") or ""), str(first.get("description") or "")
+    lines = source.text.split("\n")[: int(first.get("line") or 1) - 1]
+    end = sum(len(text) + 1 for text in lines) + int(first.get("col") or 1)
+    start, tokens = max(end - len(found), 0), tokens[:-1]
+    if start in replaced:
+        found = next(token.text for token in tokens if token.start == start)
+    misspelt = _misspelt(tokens, start) if said.startswith("Invalid") else None
+    if misspelt is not None:
+        token, word = misspelt
+        return source.error(token.start, f"found '{token.text}': did you mean {word}?")
+    is_last = not tokens or tokens[-1].start <= start
+    is_unexpected = not any(pattern.match(said) for pattern in (_MISSING, _EXPECTING)) and "table name" not in said
+    if is_last and not is_unexpected:
+        expected = _expected(said, f"something after '{found}'")
+        return source.error(len(source.text), f"found {_END}: {expected}")
+    before = next((token.word for token in reversed(tokens) if token.start < start), "")
+    if before in _PAIRS and said.startswith("Invalid"):
+        return source.error(start, f"found '{found}': expected BY after {before}")
+    return source.error(start, f"found '{found}': {_expected(said, 'an expression, which is missing here')}")
+
+
+def _expected(said: str, missing: str) -> str:
+    if _MISSING.match(said):
+        return f"expected {missing}"
+    if "table name" in said:
+        return "expected a table's name"
+    if match := _EXPECTING.match(said):
+        return f"expected '{match['sign']}'"
+    if match := _EXPECTED.match(said):
+        return f"expected {match['what']}"
+    return "expected a clause such as JOIN, WHERE, GROUP BY or LIMIT, or the end"
+
+
+def _shown_word(token: OurToken) -> str:
+    return f"'{token.word}'" if token.word else _END
+
+
+def _misspelt(tokens: Sequence[OurToken], start: int) -> tuple[OurToken, str] | None:
+    """Return the token at an offset, or one of the two before it, if it is similar to an SQL keyword."""
+    around = [token for token in tokens if token.start <= start][-3:]
+    for before, token in pairwise(around):
+        is_table = before.word in {"FROM", "JOIN", ","}
+        if is_table or token.kind != WORD or token.word in _WORDS:
+            continue
+        near = get_close_matches(token.word, _WORDS, n=1, cutoff=_CUTOFF)
+        if near:
+            return token, near[0]
+    return None
+
+
+def _check_hint(source: StatementText, token: OurToken) -> None:
+    match = _HINT.match(token.text)
+    word = "" if match is None else match["word"].upper()
+    if match is not None and word != "OPTIONS" and get_close_matches(word, ("OPTIONS",), cutoff=_CUTOFF):
+        raise source.error(token.start + match.start("word"), f"found '{match['word']}': did you mean OPTIONS?")
+
+
+def _check_window(source: StatementText, tokens: Sequence[OurToken]) -> None:
+    words = [token.word for token in tokens]
+    if words[:2] != ["TABLE", "("] or words[3:] != ["("] or words[2] in WINDOWS or not tokens[2].is_name:
+        return
+    near = get_close_matches(words[2], WINDOWS, n=1, cutoff=_CUTOFF)
+    if near:
+        raise source.error(tokens[2].start, f"found '{tokens[2].text}': did you mean {near[0]}?")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
@@ -12,11 +11,9 @@ from penstock.dialect.parse.reader import read_names, read_partition, read_path
 from penstock.dialect.parse.statements import Insert
 from penstock.dialect.parse.tables import read_hint
 from penstock.format.lexer import END, NUMBER, TEXT
-from penstock.predicate.literals import parse_time_text, parse_timestamp_text
+from penstock.predicate.literals import TYPED_LITERALS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from penstock.dialect.parse.reader import Pairs, StatementReader
 
 
@@ -85,11 +82,11 @@ def _literal(reader: StatementReader) -> tuple[object] | None:
     if word is not None:
         return (_WORDS[word],)
     kind = reader.current.word
-    if kind in _TYPED and reader.ahead(1).kind == TEXT:
+    if kind in TYPED_LITERALS and reader.ahead(1).kind == TEXT:
         reader.take()
         at = reader.take()
         try:
-            return (_TYPED[kind](at.content),)
+            return (TYPED_LITERALS[kind](at.content),)
         except ValueError:
             raise reader.error(f"this is not a valid {kind}", at=at) from None
     if reader.current.kind == TEXT:
@@ -104,9 +101,3 @@ def _literal(reader: StatementReader) -> tuple[object] | None:
 
 _QUERIES: Final = ("SELECT", "WITH")
 _WORDS: Final[dict[str, object]] = {"TRUE": True, "FALSE": False, "NULL": None}
-_TYPED: Final[dict[str, Callable[[str], object]]] = {
-    "DATE": dt.date.fromisoformat,
-    "TIME": parse_time_text,
-    "TIMESTAMP": parse_timestamp_text,
-    "X": bytes.fromhex,
-}

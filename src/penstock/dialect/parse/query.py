@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from sqlglot import exp
 
-from penstock.dialect.parse.flink import ParsedText, name_parts, parse_text, span_of
+from penstock.dialect.parse.flink import ParsedText, name_parts, parse_text, span_of, typed_literal
 from penstock.dialect.parse.tables import TableUse, table_of
 from penstock.dialect.parse.windows import WINDOW_COLUMN
 from penstock.format.text.names import quoted
+from penstock.format.types.text import format_string
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -34,12 +35,6 @@ _WINDOWED: Final = (
     "{window}.end - INTERVAL '0.001' SECOND AS window_time FROM (SELECT *, {call} AS {window} FROM "
 )
 _WINDOW_COLUMNS: Final = ("window_start", "window_end")
-_TYPED: Final = {
-    "DATE": ("date",),
-    "TIMESTAMP": ("timestamp", "timestampntz", "timestampltz", "timestamptz"),
-    "TIME": ("time",),
-}
-"""Words of filters before literals, with the types that sqlglot has for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,12 +333,10 @@ def _as_filter(node: exp.Expr) -> exp.Expr:
     """Convert to filter syntax: columns without the table, and typed literals such as ``DATE '2026-01-01'``."""
     if isinstance(node, exp.Column):
         return exp.Column(this=node.this)
-    if isinstance(node, exp.HexString):
-        return exp.Var(this=f"X'{node.name}'")
-    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.this.is_string:
-        word = next((word for word, types in _TYPED.items() if node.to.is_type(*types)), None)
-        if word is not None:
-            return exp.Var(this=f"{word} {node.this.sql()}")
+    found = typed_literal(node)
+    if found is not None:
+        word, text = found
+        return exp.Var(this=f"{word}{'' if word == 'X' else ' '}{format_string(text)}")
     return node
 
 

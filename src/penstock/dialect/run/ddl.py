@@ -1,4 +1,4 @@
-"""Run statements that create, alter and drop catalogs, databases and whole tables."""
+"""Run statements that create and drop catalogs, databases and whole tables."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 from penstock.api.catalog import Catalog
 from penstock.api.names import DEFAULT_DATABASE, near_or_all
-from penstock.catalog.changes import RemoveOption, SetOption, UpdateColumnType
-from penstock.catalog.names import TableName
-from penstock.catalog.schema_changes import inner_changes
 from penstock.dialect.outcome import Outcome, committed
-from penstock.dialect.parse.computed import read_computed_columns
 from penstock.dialect.parse.create import EXCLUDING, INCLUDING, OVERWRITING
-from penstock.dialect.parse.statements import ComputedColumn, CreateTable, Insert, WatermarkClause
+from penstock.dialect.parse.statements import (
+    ComputedColumn,
+    CreateTable,
+    Insert,
+    WatermarkClause,
+)
 from penstock.dialect.run.connectors import check_declaration
-from penstock.dialect.run.query_columns import query_columns
+from penstock.dialect.run.frames import query_columns
 from penstock.dialect.run.rows import insert
 from penstock.dialect.run.show import stored_options
 from penstock.dialect.state import DEFAULT_CATALOG
@@ -28,13 +29,11 @@ from penstock.errors import (
     UnsupportedFeatureError,
     warn,
 )
-from penstock.format.types.data_types import DataField, DataType
+from penstock.format.types.data_types import DataField
 from penstock.format.types.ddl import ColumnSpec
 from penstock.format.types.text import format_sql_type, parse_sql_type
 from penstock.format.watermark import (
     EXPRESSION_KEY,
-    ROWTIME_KEY,
-    TYPE_KEY,
     computed_columns,
     declared_watermark,
     watermark_options,
@@ -43,67 +42,21 @@ from penstock.format.watermark import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from penstock.catalog.changes import SchemaChange
     from penstock.dialect.parse.reader import Path
     from penstock.dialect.parse.statements import (
-        AddComputed,
-        AddPartitions,
-        AlterTable,
-        AlterWatermark,
         CreateCatalog,
         CreateDatabase,
         CreateTableAs,
         CreateTableLike,
         DropCatalog,
         DropDatabase,
-        DropPartitions,
         DropTable,
-        RenameTable,
         Truncate,
         UseCatalog,
         UseDatabase,
     )
     from penstock.dialect.state import SqlState
     from penstock.format.schema import TableSchema
-
-
-def create_table(state: SqlState, statement: CreateTable) -> Outcome:
-    """Create a table in a catalog, or, if it has a connector, in this session."""
-    connector = dict(statement.options).get("connector")
-    name = ".".join(statement.name)
-    if connector is None and statement.is_temporary:
-        raise InvalidSqlError(
-            f"a temporary table needs a connector: WITH ('connector' = 'kafka', …), or make {name} a table"
-        )
-    if connector is not None:
-        return _create_session_table(state, statement)
-    if statement.metadata:
-        raise InvalidSqlError(
-            f"table {name}: column '{statement.metadata[0].name}': metadata is that of Kafka's records, and a table of "
-            "a catalog has none: leave METADATA out, or say LIKE … (EXCLUDING METADATA)"
-        )
-    if state.session_table(statement.name) is not None or state.is_view(statement.name):
-        raise state.exists_already(statement.name)
-    catalog, full_name = state.catalog_of(statement.name)
-    database = state.full(statement.name)[1]
-    if database == DEFAULT_DATABASE:
-        # As in Flink, every catalog has a default database; Penstock creates it on first use.
-        catalog.create_database(database, if_not_exists=True)
-    if not statement.if_not_exists and state.exists(statement.name):
-        raise AlreadyExistsError(
-            f"table {full_name} already exists; CREATE TABLE IF NOT EXISTS leaves it as it is, DROP TABLE removes it"
-        )
-    options, watermark = _definition_options(statement, full_name)
-    catalog.create_table(
-        full_name,
-        statement.columns,
-        partition_by=statement.partition_by,
-        options=options,
-        comment=statement.comment,
-        watermark=watermark,
-        if_not_exists=statement.if_not_exists,
-    )
-    return Outcome(message=f"created table {full_name}")
 
 
 def create_database(state: SqlState, statement: CreateDatabase) -> Outcome:
@@ -195,58 +148,52 @@ def drop_catalog(state: SqlState, statement: DropCatalog) -> Outcome:
     return Outcome(message=f"forgot catalog {statement.name}; its files stay")
 
 
-def rename_table(state: SqlState, statement: RenameTable) -> Outcome:
-    """Rename a table."""
-    if is_absent(state, statement.name, if_exists=statement.if_exists):
-        return absent(statement.name)
-    catalog, source = state.catalog_of(statement.name)
-    own, new = state.full(statement.name), statement.new_name
-    # A new name without a database keeps the table in its own database.
-    target_catalog, database, table = (*own[: len(own) - len(new)], *new)
-    if target_catalog != own[0]:
-        raise InvalidSqlError(
-            f"cannot rename {source} to {'.'.join(new)}: a table stays in its catalog, which is {own[0]};"
-            " CREATE TABLE … AS SELECT copies it to another"
-        )
-    target = str(TableName(database=database, table=table))
-    catalog.rename_table(source, target)
-    return Outcome(message=f"renamed {source} to {target}")
-
-
-def add_partitions(state: SqlState, statement: AddPartitions) -> Outcome:
-    """Validate the partitions and store nothing: a partition exists once it has a row."""
-    if is_absent(state, statement.name, if_exists=statement.if_exists):
-        return absent(statement.name)
-    table = state.load(statement.name)
-    for spec in statement.partitions:
-        names = {name for name, _ in spec}
-        if names != set(table.schema.partition_keys):
-            keys = ", ".join(table.schema.partition_keys) or "none"
-            raise InvalidOptionError(f"table {table.name}: a partition names all partition columns; they are: {keys}")
-    return Outcome(message=f"partitions of {table.name} are created with their first row; nothing to do")
-
-
-def drop_partitions(state: SqlState, statement: DropPartitions) -> Outcome:
-    """Delete the rows of partitions.
-
-    Raises:
-        NotFoundError: a partition has no rows, and the statement has no ``IF EXISTS``.
-    """
-    if is_absent(state, statement.name, if_exists=statement.if_exists):
-        return absent(statement.name)
-    table = state.load(statement.name)
-    specs = (dict(spec) for spec in statement.partitions)
-    there = table.preview.existing_partitions(*specs, may_miss=statement.if_partitions_exist)
-    if not there:
-        return Outcome(message=f"{table.name} has no such partition")
-    snapshot = table.drop_partitions(*there)
-    return committed(snapshot, f"dropped partitions of {table.name}")
-
-
 def truncate(state: SqlState, statement: Truncate) -> Outcome:
     """Delete all rows."""
     table = state.load(statement.name)
     return committed(table.truncate(), f"truncated {table.name}")
+
+
+# CREATE TABLE
+
+
+def create_table(state: SqlState, statement: CreateTable) -> Outcome:
+    """Create a table in a catalog, or, if it has a connector, in this session."""
+    connector = dict(statement.options).get("connector")
+    name = ".".join(statement.name)
+    if connector is None and statement.is_temporary:
+        raise InvalidSqlError(
+            f"a temporary table needs a connector: WITH ('connector' = 'kafka', …), or make {name} a table"
+        )
+    if connector is not None:
+        return _create_session_table(state, statement)
+    if statement.metadata:
+        raise InvalidSqlError(
+            f"table {name}: column '{statement.metadata[0].name}': metadata is that of Kafka's records, and a table of "
+            "a catalog has none: leave METADATA out, or say LIKE … (EXCLUDING METADATA)"
+        )
+    if state.session_table(statement.name) is not None or state.is_view(statement.name):
+        raise state.exists_already(statement.name)
+    catalog, full_name = state.catalog_of(statement.name)
+    database = state.full(statement.name)[1]
+    if database == DEFAULT_DATABASE:
+        # As in Flink, every catalog has a default database; Penstock creates it on first use.
+        catalog.create_database(database, if_not_exists=True)
+    if not statement.if_not_exists and state.exists(statement.name):
+        raise AlreadyExistsError(
+            f"table {full_name} already exists; CREATE TABLE IF NOT EXISTS leaves it as it is, DROP TABLE removes it"
+        )
+    options, watermark = _definition_options(statement, full_name)
+    catalog.create_table(
+        full_name,
+        statement.columns,
+        partition_by=statement.partition_by,
+        options=options,
+        comment=statement.comment,
+        watermark=watermark,
+        if_not_exists=statement.if_not_exists,
+    )
+    return Outcome(message=f"created table {full_name}")
 
 
 def _create_session_table(state: SqlState, statement: CreateTable) -> Outcome:
@@ -269,49 +216,6 @@ def _definition_options(statement: CreateTable, table: str) -> tuple[dict[str, s
     return {**options, **dict(watermark_options(fields, clause.column, clause.interval, table))}, None
 
 
-def alter_table(state: SqlState, statement: AlterTable) -> Outcome:
-    """Change a table's schema."""
-    if is_absent(state, statement.name, if_exists=statement.if_exists):
-        return absent(statement.name)
-    catalog, name = state.altered(statement.name)
-    changes: list[SchemaChange] = []
-    for change in statement.changes:
-        if isinstance(change, UpdateColumnType):
-            changes += _type_changes(change, catalog.load_table(name).schema, name)
-        else:
-            changes.append(change)
-    catalog.alter_table(name, *changes)
-    return Outcome(message=f"altered table {name}")
-
-
-def add_computed(state: SqlState, statement: AddComputed) -> Outcome:
-    """Add computed columns after the other columns."""
-    if is_absent(state, statement.name, if_exists=statement.if_exists):
-        return absent(statement.name)
-    catalog, name = state.altered(statement.name)
-    schema = catalog.load_table(name).schema
-    place = len(schema.fields) + len(computed_columns(schema.fields, schema.option_map))
-    types = {field.name: field.type for field in schema.fields}
-    options = dict(computed_options(read_computed_columns(statement.source, place, types)))
-    catalog.alter_table(name, *(SetOption(key=key, value=value) for key, value in options.items()))
-    return Outcome(message=f"altered table {name}")
-
-
-def alter_watermark(state: SqlState, statement: AlterWatermark) -> Outcome:
-    """Change or remove the watermark of a table."""
-    if is_absent(state, statement.name, if_exists=statement.if_exists):
-        return absent(statement.name)
-    catalog, name = state.altered(statement.name)
-    if statement.clause is None:
-        catalog.alter_table(name, *(RemoveOption(key=key) for key in (ROWTIME_KEY, EXPRESSION_KEY, TYPE_KEY)))
-    else:
-        schema = catalog.load_table(name).schema
-        fields = [*schema.fields, *_computed_fields(schema)]
-        options = watermark_options(fields, statement.clause.column, statement.clause.interval, name)
-        catalog.alter_table(name, *(SetOption(key=key, value=value) for key, value in options))
-    return Outcome(message=f"altered table {name}")
-
-
 def computed_options(columns: tuple[ComputedColumn, ...]) -> Iterator[tuple[str, str]]:
     """Yield the options in which Flink's catalog stores computed columns."""
     for column in columns:
@@ -320,39 +224,49 @@ def computed_options(columns: tuple[ComputedColumn, ...]) -> Iterator[tuple[str,
         yield f"schema.{column.place}.data-type", format_sql_type(column.type)
 
 
-def is_absent(state: SqlState, name: Path, *, if_exists: bool) -> bool:
-    """Whether a statement with ``IF EXISTS`` names a table that does not exist.
-
-    Raises:
-        UnsupportedFeatureError: the name is a session table or a view, which may hide a table of the catalog.
-        NotFoundError: there is no such table, and the statement has no ``IF EXISTS``.
-    """
-    if if_exists and not state.exists(name):
-        return True
-    state.check_exists(name)
-    return False
-
-
-def absent(name: Path) -> Outcome:
-    """Return the outcome of such a statement."""
-    return Outcome(message=f"there is no table {'.'.join(name)}")
-
-
-def _computed_fields(schema: TableSchema) -> Iterator[DataField]:
-    options = schema.option_map
-    for place, name in computed_columns(schema.fields, options).items():
-        text = options.get(f"schema.{place}.data-type")
-        if text is not None:
-            yield DataField(id=place, name=name, type=parse_sql_type(text))
+def create_table_as(state: SqlState, statement: CreateTableAs) -> Outcome:
+    """Create a table with the columns of a query, and insert the query's rows."""
+    name = ".".join(statement.table.name)
+    if statement.table.is_temporary or "connector" in dict(statement.table.options):
+        raise UnsupportedFeatureError(
+            f"table {name}: a table with a connector is declared with its columns: CREATE TABLE, then INSERT INTO; or"
+            " create a table in the catalog, without TEMPORARY and without 'connector'"
+        )
+    if statement.table.if_not_exists and state.exists(statement.table.name):
+        return Outcome(message=f"there is a {name} already; nothing was added to it")
+    found = query_columns(state, statement.query)
+    table = _with_columns(statement.table, found, statement.order)
+    create_table(state, table)
+    given = tuple(column.name for column in found)
+    outcome = insert(state, Insert(name=statement.table.name, columns=given, query=statement.query))
+    return replace(outcome, message=f"created table {name}; {outcome.message}")
 
 
-def _type_changes(change: UpdateColumnType, schema: TableSchema, table: str) -> tuple[SchemaChange, ...]:
-    old = next((field.type for field in schema.fields if field.name == change.column), None)
-    new = change.type if isinstance(change.type, DataType) else parse_sql_type(change.type)
-    return (change,) if old is None else inner_changes(change, old, new, table)
+def _with_columns(table: CreateTable, found: Sequence[ColumnSpec], order: Sequence[str]) -> CreateTable:
+    """Return the table definition with the columns of the query added."""
+    name = ".".join(table.name)
+    names = [column.name for column in found]
+    if order:
+        if sorted(order) != sorted(names):
+            raise InvalidSqlError(
+                f"table {name}: expected the names of the query's columns, each once: {', '.join(names)}"
+            )
+        by_name = {column.name: column for column in found}
+        return replace(table, columns=tuple(by_name[each] for each in order))
+    said = {column.name: column for column in table.columns}
+    own = [column for column in table.columns if column.name not in names]
+    return replace(table, columns=(*own, *(said.get(column.name, column) for column in found)))
 
 
-def definition_of(state: SqlState, name: Path, rules: Mapping[str, str]) -> CreateTable:
+# CREATE TABLE … LIKE
+
+
+def create_table_like(state: SqlState, statement: CreateTableLike) -> Outcome:
+    """Create a table with the columns of another table, and the other features that the rules include."""
+    return create_table(state, _merged(statement, _definition_of(state, statement.source, statement.rules)))
+
+
+def _definition_of(state: SqlState, name: Path, rules: Mapping[str, str]) -> CreateTable:
     """Return the definition of a catalog or session table, without the features that the rules exclude.
 
     Raises:
@@ -374,7 +288,7 @@ def definition_of(state: SqlState, name: Path, rules: Mapping[str, str]) -> Crea
     )
 
 
-def merged(statement: CreateTableLike, source: CreateTable) -> CreateTable:
+def _merged(statement: CreateTableLike, source: CreateTable) -> CreateTable:
     """Return the definition of the table that a ``CREATE TABLE … LIKE`` creates.
 
     Raises:
@@ -458,42 +372,3 @@ def _refuse_twice(table: str, kind: str, names: Iterable[str]) -> None:
         if name in seen:
             raise InvalidSqlError(f"table {table}: {kind} '{name}' is duplicated, here and in the table after LIKE")
         seen.add(name)
-
-
-def create_table_as(state: SqlState, statement: CreateTableAs) -> Outcome:
-    """Create a table with the columns of a query, and insert the query's rows."""
-    name = ".".join(statement.table.name)
-    if statement.table.is_temporary or "connector" in dict(statement.table.options):
-        raise UnsupportedFeatureError(
-            f"table {name}: a table with a connector is declared with its columns: CREATE TABLE, then INSERT INTO; or"
-            " create a table in the catalog, without TEMPORARY and without 'connector'"
-        )
-    if statement.table.if_not_exists and state.exists(statement.table.name):
-        return Outcome(message=f"there is a {name} already; nothing was added to it")
-    found = query_columns(state, statement.query)
-    table = _with_columns(statement.table, found, statement.order)
-    create_table(state, table)
-    given = tuple(column.name for column in found)
-    outcome = insert(state, Insert(name=statement.table.name, columns=given, query=statement.query))
-    return replace(outcome, message=f"created table {name}; {outcome.message}")
-
-
-def create_table_like(state: SqlState, statement: CreateTableLike) -> Outcome:
-    """Create a table with the columns of another table, and the other features that the rules include."""
-    return create_table(state, merged(statement, definition_of(state, statement.source, statement.rules)))
-
-
-def _with_columns(table: CreateTable, found: Sequence[ColumnSpec], order: Sequence[str]) -> CreateTable:
-    """Return the table definition with the columns of the query added."""
-    name = ".".join(table.name)
-    names = [column.name for column in found]
-    if order:
-        if sorted(order) != sorted(names):
-            raise InvalidSqlError(
-                f"table {name}: expected the names of the query's columns, each once: {', '.join(names)}"
-            )
-        by_name = {column.name: column for column in found}
-        return replace(table, columns=tuple(by_name[each] for each in order))
-    said = {column.name: column for column in table.columns}
-    own = [column for column in table.columns if column.name not in names]
-    return replace(table, columns=(*own, *(said.get(column.name, column) for column in found)))

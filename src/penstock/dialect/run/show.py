@@ -1,4 +1,4 @@
-"""Run ``SHOW``, ``DESCRIBE``, ``CALL``, ``SET`` and ``RESET``."""
+"""Run ``SHOW``, ``DESCRIBE``, ``EXPLAIN``, ``CALL``, ``SET`` and ``RESET``."""
 
 from __future__ import annotations
 
@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from penstock.api.lazy import lazy_spark
 from penstock.api.procedures import PROCEDURES, call
 from penstock.dialect.outcome import Outcome, rows
-from penstock.dialect.run.query_columns import view_columns
+from penstock.dialect.parse.statements import Insert
+from penstock.dialect.run.connectors import connector_of
+from penstock.dialect.run.frames import query_frame, view_columns
+from penstock.dialect.run.rows import check_here
+from penstock.dialect.run.sources import is_stream, safe_filter
+from penstock.dialect.run.views import base_uses
 from penstock.errors import InvalidSqlError
 from penstock.format.text.names import quoted
 from penstock.format.types.data_types import with_nullability
-from penstock.format.types.text import format_sql_type
+from penstock.format.types.text import format_sql_type, format_string
 from penstock.format.watermark import EXPRESSION_KEY, ROWTIME_KEY, computed_columns
 from penstock.printable import mask_options, mask_value
 from penstock.table.inspect.system import value_text
@@ -23,17 +29,20 @@ from penstock.table.store import MetadataStore
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from penstock.dialect.parse.query import Query
     from penstock.dialect.parse.reader import Path
     from penstock.dialect.parse.statements import (
         Call,
         CreateTable,
         Describe,
+        Explain,
         ResetSetting,
         SetSetting,
         ShowCreateTable,
         ShowNames,
         ShowPartitions,
     )
+    from penstock.dialect.parse.tables import TableUse
     from penstock.dialect.state import SqlState
     from penstock.format.schema import TableSchema
     from penstock.format.types.ddl import ColumnSpec
@@ -240,10 +249,12 @@ def _ddl(schema: TableSchema, name: str) -> str:
     lines = [f"  {line}" for line in _ddl_columns(schema, options)]
     text = f"CREATE TABLE {name} (\n" + ",\n".join(lines) + "\n)"
     if schema.comment:
-        text += f" COMMENT {_quote(schema.comment)}"
+        text += f" COMMENT {format_string(schema.comment)}"
     if schema.partition_keys:
         text += f" PARTITIONED BY ({', '.join(quoted(key) for key in schema.partition_keys)})"
-    shown = [f"  {_quote(key)} = {_quote(mask_value(key, value))}" for key, value in stored_options(schema)]
+    shown = [
+        f"  {format_string(key)} = {format_string(mask_value(key, value))}" for key, value in stored_options(schema)
+    ]
     return text + (" WITH (\n" + ",\n".join(shown) + "\n)" if shown else "")
 
 
@@ -255,12 +266,55 @@ def _ddl_columns(schema: TableSchema, options: Mapping[str, str]) -> Iterator[st
             yield f"{quoted(computed[place])} AS {options.get(f'schema.{place}.expr', '')}"
             continue
         field = next(fields)
-        default = "" if field.default_value is None else f" DEFAULT {_quote(field.default_value)}"
-        comment = f" COMMENT {_quote(field.description)}" if field.description else ""
+        default = "" if field.default_value is None else f" DEFAULT {format_string(field.default_value)}"
+        comment = f" COMMENT {format_string(field.description)}" if field.description else ""
         yield f"{quoted(field.name)} {format_sql_type(field.type)}{default}{comment}"
     if ROWTIME_KEY in options:
         yield f"WATERMARK FOR {quoted(options[ROWTIME_KEY])} AS {options.get(EXPRESSION_KEY, '')}"
 
 
-def _quote(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+# EXPLAIN
+
+
+def explain(state: SqlState, statement: Explain) -> Outcome:
+    """Explain a query, or the query of an ``INSERT``, without running it."""
+    action = statement.action
+    lines: list[str] = []
+    if isinstance(action, Insert):
+        verb = "overwrites in" if action.is_overwrite else "appends to"
+        own = state.session_table(action.name)
+        name = state.load(action.name).name if own is None else f"{'.'.join(own.name)}, by {connector_of(own)}"
+        lines.append(f"== Target ==\n{verb} {name}")
+    if action.query is not None:
+        lines += _query_lines(state, action.query)
+    else:
+        lines.append(f"== Rows ==\n{len(action.rows or ())} of VALUES, without Spark")
+    return Outcome(value=pa.table({"result": pa.array(["\n\n".join(lines)], pa.string())}), is_text=True)
+
+
+def _query_lines(state: SqlState, query: Query) -> Iterator[str]:
+    early = query.conditions if query.tables and not state.is_view(query.tables[0].name) else ()
+    for use in base_uses(state, query):
+        yield f"== {use.title} ==\n{_use_text(state, use, early, query)}"
+    if state.spark is None:
+        check_here(state, query)
+        yield "== Plan ==\nread in this process, without Spark"
+        return
+    yield lazy_spark.explain_text(query_frame(state, state.spark, query))
+
+
+def _use_text(state: SqlState, use: TableUse, conditions: tuple[str, ...], query: Query) -> str:
+    own = state.session_table(use.name)
+    if own is not None:
+        how = "a stream" if is_stream(state, use) else "what is there"
+        return f"read from {dict(own.options).get('connector')}: {how}"
+    if state.is_catalog_table(use.name):
+        return "a system table, read whole"
+    table = state.load(use.name)
+    if use.system is not None:
+        return "a system table, read whole"
+    if is_stream(state, use):
+        return "read as a stream" + "".join(f", '{key}' = '{mask_value(key, value)}'" for key, value in use.options)
+    if state.spark is None and query.simple is not None:
+        return table.explain(query.simple.where, options=dict(use.options))
+    return table.explain(safe_filter(conditions, table.schema.fields), options=dict(use.options))

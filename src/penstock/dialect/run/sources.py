@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.api.lazy import lazy_spark
 from penstock.dialect.run.connectors import KAFKA, connector_of, connector_table, fields_of, is_endless
-from penstock.dialect.run.event_time import event_time_of
 from penstock.dialect.settings import read_settings
 from penstock.errors import InvalidFilterError, InvalidOptionError, NotFoundError, UnsupportedFeatureError
-from penstock.format.types.data_types import AtomicType, TypeRoot
+from penstock.format.types.data_types import AtomicType, DataField, TypeRoot
+from penstock.format.watermark import declared_watermark, watermark_options
+from penstock.options import WatermarkOptions
 from penstock.options.connectors import DatagenTable, FilesystemTable
 from penstock.predicate.bind import bind
 from penstock.predicate.parse import parse_filter
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.dialect.parse.statements import CreateTable
     from penstock.dialect.parse.tables import TableUse
     from penstock.dialect.state import SqlState
-    from penstock.format.types.data_types import DataField
+    from penstock.format.watermark import DeclaredWatermark
     from penstock.predicate.tree import Predicate
 
 _END_NOW: Final = "scan.bounded"
@@ -125,6 +126,20 @@ def connector_frame(
             raise InvalidOptionError(
                 f"table {name}: its connector, {connector_of(own)}, takes rows only: INSERT INTO it, and read another"
             )
+
+
+def event_time_of(state: SqlState, use: TableUse) -> DeclaredWatermark | None:
+    """Return the watermark that a table declares; None if there is none or the options disable it."""
+    own = state.session_table(use.name)
+    if own is None:
+        options = {**state.load(use.name).options, **dict(use.options)}
+        is_wanted = WatermarkOptions.parse(options, table=".".join(use.name)).read_watermark
+        return declared_watermark(options) if is_wanted else None
+    clause = own.watermark
+    if clause is None:
+        return None
+    fields = [DataField(id=place, name=each.name, type=each.type) for place, each in enumerate(own.columns)]
+    return declared_watermark(dict(watermark_options(fields, clause.column, clause.interval, ".".join(own.name))))
 
 
 _WHOLE: Final = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)

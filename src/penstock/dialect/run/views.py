@@ -11,6 +11,7 @@ from penstock.catalog.stored_view import SPARK
 from penstock.dialect.outcome import Outcome
 from penstock.errors import InvalidSqlError, NotFoundError, UnsupportedFeatureError
 from penstock.format.text.names import quoted
+from penstock.format.types.text import format_string
 from penstock.printable import mask_text
 
 if TYPE_CHECKING:
@@ -124,10 +125,11 @@ def _definition(
     kind: str, path: Path, named: Sequence[tuple[str, str | None]], remark: str | None, query: str
 ) -> Outcome:
     columns = ", ".join(
-        quoted(column) + (f" COMMENT {_text(comment)}" if comment is not None else "") for column, comment in named
+        quoted(column) + (f" COMMENT {format_string(comment)}" if comment is not None else "")
+        for column, comment in named
     )
     head = f"CREATE {kind} {quoted(path[1])}.{quoted(path[2])}" + (f" ({columns})" if columns else "")
-    comment = f" COMMENT {_text(remark)}" if remark is not None else ""
+    comment = f" COMMENT {format_string(remark)}" if remark is not None else ""
     text = f"{head}{comment} AS\n{query}"
     return Outcome(value=pa.table({"result": pa.array([mask_text(text)], pa.string())}), is_text=True)
 
@@ -156,7 +158,3 @@ def _check_replaceable(state: SqlState, statement: CreateView) -> None:
 
 def _missing(name: str) -> NotFoundError:
     return NotFoundError(f"there is no view {name} in this session or its catalog; SHOW VIEWS lists them")
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

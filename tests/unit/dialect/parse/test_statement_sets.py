@@ -9,7 +9,7 @@ import pytest
 from penstock import InvalidSqlError, UnsupportedFeatureError
 from penstock.dialect.parse.parser import parse_script
 from penstock.dialect.parse.statements import Insert
-from penstock.dialect.run.inserts import place_for
+from penstock.dialect.run.rows import place_for
 from penstock.dialect.settings import read_settings
 from penstock.dialect.state import SqlState
 
