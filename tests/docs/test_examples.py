@@ -101,13 +101,15 @@ def test_links_between_pages_lead_somewhere() -> None:
             assert (ROOT / page).parent.joinpath(target).exists(), f"{page} links to {target}"
 
 
-@pytest.mark.parametrize("page", ["options", "api"])
-def test_pages_made_from_the_code_are_those_of_the_code(page: str) -> None:
+@pytest.mark.parametrize(
+    ("page", "script"), [("options", "options_page"), ("api", "api_page"), ("spark", "versions_table")]
+)
+def test_pages_made_from_the_code_are_those_of_the_code(page: str, script: str) -> None:
     made = subprocess.run(
-        [sys.executable, "-c", f"import {page}_page; print({page}_page.render_page(), end='')"],
+        [sys.executable, "-c", f"import {script}; print({script}.render_page(), end='')"],
         cwd=ROOT / "scripts",
         capture_output=True,
         text=True,
         check=True,
     )
-    assert made.stdout == (ROOT / "docs" / f"{page}.md").read_text("utf-8"), f"run scripts/{page}_page.py"
+    assert made.stdout == (ROOT / "docs" / f"{page}.md").read_text("utf-8"), f"run scripts/{script}.py"

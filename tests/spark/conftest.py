@@ -18,7 +18,7 @@ from tests.spark.kafka_broker import Kafka, running_kafka
 from tests.spark.py4j_names import keep_names
 from tests.standalone_cluster import Network, StandaloneCluster
 
-from penstock import Catalog, register
+from penstock import Catalog, UnsupportedFeatureError, register
 from penstock.format.text.names import quoted
 from penstock.predicate.tree import TRUE
 from penstock.spark import exports
@@ -85,8 +85,12 @@ def stream_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     """How ``read_stream`` makes streams in this test."""
     way: str = getattr(request, "param", "driver")
     if way == "python":
-        monkeypatch.setattr(gateway, "SUPPORTED", ())
+        monkeypatch.setattr(gateway, "check_version", _refuse)
     return way
+
+
+def _refuse() -> None:
+    raise UnsupportedFeatureError("the driver must not plan streams in this test")
 
 
 @pytest.fixture(autouse=True)

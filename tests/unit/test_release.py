@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from penstock.spark.connector.gateway import SUPPORTED
+from penstock.spark.versions.facts import TESTED, text_of
 
 ROOT = Path(__file__).parents[2]
 GITHUB = ROOT / ".github"
@@ -21,9 +21,10 @@ def test_the_citation_has_the_version_of_the_package() -> None:
 
 def test_the_readme_names_the_versions_of_spark_that_are_supported() -> None:
     readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
-    first = SUPPORTED[0]
-    assert f"installs the newest PySpark from {first} on; Penstock is tested with {' and '.join(SUPPORTED)}." in readme
-    assert f"any session of PySpark {' or '.join(SUPPORTED)}:" in readme
+    first, *others, last = map(text_of, TESTED)
+    versions = ", ".join((first, *others))
+    assert f"installs the newest PySpark from {first} on; Penstock is tested with {versions} and {last}." in readme
+    assert f"any session of PySpark {versions} or {last}:" in readme
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert f"pyspark>={first}" in extras["spark"]
 

@@ -50,7 +50,7 @@ class LazyModule:
             if error.name is None or not error.name.startswith(("pyspark", "pandas")):
                 raise
             raise UnsupportedFeatureError(
-                f"this needs PySpark 4.2 or newer ({error.name} is missing): pip install 'penstock[spark]'"
+                f"this needs PySpark ({error.name} is missing): pip install 'penstock[spark]'"
             ) from error
         return getattr(module, name)
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.datafile.conform import conform_timestamp, convert_leaves, map_with_children, with_children
 from penstock.datafile.types import has_leaf, is_char, map_parts
 from penstock.format.types.data_types import ArrayType, AtomicType, MapType, MultisetType, RowType, TypeRoot
+from penstock.spark.versions.python_api import arrow_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,7 +29,7 @@ def to_spark_batches(batches: Iterable[pa.RecordBatch], schema: StructType) -> I
 
     Timestamps are rounded down to microseconds, the precision of Spark.
     """
-    wanted = to_arrow_schema(schema, timezone="UTC")
+    wanted = arrow_schema(schema)
     for batch in batches:
         columns = [_to_spark_array(column, field.type) for column, field in zip(batch.columns, wanted, strict=True)]
         whole = pa.RecordBatch.from_arrays(columns, schema=wanted)

@@ -6,20 +6,20 @@ import inspect
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-import pyspark
 import pytest
 
 import penstock
 from penstock import Catalog, InvalidOptionError, UnsupportedFeatureError
 from penstock.spark.connector import catalog as catalog_module
 from penstock.spark.connector import frame as batch_frames
-from penstock.spark.connector import gateway, local_rows, procedures, scan, scan_builder, table, write
+from penstock.spark.connector import local_rows, procedures, scan, scan_builder, table, write
 from penstock.spark.connector import staging as staged_table
 from penstock.spark.connector.actions import dynamic_overwrite
 from penstock.spark.connector.changes import group_scan, operation, replace_files
-from penstock.spark.connector.gateway import PRIVATE, SUPPORTED, open_bridge
+from penstock.spark.connector.gateway import PRIVATE, open_bridge
 from penstock.spark.connector.proxy import Proxy
 from penstock.spark.connector.stream import frame, micro_batches, table_write
+from penstock.spark.versions.facts import interfaces_here
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,10 +55,6 @@ PROXIES = sorted(
 )
 
 
-def test_the_installed_version_is_one_that_is_supported() -> None:
-    assert ".".join(pyspark.__version__.split(".")[:2]) in SUPPORTED
-
-
 def test_every_private_class_is_there(spark: SparkSession) -> None:
     loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
     for name in PRIVATE.values():
@@ -79,7 +75,7 @@ def test_a_proxy_answers_every_method_that_has_no_default(spark: SparkSession, p
     modifier = spark._jvm.java.lang.reflect.Modifier
     missing = {
         method.getName()
-        for name in proxy.interfaces
+        for name in interfaces_here(proxy.interfaces)
         for method in spark._jvm.java.lang.Class.forName(name, False, loader).getMethods()
         if not modifier.isStatic(method.getModifiers())
         and (method.getName() in proxy.methods or not method.isDefault())
@@ -94,12 +90,6 @@ def test_a_session_of_spark_connect_is_refused_with_what_works_there(tmp_path: P
         open_bridge(remote)
     with pytest.raises(InvalidOptionError, match="expected a SparkSession"):
         penstock.attach(remote, tmp_path)
-
-
-def test_a_version_that_is_not_known_is_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gateway.pyspark, "__version__", "5.0.0")
-    with pytest.raises(UnsupportedFeatureError, match=r"5\.0\.0"):
-        open_bridge(spark)
 
 
 def test_a_name_that_sql_cannot_say_is_refused(spark: SparkSession, tmp_path: Path) -> None:

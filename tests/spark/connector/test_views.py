@@ -9,6 +9,7 @@ from pyspark.errors import AnalysisException, UnsupportedOperationException
 
 import penstock
 from penstock.errors import UnsupportedFeatureError
+from penstock.spark.versions.facts import VIEWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from penstock import Catalog
+
+pytestmark = pytest.mark.skipif(not VIEWS.is_here, reason="this version of Spark asks no catalog for views")
 
 PLACES = ("penstock.d", "spark_catalog.views_of_spark")
 

@@ -32,6 +32,7 @@ from penstock.spark.connector.proxy import from_spark
 from penstock.spark.connector.staging import StagingMethods
 from penstock.spark.connector.table import CatalogTable
 from penstock.spark.types import to_spark_schema
+from penstock.spark.versions.facts import VIEWS
 from penstock.table.inspect.system import AUDIT_LOG, INSERTION, ROW_KIND, ROW_TABLES, SYSTEM_TABLES, load_system_table
 from penstock.table.read.branch import at_branch, split_branch
 from penstock.table.store import MetadataStore
@@ -122,6 +123,8 @@ class WarehouseCatalog(StagingMethods):
         """
         found = self._found(ident, _time_travel(point), changes_rows=_changes_rows(point))
         if found is None:
+            if not VIEWS.is_here:
+                self._view(ident)  # refuses one
             raise no_such_table(self._bridge, ident)
         return found
 

@@ -53,9 +53,7 @@ def runtime_failure(bridge: Bridge, message: str) -> SparkFailureError:
     parameters = bridge.scala_map({"errorMessage": message})
     no_context = bridge.array(bridge.java("org.apache.spark.QueryContext"), ())
     return SparkFailureError(
-        bridge.java("org.apache.spark.SparkRuntimeException")(
-            "USER_RAISED_EXCEPTION", parameters, None, no_context, bridge.scala_none()
-        )
+        bridge.java("org.apache.spark.SparkRuntimeException")("USER_RAISED_EXCEPTION", parameters, None, no_context, "")
     )
 
 

@@ -2,8 +2,8 @@
 
 The interfaces in ``org.apache.spark.sql.connector`` are public. Adding a catalog that is an object, not a class on
 Spark's class path, to a session uses private API, and so do the readers of ``spark.read.parquet``. If a version of
-Spark changes private API, only this module changes. ``tests/spark/connector/test_gateway.py`` checks each use against
-the versions in ``SUPPORTED``.
+Spark changes private API, only this module and ``penstock.spark.versions`` change.
+``tests/spark/connector/test_gateway.py`` checks each use against the version that is installed.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import pyspark
 from py4j.java_collections import JavaArray
 from py4j.java_gateway import JavaClass, JavaMember
 from py4j.protocol import Py4JJavaError
@@ -28,6 +27,7 @@ from pyspark.sql.udf import _wrap_function
 from penstock.errors import UnsupportedFeatureError
 from penstock.format.text.names import quoted
 from penstock.spark.connector.jvm.driver import compile_driver
+from penstock.spark.versions.facts import check_version
 from penstock.spark.write.task import QUERY_ID
 
 if TYPE_CHECKING:
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 
 JavaObject: TypeAlias = Any
 """An object of the JVM, without a static type in Python."""
-
-SUPPORTED: Final = ("4.2", "4.3")
-"""Versions of Spark that this module works with."""
 
 _CONNECTOR: Final = "org.apache.spark.sql.connector."
 _SQL: Final = "org.apache.spark.sql."
@@ -148,6 +145,21 @@ class Bridge:
         """Return one of the classes in ``PRIVATE``."""
         return self.java(PRIVATE[name])
 
+    def made(self, name: str, *arguments: object) -> JavaObject:
+        """Return a new object of one of the classes in ``PRIVATE``.
+
+        Args:
+            arguments: those of the newest Spark. Older versions, and builds of vendors, take fewer at the end; a
+                ``partial`` makes one whose class these do not have.
+        """
+        taken = arguments[: self._parameter_count(name, "")]
+        return self.private(name)(*(each() if isinstance(each, partial) else each for each in taken))
+
+    def _parameter_count(self, name: str, method: str) -> int:
+        """Return how many parameters a method of a class in ``PRIVATE`` has; without a name, the constructor."""
+        key = ("parameters", name, method)
+        return int(self.cached(key, lambda: self.driver.parameterCount(self.java_class(PRIVATE[name]), method)))
+
     def connector(self, name: str) -> JavaObject:
         """Return a class of Spark's connector interfaces, such as ``catalog.Identifier``."""
         return self.java(_CONNECTOR + name)
@@ -219,7 +231,9 @@ class Bridge:
 
     def columns(self, schema: JavaObject) -> JavaObject:
         """Convert a JVM schema to the columns of a table."""
-        return self.private("V2Columns").structTypeToV2Columns(schema, False)  # noqa: FBT003 - Java has no keywords
+        arguments = (schema, False)  # whether columns keep their ids
+        count = self._parameter_count("V2Columns", "structTypeToV2Columns")
+        return self.private("V2Columns").structTypeToV2Columns(*arguments[:count])
 
     def value_of(self, enum: str, name: str) -> JavaObject:
         """Return a constant of one of the connector's enumerations."""
@@ -315,9 +329,10 @@ class Bridge:
         relation = self.private("StreamingRelation")
         nothing = self.scala_none()
         attributes = self.private("Attributes").toAttributes(self.schema(schema))
-        no_name = getattr(relation, "apply$default$9")()
-        plan = relation(nothing, name, table, self.case_insensitive({}), attributes, nothing, nothing, nothing, no_name)
-        return self.frame(session, plan)
+        arguments = (nothing, name, table, self.case_insensitive({}), attributes, nothing, nothing, nothing)
+        added = range(len(arguments), self._parameter_count("StreamingRelation", ""))
+        defaults = [getattr(relation, f"apply$default${place + 1}")() for place in added]
+        return self.frame(session, relation(*arguments, *defaults))
 
     @property
     def _utilities(self) -> JavaObject:
@@ -355,11 +370,7 @@ class Bridge:
 
 def is_supported(spark: SparkSession) -> bool:
     """Whether there is a bridge to the JVM of a session."""
-    return hasattr(spark, "_jsparkSession") and _version() in SUPPORTED
-
-
-def _version() -> str:
-    return ".".join(pyspark.__version__.split(".")[:2])
+    return hasattr(spark, "_jsparkSession")
 
 
 def open_bridge(spark: SparkSession) -> Bridge:
@@ -369,11 +380,7 @@ def open_bridge(spark: SparkSession) -> Bridge:
             "attach needs the JVM of the session in this process, which Spark Connect does not have: read and write "
             'with format("penstock") there'
         )
-    if _version() not in SUPPORTED:
-        raise UnsupportedFeatureError(
-            f"attach supports Spark {' and '.join(SUPPORTED)}, this is {pyspark.__version__}: use to_spark and "
-            'format("penstock"), or one of these versions'
-        )
+    check_version()
     gateway: JavaObject = SparkContext._gateway
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call] # PySpark has no types for it
     # With this, Spark gets the exceptions to which our errors are converted, not a Py4J exception with a trace.
@@ -426,7 +433,7 @@ def _field(owner: JavaObject, name: str) -> JavaObject:
                 return each.get(owner)
         kind = kind.getSuperclass()
     raise UnsupportedFeatureError(
-        f"Spark {pyspark.__version__} stores its catalogs in another place, which attach does not support yet"
+        "this version of Spark stores its catalogs in another place, which attach does not support yet"
     )
 
 

@@ -6,6 +6,7 @@ Source:
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.types import StructType
@@ -46,11 +47,12 @@ def reader_factory(
     settings = bridge.cached("scan settings", lambda: bridge.scala_map({**SCAN_OPTIONS, **_BY_ID}))
     conf = session.sessionState().newHadoopConfWithOptions(settings)
     columns, none, nothing = bridge.schema(schema), bridge.sequence(()), bridge.scala_none()
-    scan = bridge.private(_SCANS[file_format])
+    scan = partial(bridge.made, _SCANS[file_format])
     # A scan uses its file index only to plan partitions, which Penstock does itself.
     first = (session, conf, None, columns, columns, bridge.schema(StructType([])))
     if file_format is FileFormat.PARQUET:
-        made = scan(*first, filters, options, nothing, none, none, bridge.no_items("read.VariantExtraction"))
+        variants = partial(bridge.no_items, "read.VariantExtraction")
+        made = scan(*first, filters, options, nothing, none, none, variants)
     else:
         made = scan(*first, options, nothing, filters, none, none)
     return made.createReaderFactory()

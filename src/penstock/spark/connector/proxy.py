@@ -10,6 +10,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 
 from penstock.errors import TableStoreError
 from penstock.spark.connector.failures import SparkFailureError, to_java, unchecked
+from penstock.spark.versions.facts import interfaces_here
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +71,7 @@ class Proxy:
     def __init_subclass__(cls) -> None:
         cls.methods = frozenset(name for name in dir(cls) if not name.startswith("_"))
         # Py4J reads the names of interfaces from this class.
-        cls.Java = type("Java", (), {"implements": list(cls.interfaces)})  # type: ignore[attr-defined] # made for Py4J
+        cls.Java = type("Java", (), {"implements": interfaces_here(cls.interfaces)})  # type: ignore[attr-defined] # made for Py4J
 
     @cached_property
     def _key(self) -> str:

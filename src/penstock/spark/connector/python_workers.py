@@ -43,9 +43,14 @@ def python_factory(
     """
     ensure_python_worker(spark)
     source = bridge.private("UserDefinedPythonDataSource")(wrapped_class(spark, PenstockDataSource))
-    factory = bridge.private("PythonPartitionReaderFactory")
     function = bytearray(pickle.dumps((task, schema)))
-    return factory(source, function, bridge.schema(schema), bridge.scala_none(), bridge.scala_none())
+    return made_factory(bridge, "PythonPartitionReaderFactory", source, function, schema)
+
+
+def made_factory(bridge: Bridge, name: str, source: JavaObject, function: bytearray, schema: StructType) -> JavaObject:
+    """Return one of Spark's factories of Python readers and writers, without metrics and for any session."""
+    nothing = bridge.scala_none()
+    return bridge.made(name, source, function, bridge.schema(schema), nothing, nothing)
 
 
 def python_partitions(bridge: Bridge, values: Sequence[DataSplit] | Sequence[StreamTask]) -> JavaObject:

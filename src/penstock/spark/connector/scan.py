@@ -15,6 +15,7 @@ from penstock.predicate.bind import columns_of
 from penstock.predicate.tree import And
 from penstock.printable import bytes_text
 from penstock.spark.connector.jvm.driver import listed_files, places_text
+from penstock.spark.connector.metadata_column import metadata_fields
 from penstock.spark.connector.native_reader import FIELD_ID, is_vectorised, reader_factory
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import Pushed, conjunction_of, take_filters
@@ -93,6 +94,7 @@ class ScanRequest:
         filters: Spark's filters, a ``Predicate[]``.
         pushed: the filters that skip files.
         limit: number of matching rows that suffices; None for all.
+        metadata: names of the metadata columns to return.
     """
 
     spark: SparkSession
@@ -101,6 +103,7 @@ class ScanRequest:
     filters: JavaObject
     pushed: tuple[Pushed, ...]
     limit: int | None
+    metadata: tuple[str, ...] = ()
 
     def key(self) -> str:
         """Return the key of a batch scan: scans with equal keys read the same rows."""
@@ -212,7 +215,12 @@ class TableScan(Proxy):
     @from_spark
     def readSchema(self) -> JavaObject:
         """Return the columns of the rows."""
-        return self._bridge.schema(self._request.schema if self._stream is not None else self._files.columns)
+        return self._bridge.schema(self._request.schema if self._stream is not None else self._returned)
+
+    @property
+    def _returned(self) -> StructType:
+        """Columns of the rows of a batch."""
+        return StructType([*self._files.columns, *metadata_fields(self._request.metadata)])
 
     @from_spark
     def description(self) -> str:
@@ -297,10 +305,11 @@ class TableScan(Proxy):
             settings = _split_settings(ref)
             packing = clone_session(session, settings) if settings else session
             return bridge.driver.packed(packing, listed_files(list_native(ref, splits))), factory
-        task = ReadTask(ref=ref, columns=tuple(files.columns.fieldNames()), pads=self._pads())
+        columns, metadata = tuple(files.columns.fieldNames()), self._request.metadata
+        task = ReadTask(ref=ref, columns=columns, pads=self._pads(), metadata=metadata)
         return (
             python_partitions(bridge, splits),
-            python_factory(bridge, self._request.spark, task, files.columns),
+            python_factory(bridge, self._request.spark, task, self._returned),
         )
 
     def _native_factory(self, reading: NativeReading) -> JavaObject:
@@ -320,6 +329,8 @@ class TableScan(Proxy):
         ]
         filters = self._bridge.driver.filters(request.filters, places_text(places))
         columns = _with_ids(columns, request.read.pinned.ref) if reading.by_id else columns
+        # The reader returns NULL for columns that files do not have.
+        columns = StructType([*columns, *metadata_fields(request.metadata)])
         session = self._bridge.session()
         self._factory = reader_factory(self._bridge, session, reading.file_format, columns, filters)
         return self._factory

@@ -49,6 +49,7 @@ class TableScanBuilder(Proxy):
         self._pushed: tuple[Pushed, ...] = ()
         self._answers: Answers | None = None
         self._limit: int | None = None
+        self._metadata: tuple[str, ...] = ()
         self._filters: JavaObject = bridge.no_items("expressions.filter.Predicate")
         self._filter_count = 0
 
@@ -70,7 +71,9 @@ class TableScanBuilder(Proxy):
     def pruneColumns(self, schema: JavaObject) -> None:
         """Take the columns that the query needs; nested fields are not pruned."""
         known = {field.name: field for field in self._schema.fields}
-        self._schema = StructType([known[name] for name in schema_of(schema).fieldNames()])
+        names = schema_of(schema).fieldNames()
+        self._schema = StructType([known[name] for name in names if name in known])
+        self._metadata = tuple(name for name in names if name not in known)
 
     @from_spark
     def supportCompletePushDown(self, aggregation: JavaObject) -> bool:
@@ -113,6 +116,7 @@ class TableScanBuilder(Proxy):
             filters=self._filters,
             pushed=self._pushed,
             limit=self._limit,
+            metadata=self._metadata,
         )
 
     def _chosen(self, places: list[int]) -> JavaObject:

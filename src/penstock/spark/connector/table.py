@@ -15,6 +15,7 @@ from penstock.spark.connector.actions.partitions import PartitionManagement
 from penstock.spark.connector.changes.group_scan import GroupScanBuilder
 from penstock.spark.connector.changes.operation import RowChangeBuilder, RowChangeOperation, check_row_level
 from penstock.spark.connector.definition import is_evolution
+from penstock.spark.connector.metadata_column import MetadataColumn, metadata_column_of
 from penstock.spark.connector.proxy import from_spark
 from penstock.spark.connector.pushdown import conjunction_of, take_filters
 from penstock.spark.connector.scan import TableRead
@@ -22,6 +23,7 @@ from penstock.spark.connector.scan_builder import TableScanBuilder
 from penstock.spark.connector.stream.table_write import StreamSinks
 from penstock.spark.connector.write import TableWriteBuilder, own_options, partition_scope
 from penstock.spark.types import nullable, to_catalog_schema, to_declared_schema, to_spark_schema
+from penstock.spark.versions.facts import capabilities_here
 from penstock.table.actions.changes import commit_overwrite, open_committer, truncate
 from penstock.table.assumptions import load_identity
 from penstock.table.dml.by_filter import DeleteRows
@@ -75,6 +77,7 @@ class CatalogTable(PartitionManagement):
         f"{_CATALOG}SupportsRowLevelOperations",
         f"{_CATALOG}SupportsAtomicPartitionManagement",
         f"{_CATALOG}SupportsSchemaEvolution",
+        f"{_CATALOG}SupportsMetadataColumns",
     )
 
     shared_methods: ClassVar = frozenset(
@@ -159,7 +162,15 @@ class CatalogTable(PartitionManagement):
     @from_spark
     def capabilities(self) -> JavaObject:
         """Return the capabilities."""
-        return self._bridge.values_of("catalog.TableCapability", _CAPABILITIES)
+        return self._bridge.values_of("catalog.TableCapability", capabilities_here(_CAPABILITIES))
+
+    @from_spark
+    def metadataColumns(self) -> JavaObject:
+        """Return the column that a change of rows needs in some versions of Spark; no query sees it."""
+        kind = self._bridge.connector("catalog.MetadataColumn")
+        name = metadata_column_of(self._ref.schema.field_names)
+        made = [MetadataColumn(self._bridge, name).exposed()] if self.changes_rows else []
+        return self._bridge.array(kind, made)
 
     @from_spark
     def supportsColumnChange(self, change: JavaObject) -> bool:

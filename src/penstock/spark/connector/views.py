@@ -30,6 +30,7 @@ from penstock.spark.connector.failures import no_such_namespace, no_such_view, v
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.types import from_spark_schema, to_spark_schema
+from penstock.spark.versions.facts import VIEWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -220,6 +221,7 @@ class ViewMethods(Proxy):
             found = self._in_any_case(name, self._warehouse.load_view)
         except NotFoundError:
             return None
+        VIEWS.check(f"view {name}")
         schema = self._query_schema(ident) if is_evolving(found) else None
         return spark_view(self._bridge, found, self._name, self._database(ident.namespace()), schema)
 

@@ -42,6 +42,7 @@ from penstock.spark.stream.options import (
     parallelism_of,
 )
 from penstock.spark.types import nullable, to_spark_schema
+from penstock.spark.versions.facts import STREAMS_OF_FORMAT
 from penstock.spark.write.sink import collect_messages
 from penstock.spark.write.task import TaskOutcome, WriteTask
 from penstock.table.commit.cleanup import delete_job_files, delete_new_files
@@ -120,6 +121,7 @@ class PenstockDataSource(DataSource):
             )
         text = self.options.get(_FILTER)
         ref = _load(location, self.options)
+        STREAMS_OF_FORMAT.check(f"table {ref.name}")
         check_no_overwrite(ref, self.options, "a stream")
         check_side(dict(ref.dynamic_options), ref.name, Side.SOURCE)
         return PenstockStreamReader(

@@ -15,7 +15,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
+
+from penstock.options import StreamOptions
+from penstock.printable import open_log
+from penstock.spark.data_source.tracebacks import without_frames
+from penstock.spark.stream.session import open_session
+from penstock.spark.stream.task import read_task
+from penstock.spark.versions.python_api import (
     ReadAllAvailable,
     ReadMaxBytes,
     ReadMaxFiles,
@@ -23,12 +29,6 @@ from pyspark.sql.streaming.datasource import (
     ReadMinRows,
     SupportsTriggerAvailableNow,
 )
-
-from penstock.options import StreamOptions
-from penstock.printable import open_log
-from penstock.spark.data_source.tracebacks import without_frames
-from penstock.spark.stream.session import open_session
-from penstock.spark.stream.task import read_task
 from penstock.table.stream.align.progress import AlignmentRule
 from penstock.table.stream.limits import limits_of
 from penstock.table.stream.offset import UNRESOLVED, decode_offset, encode_offset

@@ -16,6 +16,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
@@ -37,7 +38,6 @@ from penstock.table.store import MetadataStore
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    import pyarrow as pa
     from pyspark.sql import Column, SparkSession
     from pyspark.sql.types import StructType
 
@@ -141,11 +141,13 @@ class ReadTask:
 
     Attributes:
         pads: whether values of CHAR are padded.
+        metadata: names of columns of INT to add, which are NULL in every row.
     """
 
     ref: TableRef
     columns: tuple[str, ...]
     pads: bool = False
+    metadata: tuple[str, ...] = ()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Read the splits of a task."""
@@ -156,7 +158,13 @@ class ReadTask:
             for data in batch.column(0):
                 split = pickle.loads(data.as_py() or b"")  # noqa: S301 - our own driver wrote it
                 rows = reader.read_split(split)
-                yield from to_spark_batches(pad_chars(rows, fields) if self.pads else rows, schema)
+                for found in to_spark_batches(pad_chars(rows, fields) if self.pads else rows, schema):
+                    yield self._with_metadata(found)
+
+    def _with_metadata(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        for name in self.metadata:
+            rows = rows.append_column(name, pa.nulls(rows.num_rows, pa.int32()))
+        return rows
 
 
 def _python_frame(

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.errors import PySparkException, PySparkValueError
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import InvalidOptionError, LeaseHeldError, UnsupportedFeatureError
@@ -21,6 +20,7 @@ from penstock.options import CommitOptions
 from penstock.spark.batches import from_spark_batch
 from penstock.spark.stream.checkpoint import Checkpoint
 from penstock.spark.stream.micro_batches import MicroBatches, QueryLease
+from penstock.spark.versions.python_api import arrow_schema
 from penstock.spark.watermark.query_shape import QueryShape
 from penstock.spark.watermark.wall_clock import with_wall_clocks
 from penstock.table.store import MetadataStore
@@ -95,7 +95,7 @@ def join_in_background(batches: MicroBatches, query: StreamingQuery) -> threadin
 
 def check_fits(schema: StructType, ref: TableRef) -> None:
     """Raise ``SchemaMismatchError`` if no row with these columns can be written to the table."""
-    plain = to_arrow_schema(schema, timezone="UTC")
+    plain = arrow_schema(schema)
     batch = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in plain], schema=plain)
     plan_conform(ref.schema, from_spark_batch(batch, ref.schema.fields).schema, ref.name)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from penstock.spark.compact.job import merge_on_executors
 from penstock.spark.connector.proxy import Proxy, from_spark
-from penstock.spark.connector.python_workers import OUTCOME, outcomes_of, writer_source
+from penstock.spark.connector.python_workers import OUTCOME, made_factory, outcomes_of, writer_source
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.write.sink import collect_messages
@@ -85,8 +85,7 @@ class DynamicBatchWrite(Proxy):
         ensure_python_worker(self._spark)
         source = writer_source(bridge, self._spark)
         function = bytearray(pickle.dumps((self._task, OUTCOME)))
-        factory = bridge.private("PythonBatchWriterFactory")
-        return factory(source, function, bridge.schema(self._columns), bridge.scala_none(), bridge.scala_none())
+        return made_factory(bridge, "PythonBatchWriterFactory", source, function, self._columns)
 
     @from_spark
     def commit(self, messages: JavaObject, summary: JavaObject = None) -> None:

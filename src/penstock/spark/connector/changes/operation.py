@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from penstock.catalog.checks.features import check_writable
 from penstock.errors import UnsupportedFeatureError
 from penstock.options import BucketOptions
-from penstock.spark.connector.changes.replace_files import Arrangement, ReplaceFiles
+from penstock.spark.connector.changes.replace_files import Arrangement, ReplaceFiles, Statement
+from penstock.spark.connector.metadata_column import metadata_column_of
 from penstock.spark.connector.proxy import Proxy, from_spark
+from penstock.spark.versions.facts import NEEDS_METADATA_COLUMN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,6 +105,12 @@ class RowChangeOperation(Proxy):
         return self._bridge.value_of("write.RowLevelOperation$Command", self._command)
 
     @from_spark
+    def requiredMetadataAttributes(self) -> JavaObject:
+        """Return the metadata column where Spark needs one to take the columns of the table out of its rows."""
+        names = (metadata_column_of(self._ref.schema.field_names),) if NEEDS_METADATA_COLUMN else ()
+        return self._bridge.references(names)
+
+    @from_spark
     def newScanBuilder(self, options: JavaObject) -> JavaObject:
         """Return the builder of a scan of whole files."""
         return self._new_builder(options, self._take)
@@ -110,15 +118,13 @@ class RowChangeOperation(Proxy):
     @from_spark
     def newWriteBuilder(self, info: JavaObject) -> JavaObject:
         """Return the builder of the write."""
-        made = partial(
-            ReplaceFiles,
-            self._bridge,
-            self._ref,
-            info,
-            self._read_files,
-            self._arrangement,
-            partial(check_row_level, command=self._command),
+        statement = Statement(
+            command=self._command,
+            read_files=self._read_files,
+            arrangement=self._arrangement,
+            check=partial(check_row_level, command=self._command),
         )
+        made = partial(ReplaceFiles, self._bridge, self._ref, info, statement)
         return ReplaceFilesBuilder(self._bridge, self._ref, made)
 
     def _take(self, scan: GroupScan) -> None:

@@ -9,6 +9,7 @@ file, so Spark is asked to sort the rows by partition (design/0031).
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -63,33 +64,37 @@ class Arrangement(Enum):
     CLUSTERED = auto()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """One UPDATE, MERGE or DELETE.
+
+    Attributes:
+        command: its kind, as Spark names it.
+        read_files: returns the files to replace, once the statement has run.
+        arrangement: returns the arrangement of the rows if tasks write the files of the table.
+        check: refuses tables that the statement cannot change in this way.
+    """
+
+    command: str
+    read_files: Callable[[], ReadFiles]
+    arrangement: Callable[[], Arrangement]
+    check: Callable[[TableRef], None]
+
+
 class ReplaceFiles(Proxy):
-    """The write of one operation, as Spark plans it.
+    """The write of one statement, as Spark plans it.
 
     Args:
         info: of the rows to write.
-        read_files: returns the files to replace, once the operation has run.
-        arrangement: returns the arrangement of the rows if tasks write the files of the table.
-        check: refuses tables that cannot be changed in this way.
     """
 
     interfaces: ClassVar = (f"{_WRITE}RequiresDistributionAndOrdering",)
 
-    def __init__(
-        self,
-        bridge: Bridge,
-        ref: TableRef,
-        info: JavaObject,
-        read_files: Callable[[], ReadFiles],
-        arrangement: Callable[[], Arrangement],
-        check: Callable[[TableRef], None],
-    ) -> None:
+    def __init__(self, bridge: Bridge, ref: TableRef, info: JavaObject, statement: Statement) -> None:
         super().__init__(bridge, f"{ref.name} {id(self)}")
         self._ref = ref
         self._info = info
-        self._read_files = read_files
-        self._wanted = arrangement
-        self._check = check
+        self._statement = statement
 
     @cached_property
     def _takes_files(self) -> bool:
@@ -101,7 +106,7 @@ class ReplaceFiles(Proxy):
     def _arrangement(self) -> Arrangement:
         if not self._takes_files or not _names_any_directory(self._bridge):
             return Arrangement.AS_READ
-        return self._wanted()
+        return self._statement.arrangement()
 
     def description(self) -> str:
         """Return the name of the table."""
@@ -110,10 +115,10 @@ class ReplaceFiles(Proxy):
     @from_spark
     def toBatch(self) -> JavaObject:
         """Return the write of the tasks."""
-        self._check(self._ref)
+        self._statement.check(self._ref)
         is_arranged = self._arrangement is not Arrangement.AS_READ
         files = StagedFiles(self._bridge, self._ref, self._info, takes=self._takes_files, by_partition=is_arranged)
-        return ReplaceFilesBatch(self._bridge, self._ref, files, self._read_files)
+        return ReplaceFilesBatch(self._bridge, self._ref, self._statement, files)
 
     # RequiresDistributionAndOrdering
 
@@ -139,11 +144,11 @@ class ReplaceFilesBatch(Proxy):
 
     interfaces: ClassVar = (f"{_WRITE}BatchWrite",)
 
-    def __init__(self, bridge: Bridge, ref: TableRef, staged: StagedFiles, read_files: Callable[[], ReadFiles]) -> None:
+    def __init__(self, bridge: Bridge, ref: TableRef, statement: Statement, staged: StagedFiles) -> None:
         super().__init__(bridge, f"{ref.name} {staged.job_id}")
         self._ref = ref
+        self._statement = statement
         self._staged = staged
-        self._read_files = read_files
 
     @from_spark
     def createBatchWriterFactory(self, info: JavaObject) -> JavaObject:
@@ -160,7 +165,8 @@ class ReplaceFilesBatch(Proxy):
         """Replace the files that were read, unless no row has changed."""
         try:
             self._staged.write.commit(messages)
-            counts, read = _Counts(self._bridge, summary), self._read_files()
+            counts = _Counts(self._bridge, self._statement.command, messages, summary)
+            read = self._statement.read_files()
             if counts.changes_nothing(self._ref, sum(split.row_count for split in read.splits)):
                 return
             written = self._staged.take_over(counts.written)
@@ -178,40 +184,51 @@ class ReplaceFilesBatch(Proxy):
 
 
 class _Counts:
-    """Row counts that Spark reports for an operation; -1 for one that it does not know."""
+    """Row counts of a statement; some versions of Spark report those of some statements only, and -1 for unknown ones.
 
-    def __init__(self, bridge: Bridge, summary: JavaObject) -> None:
-        self._counts: dict[str, int] = json.loads(bridge.driver.counts(summary))
+    Args:
+        messages: what the tasks of the write have returned.
+    """
 
-    @property
-    def written(self) -> int | None:
-        """Rows in the new files; None if Spark does not report them, as of some MERGE without rows in the source."""
-        known = [self._counts[name] for name in (*_KEPT, *_CHANGED) if name in self._counts]
-        return sum(known) if known and min(known) >= 0 else None
+    def __init__(self, bridge: Bridge, command: str, messages: JavaObject, summary: JavaObject) -> None:
+        reported: dict[str, int] = json.loads(bridge.driver.counts(summary))
+        known = [reported[name] for name in (*_KEPT, *_CHANGED) if name in reported]
+        self._is_reported = bool(known) and min(known) >= 0
+        self._counts = reported if self._is_reported else {}
+        self._command = command
+        self.written: int = sum(known) if self._is_reported else bridge.driver.writtenRows(messages)
+        """Rows in the new files."""
 
     def _sum(self, *names: str) -> int:
         return sum(self._counts.get(name, 0) for name in names)
 
     def changes_nothing(self, ref: TableRef, rows_read: int) -> bool:
-        """Whether Spark reports that no row was changed, added or deleted.
+        """Whether no row was changed, added or deleted; false if Spark does not report it.
 
         Args:
             rows_read: number of rows in the files to replace.
+
+        Raises:
+            StorageError: rows are missing.
         """
-        if self.written is None:
-            return False
         added = self._sum(_ADDED)
         removed = rows_read + added - self.written
-        # Spark derives the deleted rows of DELETE from those that its scan has returned. It has returned fewer than the
-        # files hold where the optimizer, or a join with no rows on the other side, has left it out or ended it.
-        max_removed = rows_read if _DELETED in self._counts else self._sum(_MERGE_DELETED)
+        if self._is_reported:
+            # Spark derives the deleted rows of DELETE from those that its scan has returned. It has returned fewer than
+            # the files hold where the optimizer, or a join with no rows on the other side, has left it out or ended it.
+            max_removed = rows_read if _DELETED in self._counts else self._sum(_MERGE_DELETED)
+        elif self._command == "MERGE":
+            return False
+        else:
+            max_removed = rows_read if self._command == "DELETE" else 0
         if not 0 <= removed <= max_removed:
             raise StorageError(
                 f"table {ref.name}: of {rows_read} rows in the files to replace, {removed} are missing, although Spark "
                 f"counts {self._counts}, so nothing was changed; use Table.delete, Table.update, Table.merge, or "
                 "penstock.sql"
             )
-        return removed == 0 and self._sum(*_CHANGED) == 0
+        is_known = self._is_reported or self._command == "DELETE"
+        return is_known and removed == 0 and self._sum(*_CHANGED) == 0
 
 
 def _names_any_directory(bridge: Bridge) -> bool:
@@ -258,15 +275,15 @@ class StagedFiles:
         """Delete the files that are still staged."""
         delete_staging(self._ref, self.job_id)
 
-    def take_over(self, row_count: int | None) -> tuple[CommitMessage, ...]:
+    def take_over(self, row_count: int) -> tuple[CommitMessage, ...]:
         """Return messages for the rows that the tasks wrote: files are moved, or their rows are written again.
 
         Args:
-            row_count: number of written rows reported by Spark; None if it is unknown.
+            row_count: number of rows that Spark has written.
         """
         ref = self._ref
         parts = part_files(ref, self._staging, levels=len(self._keys))
-        if self._takes and row_count is not None:
+        if self._takes:
             found = import_parquet_files(ref, parts, job_id=self.job_id, row_count=row_count)
             if found is not None:
                 return found
@@ -274,7 +291,7 @@ class StagedFiles:
             return ()
         written = write_dataframe(self._rows(parts), ref)
         found_rows = sum(file.row_count for message in written for file in message.new_files)
-        if row_count not in {None, found_rows}:
+        if row_count != found_rows:
             delete_new_files(ref, written)
             raise StorageError(
                 f"table {ref.name}: Spark has written {row_count} rows, but the driver finds {found_rows} in "

@@ -40,20 +40,23 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
-import org.apache.spark.sql.connector.write.WriteSummary;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.execution.CacheManager;
 import org.apache.spark.sql.execution.CachedData;
 import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.datasources.BasicWriteTaskStats;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.V1WritesUtils;
 import org.apache.spark.sql.execution.datasources.WriteJobDescription;
+import org.apache.spark.sql.execution.datasources.WriteTaskResult;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.FileWriterFactory;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.connector.PredicateUtils;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.sources.InsertableRelation;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.QueryExecutionListener;
 import org.apache.spark.unsafe.Platform;
 
@@ -119,7 +122,7 @@ public class Driver {
             }
             if (arguments == null || arguments.length == 0) {
                 if (name.equals("columns") && describes()) {
-                    return CatalogV2Util.structTypeToV2Columns(((Table) proxy).schema(), false);
+                    return columns(((Table) proxy).schema());
                 }
                 if (name.equals("hashCode")) {
                     return Integer.valueOf(proxy.toString().hashCode());
@@ -187,6 +190,36 @@ public class Driver {
                 Platform.throwException(error.getCause());
             }
         }
+    }
+
+    /** Return the columns of a table; newer versions of Spark take in addition whether they keep their ids. */
+    private static Object columns(StructType schema) throws Exception {
+        Method made = methodOf(CatalogV2Util.class, "structTypeToV2Columns");
+        return made.invoke(
+            null,
+            made.getParameterTypes().length == 1 ? new Object[] {schema} : new Object[] {schema, Boolean.FALSE});
+    }
+
+    private static Method methodOf(Class kind, String name) {
+        Method[] methods = kind.getMethods();
+        for (int i = 0; i < methods.length; i++) {
+            if (methods[i].getName().equals(name)) {
+                return methods[i];
+            }
+        }
+        return null;
+    }
+
+    /** Return the number of parameters of a public method or, without a name, of the longest public constructor. */
+    public int parameterCount(Class kind, String method) {
+        if (!method.isEmpty()) {
+            return methodOf(kind, method).getParameterTypes().length;
+        }
+        int count = 0;
+        for (int i = 0; i < kind.getConstructors().length; i++) {
+            count = Math.max(count, kind.getConstructors()[i].getParameterTypes().length);
+        }
+        return count;
     }
 
     // Sessions
@@ -525,7 +558,7 @@ public class Driver {
     // Writes of files
 
     /** Return the numbers of rows that a summary of a write has, by the names of its methods. */
-    public String counts(WriteSummary summary) throws Exception {
+    public String counts(Object summary) throws Exception {
         Map made = new HashMap();
         Method[] methods = summary == null ? new Method[0] : summary.getClass().getMethods();
         for (int i = 0; i < methods.length; i++) {
@@ -534,6 +567,18 @@ public class Driver {
             }
         }
         return json.writeValueAsString(made);
+    }
+
+    /** Return the number of rows that the tasks of a write to files have written, by what they have returned. */
+    public long writtenRows(WriterCommitMessage[] messages) {
+        long rows = 0;
+        for (int i = 0; i < messages.length; i++) {
+            scala.collection.Iterator stats = ((WriteTaskResult) messages[i]).summary().stats().iterator();
+            while (stats.hasNext()) {
+                rows += ((BasicWriteTaskStats) stats.next()).numRows();
+            }
+        }
+        return rows;
     }
 
     /**

@@ -24,7 +24,7 @@ from penstock.datafile.types import to_arrow_schema
 from penstock.errors import UnsupportedFeatureError
 from penstock.spark.connector.failures import SparkFailureError
 from penstock.spark.connector.proxy import Proxy, from_spark
-from penstock.spark.connector.python_workers import OUTCOME, outcomes_of, writer_source
+from penstock.spark.connector.python_workers import OUTCOME, made_factory, outcomes_of, writer_source
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.stream.checkpoint import Checkpoint
@@ -193,10 +193,8 @@ class StreamTableWrite(Proxy):
             new_columns=self._batches.new_columns(ref, names),
         )
         pickled = bytearray(pickle.dumps((function, OUTCOME)))
-        nothing = self._bridge.scala_none()
-        factory = self._bridge.private("PythonStreamingWriterFactory")
         source = writer_source(self._bridge, session)
-        return factory(source, pickled, self._bridge.schema(self._columns), nothing, nothing)
+        return made_factory(self._bridge, "PythonStreamingWriterFactory", source, pickled, self._columns)
 
     @from_spark
     def commit(self, batch_id: int, messages: JavaObject) -> None:

@@ -1,0 +1,1 @@
+"""What differs between the versions of Spark; no other package asks for a version."""

@@ -1,0 +1,148 @@
+"""What versions of Spark can do, and the names of their classes, as data."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import pyspark
+
+from penstock.errors import UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Version: TypeAlias = tuple[int, int]
+"""Major and minor version, which decide what Spark has."""
+
+TESTED: Final[tuple[Version, ...]] = ((4, 1), (4, 2), (4, 3))
+"""Versions that the tests run with; the first one is the oldest that works."""
+
+INSTALLED: Final[Version] = (int((_parts := pyspark.__version__.split("."))[0]), int(_parts[1]))
+"""The version of PySpark in this process, which is that of its JVM."""
+
+_SQL: Final = "org.apache.spark.sql."
+_CATALOG: Final = f"{_SQL}connector.catalog."
+
+NEEDS_METADATA_COLUMN: Final = (4, 0) <= INSTALLED < (4, 2)
+"""Whether rows of an UPDATE, MERGE or DELETE reach the writers of a source with a column too many, unless the scan has
+a metadata column: Spark then takes the table's columns out of each row.
+
+Source:
+    ``ReplaceDataExec`` of Spark, which 4.2 cured by ``DataWithProjectionWritingSparkTask``.
+"""
+
+_INTERFACES: Final[dict[str, tuple[bool, str | None]]] = {
+    f"{_CATALOG}RelationCatalog": (INSTALLED >= (4, 2), f"{_CATALOG}TableCatalog"),
+    f"{_CATALOG}SupportsMetadataColumns": (NEEDS_METADATA_COLUMN, None),
+    f"{_CATALOG}SupportsSchemaEvolution": (INSTALLED >= (4, 2), None),
+}
+"""Interfaces, whether objects implement them, and what they implement otherwise."""
+
+_NEW_CAPABILITIES: Final[dict[str, Version]] = {
+    # 4.1 has it, but does not ask the table which changes of its columns it makes.
+    "AUTOMATIC_SCHEMA_EVOLUTION": (4, 2),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """Something that only newer versions of Spark can do, or through which only they offer it.
+
+    Attributes:
+        what: its name, in Markdown.
+        since: the first version that has it.
+        instead: what to use in older versions.
+        refusal: who refuses it there, or what happens.
+    """
+
+    what: str
+    since: Version
+    instead: str
+    refusal: str = "refused"
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the installed version has it."""
+        return self.since <= INSTALLED
+
+    def check(self, subject: str) -> None:
+        """Raise ``UnsupportedFeatureError`` if the installed version does not have it.
+
+        Args:
+            subject: what it is needed for, such as ``table d.t``.
+        """
+        if not self.is_here:
+            text = (
+                f"{self.what} needs Spark {text_of(self.since)} or newer, this is {pyspark.__version__}: {self.instead}"
+            )
+            raise UnsupportedFeatureError(f"{subject}: {text.replace('`', '')}")
+
+
+VIEWS: Final = Feature(
+    what="a view of the catalog (`CREATE VIEW`, `SHOW VIEWS`, `FROM` a view)",
+    since=(4, 2),
+    instead="use `penstock.sql`",
+    refusal="refused by Spark",
+)
+CREATE_LIKE: Final = Feature(
+    what="`CREATE TABLE ... LIKE`",
+    since=(4, 2),
+    instead="use `CREATE TABLE ... AS SELECT * FROM ... WHERE false`, or `Catalog.create_table`",
+    refusal="refused by Spark",
+)
+SCHEMA_EVOLUTION: Final = Feature(
+    what="`WITH SCHEMA EVOLUTION`",
+    since=(4, 2),
+    instead="change the columns with `ALTER TABLE` first",
+    refusal="refused by Spark",
+)
+STREAMS_OF_FORMAT: Final = Feature(
+    what='`readStream.format("penstock")`',
+    since=(4, 2),
+    instead="use `Table.read_stream`, or `readStream.table` after `penstock.attach`",
+)
+COUNTED_UPDATES: Final = Feature(
+    what="an `UPDATE` that matches no row makes no snapshot",
+    since=(4, 2),
+    instead="nothing is needed: the rows are the same, in new files",
+    refusal="makes one",
+)
+
+FEATURES: Final = (VIEWS, CREATE_LIKE, SCHEMA_EVOLUTION, STREAMS_OF_FORMAT, COUNTED_UPDATES)
+"""What the oldest version that works does not have."""
+
+
+def text_of(version: Version) -> str:
+    """Return a version as text."""
+    return f"{version[0]}.{version[1]}"
+
+
+def check_version() -> None:
+    """Raise ``UnsupportedFeatureError`` if the installed version is older than all that work; warn of a newer one."""
+    if TESTED[0] > INSTALLED:
+        raise UnsupportedFeatureError(
+            f"Penstock works with Spark {text_of(TESTED[0])} and newer, this is {pyspark.__version__}: install one of "
+            f"{', '.join(map(text_of, TESTED))}, or use Penstock without Spark"
+        )
+    if INSTALLED not in TESTED:
+        warnings.warn(
+            f"Penstock was never tested with Spark {pyspark.__version__}, but with "
+            f"{', '.join(map(text_of, TESTED))}: private API of Spark that it uses may differ",
+            stacklevel=2,
+        )
+
+
+def interfaces_here(names: Iterable[str]) -> list[str]:
+    """Return which interfaces an object implements in the installed version."""
+    found = []
+    for name in names:
+        is_here, other = _INTERFACES.get(name, (True, None))
+        found.append(name if is_here else other)
+    return list(dict.fromkeys(name for name in found if name is not None))
+
+
+def capabilities_here(names: Iterable[str]) -> tuple[str, ...]:
+    """Return those capabilities of a table that the installed version has."""
+    return tuple(name for name in names if _NEW_CAPABILITIES.get(name, INSTALLED) <= INSTALLED)
