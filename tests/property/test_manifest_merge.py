@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,9 +17,13 @@ from penstock.format.row.row import encode_row
 from penstock.format.schema import TableSchema
 from penstock.format.types.data_types import STRING, DataField
 from penstock.options import ManifestOptions
-from penstock.table.commit.manifests import Merge, apply_merges, least_split_bytes, merge_manifests
+from penstock.table.commit import manifests
+from penstock.table.commit.manifests import Merge, apply_merges, fullness, merge_manifests, split_count, split_evenly
 from penstock.table.read.live import pruner_of_partitions
 from penstock.table.read.scan import live_entries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 ENTRY_BYTES = 100
 SCHEMA = TableSchema(
@@ -40,11 +45,10 @@ class Disk:
     def write(self, entries: tuple[ManifestEntry, ...] | list[ManifestEntry]) -> tuple[ManifestFileMeta, ...]:
         if not entries:
             return ()
-        parts = max(1, len(entries) * ENTRY_BYTES // least_split_bytes(self.target_bytes))
-        size = -(-len(entries) // min(parts, len(entries)))
-        return tuple(self.write_one(entries[start : start + size]) for start in range(0, len(entries), size))
+        parts = split_count(len(entries) * ENTRY_BYTES, len(entries), self.target_bytes)
+        return tuple(map(self.write_one, split_evenly(entries, parts)))
 
-    def write_one(self, entries: tuple[ManifestEntry, ...] | list[ManifestEntry]) -> ManifestFileMeta:
+    def write_one(self, entries: Sequence[ManifestEntry]) -> ManifestFileMeta:
         name = f"manifest-{next(self.numbers)}"
         self.manifests[name] = tuple(entries)
         deleted = sum(entry.kind is FileKind.DELETE for entry in entries)
@@ -79,6 +83,19 @@ def entry(kind: FileKind, number: int) -> ManifestEntry:
             schema_id=0,
         ),
     )
+
+
+@pytest.fixture(scope="module", params=[5_000, 3], autouse=True)
+def full_entries(request: pytest.FixtureRequest) -> Iterator[int]:
+    """Manifests are full by their size, or by their entries."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifests, "_FULL_ENTRIES", request.param)
+        yield request.param
+
+
+def is_small(meta: ManifestFileMeta, options: ManifestOptions) -> bool:
+    entries = meta.num_added_files + meta.num_deleted_files
+    return fullness(meta.file_size, entries, options.manifest_target_file_bytes) < 1
 
 
 Commit: TypeAlias = tuple[int, list[int]]
@@ -180,7 +197,7 @@ def test_a_full_merge_leaves_no_delete(commits: list[Commit], options: ManifestO
     after, merges = merged(disk, before, options)
     inputs = Counter(name for merge in merges for part in merge.parts for name in part.inputs)
     assert set(inputs.values()) <= {1}
-    dirty = [meta for meta in before if meta.num_deleted_files or meta.file_size < options.manifest_target_file_bytes]
+    dirty = [meta for meta in before if meta.num_deleted_files or is_small(meta, options)]
     is_full = sum(meta.file_size for meta in dirty) >= options.manifest_full_compaction_threshold_bytes
     if is_full and len(dirty) > 1:
         assert not any(meta.num_deleted_files for meta in after)
@@ -189,12 +206,11 @@ def test_a_full_merge_leaves_no_delete(commits: list[Commit], options: ManifestO
 @given(commits=COMMITS, options=OPTIONS)
 def test_merged_once_there_is_little_left_to_rewrite(commits: list[Commit], options: ManifestOptions) -> None:
     disk = Disk()
-    target = options.manifest_target_file_bytes
     once, merges = merged(disk, grow(disk, commits), options)
     if not any(len(merge.parts) > 1 or len(merge.parts[0].inputs) > 1 for merge in merges):
         return
     _, again = merged(disk, once, options)
-    small = [meta for meta in once if meta.file_size < target]
+    small = [meta for meta in once if is_small(meta, options)]
     rewritten = {name for merge in again for part in merge.parts for name in part.inputs}
     if not any(meta.num_deleted_files for meta in once):
         assert rewritten <= {meta.file_name for meta in once[-len(small) - 1 :]}

@@ -128,7 +128,10 @@ class TableReader:
         plan = self._plan(file.schema_id, split)
         if not plan.fields:
             # Only partition columns or none are needed: the manifest has their values and the number of rows.
-            rows: Iterable[pa.RecordBatch] = _count_out(file.row_count, self._batch_rows)
+            # Batches without columns take no memory, so one holds all rows.
+            rows: Iterable[pa.RecordBatch] = _count_out(
+                file.row_count, self._batch_rows if self._fields or split.rest.fields else max(file.row_count, 1)
+            )
         else:
             rows = self._load(split, file, plan.evolution)
         place = next((place for name, place in split.vectors if name == file.file_name), None)
