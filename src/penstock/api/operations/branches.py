@@ -20,7 +20,6 @@ class CreateBranch(Operation[TableHandle, None]):
     ``Table.with_options({"branch": name})``, or as ``db.table$branch_name``.
 
     Args:
-        name: of the branch.
         tag: begin with the snapshot with this tag.
         snapshot_id: begin with this snapshot. If other engines expire snapshots, prefer a tag: they retain only the
             files of tags.
@@ -52,7 +51,6 @@ class RenameBranch(Operation[TableHandle, None]):
     """Rename a branch; nothing may write to it meanwhile.
 
     Args:
-        name: of the branch.
         new_name: its new name.
 
     Raises:
@@ -73,9 +71,6 @@ class RenameBranch(Operation[TableHandle, None]):
 class DeleteBranch(Operation[TableHandle, None]):
     """Delete a branch, or the rest of an interrupted creation; files that only it uses are removed as orphan files.
 
-    Args:
-        name: of the branch.
-
     Raises:
         NotFoundError: there is no such branch.
         InvalidOptionError: the table's ``scan.fallback-branch`` names it.
@@ -91,9 +86,6 @@ class DeleteBranch(Operation[TableHandle, None]):
 @dataclass(frozen=True, slots=True)
 class FastForward(Operation[TableHandle, int]):
     """Move the main branch to the snapshots, schemas and tags of a branch.
-
-    Args:
-        name: of the branch.
 
     Returns:
         The number of snapshots added to the main branch.

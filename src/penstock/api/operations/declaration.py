@@ -114,7 +114,6 @@ class Parameter:
     """One argument of an operation.
 
     Attributes:
-        name: of the field.
         type: None for arguments that only Python has, such as a Spark session.
         is_positional: whether calls in Python may give it by its position.
         named: its other names; ``paimon`` is always set.

@@ -23,7 +23,6 @@ class CreateTag(Operation[TableHandle, Snapshot]):
     """Tag a snapshot, by default the latest, so that its rows stay readable.
 
     Args:
-        name: of the tag.
         snapshot_id: may be an expired snapshot that another tag retains.
         timestamp: tag the first snapshot committed at or after this time.
         watermark: tag the first snapshot whose watermark has reached this event time.
@@ -68,7 +67,6 @@ class ReplaceTag(Operation[TableHandle, Snapshot]):
     """Move a tag to another snapshot; files that only the tag retained are deleted.
 
     Args:
-        name: of the tag.
         snapshot_id: by default the latest.
         time_retained: as for ``create_tag``.
 
@@ -97,7 +95,6 @@ class RenameTag(Operation[TableHandle, None]):
     """Rename a tag.
 
     Args:
-        name: of the tag.
         new_name: its new name.
 
     Raises:
@@ -116,9 +113,6 @@ class RenameTag(Operation[TableHandle, None]):
 @dataclass(frozen=True, slots=True)
 class DeleteTag(Operation[TableHandle, None]):
     """Delete a tag, and the files that only it retained.
-
-    Args:
-        name: of the tag.
 
     Raises:
         NotFoundError: there is no such tag.

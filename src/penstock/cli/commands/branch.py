@@ -1,13 +1,16 @@
 """Commands about branches."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from penstock.cli.arguments import GLOBAL_OPTIONS, DryRun, SnapshotId, TableName, Yes
+from penstock.api.operations.branches import CreateBranch, DeleteBranch, FastForward, RenameBranch
+from penstock.api.operations.declaration import run_on
+from penstock.cli.arguments import GLOBAL_OPTIONS, DryRun, TableName, Yes
 from penstock.cli.confirm import confirm
+from penstock.cli.operation import command
 from penstock.cli.output.render import print_record, print_rows
-from penstock.cli.session import session_of
+from penstock.cli.session import Session, session_of
 from penstock.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -15,52 +18,41 @@ if TYPE_CHECKING:
 
 branch = typer.Typer(no_args_is_help=True, help="Manage branches, each with its own snapshots.", rich_markup_mode=None)
 
-BranchName = Annotated[str, typer.Argument(metavar="BRANCH", help="Name of the branch.")]
-
 
 @branch.command("create", epilog=GLOBAL_OPTIONS)
-def create_branch(
-    context: typer.Context,
-    table: TableName,
-    name: BranchName,
-    tag: Annotated[str | None, typer.Option("--tag", help="Begin with this tag.")] = None,
-    snapshot_id: SnapshotId = None,
-) -> None:
+@command
+def create_branch(session: Session, table: TableName, operation: CreateBranch) -> None:
     """Create a branch from a tag or a snapshot; without either, it has no rows."""
-    session = session_of(context)
-    session.table(table).versions.create_branch(name, tag=tag, snapshot_id=snapshot_id)
+    run_on(session.table(table), operation)
+    name = operation.name
     print_record(session, {"table": table, "branch": name}, f"created branch {name} of {table}")
 
 
 @branch.command("rename", epilog=GLOBAL_OPTIONS)
-def rename_branch(
-    context: typer.Context,
-    table: TableName,
-    name: BranchName,
-    new_name: Annotated[str, typer.Argument(metavar="NEW_NAME", help="Its new name.")],
-) -> None:
+@command
+def rename_branch(session: Session, table: TableName, operation: RenameBranch) -> None:
     """Rename a branch; nothing may write to it meanwhile."""
-    session = session_of(context)
-    session.table(table).versions.rename_branch(name, new_name)
-    print_record(session, {"table": table, "branch": new_name}, f"renamed branch {name} of {table} to {new_name}")
+    run_on(session.table(table), operation)
+    done = f"renamed branch {operation.name} of {table} to {operation.new_name}"
+    print_record(session, {"table": table, "branch": operation.new_name}, done)
 
 
 @branch.command("fast-forward", epilog=GLOBAL_OPTIONS)
-def fast_forward(context: typer.Context, table: TableName, name: BranchName) -> None:
+@command
+def fast_forward(session: Session, table: TableName, operation: FastForward) -> None:
     """Add to the main branch the snapshots that a branch has received since its creation."""
-    session = session_of(context)
-    count = session.table(table).versions.fast_forward(name)
-    record: dict[str, Plain] = {"table": table, "branch": name, "snapshots": count}
-    print_record(session, record, f"{table} has {count} more snapshots, those of branch {name}")
+    count = run_on(session.table(table), operation)
+    record: dict[str, Plain] = {"table": table, "branch": operation.name, "snapshots": count}
+    print_record(session, record, f"{table} has {count} more snapshots, those of branch {operation.name}")
 
 
 @branch.command("delete", epilog=GLOBAL_OPTIONS)
+@command
 def delete_branch(
-    context: typer.Context, table: TableName, name: BranchName, dry_run: DryRun = False, yes: Yes = False
+    session: Session, table: TableName, operation: DeleteBranch, dry_run: DryRun = False, yes: Yes = False
 ) -> None:
     """Delete a branch; files that only it uses become orphans."""
-    session = session_of(context)
-    loaded = session.table(table)
+    loaded, name = session.table(table), operation.name
     if dry_run:
         names = [str(each) for each in loaded.inspect.branches().column("branch_name").to_pylist()]
         if name not in names:
@@ -71,7 +63,7 @@ def delete_branch(
         print_record(session, {"table": table, "branch": name, "rows": rows, "dry_run": True})
         return
     confirm(session, f"delete branch {name} of {table}?", yes=yes)
-    loaded.versions.delete_branch(name)
+    run_on(loaded, operation)
     print_record(session, {"table": table, "branch": name}, f"deleted branch {name} of {table}")
 
 

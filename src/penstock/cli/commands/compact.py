@@ -3,63 +3,40 @@
 Its arguments for one table, for many and for a loop, and its report as a table or as records.
 """
 
-from __future__ import annotations
-
 import datetime as dt
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final
+from dataclasses import replace
+from typing import Annotated, Final
 
 import pyarrow as pa
 import typer
 
+from penstock import CompactionResult, CompactionState, MergedFiles
 from penstock.api.compact_tables import TableCompaction, compact_tables
+from penstock.api.operations.compaction import Compact
+from penstock.api.operations.declaration import run_on
 from penstock.catalog.selection import select_tables
-from penstock.cli.arguments import DryRun, Options, parse_pairs
 from penstock.cli.exit_codes import exit_code_of
 from penstock.cli.interrupt import until_interrupted
+from penstock.cli.operation import command
+from penstock.cli.output.plain import Plain
 from penstock.cli.output.progress import progress_bar
 from penstock.cli.output.render import note, print_records
 from penstock.cli.output.row_stream import RowStream
 from penstock.cli.output.spark_failure import open_spark
-from penstock.cli.session import session_of
+from penstock.cli.session import Session
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
-from penstock.format.text.partitions import parse_partition
 from penstock.options import parse_duration_ms
 from penstock.printable import bytes_text
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pyspark.sql import SparkSession
-
-    from penstock import CompactionResult, CompactionState, MergedFiles
-    from penstock.cli.output.plain import Plain
-    from penstock.cli.output.progress import Report
-    from penstock.cli.session import Session
-
-
+@command
 def compact(
-    context: typer.Context,
+    session: Session,
     table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="database.table, or the table's path.")] = None,
     *,
-    partition: Annotated[
-        list[str] | None,
-        typer.Option("--partition", metavar="K=V[,K=V]", help="Only this partition; may be repeated."),
-    ] = None,
-    where: Annotated[str | None, typer.Option("--where", help="Only partitions such as \"dt < '2026-01-01'\".")] = None,
-    strategy: Annotated[str | None, typer.Option("--strategy", help="full or minor.  [default: full]")] = None,
-    idle_time: Annotated[
-        str | None, typer.Option("--idle-time", help='Only partitions without new rows for this long, such as "1 h".')
-    ] = None,
-    order_strategy: Annotated[
-        str | None, typer.Option("--order-strategy", help="Sort the rows: order, zorder or hilbert; needs --spark.")
-    ] = None,
-    order_by: Annotated[
-        str | None, typer.Option("--order-by", metavar="COLUMN[,COLUMN]", help="The columns to sort by.")
-    ] = None,
-    option: Options = None,
-    dry_run: DryRun = False,
+    operation: Compact,
     threads: Annotated[
         int | None, typer.Option(min=1, help="Merges at the same time in this process.  [default: cores]")
     ] = None,
@@ -77,123 +54,73 @@ def compact(
     excluding: Annotated[str | None, typer.Option(metavar="REGEX", help="Not tables whose name matches.")] = None,
 ) -> None:
     """Merge small files into larger ones, without changing rows or, in a queue, their order."""
-    session = session_of(context)
     if (table is None) == ((database, including, excluding) == (None, None, None)):
         raise InvalidOptionError("give either a TABLE or a --database")
     if spark is not None and threads is not None:
         raise InvalidOptionError("give either --threads, for merges in this process, or --spark")
-    wanted = Wanted(
-        partitions=None if partition is None else tuple(parse_partition(text) for text in partition),
-        where=where,
-        strategy=strategy,
-        idle_time=idle_time,
-        order_strategy=order_strategy,
-        order_by=None if order_by is None else tuple(order_by.split(",")),
-        dry_run=dry_run,
-    )
-    job = CompactionJob(session=session, options=parse_pairs(option, "--option"), threads=threads, master=spark)
     if follow:
-        if table is None or wanted != Wanted():
+        if table is None or operation != Compact(options=operation.options, threads=threads):
             raise InvalidOptionError(
                 "--follow compacts one whole TABLE: leave out the options that select, sort or try"
             )
-        job.follow(table, idle_ms=parse_duration_ms(interval))
+        _follow(session, table, operation, master=spark, idle_ms=parse_duration_ms(interval))
     elif table is not None:
-        done = TableCompaction(table=table, result=job.run(table, wanted), error=None)
-        print_compactions(session, (done,), dry_run=dry_run)
+        done = TableCompaction(table=table, result=_compact(session, table, operation, master=spark), error=None)
+        print_compactions(session, (done,), dry_run=operation.dry_run)
     else:
-        warehouse = session.open_warehouse()
-        databases = database or ".*"
-        names = select_tables(warehouse, databases=databases, including=including or ".*", excluding=excluding)
-        many = tuple(compact_tables(names, lambda name: job.run(name, wanted)))
-        print_compactions(session, many, dry_run=dry_run)
+        names = select_tables(
+            session.open_warehouse(), databases=database or ".*", including=including or ".*", excluding=excluding
+        )
+        many = tuple(compact_tables(names, lambda name: _compact(session, name, operation, master=spark)))
+        print_compactions(session, many, dry_run=operation.dry_run)
 
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {"compact": compact}
+_CHECK_SECONDS: Final = 0.2
 
 
-_LOOK_SECONDS: Final = 0.2
+def _compact(session: Session, table: str, operation: Compact, *, master: str | None) -> CompactionResult:
+    """Compact a table once.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What to compact: the arguments of ``Table.compact``."""
-
-    partitions: Sequence[Mapping[str, str]] | None = None
-    where: str | None = None
-    strategy: str | None = None
-    idle_time: str | None = None
-    order_strategy: str | None = None
-    order_by: Sequence[str] | None = None
-    dry_run: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionJob:
-    """The execution settings of the compactions of one call.
-
-    Attributes:
-        options: of the job; they override those of each table.
-        threads: concurrent merges; None for the table's option, by default the number of cores.
+    Args:
         master: of Spark; None for this process.
     """
+    loaded = session.table(table)
+    if master is not None and not operation.dry_run:
+        operation = replace(operation, spark=open_spark(session, master, {}))
+    with ExitStack() as stack:
+        bar = _Bar(session, loaded.name, stack)
+        return run_on(loaded, replace(operation, on_start=bar.begin, on_done=bar.advance))
 
-    session: Session
-    options: Mapping[str, str]
-    threads: int | None
-    master: str | None
 
-    def run(self, table: str, wanted: Wanted) -> CompactionResult:
-        """Compact a table once. Raises as ``Table.compact``."""
-        loaded = self.session.table(table)
-        spark = None if self.master is None or wanted.dry_run else self._spark()
-        with ExitStack() as stack:
-            bar = _Bar(self.session, loaded.name, stack)
-            return loaded.compact(
-                spark,
-                partitions=wanted.partitions,
-                where=wanted.where,
-                strategy=wanted.strategy,
-                idle_time=wanted.idle_time,
-                order_strategy=wanted.order_strategy,
-                order_by=wanted.order_by,
-                options=self.options,
-                dry_run=wanted.dry_run,
-                threads=self.threads,
-                on_start=bar.begin,
-                on_done=bar.advance,
-            )
+def _follow(session: Session, table: str, operation: Compact, *, master: str | None, idle_ms: int) -> None:
+    """Compact a growing table until interrupted; files of uncommitted merges are deleted.
 
-    def follow(self, table: str, *, idle_ms: int) -> None:
-        """Compact a growing table until interrupted; files of uncommitted merges are deleted.
+    Args:
+        master: of Spark; None for this process.
+        idle_ms: wait after a check that found nothing.
 
-        Args:
-            idle_ms: wait after a check that found nothing.
-
-        Raises:
-            KeyboardInterrupt: the command was interrupted.
-            UnsupportedFeatureError: the table cannot be written or compacted.
-        """
-        loaded = self.session.table(table)
-        compactor = loaded.maintenance.compact_in_background(
-            None if self.master is None else self._spark(),
-            options=self.options,
-            threads=self.threads,
-            idle_seconds=idle_ms / 1000,
-        )
-        printer = EventPrinter(self.session)
-        with until_interrupted() as interrupted:
-            compactor.start()
-            note(self.session, f"compacting {table} as it grows; end with Ctrl-C")
-            try:
-                while not interrupted.wait(_LOOK_SECONDS):
-                    printer.show(compactor.state)
-            finally:
-                compactor.stop()
-            printer.show(compactor.state)
-
-    def _spark(self) -> SparkSession:
-        return open_spark(self.session, self.master or "local[*]", {})
+    Raises:
+        KeyboardInterrupt: the command was interrupted.
+        UnsupportedFeatureError: the table cannot be written or compacted.
+    """
+    loaded = session.table(table)
+    compactor = loaded.maintenance.compact_in_background(
+        None if master is None else open_spark(session, master, {}),
+        options=operation.options,
+        threads=operation.threads,
+        idle_seconds=idle_ms / 1000,
+    )
+    printer = EventPrinter(session)
+    with until_interrupted() as interrupted:
+        compactor.start()
+        note(session, f"compacting {table} as it grows; end with Ctrl-C")
+        try:
+            while not interrupted.wait(_CHECK_SECONDS):
+                printer.show(compactor.state)
+        finally:
+            compactor.stop()
+        printer.show(compactor.state)
 
 
 class _Bar:
@@ -203,7 +130,7 @@ class _Bar:
         self._session = session
         self._name = name
         self._stack = stack
-        self._report: Report | None = None
+        self._report: Callable[[int, int], None] | None = None
         self._rows = 0
         self._bytes = 0
 

@@ -5,13 +5,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from penstock.cli.arguments import DryRun, TableName
+from penstock.api.operations.declaration import run_on
+from penstock.api.operations.partitions import MarkPartitionsDone
+from penstock.cli.arguments import TableName
+from penstock.cli.operation import command
 from penstock.cli.output.progress import status_line
 from penstock.cli.output.render import note, print_record, print_records
-from penstock.cli.session import session_of
+from penstock.cli.session import Session, session_of
 from penstock.cli.times import instant_text, parse_millis
 from penstock.clocks import utc_text
-from penstock.format.text.partitions import parse_partition
 from penstock.options import parse_duration_ms
 
 if TYPE_CHECKING:
@@ -53,23 +55,13 @@ def wait(
     )
 
 
-def mark_done(
-    context: typer.Context,
-    table: TableName,
-    partition: Annotated[
-        list[str] | None,
-        typer.Option("--partition", metavar="K=V[,K=V]", help="This partition, also if not due; may be repeated."),
-    ] = None,
-    dry_run: DryRun = False,
-) -> None:
+@command
+def mark_done(session: Session, table: TableName, operation: MarkPartitionsDone) -> None:
     """Mark partitions done: write the file _SUCCESS into their directories.
 
     Without --partition, marks those due by the table's partition.idle-time-to-done and partition.time-interval.
     """
-    session = session_of(context)
-    loaded = session.table(table)
-    named = None if partition is None else [parse_partition(text) for text in partition]
-    done = loaded.maintenance.mark_partitions_done(named, dry_run=dry_run)
+    done = run_on(session.table(table), operation)
     records: list[dict[str, Plain]] = [
         {
             "partition": each.directory,
@@ -80,7 +72,7 @@ def mark_done(
         for each in done
     ]
     print_records(session, records, _DONE_COLUMNS)
-    note(session, f"{len(done)} partitions of {table} {'would be' if dry_run else 'are'} marked done")
+    note(session, f"{len(done)} partitions of {table} {'would be' if operation.dry_run else 'are'} marked done")
 
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {"wait": wait, "mark-done": mark_done}

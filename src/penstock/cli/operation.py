@@ -1,0 +1,136 @@
+"""Commands that run an operation: their arguments and options derive from its declaration."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from penstock.api.arguments import (
+    FLAG,
+    INTEGER,
+    LOCATION,
+    MAPPINGS,
+    NAMES,
+    OPTIONS,
+    POSITION,
+    TEXT,
+    TEXT_MAPPING,
+    TIME,
+    ArgumentType,
+)
+from penstock.api.operations.declaration import Parameter, description_of, parameters_of, section_of
+from penstock.cli.arguments import DryRun, parse_pairs, split_list
+from penstock.cli.session import session_of
+from penstock.cli.times import parse_millis
+from penstock.errors import InvalidOptionError
+from penstock.format.text.partitions import parse_partition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+# Digits of a 64-bit id.
+_MAX_DIGITS: Final = 18
+
+
+def _parse_position(text: str, option: str) -> int | str:
+    if text in {"earliest", "latest"}:
+        return text
+    if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS:
+        return int(text)
+    raise InvalidOptionError(f"{option} '{text}': expected the id of a snapshot, earliest or latest")
+
+
+# For each type: that of the option, what stands for its value in the help, and the function that parses it.
+_OPTION_TYPES: Final[dict[ArgumentType, tuple[Any, str | None, Callable[[Any, str], object] | None]]] = {
+    FLAG: (bool, None, None),
+    INTEGER: (int, None, None),
+    TEXT: (str, None, None),
+    LOCATION: (str, None, None),
+    TIME: (str, None, parse_millis),
+    POSITION: (str, "SNAPSHOT", _parse_position),
+    NAMES: (str, "NAME[,NAME]", lambda text, _: split_list(text)),
+    OPTIONS: (list[str], "KEY=VALUE", parse_pairs),
+    TEXT_MAPPING: (list[str], "KEY=VALUE", parse_pairs),
+    MAPPINGS: (list[str], "K=V[,K=V]", lambda texts, _: [parse_partition(text) for text in texts]),
+}
+_SEVERAL: Final = frozenset({OPTIONS, TEXT_MAPPING, MAPPINGS})
+
+
+def command(body: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that builds an operation from its arguments and options, for a function that runs it.
+
+    Args:
+        body: its parameter ``operation`` is annotated with the class of the operation; its parameter ``session`` is
+            the session. All others are further arguments of the command. One with the name of a field of the operation
+            is declared there instead of being derived, and its value is also that of the field. Without a docstring,
+            the command has the description of the operation.
+    """
+    own = inspect.signature(body, eval_str=True).parameters
+    operation = own["operation"].annotation
+    fields = parameters_of(operation)
+    derived = {name: each for name, each in fields.items() if each.type in _OPTION_TYPES and name not in own}
+    texts = section_of(operation, "Args")
+
+    def run(*, context: typer.Context, **given: Any) -> None:  # noqa: ANN401 - as declared
+        values = {name: given[name] for name in fields if name in own}
+        for name, parameter in derived.items():
+            value = given.pop(name)
+            if value is not None:
+                values[name] = _parsed(parameter, value)
+        body(session=session_of(context), operation=operation(**values), **given)
+
+    parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]
+    for each in own.values():
+        if each.name == "operation":
+            parameters += [_option(parameter, fields, texts) for parameter in derived.values()]
+        elif each.name != "session":
+            parameters.append(each.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+    run.__doc__ = body.__doc__ or description_of(operation).replace("``", "")
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    vars(run)["__signature__"] = inspect.Signature(parameters)
+    return run
+
+
+def _parsed(parameter: Parameter, value: object) -> object:
+    parse = _OPTION_TYPES[parameter.type or TEXT][2]
+    return value if parse is None else parse(value, _option_name(parameter))
+
+
+def _option_name(parameter: Parameter) -> str:
+    name = parameter.name.removesuffix("s") if parameter.type in _SEVERAL else parameter.name
+    return parameter.named.option or f"--{name.replace('_', '-')}"
+
+
+def _option(parameter: Parameter, fields: Mapping[str, Parameter], texts: Mapping[str, str]) -> inspect.Parameter:
+    kind, metavar, _ = _OPTION_TYPES[parameter.type or TEXT]
+    annotation: Any
+    if parameter.name == "dry_run":
+        annotation = DryRun
+    elif parameter.is_required and parameter.named.option is None:
+        name = str(parameter.named.paimon if parameter.name == "name" else parameter.name)
+        text = texts.get(parameter.name, f"name of the {parameter.named.paimon}.")
+        annotation = Annotated[kind, typer.Argument(metavar=name.upper(), help=_help(text, fields))]
+    else:
+        text = texts.get(parameter.name, "")
+        if parameter.type is TIME:
+            text = f"{text.removesuffix('.')}; ISO 8601, local without a zone, or ms since 1970."
+        names = (_option_name(parameter), *(("-o",) if parameter.type is OPTIONS else ()))
+        more = " May be repeated." if parameter.type in _SEVERAL else ""
+        option = typer.Option(*names, metavar=metavar, help=_help(text, fields) + more)
+        is_plain = parameter.is_required or parameter.type is FLAG
+        annotation = Annotated[kind if is_plain else kind | None, option]
+    default = inspect.Parameter.empty if parameter.is_required else (False if parameter.type is FLAG else None)
+    return inspect.Parameter(parameter.name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+def _help(text: str, fields: Mapping[str, Parameter]) -> str:
+    """Return a text of a docstring as help: with the names of options for those of fields."""
+    sentence = text[:1].upper() + text[1:]
+
+    def option(match: re.Match[str]) -> str:
+        return _option_name(fields[match[1]]) if match[1] in fields else match[1]
+
+    return re.sub("``(.*?)``", option, sentence)
