@@ -12,7 +12,20 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, TypeVar, cast, get_args
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Literal,
+    ParamSpec,
+    TypeAlias,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
 import pyarrow as pa
 
@@ -111,6 +124,35 @@ FUNCTION: Final = ArgumentType("a function", callable)
 # Checked by ``encode_options``, whose messages name the key.
 OPTIONS: Final = ArgumentType("a mapping of options", lambda _: True)
 POSITION: Final = INTEGER | one_of("earliest", "latest")
+
+# By annotations, without None.
+_TYPES: Final[Mapping[object, ArgumentType]] = {
+    bool: FLAG,
+    int: INTEGER,
+    str: TEXT,
+    datetime | int: TIME,
+    int | Literal["earliest", "latest"]: POSITION,
+    str | os.PathLike[str]: LOCATION,
+    Names: NAMES,
+    Options: OPTIONS,
+    Mapping[str, str]: TEXT_MAPPING,
+    Mapping[str, object]: MAPPING,
+    Sequence[Mapping[str, object]]: MAPPINGS,
+}
+
+
+def type_of(annotation: object) -> tuple[ArgumentType, bool]:
+    """Return the type of an argument with an annotation, and whether it may also be None.
+
+    Raises:
+        TypeError: there is no such type.
+    """
+    members = get_args(annotation) if get_origin(annotation) in {Union, UnionType} else (annotation,)
+    plain = functools.reduce(operator.or_, [each for each in members if each is not NoneType])
+    found = FUNCTION if get_origin(plain) is Callable else _TYPES.get(plain)
+    if found is None:
+        raise TypeError(f"{annotation} is not the annotation of an argument")
+    return found, NoneType in members
 
 
 def accepts(**types: ArgumentType) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from penstock.catalog.backend import Backend
     from penstock.catalog.changes import SchemaChange
 
 
@@ -89,7 +88,9 @@ class Catalog:
     @accepts(warehouse=LOCATION)
     def __init__(self, warehouse: str | os.PathLike[str], options: Options | None = None) -> None:
         location = to_location(warehouse)
-        self._warehouse = open_warehouse(location, add_session_store_options(location, encode_options(options)))
+        self._target = self._warehouse = open_warehouse(
+            location, add_session_store_options(location, encode_options(options))
+        )
 
     if not TYPE_CHECKING:  # A type checker must not see other names.
 
@@ -110,11 +111,6 @@ class Catalog:
     def warehouse(self) -> str:
         """Location of the warehouse."""
         return self._warehouse.location
-
-    @property
-    def _target(self) -> Backend:
-        """What operations run on."""
-        return self._warehouse
 
     @accepts(name=TEXT, views=FLAG)
     def attach(self, spark: SparkSession, name: str = "penstock", *, views: bool = True) -> Catalog:
@@ -138,7 +134,7 @@ class Catalog:
         check_spark(spark, self.warehouse)
         if not views:
             catalog = copy(self)
-            catalog._warehouse = self._warehouse.without_views()  # noqa: SLF001 - a copy of this one
+            catalog._target = catalog._warehouse = self._warehouse.without_views()  # noqa: SLF001 - a copy
             return catalog.attach(spark, name)
 
         def run(session: SparkSession, procedure: str, arguments: Mapping[str, str]) -> pa.Table:

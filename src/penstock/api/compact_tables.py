@@ -86,21 +86,16 @@ def _rows(warehouse: Backend, operation: CompactDatabase) -> ResultRows:
             yield from compaction_rows(each.table, each.result)
 
 
+_MODE: Final = Extra(
+    "mode",
+    only=("divided", "combined"),
+    refusal="expects 'divided' or 'combined' for mode; tables are compacted one after the other",
+)
 PROCEDURES: Final = (
     Procedure(
-        "compact_database",
-        CompactDatabase,
+        "compact_database", CompactDatabase,
         "including_databases, mode, including_tables, excluding_tables, table_options, partition_idle_time, "
         "compact_strategy",
-        COMPACTION_COLUMNS,
-        _rows,
-        extras=(
-            Extra(
-                "mode",
-                only=("divided", "combined"),
-                refusal="expects 'divided' or 'combined' for mode; tables are compacted one after the other",
-            ),
-        ),
-        note="whatever `mode` is",
+        COMPACTION_COLUMNS, _rows, extras=(_MODE,), note="whatever `mode` is"
     ),
-)
+)  # fmt: skip

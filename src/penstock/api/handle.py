@@ -96,9 +96,4 @@ class TableMethods:
     """Methods of a table, or of one of its namespaces."""
 
     def __init__(self, handle: TableHandle) -> None:
-        self._handle = handle
-
-    @property
-    def _target(self) -> TableHandle:
-        """What operations run on."""
-        return self._handle
+        self._target = self._handle = handle

@@ -243,22 +243,15 @@ def _migrated_tables(warehouse: Backend, operation: MigrateDatabase) -> ResultRo
 
 PROCEDURES: Final = (
     Procedure(
-        "migrate_table",
-        Migrate,
-        "connector, source_table, target_table, options, parallelism, delete_origin",
-        _MIGRATED,
-        _migrated,
-        extras=(_CONNECTOR, _PARALLELISM, _DELETE_ORIGIN),
-        note="`source_table` is the path of a directory, `connector` is `'hive'`; `delete_origin => TRUE` is refused",
+        "migrate_table", Migrate, "connector, source_table, target_table, options, parallelism, delete_origin",
+        _MIGRATED, _migrated, extras=(_CONNECTOR, _PARALLELISM, _DELETE_ORIGIN),
+        note="`source_table` is the path of a directory, `connector` is `'hive'`; `delete_origin => TRUE` is refused"
     ),
     Procedure(
-        "migrate_database",
-        MigrateDatabase,
-        "connector, source_database, options, parallelism, target_database, dry_run",
-        f"{_MIGRATED}, error STRING",
-        _migrated_tables,
-        extras=(_CONNECTOR, _PARALLELISM),
+        "migrate_database", MigrateDatabase,
+        "connector, source_database, options, parallelism, target_database, dry_run", f"{_MIGRATED}, error STRING",
+        _migrated_tables, extras=(_CONNECTOR, _PARALLELISM),
         note="`source_database` is the path of a directory with a directory for each table; the last two arguments are "
-        "Penstock's",
+        "Penstock's"
     ),
-)
+)  # fmt: skip

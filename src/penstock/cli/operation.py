@@ -8,19 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from penstock.api.arguments import (
-    FLAG,
-    INTEGER,
-    LOCATION,
-    MAPPINGS,
-    NAMES,
-    OPTIONS,
-    POSITION,
-    TEXT,
-    TEXT_MAPPING,
-    TIME,
-    ArgumentType,
-)
+from penstock.api import arguments as types
 from penstock.api.operations.declaration import Parameter, description_of, parameters_of, section_of
 from penstock.cli.arguments import DryRun, parse_pairs, split_list
 from penstock.cli.session import session_of
@@ -44,19 +32,19 @@ def _parse_position(text: str, option: str) -> int | str:
 
 
 # For each type: that of the option, what stands for its value in the help, and the function that parses it.
-_OPTION_TYPES: Final[dict[ArgumentType, tuple[Any, str | None, Callable[[Any, str], object] | None]]] = {
-    FLAG: (bool, None, None),
-    INTEGER: (int, None, None),
-    TEXT: (str, None, None),
-    LOCATION: (str, None, None),
-    TIME: (str, None, parse_millis),
-    POSITION: (str, "SNAPSHOT", _parse_position),
-    NAMES: (str, "NAME[,NAME]", lambda text, _: split_list(text)),
-    OPTIONS: (list[str], "KEY=VALUE", parse_pairs),
-    TEXT_MAPPING: (list[str], "KEY=VALUE", parse_pairs),
-    MAPPINGS: (list[str], "K=V[,K=V]", lambda texts, _: [parse_partition(text) for text in texts]),
+_OPTION_TYPES: Final[dict[types.ArgumentType, tuple[Any, str | None, Callable[[Any, str], object] | None]]] = {
+    types.FLAG: (bool, None, None),
+    types.INTEGER: (int, None, None),
+    types.TEXT: (str, None, None),
+    types.LOCATION: (str, None, None),
+    types.TIME: (str, None, parse_millis),
+    types.POSITION: (str, "SNAPSHOT", _parse_position),
+    types.NAMES: (str, "NAME[,NAME]", lambda text, _: split_list(text)),
+    types.OPTIONS: (list[str], "KEY=VALUE", parse_pairs),
+    types.TEXT_MAPPING: (list[str], "KEY=VALUE", parse_pairs),
+    types.MAPPINGS: (list[str], "K=V[,K=V]", lambda texts, _: [parse_partition(text) for text in texts]),
 }
-_SEVERAL: Final = frozenset({OPTIONS, TEXT_MAPPING, MAPPINGS})
+_SEVERAL: Final = frozenset({types.OPTIONS, types.TEXT_MAPPING, types.MAPPINGS})
 
 
 def command(body: Callable[..., None]) -> Callable[..., None]:
@@ -95,7 +83,7 @@ def command(body: Callable[..., None]) -> Callable[..., None]:
 
 
 def _parsed(parameter: Parameter, value: object) -> object:
-    parse = _OPTION_TYPES[parameter.type or TEXT][2]
+    parse = _OPTION_TYPES[parameter.type or types.TEXT][2]
     return value if parse is None else parse(value, _option_name(parameter))
 
 
@@ -105,24 +93,24 @@ def _option_name(parameter: Parameter) -> str:
 
 
 def _option(parameter: Parameter, fields: Mapping[str, Parameter], texts: Mapping[str, str]) -> inspect.Parameter:
-    kind, metavar, _ = _OPTION_TYPES[parameter.type or TEXT]
+    kind, metavar, _ = _OPTION_TYPES[parameter.type or types.TEXT]
     annotation: Any
     if parameter.name == "dry_run":
         annotation = DryRun
     elif parameter.is_required and parameter.named.option is None:
-        name = str(parameter.named.paimon if parameter.name == "name" else parameter.name)
-        text = texts.get(parameter.name, f"name of the {parameter.named.paimon}.")
+        name = parameter.paimon if parameter.name == "name" else parameter.name
+        text = texts.get(parameter.name, f"name of the {parameter.paimon}.")
         annotation = Annotated[kind, typer.Argument(metavar=name.upper(), help=_help(text, fields))]
     else:
         text = texts.get(parameter.name, "")
-        if parameter.type is TIME:
+        if parameter.type is types.TIME:
             text = f"{text.removesuffix('.')}; ISO 8601, local without a zone, or ms since 1970."
-        names = (_option_name(parameter), *(("-o",) if parameter.type is OPTIONS else ()))
+        names = (_option_name(parameter), *(("-o",) if parameter.type is types.OPTIONS else ()))
         more = " May be repeated." if parameter.type in _SEVERAL else ""
         option = typer.Option(*names, metavar=metavar, help=_help(text, fields) + more)
-        is_plain = parameter.is_required or parameter.type is FLAG
+        is_plain = parameter.is_required or parameter.type is types.FLAG
         annotation = Annotated[kind if is_plain else kind | None, option]
-    default = inspect.Parameter.empty if parameter.is_required else (False if parameter.type is FLAG else None)
+    default = inspect.Parameter.empty if parameter.is_required else (False if parameter.type is types.FLAG else None)
     return inspect.Parameter(parameter.name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
 

@@ -111,4 +111,4 @@ PROCEDURES: Final = (
         "delete_branch", DeleteBranch, "table, branch", each="branch", note="one or several names, separated by commas"
     ),
     Procedure("fast_forward", FastForward, "table, branch"),
-)
+)  # fmt: skip

@@ -198,29 +198,20 @@ def _rescaled(table: TableHandle, operation: Rescale) -> ResultRows:
 
 PROCEDURES: Final = (
     Procedure(
-        "compact",
-        Compact,
+        "compact", Compact,
         "table, partitions, order_strategy, order_by, options, where, partition_idle_time, compact_strategy",
-        COMPACTION_COLUMNS,
-        lambda table, operation: compaction_rows(table.name, operation.run(table)),
-        note="sorting needs Spark",
+        COMPACTION_COLUMNS, lambda table, operation: compaction_rows(table.name, operation.run(table)),
+        note="sorting needs Spark"
     ),
     Procedure(
-        "compact_manifest",
-        CompactManifests,
-        "table, options, dry_run",
-        "manifests_before BIGINT, rewritten BIGINT, manifests_after BIGINT",
-        _manifests,
+        "compact_manifest", CompactManifests, "table, options, dry_run",
+        "manifests_before BIGINT, rewritten BIGINT, manifests_after BIGINT", _manifests
     ),
     Procedure(
-        "rescale",
-        Rescale,
-        "table, bucket_num, partition, scan_parallelism, sink_parallelism",
-        "partition STRING, buckets_before BIGINT, rows BIGINT",
-        _rescaled,
-        each="partition",
+        "rescale", Rescale, "table, bucket_num, partition, scan_parallelism, sink_parallelism",
+        "partition STRING, buckets_before BIGINT, rows BIGINT", _rescaled, each="partition",
         # Partitions are written one after another, in this process.
         extras=(Extra("scan_parallelism", INTEGER), Extra("sink_parallelism", INTEGER)),
-        note="unlike Paimon's, it also sets the option `bucket`",
+        note="unlike Paimon's, it also sets the option `bucket`"
     ),
-)
+)  # fmt: skip

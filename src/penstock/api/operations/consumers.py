@@ -102,16 +102,11 @@ def _reset_or_delete(arguments: Arguments) -> Operation[Any, Any]:
 
 PROCEDURES: Final = (
     Procedure(
-        "reset_consumer",
-        ResetConsumer,
-        "table, consumer_id, next_snapshot_id",
-        build=_reset_or_delete,
-        note="deletes the consumer if no snapshot is given",
+        "reset_consumer", ResetConsumer, "table, consumer_id, next_snapshot_id", build=_reset_or_delete,
+        note="deletes the consumer if no snapshot is given"
     ),
     Procedure(
-        "clear_consumers",
-        ClearConsumers,
-        "table, including_consumers, excluding_consumers",
-        note="consumers in use are kept",
+        "clear_consumers", ClearConsumers, "table, including_consumers, excluding_consumers",
+        note="consumers in use are kept"
     ),
-)
+)  # fmt: skip

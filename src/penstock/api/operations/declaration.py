@@ -10,13 +10,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
-from datetime import datetime
-from functools import reduce
-from operator import or_
-from os import PathLike
-from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -24,60 +18,24 @@ from typing import (
     Concatenate,
     Final,
     Generic,
-    Literal,
     ParamSpec,
     TypeVar,
-    Union,
     cast,
     get_args,
     get_origin,
 )
 
-from penstock.api.arguments import (
-    FLAG,
-    FUNCTION,
-    INTEGER,
-    LOCATION,
-    MAPPING,
-    MAPPINGS,
-    NAMES,
-    NONE,
-    NUMBER,
-    OPTIONS,
-    POSITION,
-    TEXT,
-    TEXT_MAPPING,
-    TIME,
-    ArgumentType,
-    Names,
-    Options,
-    accepts,
-)
+from penstock.api.arguments import NONE, TIME, ArgumentType, accepts, type_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from penstock.api.handle import TableMethods
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _Target_contra = TypeVar("_Target_contra", contravariant=True)
 _Result_co = TypeVar("_Result_co", covariant=True)
-
-# The type of an argument by the annotation of its field, without None.
-_TYPES: Final[Mapping[object, ArgumentType]] = {
-    bool: FLAG,
-    int: INTEGER,
-    float: NUMBER,
-    str: TEXT,
-    datetime | int: TIME,
-    int | Literal["earliest", "latest"]: POSITION,
-    str | PathLike[str]: LOCATION,
-    Names: NAMES,
-    Options: OPTIONS,
-    Mapping[str, str]: TEXT_MAPPING,
-    Mapping[str, object]: MAPPING,
-    Sequence[Mapping[str, object]]: MAPPINGS,
-}
-
 
 _TIMES: Final = "\n\nTimes are in ms since 1970-01-01 UTC, or datetimes, local without a zone."
 
@@ -114,53 +72,40 @@ class Parameter:
     """One argument of an operation.
 
     Attributes:
-        type: None for arguments that only Python has, such as a Spark session.
-        is_positional: whether calls in Python may give it by its position.
-        named: its other names; ``paimon`` is always set.
+        name: of the field.
+        type: None for an argument that only Python has, such as a Spark session.
+        is_optional: whether it may also be None.
     """
 
     name: str
     type: ArgumentType | None
     is_optional: bool
     is_required: bool
-    is_positional: bool
     named: Named
+
+    @property
+    def paimon(self) -> str:
+        """Its name in Paimon's procedures."""
+        return self.named.paimon or self.name
 
 
 def parameters_of(operation: type) -> Mapping[str, Parameter]:
     """Return the arguments of an operation by the names of its fields.
 
     Raises:
-        TypeError: the annotation of a field is not that of an argument.
+        TypeError: the annotation of a field is not that of an argument; a text as annotation is one of Python only.
     """
     found = {}
     for field in dataclasses.fields(operation):
-        named, kind, is_optional = _read(field.type)
+        annotation, named = field.type, Named()
+        if get_origin(annotation) is Annotated:
+            annotation, named = get_args(annotation)
+        kind, is_optional = (None, False) if isinstance(annotation, str) else type_of(annotation)
+        is_required = field.default is MISSING
         found[field.name] = Parameter(
-            name=field.name,
-            type=kind,
-            is_optional=is_optional,
-            is_required=field.default is MISSING,
-            is_positional=not field.kw_only,
-            named=dataclasses.replace(named, paimon=named.paimon or field.name),
+            name=field.name, type=kind, is_optional=is_optional, is_required=is_required, named=named
         )
     return found
-
-
-def _read(annotation: object) -> tuple[Named, ArgumentType | None, bool]:
-    """Return the names, the type without None, and whether None is allowed; no type for a text as annotation."""
-    named = Named()
-    if get_origin(annotation) is Annotated:
-        annotation, named = get_args(annotation)
-    if isinstance(annotation, str):
-        return named, None, False
-    is_union = get_origin(annotation) in {Union, UnionType}
-    members = get_args(annotation) if is_union else (annotation,)
-    plain = reduce(or_, [each for each in members if each is not NoneType])
-    is_function = get_origin(plain) is Callable
-    if not is_function and plain not in _TYPES:
-        raise TypeError(f"{annotation} is not the annotation of an argument")
-    return named, FUNCTION if is_function else _TYPES[plain], NoneType in members
 
 
 def section_of(operation: type, name: str) -> dict[str, str]:

@@ -85,26 +85,20 @@ def _directories(table: TableHandle, operation: ExpirePartitions | MarkPartition
     return [(each.directory,) for each in operation.run(table)]
 
 
+_OPTIONS: Final = (
+    Extra("timestamp_formatter", option="partition.timestamp-formatter"),
+    Extra("timestamp_pattern", option="partition.timestamp-pattern"),
+    Extra("expire_strategy", option="partition.expiration-strategy"),
+    Extra("max_expires", option="partition.expiration-max-num"),
+)
 PROCEDURES: Final = (
     Procedure(
-        "mark_partition_done",
-        MarkPartitionsDone,
-        "table, partitions",
-        "partition STRING",
-        _directories,
-        needed="partitions",
+        "mark_partition_done", MarkPartitionsDone, "table, partitions", "partition STRING", _directories,
+        needed="partitions"
     ),
     Procedure(
-        "expire_partitions",
-        ExpirePartitions,
+        "expire_partitions", ExpirePartitions,
         "table, expiration_time, timestamp_formatter, timestamp_pattern, expire_strategy, max_expires, options",
-        "expired_partitions STRING",
-        _directories,
-        extras=(
-            Extra("timestamp_formatter", option="partition.timestamp-formatter"),
-            Extra("timestamp_pattern", option="partition.timestamp-pattern"),
-            Extra("expire_strategy", option="partition.expiration-strategy"),
-            Extra("max_expires", option="partition.expiration-max-num"),
-        ),
+        "expired_partitions STRING", _directories, extras=_OPTIONS
     ),
-)
+)  # fmt: skip

@@ -9,19 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from penstock.api.arguments import (
-    FLAG,
-    INTEGER,
-    LOCATION,
-    MAPPINGS,
-    NAMES,
-    OPTIONS,
-    POSITION,
-    TEXT,
-    TEXT_MAPPING,
-    TIME,
-    ArgumentType,
-)
+from penstock.api import arguments as types
 from penstock.api.operations.declaration import Operation, Parameter, parameters_of
 from penstock.errors import InvalidOptionError
 from penstock.format.text.partitions import PathText
@@ -47,7 +35,7 @@ class Extra:
     """
 
     name: str
-    type: ArgumentType = TEXT
+    type: types.ArgumentType = types.TEXT
     _: KW_ONLY
     option: str | None = None
     only: tuple[str, ...] = ()
@@ -107,7 +95,7 @@ class Procedure:
     @property
     def fields(self) -> Mapping[str, Parameter]:
         """Arguments of the operation by their names in Paimon."""
-        found = {each.named.paimon or each.name: each for each in parameters_of(self.operation).values()}
+        found = {each.paimon: each for each in parameters_of(self.operation).values()}
         return {name: found[name] for name in self.parameters if name in found}
 
     @property
@@ -127,7 +115,7 @@ class Procedure:
             return
         values: dict[str, Any] = {"dry_run": False} if "dry_run" in self.parameters else {}
         for name, parameter in self.fields.items():
-            value = arguments.value(name, parameter.named.sql or parameter.type or TEXT)
+            value = arguments.value(name, parameter.named.sql or parameter.type or types.TEXT)
             if value is not None:
                 values[parameter.name] = value
             elif parameter.is_required or name == self.needed:
@@ -206,7 +194,7 @@ class Arguments:
         """Return the error for a required argument that is missing."""
         return self.error(f"needs the argument {name}")
 
-    def value(self, name: str, kind: ArgumentType) -> Any:  # noqa: ANN401 - as the type says
+    def value(self, name: str, kind: types.ArgumentType) -> Any:  # noqa: ANN401 - as the type says
         """Return an argument as its type requires; None if it is missing or empty. Raises ``InvalidOptionError``."""
         return _PARSERS[kind](self, name)
 
@@ -284,15 +272,15 @@ class Arguments:
         return pairs
 
 
-_PARSERS: Final[Mapping[ArgumentType, Callable[[Arguments, str], object]]] = {
-    TEXT: Arguments.text,
-    LOCATION: Arguments.text,
-    INTEGER: Arguments.integer,
-    POSITION: Arguments.integer,
-    FLAG: Arguments.flag,
-    TIME: Arguments.time,
-    OPTIONS: Arguments.pairs,
-    TEXT_MAPPING: Arguments.pairs,
-    MAPPINGS: Arguments.partitions,
-    NAMES: Arguments.names,
+_PARSERS: Final[Mapping[types.ArgumentType, Callable[[Arguments, str], object]]] = {
+    types.TEXT: Arguments.text,
+    types.LOCATION: Arguments.text,
+    types.INTEGER: Arguments.integer,
+    types.POSITION: Arguments.integer,
+    types.FLAG: Arguments.flag,
+    types.TIME: Arguments.time,
+    types.OPTIONS: Arguments.pairs,
+    types.TEXT_MAPPING: Arguments.pairs,
+    types.MAPPINGS: Arguments.partitions,
+    types.NAMES: Arguments.names,
 }

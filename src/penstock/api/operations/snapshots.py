@@ -176,37 +176,23 @@ _MODE: Final = Extra(
 
 PROCEDURES: Final = (
     Procedure(
-        "expire_snapshots",
-        ExpireSnapshots,
-        "table, retain_max, retain_min, older_than, max_deletes, options",
-        "expired_snapshots BIGINT, data_files BIGINT, data_bytes BIGINT",
-        _expired,
+        "expire_snapshots", ExpireSnapshots, "table, retain_max, retain_min, older_than, max_deletes, options",
+        "expired_snapshots BIGINT, data_files BIGINT, data_bytes BIGINT", _expired
     ),
     Procedure(
-        "remove_orphan_files",
-        RemoveOrphanFiles,
-        "table, older_than, dry_run, parallelism, mode",
-        "table STRING, orphan_files BIGINT, orphan_bytes BIGINT",
-        _orphans,
-        extras=(Extra("parallelism", INTEGER, option="file-operation.thread-num"), _MODE),
-        takes_database=True,
-        note="`parallelism` files at a time, whatever `mode` is",
+        "remove_orphan_files", RemoveOrphanFiles, "table, older_than, dry_run, parallelism, mode",
+        "table STRING, orphan_files BIGINT, orphan_bytes BIGINT", _orphans,
+        extras=(Extra("parallelism", INTEGER, option="file-operation.thread-num"), _MODE), takes_database=True,
+        note="`parallelism` files at a time, whatever `mode` is"
     ),
     Procedure(
-        "remove_unexisting_files",
-        RemoveMissingFiles,
-        "table, dry_run, parallelism",
+        "remove_unexisting_files", RemoveMissingFiles, "table, dry_run, parallelism",
         "path STRING, lost_rows BIGINT",
         lambda table, operation: [(each.path, each.row_count) for each in operation.run(table)],
-        extras=(Extra("parallelism", INTEGER),),  # directories are listed one after another
-        takes_database=True,
+        extras=(Extra("parallelism", INTEGER),), takes_database=True  # directories are listed one after another
     ),
     Procedure(
-        "remove_unexisting_manifests",
-        RemoveMissingManifests,
-        "table, dry_run",
-        "path STRING, added_files BIGINT, deleted_files BIGINT",
-        _missing_manifests,
-        table_aliases=("tableId",),
+        "remove_unexisting_manifests", RemoveMissingManifests, "table, dry_run",
+        "path STRING, added_files BIGINT, deleted_files BIGINT", _missing_manifests, table_aliases=("tableId",)
     ),
-)
+)  # fmt: skip

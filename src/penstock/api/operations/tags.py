@@ -181,32 +181,19 @@ _TAGGED: Final = "tagName STRING, snapshot BIGINT, commit_time BIGINT, watermark
 PROCEDURES: Final = (
     Procedure("create_tag", CreateTag, "table, tag, snapshot_id, time_retained"),
     Procedure(
-        "create_tag_from_timestamp",
-        CreateTag,
-        "table, tag, timestamp, time_retained",
-        _TAGGED,
-        _tagged,
-        needed="timestamp",
-        note="the first snapshot committed at or after a time in ms",
+        "create_tag_from_timestamp", CreateTag, "table, tag, timestamp, time_retained", _TAGGED, _tagged,
+        needed="timestamp", note="the first snapshot committed at or after a time in ms"
     ),
     Procedure(
-        "create_tag_from_watermark",
-        CreateTag,
-        "table, tag, watermark, time_retained",
-        _TAGGED,
-        _tagged,
-        needed="watermark",
-        note="the first snapshot whose watermark has reached an event time in ms",
+        "create_tag_from_watermark", CreateTag, "table, tag, watermark, time_retained", _TAGGED, _tagged,
+        needed="watermark", note="the first snapshot whose watermark has reached an event time in ms"
     ),
     Procedure("replace_tag", ReplaceTag, "table, tag, snapshot_id, time_retained"),
     Procedure("rename_tag", RenameTag, "table, tagName, targetTagName", run=_renamed),
     Procedure("delete_tag", DeleteTag, "table, tag", each="tag", note="one or several names, separated by commas"),
     Procedure(
-        "expire_tags",
-        ExpireTags,
-        "table, older_than",
-        "expired_tags STRING",
+        "expire_tags", ExpireTags, "table, older_than", "expired_tags STRING",
         lambda table, operation: [(name,) for name in operation.run(table)],
     ),
     Procedure("trigger_tag_automatic_creation", CreateDueTags, "table"),
-)
+)  # fmt: skip
