@@ -113,7 +113,7 @@ class Lexer:
 
 
 SQL: Final = Lexer(
-    skip=rf"{BLANK}|--[^\n]*|/\*(?!\+).*?\*/",
+    skip=rf"{BLANK}|--[^\n\r]*|/\*(?!\+).*?\*/",
     hint=r"/\*\+.*?\*/",
     quoted=IN_BACK_QUOTES,
     text=f"{IN_SINGLE_QUOTES}|{IN_DOUBLE_QUOTES}",

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import Token, TokenType, exp
@@ -21,7 +22,7 @@ from sqlglot.errors import SqlglotError
 from penstock.dialect.parse.reader import OPTIONS_HINT, StatementReader
 from penstock.dialect.parse.tables import read_use
 from penstock.dialect.parse.windows import WINDOWS, at_window, read_window
-from penstock.format.lexer import END, WORD
+from penstock.format.lexer import END, TEXT, WORD
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from penstock.errors import InvalidSqlError
     from penstock.format.lexer import Token as OurToken
 
+READ_OTHERWISE: Final = (
+    "Flink and Spark read this differently: leave out backslashes before quotes, and comments inside of comments"
+)
+"""The error text for a difference that cannot be left to Spark."""
 _WINDOW_NAME: Final = "__w"
 _WORDS: Final = (
     *("SELECT", "DISTINCT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "JOIN", "INNER", "LEFT", "RIGHT"),
@@ -69,6 +74,9 @@ class ParsedText:
         tokens: its tokens, without hints.
         tables: tables with hints, time travel clauses or ``$``, by the offset of their names.
         windows: calls of window functions, by their offset.
+        difference: offset of the first word that is part of the statement for one lexer, and of a comment or a text
+            for the other one; None if there is none. For Spark, a backslash before a quote does not end a text, and
+            comments can be inside of each other.
     """
 
     source: StatementText
@@ -76,6 +84,7 @@ class ParsedText:
     tables: Mapping[int, TableUse]
     windows: Mapping[int, WindowCall]
     tree: exp.Expr
+    difference: int | None
 
     def lost(self, offset: int) -> InvalidSqlError:
         """Return the error for a table or a window at an offset where no table can be."""
@@ -107,21 +116,36 @@ def parse_text(source: StatementText, dialect: type[Spark] = Spark) -> ParsedTex
         if OPTIONS_HINT.match(hint.text):
             raise source.error(hint.start, "this hint follows no table; expected t /*+ OPTIONS('k' = 'v') */")
     try:
-        trees = dialect().parser().parse(list(_parser_tokens(source.text, dialect, ends)), source.text)
+        theirs = dialect().tokenize(source.text)
+        trees = dialect().parser().parse(list(_parser_tokens(source, theirs, ends)), source.text)
     except SqlglotError as error:
         raise _parse_error(source, reader.tokens, error, ends) from error
     if not trees or trees[0] is None:
         raise source.error(0, "expected a query: SELECT, WITH or VALUES")
-    parsed = ParsedText(source=source, tokens=reader.tokens, tables=tables, windows=windows, tree=trees[0])
+    parsed = ParsedText(
+        source=source,
+        tokens=reader.tokens,
+        tables=tables,
+        windows=windows,
+        tree=trees[0],
+        difference=_difference(reader, theirs),
+    )
     _check_names(parsed)
     return parsed
 
 
-def _parser_tokens(text: str, dialect: type[Spark], ends: Mapping[int, tuple[str, int]]) -> Iterator[Token]:
-    """Yield the tokens for sqlglot, one for each table and each window that it cannot read."""
-    tokens = dialect().tokenize(text)
+def _parser_tokens(
+    source: StatementText, tokens: Sequence[Token], ends: Mapping[int, tuple[str, int]]
+) -> Iterator[Token]:
+    """Yield the tokens for sqlglot's parser, one for each table and each window that it cannot read.
+
+    Args:
+        ends: by the offset of such a part: its name for the parser, and the offset of the text after it.
+    """
     skipped_to = 0
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        if token.start < skipped_to <= token.end:
+            raise source.error(token.start, READ_OTHERWISE)
         if token.start < skipped_to:
             continue
         if token.start in ends:
@@ -132,6 +156,27 @@ def _parser_tokens(text: str, dialect: type[Spark], ends: Mapping[int, tuple[str
             yield _named(token, TokenType.VAR, token.text, token.end)
         else:
             yield token
+
+
+def _difference(reader: StatementReader, theirs: Sequence[Token]) -> int | None:
+    hints = [hint for _, hint in reader.hints]
+    ours = sorted((*reader.tokens[:-1], *hints), key=attrgetter("start")) if hints else reader.tokens[:-1]
+    our_spans = [(token.start, token.end) for token in ours]
+    their_spans = [(token.start, token.end + 1) for token in theirs]
+    their_ends = {end for _, end in their_spans}
+    texts = (token.start for token in ours if token.kind == TEXT and token.end not in their_ends)
+    return min((*_outside(our_spans, their_spans), *_outside(their_spans, our_spans), *texts), default=None)
+
+
+def _outside(spans: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> Iterator[int]:
+    """Yield the starts of spans that are in none of the others; both are in order."""
+    following = iter(others)
+    start, end = next(following, (0, 0))
+    for each, _ in spans:
+        while end <= each and (found := next(following, None)) is not None:
+            start, end = found
+        if not start <= each < end:
+            yield each
 
 
 def _named(token: Token, kind: TokenType, name: str, end: int) -> Token:

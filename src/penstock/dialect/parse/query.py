@@ -242,7 +242,12 @@ def _is_read(node: exp.Table) -> bool:
 def _simple(parsed: ParsedText) -> SimpleSelect | None:
     """Return the query as columns, condition and limit of one table; None if the query has anything else."""
     tree = parsed.tree
-    if not isinstance(tree, exp.Select) or parsed.windows or len(list(tree.find_all(exp.Select))) > 1:
+    if (
+        not isinstance(tree, exp.Select)
+        or parsed.difference is not None
+        or parsed.windows
+        or len(list(tree.find_all(exp.Select))) > 1
+    ):
         return None
     used = {name for name, value in tree.args.items() if value}
     tables = list(tree.find_all(exp.Table))

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from penstock.dialect.parse.expressions import WORKS, UnknownExpressionError, arrow_expression, constant_of
-from penstock.dialect.parse.flink import DoubledQuotes, ParsedText, name_parts, parse_text, span_of
+from penstock.dialect.parse.flink import READ_OTHERWISE, DoubledQuotes, ParsedText, name_parts, parse_text, span_of
 from penstock.dialect.parse.query import Query, SimpleSelect, filter_text, parse_query
 from penstock.dialect.parse.reader import StatementText
 from penstock.dialect.parse.statements import DeleteRows, MergeClause, MergeRows, UpdateRows
@@ -59,6 +59,8 @@ def parse_row_change(source: StatementText, columns: MergeColumns | None = None)
         UnsupportedFeatureError: an expression or a condition that cannot be evaluated here.
     """
     parsed = parse_text(source, DoubledQuotes)
+    if parsed.difference is not None:
+        raise source.error(parsed.difference, READ_OTHERWISE)
     tree = parsed.tree
     if not isinstance(tree, exp.Delete | exp.Update | exp.Merge):
         raise source.error(0, "expected DELETE FROM, UPDATE or MERGE INTO")

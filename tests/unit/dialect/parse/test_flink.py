@@ -59,6 +59,27 @@ def test_what_is_no_time_is_refused_at_its_place(clause: str, says: str) -> None
         time_of(clause)
 
 
+def test_a_condition_is_not_lost_in_a_text_that_ends_elsewhere_for_spark() -> None:
+    with pytest.raises(InvalidSqlError, match="column 31: Flink and Spark read this differently"):
+        parse_query(StatementText(text="SELECT * FROM t VERSION AS OF 'x\\' WHERE a = 1 -- '"))
+    with pytest.raises(InvalidSqlError, match="line 1, column 36: Flink and Spark read this differently"):
+        parse_script("DELETE FROM t WHERE a = 1 /* /* */ AND b = 2 -- */\n AND c = 3")
+    for text in (
+        "SELECT a FROM t /* /* */ WHERE a = 1 -- */\n LIMIT 1",
+        "SELECT * FROM t WHERE a = 'x\\' LIMIT 1 -- '",
+        "SELECT a FROM t WHERE a = 'x\\' AND b = 1 -- '",
+    ):
+        assert parse_query(StatementText(text=text)).simple is None
+    assert parse_query(StatementText(text="SELECT * FROM t WHERE a = 'x\\\\' LIMIT 1")).simple is not None
+    for clause in ("VERSION AS OF 'x'", "FOR SYSTEM_TIME AS OF '2026-01-01' - INTERVAL '1' DAY", "WHERE a = X'00'"):
+        assert parse_query(StatementText(text=f"SELECT * FROM t {clause} LIMIT 1")).simple is not None  # noqa: S608
+
+
+def test_a_comment_ends_with_its_line() -> None:
+    (deleted,) = parse_script("DELETE FROM t WHERE a = 1 -- x\rAND b = 2 -- y\nAND c = 3 -- z\r\nAND d = 4")
+    assert deleted.action.where == "a = 1 AND b = 2 AND c = 3 AND d = 4"  # type: ignore[union-attr]
+
+
 def test_a_table_may_have_any_name_beside_one_with_a_hint() -> None:
     query = parse_query(StatementText(text="SELECT * FROM __t0, a /*+ OPTIONS('k' = 'v') */, __w0, t$files"))
     assert [use.title for use in query.tables] == ["__t0", "a", "__w0", "t$files"]
