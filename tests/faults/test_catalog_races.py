@@ -16,8 +16,8 @@ from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.schema_files import list_schema_ids, load_schema
 from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import AlreadyExistsError, NotFoundError, StorageError
+from penstock.format.schema import iter_fields
 from penstock.format.types.ddl import parse_columns
-from penstock.format.types.field_ids import iter_fields
 from penstock.io.memory import MemoryFileIO
 from penstock.testing.file_io import MUTATIONS, FailingFileIO, Fault, Operation, ProcessDiedError
 

@@ -12,11 +12,10 @@ import pytest
 
 from penstock.format.consumer import decode_consumer, encode_consumer
 from penstock.format.layout import TableLayout, format_of, partition_dir, schema_id_of, snapshot_id_of, tag_name_of
-from penstock.format.schema import TableSchema, decode_schema, encode_schema
+from penstock.format.schema import TableSchema, assign_field_ids, decode_schema, encode_schema, highest_field_id
 from penstock.format.snapshot import decode_hint, decode_snapshot, encode_hint, encode_snapshot
 from penstock.format.tag import decode_tag, encode_tag
 from penstock.format.types.data_types import AtomicType, TypeRoot
-from penstock.format.types.field_ids import assign_field_ids, highest_field_id
 
 DATA = Path(__file__).parent / "data"
 WAREHOUSE = DATA / "warehouse"

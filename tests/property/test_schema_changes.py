@@ -26,10 +26,9 @@ from penstock.catalog.new_schema import TableDefinition, build_schema
 from penstock.catalog.schema_changes import apply_changes
 from penstock.datafile.widening import is_widening
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, TableStoreError
-from penstock.format.schema import TableSchema, decode_schema, encode_schema
+from penstock.format.schema import TableSchema, decode_schema, encode_schema, highest_field_id, iter_fields
 from penstock.format.types.data_types import BIGINT, INT, AtomicType, DataField, DataType, with_nullability
 from penstock.format.types.ddl import ColumnSpec, parse_columns
-from penstock.format.types.field_ids import highest_field_id, iter_fields
 from penstock.format.watermark import computed_columns, declared_watermark
 
 TABLE = "shop.orders"

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from tests.support import strategies
 
 from penstock.errors import InvalidSchemaError
+from penstock.format.schema import assign_field_ids, highest_field_id, iter_fields, next_field
 from penstock.format.text.json import format_json, parse_json
 from penstock.format.types.data_types import DataType
 from penstock.format.types.ddl import ColumnSpec, parse_columns
-from penstock.format.types.field_ids import assign_field_ids, highest_field_id, iter_fields, next_field
 from penstock.format.types.text import (
     decode_type,
     encode_type,

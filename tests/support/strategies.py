@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from hypothesis import strategies as st
 
-from penstock.format.schema import TableSchema
+from penstock.format.schema import TableSchema, assign_field_ids, is_system_name
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from penstock.format.tag import Tag
 from penstock.format.text.json import format_json
@@ -31,7 +31,6 @@ from penstock.format.types.data_types import (
     timestamp_type,
 )
 from penstock.format.types.ddl import ColumnSpec
-from penstock.format.types.field_ids import assign_field_ids, is_system_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,7 +17,7 @@ from penstock.format.layout import FileFormat
 from penstock.format.types.ddl import ColumnSpec
 from penstock.format.types.text import format_sql_type, parse_sql_type
 from penstock.io.resolve import resolve
-from penstock.options.values import parse_int
+from penstock.options.group import parse_int
 from penstock.table.actions.changes import commit_append, open_committer
 from penstock.table.write.imports import AdoptionPlan, adopt_files, check_partitions, plan_adoption
 

@@ -18,8 +18,7 @@ from penstock.catalog.checks.options import (
 )
 from penstock.catalog.schema_changes import CURRENT_VERSION
 from penstock.errors import InvalidOptionError
-from penstock.format.schema import TableSchema
-from penstock.format.types.field_ids import assign_field_ids
+from penstock.format.schema import TableSchema, assign_field_ids
 from penstock.format.watermark import watermark_options
 
 if TYPE_CHECKING:

@@ -67,6 +67,7 @@ from penstock.datafile.evolve import can_cast, plan_evolution
 from penstock.datafile.types import to_arrow_schema
 from penstock.datafile.widening import is_widening
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError, UnsupportedFeatureError
+from penstock.format.schema import highest_field_id, next_field
 from penstock.format.types.data_types import (
     ArrayType,
     AtomicType,
@@ -77,7 +78,6 @@ from penstock.format.types.data_types import (
     TypeRoot,
     with_nullability,
 )
-from penstock.format.types.field_ids import highest_field_id, next_field
 from penstock.format.types.text import format_sql_type, parse_sql_type
 from penstock.format.watermark import (
     computed_columns,

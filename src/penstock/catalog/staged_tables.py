@@ -38,9 +38,9 @@ from penstock.errors import (
     TableStoreError,
     UnsupportedFeatureError,
 )
+from penstock.format.schema import highest_field_id, next_field
 from penstock.format.snapshot import CommitKind
 from penstock.format.types.data_types import DataField, with_nullability
-from penstock.format.types.field_ids import highest_field_id, next_field
 from penstock.printable import open_log
 from penstock.table.actions.changes import commit_append, open_committer
 from penstock.table.bulk_files import delete_empty_directories

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import InvalidOptionError, InvalidSchemaError
+from penstock.format.schema import assign_field_ids
 from penstock.format.text.json import JsonObject, decode_json, load_json
-from penstock.format.types.field_ids import assign_field_ids
 from penstock.format.types.text import decode_field, encode_field
 
 if TYPE_CHECKING:

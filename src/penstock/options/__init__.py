@@ -22,7 +22,14 @@ from penstock.options.choices import (
     WatermarkEmitStrategy,
 )
 from penstock.options.compact import CompactOptions, SortOptions
-from penstock.options.group import OptionGroup
+from penstock.options.group import (
+    OptionGroup,
+    format_bytes,
+    format_duration_ms,
+    parse_bool,
+    parse_bytes,
+    parse_duration_ms,
+)
 from penstock.options.layout import BucketOptions, FormatOptions, LayoutOptions, StatsOptions
 from penstock.options.metadata import MetadataOptions, metadata_limits
 from penstock.options.retain import MarkDoneOptions, PartitionExpireOptions, RetentionOptions, TagOptions
@@ -37,7 +44,6 @@ from penstock.options.status.keys import (
     status_of,
 )
 from penstock.options.stream import ConsumerOptions, StreamOptions, WatermarkOptions
-from penstock.options.values import format_bytes, format_duration_ms, parse_bool, parse_bytes, parse_duration_ms
 from penstock.options.write import CommitOptions, ManifestOptions, WriteOptions
 
 __all__ = [

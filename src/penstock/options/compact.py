@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.options.choices import ClusteringStrategy, RangeStrategy
-from penstock.options.group import OptionGroup, option
-from penstock.options.values import at_least, parse_bool, parse_float, parse_int, parse_names
+from penstock.options.group import OptionGroup, at_least, option, parse_bool, parse_float, parse_int, parse_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

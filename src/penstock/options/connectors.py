@@ -14,10 +14,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from penstock.errors import InvalidOptionError
-from penstock.options.group import OptionGroup, option, option_fields
-from penstock.options.kafka import CsvFormat, JsonFormat, parse_kafka, parse_kafka_key
-from penstock.options.values import (
+from penstock.options.group import (
+    OptionGroup,
     at_least,
+    option,
+    option_fields,
     parse_bool,
     parse_duration_ms,
     parse_float,
@@ -25,6 +26,7 @@ from penstock.options.values import (
     parse_long,
     parse_text,
 )
+from penstock.options.kafka import CsvFormat, JsonFormat, parse_kafka, parse_kafka_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

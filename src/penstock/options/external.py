@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from penstock.options.group import OptionGroup, option
-from penstock.options.values import ValueKind, parse_bool
+from penstock.options.group import OptionGroup, ValueKind, option, parse_bool
 
 PREFIX: Final = "penstock.external-paths."
 """Prefix of the keys that have an effect only as options of a catalog or of one use."""

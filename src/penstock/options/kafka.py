@@ -15,8 +15,18 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
-from penstock.options.group import Key, OptionGroup, family, option, option_fields
-from penstock.options.values import ValueKind, at_least, parse_bool, parse_long, parse_text
+from penstock.options.group import (
+    Key,
+    OptionGroup,
+    ValueKind,
+    at_least,
+    family,
+    option,
+    option_fields,
+    parse_bool,
+    parse_long,
+    parse_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -14,11 +14,13 @@ from penstock.format.layout import FileFormat
 from penstock.format.manifest.stats import DEFAULT_STATS_MODE, StatsKind, StatsMode, choose_modes
 from penstock.format.row.bucket import BucketFunction
 from penstock.format.text.names import check_file_name
-from penstock.options.group import OptionGroup, family, option
-from penstock.options.values import (
+from penstock.options.group import (
     MIB,
+    OptionGroup,
     ValueKind,
     at_least,
+    family,
+    option,
     parse_bool,
     parse_bytes,
     parse_int,

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.format.avro.values import BLOCK_KEY, DEFAULT_LIMITS, FILE_KEY, RECORDS_KEY, AvroLimits
-from penstock.options.group import OptionGroup, option
-from penstock.options.values import at_least, parse_bytes, parse_int, parse_long
+from penstock.options.group import OptionGroup, at_least, option, parse_bytes, parse_int, parse_long
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

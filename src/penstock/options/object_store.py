@@ -9,8 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock.options.group import Family, Key, OptionGroup, family, option, option_fields
-from penstock.options.values import at_least, parse_bool, parse_duration_ms, parse_int, parse_text
+from penstock.options.group import (
+    Family,
+    Key,
+    OptionGroup,
+    at_least,
+    family,
+    option,
+    option_fields,
+    parse_bool,
+    parse_duration_ms,
+    parse_int,
+    parse_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,12 +19,13 @@ from penstock.options.choices import (
     TagFormatter,
     TagPeriod,
 )
-from penstock.options.group import OptionGroup, option
-from penstock.options.values import (
+from penstock.options.group import (
     MAX_INT,
+    OptionGroup,
     ValueKind,
     at_least,
     choice,
+    option,
     parse_bool,
     parse_duration_ms,
     parse_int,

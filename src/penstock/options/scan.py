@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.options.choices import IncrementalScanMode, ScanMode
-from penstock.options.group import OptionGroup, option
-from penstock.options.values import (
+from penstock.options.group import (
     MIB,
+    OptionGroup,
     at_least,
     choice,
+    option,
     parse_bool,
     parse_bytes,
     parse_int,

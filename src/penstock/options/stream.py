@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.options.choices import ConsumerMode, WatermarkEmitStrategy
-from penstock.options.group import OptionGroup, option
-from penstock.options.values import (
+from penstock.options.group import (
+    OptionGroup,
     at_least,
+    option,
     parse_bool,
     parse_bytes,
     parse_duration_ms,

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.options.choices import SinkStrategy
-from penstock.options.group import OptionGroup, option
-from penstock.options.values import (
+from penstock.options.group import (
     KIB,
     MAX_LONG,
     MIB,
+    OptionGroup,
     at_least,
+    option,
     parse_bool,
     parse_bytes,
     parse_duration_ms,

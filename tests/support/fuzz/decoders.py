@@ -19,13 +19,12 @@ from penstock.format.consumer import decode_consumer, encode_consumer
 from penstock.format.layout import FileFormat, TableLayout
 from penstock.format.manifest.files import decode_file_numbers, decode_manifest, decode_manifest_list
 from penstock.format.manifest.index_manifest import decode_index_files
-from penstock.format.schema import decode_schema
+from penstock.format.schema import assign_field_ids, decode_schema
 from penstock.format.snapshot import decode_hint, decode_snapshot, encode_hint
 from penstock.format.success_file import SuccessFile, decode_success_file, encode_success_file
 from penstock.format.tag import decode_tag
 from penstock.format.text.json import decode_json, encode_json
 from penstock.format.types.ddl import parse_columns
-from penstock.format.types.field_ids import assign_field_ids
 from penstock.io.memory import MemoryFileIO
 from penstock.options import FormatOptions
 from penstock.table.lease import LeaseFiles, LeaseRecord

@@ -8,9 +8,8 @@ import pytest
 
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.staged_tables import build_replacement, why_not_in_place
-from penstock.format.schema import TableSchema
+from penstock.format.schema import TableSchema, iter_fields
 from penstock.format.snapshot import CommitKind, Snapshot
-from penstock.format.types.field_ids import iter_fields
 
 Define = Callable[..., TableDefinition]
 NewSchema = Callable[..., TableSchema]

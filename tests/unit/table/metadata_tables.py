@@ -11,11 +11,10 @@ from penstock.format.manifest.entry import DataFileMeta, FileKind, ManifestEntry
 from penstock.format.manifest.files import encode_manifest, encode_manifest_list
 from penstock.format.manifest.stats import DEFAULT_STATS_MODE, ColumnStats, build_stats, partition_stats
 from penstock.format.row.row import encode_row
-from penstock.format.schema import TableSchema, encode_schema
+from penstock.format.schema import TableSchema, encode_schema, highest_field_id
 from penstock.format.snapshot import CommitKind, Snapshot, encode_hint, encode_snapshot
 from penstock.format.tag import Tag, encode_tag
 from penstock.format.types.data_types import BIGINT, STRING, DataField
-from penstock.format.types.field_ids import highest_field_id
 from penstock.io.memory import MemoryFileIO
 from penstock.table.ref import TableRef
 from penstock.table.store import MetadataStore

@@ -28,6 +28,7 @@ from penstock.datafile.avro.schema import to_avro_schema
 from penstock.datafile.types import to_arrow_type
 from penstock.errors import InvalidOptionError, InvalidSchemaError, NotFoundError, UnsupportedFeatureError
 from penstock.format.layout import FileFormat
+from penstock.format.schema import KEY_FIELD_PREFIX, SYSTEM_FIELD_IDS, is_system_name
 from penstock.format.types.data_types import (
     ArrayType,
     AtomicType,
@@ -39,7 +40,6 @@ from penstock.format.types.data_types import (
     TypeRoot,
     VectorType,
 )
-from penstock.format.types.field_ids import KEY_FIELD_PREFIX, SYSTEM_FIELD_IDS, is_system_name
 from penstock.format.types.text import format_sql_type
 from penstock.format.watermark import check_rowtime
 from penstock.options.layout import BucketOptions

@@ -32,7 +32,7 @@ from penstock.datafile.streams import writing
 from penstock.errors import InvalidOptionError, TableStoreError
 from penstock.format.types.data_types import TypeRoot
 from penstock.options import parse_bool, parse_bytes
-from penstock.options.values import parse_int
+from penstock.options.group import parse_int
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

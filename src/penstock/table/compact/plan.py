@@ -21,8 +21,8 @@ from penstock.errors import InvalidFilterError, NotFoundError, UnsupportedFeatur
 from penstock.format.manifest.entry import FileKind, FileSource
 from penstock.format.snapshot import CommitKind
 from penstock.options import CompactOptions, PartitionExpireOptions
+from penstock.options.group import MAX_INT
 from penstock.options.status.features import Operation, refusals_of
-from penstock.options.values import MAX_INT
 from penstock.predicate.bind import bind
 from penstock.predicate.parse import parse_filter
 from penstock.table.compact.coordinator import pack_small

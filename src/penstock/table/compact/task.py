@@ -7,7 +7,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from penstock.options import CompactOptions, ReadOptions, WriteOptions
-from penstock.options.values import MAX_LONG
+from penstock.options.group import MAX_LONG
 
 if TYPE_CHECKING:
     from penstock.errors import TableStoreError

@@ -7,8 +7,8 @@ import pytest
 from penstock.dialect.parse.query import parse_query
 from penstock.dialect.parse.reader import StatementText
 from penstock.dialect.run.sources import safe_filter
+from penstock.format.schema import assign_field_ids
 from penstock.format.types.ddl import parse_columns
-from penstock.format.types.field_ids import assign_field_ids
 from penstock.predicate.text import format_filter
 
 COLUMNS = (

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.table.metadata_tables import MemoryTable
 
+from penstock.format.schema import assign_field_ids
 from penstock.format.types.ddl import parse_columns
-from penstock.format.types.field_ids import assign_field_ids
 from penstock.predicate.bind import bind
 from penstock.predicate.parse import parse_filter
 from penstock.printable import bytes_text

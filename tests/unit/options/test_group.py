@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InvalidOptionError
-from penstock.options.values import (
+from penstock.options.group import (
     MAX_INT,
     MAX_LONG,
     ValueKind,

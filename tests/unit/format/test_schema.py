@@ -1,8 +1,6 @@
 from collections.abc import Iterable
 
-from penstock.format.types.data_types import INT, DataField
-from penstock.format.types.ddl import parse_columns
-from penstock.format.types.field_ids import (
+from penstock.format.schema import (
     SYSTEM_FIELD_IDS,
     assign_field_ids,
     highest_field_id,
@@ -10,6 +8,8 @@ from penstock.format.types.field_ids import (
     iter_fields,
     next_field,
 )
+from penstock.format.types.data_types import INT, DataField
+from penstock.format.types.ddl import parse_columns
 from penstock.format.types.text import parse_sql_type
 
 
