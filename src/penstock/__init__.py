@@ -125,6 +125,7 @@ __all__ = [
     "last_progress",
     "last_write",
     "register",
+    "serve",
     "ship",
     "sql",
 ]
@@ -140,7 +141,7 @@ if TYPE_CHECKING:
     from penstock.api.preview import TablePreview
     from penstock.api.prometheus import MetricsExport, export_metrics
     from penstock.api.reads import ReadAt
-    from penstock.api.register import attach, register, ship
+    from penstock.api.register import attach, register, serve, ship
     from penstock.api.table import Table
     from penstock.api.versions import TableVersions
     from penstock.catalog.changes import (
@@ -201,7 +202,7 @@ _MODULES: Final = {
     "penstock.api.preview": ("TablePreview",),
     "penstock.api.prometheus": ("MetricsExport", "export_metrics"),
     "penstock.api.reads": ("ReadAt",),
-    "penstock.api.register": ("attach", "register", "ship"),
+    "penstock.api.register": ("attach", "register", "serve", "ship"),
     "penstock.api.table": ("Table",),
     "penstock.api.versions": ("TableVersions",),
     "penstock.catalog.changes": (

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from penstock.catalog.changes import SchemaChange
+    from penstock.spark.exports import CatalogSource
 
 
 _WATERMARK: Final = ArgumentType(
@@ -116,7 +117,8 @@ class Catalog:
     def attach(self, spark: SparkSession, name: str = "penstock", *, views: bool = True) -> Catalog:
         """Add the warehouse to a Spark session as a catalog: ``spark.sql("SELECT * FROM penstock.db.table")``.
 
-        A session from ``spark.newSession()`` has its own catalogs: attach to it too.
+        Sessions that begin later, such as ``spark.newSession()``, have it too, unless sessions have attached different
+        warehouses under this name.
 
         Args:
             name: of the catalog in statements.
@@ -129,21 +131,25 @@ class Catalog:
 
         Raises:
             UnsupportedFeatureError: a Spark Connect session, or an unsupported version of Spark.
-            InvalidOptionError: not a session, or an empty name.
+            InvalidOptionError: not a session, an empty name, or that of a catalog of another kind.
         """
         check_spark(spark, self.warehouse)
         if not views:
             catalog = copy(self)
             catalog._target = catalog._warehouse = self._warehouse.without_views()  # noqa: SLF001 - a copy
             return catalog.attach(spark, name)
+        lazy_spark.attach(spark, name, self._source(name), open_source)
+        return self
+
+    def _source(self, name: str) -> CatalogSource:
+        """Return what a session of Spark shows under a name."""
 
         def run(session: SparkSession, procedure: str, arguments: Mapping[str, str]) -> pa.Table:
             return call(CatalogNames({name: self}, name), session, procedure, arguments.items())
 
         parameters = {each: (*procedure.parameters, *procedure.aliases) for each, procedure in PROCEDURES.items()}
         procedures = lazy_spark.ProcedureSource(parameters=parameters, run=run, unsupported=UNSUPPORTED)
-        lazy_spark.attach(spark, self._warehouse, name, procedures)
-        return self
+        return lazy_spark.CatalogSource(warehouse=self._warehouse, procedures=procedures)
 
     @accepts(name=TEXT, if_not_exists=FLAG)
     def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
@@ -341,3 +347,11 @@ class Catalog:
     compact_database = method(CompactDatabase, "Catalog")
     migrate = method(Migrate, "Catalog")
     migrate_database = method(MigrateDatabase, "Catalog")
+
+
+def open_source(name: str, options: dict[str, str]) -> CatalogSource:
+    """Open the catalog that settings of Spark name."""
+    warehouse = options.pop("warehouse", None)
+    if not warehouse:
+        raise InvalidOptionError(f"catalog '{name}': set spark.sql.catalog.{name}.warehouse to its directory")
+    return Catalog(warehouse, options)._source(name)  # noqa: SLF001 - of this module

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.api.arguments import FLAG, LOCATION, TEXT, accepts, check_spark, instance_of
-from penstock.api.catalog import Catalog
+from penstock.api.catalog import Catalog, open_source
 from penstock.api.lazy import lazy_spark
 from penstock.errors import UnsupportedFeatureError
 
@@ -32,6 +32,24 @@ def attach(
     """
     catalog = warehouse if isinstance(warehouse, Catalog) else Catalog(warehouse)
     return catalog.attach(spark, name, views=views)
+
+
+def serve(spark: SparkSession) -> tuple[str, ...]:
+    """Let all sessions of a Spark application use the catalogs of its settings.
+
+    The settings are ``spark.sql.catalog.<name>`` = ``penstock.Catalog``, ``spark.sql.catalog.<name>.warehouse``, and
+    options of ``Catalog`` below the name. Those with which the application was started and those of this session count;
+    other sessions, such as those of clients of Spark Connect, cannot name catalogs.
+
+    Returns:
+        The names of the catalogs.
+
+    Raises:
+        UnsupportedFeatureError: a Spark Connect session, or an unsupported version of Spark.
+        InvalidOptionError: not a session.
+    """
+    check_spark(spark, None)
+    return lazy_spark.serve(spark, open_source)
 
 
 def register(spark: SparkSession) -> None:

@@ -2,7 +2,8 @@
 
 from penstock.spark.compact.job import SparkMerger
 from penstock.spark.compact.sort import sort_compact
-from penstock.spark.connector.attach import attach
+from penstock.spark.connector.attach import attach, serve
+from penstock.spark.connector.catalog_class import CatalogSource
 from penstock.spark.connector.frame import batch_frame
 from penstock.spark.connector.procedures import ProcedureSource
 from penstock.spark.connector.stream.frame import stream_frame
@@ -34,6 +35,7 @@ from penstock.spark.types import from_spark_schema, nullable, to_spark_schema
 from penstock.spark.write.sink import write_dataframe
 
 __all__ = [
+    "CatalogSource",
     "ConnectorSink",
     "ProcedureSource",
     "QueryStart",
@@ -60,6 +62,7 @@ __all__ = [
     "read_kafka",
     "read_stream",
     "register",
+    "serve",
     "set_conf",
     "ship",
     "sort_compact",

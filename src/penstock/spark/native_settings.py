@@ -102,8 +102,6 @@ def clone_session(session: Any, settings: Mapping[str, str]) -> Any:  # noqa: AN
     """Return a clone of a JVM session with other settings; the session itself does not change."""
     clone = session.cloneSession()
     conf = clone.sessionState().conf()
-    # A clone has none of the catalogs that were added to its session, of which one may be the default.
-    conf.setConfString("spark.sql.defaultCatalog", "spark_catalog")
     for key, value in settings.items():
         conf.setConfString(key, value)
     return clone

@@ -11,8 +11,8 @@ import pytest
 import penstock
 from penstock import Catalog, InvalidOptionError, UnsupportedFeatureError
 from penstock.spark.connector import catalog as catalog_module
+from penstock.spark.connector import catalog_class, local_rows, procedures, scan, scan_builder, table, write
 from penstock.spark.connector import frame as batch_frames
-from penstock.spark.connector import local_rows, procedures, scan, scan_builder, table, write
 from penstock.spark.connector import staging as staged_table
 from penstock.spark.connector.actions import dynamic_overwrite
 from penstock.spark.connector.changes import group_scan, operation, replace_files
@@ -32,6 +32,7 @@ PROXIES = sorted(
         member
         for module in (
             catalog_module,
+            catalog_class,
             scan,
             scan_builder,
             staged_table,

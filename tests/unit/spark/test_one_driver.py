@@ -24,6 +24,7 @@ def test_queries_that_start_at_once_share_one_driver(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(gateway, "compile_driver", compile_slowly)
     monkeypatch.setattr(Bridge, "private", lambda *_: lambda: None)
     monkeypatch.setattr(Bridge, "_loader", lambda _: None)
+    monkeypatch.setattr(Bridge, "_java_gateway", lambda _: None)
     bridge = Bridge(gateway=None)
     with ThreadPoolExecutor(max_workers=4) as pool:
         found = list(pool.map(lambda _: bridge.driver, range(4)))

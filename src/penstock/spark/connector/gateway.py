@@ -1,9 +1,9 @@
 """All uses of private API of Spark, PySpark and Py4J in the connector.
 
-The interfaces in ``org.apache.spark.sql.connector`` are public. Adding a catalog that is an object, not a class on
-Spark's class path, to a session uses private API, and so do the readers of ``spark.read.parquet``. If a version of
-Spark changes private API, only this module and ``penstock.spark.versions`` change.
-``tests/spark/connector/test_gateway.py`` checks each use against the version that is installed.
+The interfaces in ``org.apache.spark.sql.connector`` are public. The class that Spark loads as a catalog is defined by
+private API, and so are the readers of ``spark.read.parquet``. If a version of Spark changes private API, only this
+module, the Java files and ``penstock.spark.versions`` change. ``tests/spark/connector/test_gateway.py`` checks each use
+against the version that is installed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pyspark.sql.udf import _wrap_function
 
 from penstock.errors import UnsupportedFeatureError
 from penstock.format.text.names import quoted
-from penstock.spark.connector.jvm.driver import compile_driver
+from penstock.spark.connector.jvm.driver import compile_class, compile_driver
 from penstock.spark.versions.facts import check_version
 from penstock.spark.write.task import QUERY_ID
 
@@ -109,6 +109,14 @@ class Bridge:
             found = self._cached[key] = make()
         return found
 
+    def cached_once(self, key: Hashable, make: Callable[[], JavaObject]) -> JavaObject:
+        """Do the same for what must not be created twice."""
+        found = self._cached.get(key)
+        if found is not None:
+            return found
+        with _ONE_AT_A_TIME:
+            return self.cached(key, make)
+
     def java(self, name: str) -> JavaObject:
         """Return a class by its full name; a member class has ``$`` in it."""
         return self.cached(name, lambda: CachedJavaClass(name, self.gateway._gateway_client))
@@ -124,13 +132,29 @@ class Bridge:
     @property
     def driver(self) -> JavaObject:
         """The object of ``Driver.java``."""
-        found = self._cached.get("driver")
-        if found is not None:
-            return found
         # Py4J caches methods by class name: a second class of this name would be called with the methods of the first
         # one.
-        with _ONE_AT_A_TIME:
-            return self.cached("driver", lambda: compile_driver(self.private("Compiler")(), self._loader()))
+        return self.cached_once(
+            "driver", lambda: compile_driver(self.private("Compiler"), self._loader(), self._java_gateway())
+        )
+
+    def define_catalog(self, interfaces: Sequence[str], maker: JavaObject) -> str:
+        """Define the class that Spark loads as a catalog, and return its name; see ``CatalogClass.java``."""
+        return str(self._catalog_class.define(self.java_list(interfaces), maker))
+
+    def reload_catalog(self, session: JavaObject, name: str, kind: str) -> bool:
+        """Have a session ask Python for a catalog at the next use of it.
+
+        Returns:
+            False if the session has loaded a catalog of another class under that name.
+        """
+        return bool(self._catalog_class.reload(session, name, kind))
+
+    @property
+    def _catalog_class(self) -> JavaObject:
+        return self.cached_once(
+            "CatalogClass", lambda: compile_class(self.private("Compiler")(), self._loader(), "CatalogClass")
+        )
 
     def names(self, items: frozenset[str]) -> JavaObject:
         """Return an immutable ``java.util.Set``."""
@@ -188,6 +212,13 @@ class Bridge:
     def java_set(self, items: Iterable[object]) -> JavaObject:
         """Return a ``java.util.Set``."""
         made = self.java("java.util.HashSet")()
+        for item in items:
+            made.add(item)
+        return made
+
+    def java_list(self, items: Iterable[object]) -> JavaObject:
+        """Return a ``java.util.List``."""
+        made = self.java("java.util.ArrayList")()
         for item in items:
             made.add(item)
         return made
@@ -367,6 +398,9 @@ class Bridge:
     def _loader(self) -> JavaObject:
         return self.java("java.lang.Thread").currentThread().getContextClassLoader()
 
+    def _java_gateway(self) -> JavaObject:
+        return self.gateway.java_gateway_server.getGateway()
+
 
 def is_supported(spark: SparkSession) -> bool:
     """Whether there is a bridge to the JVM of a session."""
@@ -393,48 +427,6 @@ def open_bridge(spark: SparkSession) -> Bridge:
 def _bridge_of(gateway: JavaObject) -> Bridge:
     # A process has one gateway, and the caches of a bridge serve all sessions.
     return Bridge(gateway=gateway)
-
-
-def put_catalog(session: JavaObject, name: str, catalog: object) -> None:
-    """Add a catalog to a session under a name, or replace the one that was added before.
-
-    Spark loads catalogs by class name only, so this function puts the object into Spark's map of loaded catalogs.
-    """
-    manager = session.sessionState().catalogManager()
-    _field(manager, "catalogs").put(name, catalog)
-
-
-def session_of_batches(spark: SparkSession, query_id: str) -> JavaObject | None:
-    """Return the session in which a streaming query runs its micro-batches; None if the query has ended."""
-    query: JavaObject = spark._jsparkSession.streams().get(query_id)
-    return None if query is None else query.streamingQuery().sparkSessionForStream()
-
-
-def explain_to_new_sessions(spark: SparkSession, name: str, cure: str) -> None:
-    """Make Spark's error for a missing catalog in a later session of this process say which call is needed.
-
-    Spark shows the name of the class that it should load for the catalog; that name is the text.
-    """
-    shared: JavaObject = spark._jsparkSession.sharedState().conf()
-    shared.set(f"spark.sql.catalog.{name}", f"none in this session: call {cure}")
-
-
-def has_catalog(session: JavaObject, name: str) -> bool:
-    """Whether a session has loaded a catalog of that name."""
-    return bool(_field(session.sessionState().catalogManager(), "catalogs").contains(name))
-
-
-def _field(owner: JavaObject, name: str) -> JavaObject:
-    kind = owner.getClass()
-    while kind is not None:
-        for each in kind.getDeclaredFields():
-            if each.getName().rpartition("$")[2] == name:
-                each.setAccessible(True)
-                return each.get(owner)
-        kind = kind.getSuperclass()
-    raise UnsupportedFeatureError(
-        "this version of Spark stores its catalogs in another place, which attach does not support yet"
-    )
 
 
 def schema_of(schema: JavaObject) -> StructType:

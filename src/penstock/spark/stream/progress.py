@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from weakref import WeakKeyDictionary
 from weakref import ref as weak
 
 from py4j.protocol import Py4JError, Py4JNetworkError
@@ -57,8 +56,9 @@ _LOG: Final = open_log(__name__)
 _QUERIES_KEPT: Final = 1_000
 # A limit, because another listener may hang; the last reports of a program take much less.
 _LAST_REPORTS_MS: Final = 10_000
-# By session: each session has its own query manager, which calls only its own listeners.
-_LISTENERS: Final[WeakKeyDictionary[SparkSession, ProgressListener]] = WeakKeyDictionary()
+# By id of the session in Spark, which may have several objects in Python: each session has its own query manager, which
+# calls only its own listeners.
+_LISTENERS: Final[dict[str, tuple[weak[SparkSession], ProgressListener]]] = {}
 _LISTENERS_LOCK: Final = Lock()
 
 
@@ -157,7 +157,6 @@ class ProgressListener(StreamingQueryListener):
         self._ender = ender
         self._last: dict[str, tuple[StreamProgress, ...]] = {}
         self._consumers: dict[str, tuple[TableRef, str]] = {}
-        self._at_start: dict[str, Callable[[str], None]] = {}
         self._lock = Lock()
 
     @property
@@ -173,21 +172,13 @@ class ProgressListener(StreamingQueryListener):
             with self._lock:
                 _put_last(self._consumers, stream_id, (ref, consumer))
 
-    def at_start(self, key: str, action: Callable[[str], None]) -> None:
-        """Call a function with the id of each query that starts from now on, before its first micro-batch.
-
-        Args:
-            key: a later function with the same key replaces this one.
-        """
-        with self._lock:
-            self._at_start[key] = action
+    def use(self, spark: SparkSession) -> None:
+        """End queries by this object of the session, as an earlier one may be gone."""
+        if self._ender is not None:
+            self._ender.use(spark)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - PySpark's name
-        """Call the functions of ``at_start``; Spark waits for this before it runs a micro-batch."""
-        with self._lock:
-            actions = list(self._at_start.values())
-        for action in actions:
-            action(str(event.id))
+        """Do nothing: a query has no progress yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - PySpark's name
         """Record a micro-batch, which is already in Spark's commit log."""
@@ -244,22 +235,33 @@ def _put_last(kept: dict[str, _Value], key: str, value: _Value) -> None:
 def listen(spark: SparkSession) -> ProgressListener:
     """Return the session's listener; the first call creates and adds it."""
     with _LISTENERS_LOCK:
-        listener = _LISTENERS.get(spark)
-        if listener is None:
+        session = _id_of(spark)
+        if session in _LISTENERS:
+            listener = _LISTENERS[session][1]
+        else:
             if not _LISTENERS:
                 atexit.unregister(_detach_all)
                 atexit.register(_detach_all)
-            listener = _LISTENERS[spark] = ProgressListener(ender=StreamEnder(spark))
+            listener = ProgressListener(ender=StreamEnder(spark))
             spark.streams.addListener(listener)
+        listener.use(spark)
+        _LISTENERS[session] = weak(spark), listener
         return listener
+
+
+def _id_of(spark: Any) -> str:  # noqa: ANN401 - of one of PySpark's two kinds
+    is_remote = not hasattr(spark, "_jsparkSession")
+    return str(spark.session_id if is_remote else spark._jsparkSession.sessionUUID())  # noqa: SLF001 - no public name
 
 
 def _detach_all() -> None:
     """Wait for pending reports, then remove all listeners; otherwise Spark would call into a process that has ended."""
     with _LISTENERS_LOCK:
-        listeners = list(_LISTENERS.items())
+        listeners = [(spark(), listener) for spark, listener in _LISTENERS.values()]
         _LISTENERS.clear()
     for spark, listener in listeners:
+        if spark is None:
+            continue
         # The session or its JVM may have ended; then there is nothing to detach.
         with suppress(PySparkException, Py4JError, Py4JNetworkError, OSError, AttributeError):
             context: Any = spark.sparkContext
@@ -306,9 +308,13 @@ class StreamEnder:
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        self._spark = weak(spark)
+        self.use(spark)
         self._begun: set[str] = set()
         self._lock = threading.Lock()
+
+    def use(self, spark: SparkSession) -> None:
+        """Find queries by this object of the session."""
+        self._spark = weak(spark)
 
     def end(self, query_id: str, run_id: str) -> None:
         """Stop a query whose sources have ended, once its pending rows are processed; returns immediately."""

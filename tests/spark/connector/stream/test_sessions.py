@@ -57,15 +57,6 @@ def test_the_session_of_a_batch_has_the_catalog(spark: SparkSession, catalog: Ca
     assert spark.table("penstock.d.b").count() == 3
 
 
-def test_a_new_session_says_what_to_call(spark: SparkSession, catalog: Catalog, tmp_path: Path) -> None:
-    make(catalog, "a", 1)
-    other = spark.newSession()
-    with pytest.raises(Exception, match=r"penstock\.attach\(session, '.*warehouse', name='penstock'\)"):
-        other.table("penstock.d.a").count()
-    penstock.attach(other, tmp_path / "warehouse")
-    assert other.table("penstock.d.a").count() == 1
-
-
 def test_attach_registers_the_format(spark: SparkSession, catalog: Catalog) -> None:
     table = make(catalog, "a", 1)
     other = spark.newSession()

@@ -70,6 +70,11 @@ public class Driver {
     private static final long MAX_LISTENER_DELAY_MILLIS = 2000L;
     private final ObjectMapper json = new ObjectMapper();
     private final Set followed = ConcurrentHashMap.newKeySet();
+    private PythonCalls calls;
+
+    public void setCalls(PythonCalls calls) {
+        this.calls = calls;
+    }
 
     /**
      * Return an object with the interfaces of a Python proxy. It caches answers of Python, and uses the defaults of the
@@ -86,7 +91,7 @@ public class Driver {
         InvocationHandler handler = Proxy.getInvocationHandler(python);
         return Proxy.newProxyInstance(
             kind.getClassLoader(), kind.getInterfaces(),
-            new Answers(handler, text, methods, cached, shared, sharedAnswers));
+            new Answers(calls, handler, text, methods, cached, shared, sharedAnswers));
     }
 
     /** Return an empty map for the answers that objects share. */
@@ -97,6 +102,7 @@ public class Driver {
     private static class Answers implements InvocationHandler {
         private static final String PLANS = "org.apache.spark.sql.execution.datasources.v2.";
         private static final int NEAR_CALLS = 8;
+        private final PythonCalls calls;
         private final InvocationHandler python;
         private final Set methods;
         private final Set cached;
@@ -104,7 +110,9 @@ public class Driver {
         private final Map sharedAnswers;
         private final Map answers = new ConcurrentHashMap();
 
-        Answers(InvocationHandler python, String text, Set methods, Set cached, Set shared, Map sharedAnswers) {
+        Answers(PythonCalls calls, InvocationHandler python, String text, Set methods, Set cached, Set shared,
+                Map sharedAnswers) {
+            this.calls = calls;
             this.python = python;
             this.methods = methods;
             this.cached = cached;
@@ -143,7 +151,7 @@ public class Driver {
                     answers.put("toString", text);
                 }
             }
-            return python.invoke(proxy, method, arguments);
+            return calls.invoke(python, proxy, method, arguments);
         }
 
         /** Return whether a statement that shows or copies the definition of a table is the caller. */
@@ -163,7 +171,7 @@ public class Driver {
         private Object answer(Map from, String name, Object proxy, Method method) throws Throwable {
             Object found = from.get(name);
             if (found == null) {
-                Object made = python.invoke(proxy, method, null);
+                Object made = calls.invoke(python, proxy, method, null);
                 found = made == null ? NULL : made;
                 from.put(name, found);
             }
@@ -226,14 +234,28 @@ public class Driver {
 
     /** Return the settings of the active session whose keys have a prefix, by the rest of the key. */
     public String settings(String prefix) throws Exception {
-        Map all = scala.jdk.javaapi.CollectionConverters.asJava(
-            (scala.collection.Map) SparkSession.active().sessionState().conf().getAllConfs());
+        return settings(SparkSession.active(), prefix);
+    }
+
+    /** Return the settings of a session whose keys have a prefix, by the rest of the key. */
+    public String settings(SparkSession session, String prefix) throws Exception {
         Map made = new HashMap();
-        for (Iterator keys = all.keySet().iterator(); keys.hasNext();) {
-            String key = (String) keys.next();
-            if (key.startsWith(prefix)) {
-                made.put(key.substring(prefix.length()), all.get(key));
+        scala.collection.Iterator all = session.sessionState().conf().getAllConfs().iterator();
+        while (all.hasNext()) {
+            scala.Tuple2 each = (scala.Tuple2) all.next();
+            if (((String) each._1()).startsWith(prefix)) {
+                made.put(((String) each._1()).substring(prefix.length()), each._2());
             }
+        }
+        return json.writeValueAsString(made);
+    }
+
+    /** Return the settings with which the application was started, in the same way; no session can change them. */
+    public String applicationSettings(SparkSession session, String prefix) throws Exception {
+        Map made = new HashMap();
+        scala.Tuple2[] all = session.sparkContext().getConf().getAllWithPrefix(prefix);
+        for (int i = 0; i < all.length; i++) {
+            made.put(all[i]._1(), all[i]._2());
         }
         return json.writeValueAsString(made);
     }

@@ -1,4 +1,4 @@
-"""The class ``Driver.java``, compiled in the driver's JVM by the compiler that Spark uses for generated code.
+"""The classes of this package, compiled in the driver's JVM by the compiler that Spark uses for generated code.
 
 Source:
     ``org.codehaus.janino.SimpleCompiler``, which Spark depends on.
@@ -10,25 +10,38 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-_NAME: Final = "Driver"
 # Of Java: the first one that allows calls of static methods of interfaces.
 _TARGET_VERSION: Final = 8
 
 
-def compile_driver(compiler: Any, loader: Any) -> Any:  # noqa: ANN401 - objects of the JVM
-    """Return an object of the class.
+def compile_driver(make_compiler: Callable[[], Any], loader: Any, gateway: Any) -> Any:  # noqa: ANN401 - objects of the JVM
+    """Return an object of ``Driver.java``.
+
+    Args:
+        make_compiler: returns a new compiler.
+        loader: class loader that has Spark's classes.
+        gateway: of Py4J in the JVM, through which Java calls Python.
+    """
+    calls = compile_class(make_compiler(), loader, "PythonCalls")
+    calls.setGateway(gateway)
+    driver = compile_class(make_compiler(), calls.getClass().getClassLoader(), "Driver")
+    driver.setCalls(calls)
+    return driver
+
+
+def compile_class(compiler: Any, loader: Any, name: str) -> Any:  # noqa: ANN401 - objects of the JVM
+    """Return an object of one of the classes.
 
     Args:
         compiler: a new compiler.
-        loader: class loader that has Spark's classes.
+        loader: class loader that has the classes which this one uses.
     """
     compiler.setParentClassLoader(loader)
     compiler.setTargetVersion(_TARGET_VERSION)
-    compiler.cook(files(__package__).joinpath(f"{_NAME}.java").read_text(encoding="utf-8"))
-    made = compiler.getClassLoader().loadClass(f"penstock.{_NAME}")
-    return made.newInstance()
+    compiler.cook(files(__package__).joinpath(f"{name}.java").read_text(encoding="utf-8"))
+    return compiler.getClassLoader().loadClass(f"penstock.{name}").newInstance()
 
 
 def places_text(places: Iterable[int]) -> str:
