@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import griffe
 
 import penstock
-from penstock.api.operations.declaration import documentation_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +35,10 @@ _ORDER: Final = ("Catalog", "Table", "Functions", "Schema changes", "Results", "
 
 def render_page() -> str:
     """Return the page."""
-    package = griffe.load("penstock", search_paths=[str(ROOT / "src")], docstring_parser="google")
+    extensions = griffe.load_extensions("dataclasses", str(ROOT / "scripts" / "operation_methods.py"))
+    package = griffe.load(
+        "penstock", search_paths=[str(ROOT / "src")], docstring_parser="google", extensions=extensions
+    )
     sections: dict[str, list[str]] = {name: [] for name in _ORDER}
     for name in penstock.__all__:
         found = package[name]
@@ -84,34 +85,8 @@ def _methods(target: griffe.Class) -> Iterator[griffe.Function | griffe.Attribut
     members = {**target.members, **target.inherited_members}
     for name, member in members.items():
         final = member.final_target if isinstance(member, griffe.Alias) else member
-        if isinstance(final, griffe.Attribute) and str(final.value).startswith("method("):
-            yield _declared(final)
-        elif not name.startswith("_") and isinstance(final, griffe.Function | griffe.Attribute) and final.docstring:
+        if not name.startswith("_") and isinstance(final, griffe.Function | griffe.Attribute) and final.docstring:
             yield final
-
-
-def _declared(method: griffe.Attribute) -> griffe.Function:
-    """Return the method of an operation, which is declared as a class."""
-    path = cast("griffe.Expr", cast("griffe.ExprCall", method.value).arguments[0]).canonical_path
-    operation, run = method.package[path.partition(".")[2]], method.package[f"{path.partition('.')[2]}.run"]
-    parameters = griffe.Parameters(
-        *(
-            griffe.Parameter(each.name, annotation=_plain_type(each.annotation), kind=each.kind, default=each.default)
-            for each in operation.parameters
-        )
-    )
-    module, name = path.rsplit(".", 1)
-    text = documentation_of(getattr(importlib.import_module(module), name))
-    docstring = griffe.Docstring(text, parser="google", parent=operation)
-    return griffe.Function(method.name, parameters=parameters, returns=run.returns, docstring=docstring)
-
-
-def _plain_type(annotation: str | griffe.Expr | None) -> str:
-    """Return an annotation without what ``Annotated`` adds, and without quotes."""
-    is_annotated = isinstance(annotation, griffe.ExprSubscript) and str(annotation.left) == "Annotated"
-    if is_annotated and isinstance(annotation.slice, griffe.ExprTuple):
-        annotation = annotation.slice.elements[0]
-    return str(annotation).strip("'\"")
 
 
 def _function(target: griffe.Function | griffe.Attribute, name: str) -> Iterator[str]:

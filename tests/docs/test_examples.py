@@ -102,7 +102,13 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "script"), [("options", "options_page"), ("api", "api_page"), ("spark", "versions_table")]
+    ("page", "script"),
+    [
+        ("options", "options_page"),
+        ("api", "api_page"),
+        ("spark", "versions_table"),
+        ("sql", "procedures_table"),
+    ],
 )
 def test_pages_made_from_the_code_are_those_of_the_code(page: str, script: str) -> None:
     made = subprocess.run(

@@ -41,6 +41,10 @@ def test_the_site_builds_without_a_warning(site: Path) -> None:
 def test_the_api_page_of_the_site_has_every_exported_name(site: Path) -> None:
     anchors = set(re.findall(r'id="penstock\.(\w+)"', (site / "api.html").read_text("utf-8")))
     assert anchors >= {name for name in penstock.__all__ if not name.startswith("_")}
+    text = (site / "api.html").read_text("utf-8")
+    assert all(
+        f'id="penstock.{name}"' in text for name in ("Table.compact", "Catalog.migrate", "TableVersions.rename_tag")
+    )
 
 
 def test_every_page_begins_with_a_sentence() -> None:

@@ -211,7 +211,6 @@ PROCEDURES: Final = (
         "rescale", Rescale, "table, bucket_num, partition, scan_parallelism, sink_parallelism",
         "partition STRING, buckets_before BIGINT, rows BIGINT", _rescaled, each="partition",
         # Partitions are written one after another, in this process.
-        extras=(Extra("scan_parallelism", INTEGER), Extra("sink_parallelism", INTEGER)),
-        note="unlike Paimon's, it also sets the option `bucket`"
+        extras=(Extra("scan_parallelism", INTEGER), Extra("sink_parallelism", INTEGER))
     ),
 )  # fmt: skip

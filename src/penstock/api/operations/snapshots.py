@@ -189,10 +189,12 @@ PROCEDURES: Final = (
         "remove_unexisting_files", RemoveMissingFiles, "table, dry_run, parallelism",
         "path STRING, lost_rows BIGINT",
         lambda table, operation: [(each.path, each.row_count) for each in operation.run(table)],
-        extras=(Extra("parallelism", INTEGER),), takes_database=True  # directories are listed one after another
+        extras=(Extra("parallelism", INTEGER),), takes_database=True,  # directories are listed one after another
+        note="their rows are lost"
     ),
     Procedure(
         "remove_unexisting_manifests", RemoveMissingManifests, "table, dry_run",
-        "path STRING, added_files BIGINT, deleted_files BIGINT", _missing_manifests, table_aliases=("tableId",)
+        "path STRING, added_files BIGINT, deleted_files BIGINT", _missing_manifests, table_aliases=("tableId",),
+        note="rows that they added are lost, files that they deleted become live again"
     ),
 )  # fmt: skip

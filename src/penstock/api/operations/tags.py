@@ -182,11 +182,11 @@ PROCEDURES: Final = (
     Procedure("create_tag", CreateTag, "table, tag, snapshot_id, time_retained"),
     Procedure(
         "create_tag_from_timestamp", CreateTag, "table, tag, timestamp, time_retained", _TAGGED, _tagged,
-        needed="timestamp", note="the first snapshot committed at or after a time in ms"
+        needed="timestamp", note="tag the first snapshot committed at or after a time in ms"
     ),
     Procedure(
         "create_tag_from_watermark", CreateTag, "table, tag, watermark, time_retained", _TAGGED, _tagged,
-        needed="watermark", note="the first snapshot whose watermark has reached an event time in ms"
+        needed="watermark", note="tag the first snapshot whose watermark has reached an event time in ms"
     ),
     Procedure("replace_tag", ReplaceTag, "table, tag, snapshot_id, time_retained"),
     Procedure("rename_tag", RenameTag, "table, tagName, targetTagName", run=_renamed),
@@ -194,6 +194,7 @@ PROCEDURES: Final = (
     Procedure(
         "expire_tags", ExpireTags, "table, older_than", "expired_tags STRING",
         lambda table, operation: [(name,) for name in operation.run(table)],
+        note="or all tags created before `older_than`"
     ),
     Procedure("trigger_tag_automatic_creation", CreateDueTags, "table"),
 )  # fmt: skip
