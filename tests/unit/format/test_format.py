@@ -10,7 +10,6 @@ from penstock.format.consumer import decode_consumer, encode_consumer
 from penstock.format.schema import TableSchema, decode_schema, encode_schema
 from penstock.format.snapshot import CommitKind, Snapshot, decode_hint, decode_snapshot, encode_hint, encode_snapshot
 from penstock.format.tag import Tag, decode_tag, encode_tag
-from penstock.format.text.json import encode_json, format_json, parse_json
 from penstock.format.types.data_types import STRING, DataField
 
 SCHEMA = {
@@ -102,38 +101,6 @@ def test_integers_beyond_64_bits_are_refused(decode: Callable[[bytes, str], obje
     key = "nextSnapshot" if decode is decode_consumer else "id"
     with pytest.raises(FormatError, match=key):
         decode(as_bytes(values | {key: 2**63}), "p")
-
-
-# Printing
-
-
-def test_objects_and_lists_break_lines_as_javas_printer_does() -> None:
-    value = {"a": [], "b": {}, "c": [1, "x", None], "d": [{"e": True}, {"f": [[1]]}]}
-    assert encode_json(value).decode() == "\n".join(  # noqa: FLY002 - one line of the file a line
-        [
-            "{",
-            '  "a" : [ ],',
-            '  "b" : { },',
-            '  "c" : [ 1, "x", null ],',
-            '  "d" : [ {',
-            '    "e" : true',
-            "  }, {",
-            '    "f" : [ [ 1 ] ]',
-            "  } ]",
-            "}",
-        ]
-    )
-
-
-def test_fractions_keep_every_digit() -> None:
-    text = '{ "a" : 31536000.000000000, "b" : 0.1234567890123456789012345 }'
-    assert format_json(parse_json(text)) == text
-
-
-def test_half_a_surrogate_pair_survives_as_an_escape() -> None:
-    data = encode_json({"a": "\ud800é"})
-    assert b"\\ud800" in data
-    assert parse_json(data.decode()) == {"a": "\ud800é"}
 
 
 # Schemas
