@@ -35,6 +35,8 @@ NINES = "9" * 5_000
         "SELECT " + "CASE WHEN a THEN " * 300 + "1" + " END" * 300,
         "SELECT a" + "[0]" * 1_000,
         "SELECT CAST(a AS " + "ARRAY<" * 1_000 + "INT" + ">" * 1_000 + ")",
+        "SELECT a" + "[0]" * 100_000,
+        "SELECT CAST(a AS " + "MAP<INT, " * 100_000 + "INT" + ">" * 100_000 + ")",
         "EXPLAIN SELECT " + "(" * 100 + "1" + ")" * 100,
         "INSERT INTO t SELECT " + "(" * 100 + "1" + ")" * 100,
         "CREATE TEMPORARY VIEW v AS SELECT " + "(" * 100 + "1" + ")" * 100,

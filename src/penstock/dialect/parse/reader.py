@@ -18,6 +18,7 @@ _CUTOFF: Final = 0.7
 _MAX_PARTS: Final = 3
 # Python's stack limits a query to about 45 pairs of parentheses, 150 subqueries or 700 NOTs.
 _MAX_DEPTH: Final = 200
+_NESTED_TYPES: Final = frozenset({"ARRAY", "MAP", "STRUCT", "ROW"})
 # The largest DOUBLE has 309 digits; Python refuses to parse an integer of more than 4,300.
 _MAX_NUMBER_CHARACTERS: Final = 400
 TOO_DEEP: Final = (
@@ -104,6 +105,28 @@ def _unclosed(source: StatementText, token: Token) -> InvalidSqlError:
     return source.error(token.start, f"{token.text} is never closed")
 
 
+def _check_depth(statement: StatementText, tokens: Sequence[Token]) -> None:
+    # Where sqlglot is compiled, deep trees end the process instead of raising ``RecursionError``.
+    depth = indexes = types = 0
+    before = ""
+    for token in tokens:
+        match token.text:
+            case "(" | "[":
+                depth += 1
+                indexes = indexes + 1 if before == "]" else 0
+            case ")" | "]":
+                depth -= 1
+            case "<" if before in _NESTED_TYPES:
+                types += 1
+            case ">":
+                types = max(types - 1, 0)
+            case _:
+                pass
+        if max(depth, indexes, types) > _MAX_DEPTH:
+            raise statement.error(token.start, TOO_DEEP)
+        before = token.word
+
+
 class StatementReader(TokenReader):
     """Reads the tokens of one statement, left to right.
 
@@ -115,11 +138,8 @@ class StatementReader(TokenReader):
     def __init__(self, statement: StatementText) -> None:
         self.statement: Final = statement
         super().__init__(statement.text, "statement")
-        depth = 0
+        _check_depth(statement, self.tokens)
         for token in self.tokens:
-            depth += (token.text in {"(", "["}) - (token.text in {")", "]"})
-            if depth > _MAX_DEPTH:
-                raise statement.error(token.start, TOO_DEEP)
             if token.kind == NUMBER and len(token.text) > _MAX_NUMBER_CHARACTERS:
                 raise self.error(f"a number has at most {_MAX_NUMBER_CHARACTERS} digits", at=token)
 
