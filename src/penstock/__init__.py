@@ -136,14 +136,13 @@ if TYPE_CHECKING:
     from penstock.api.exchange.convert import Conversion, ConversionPlan, convert
     from penstock.api.exchange.export import ParquetExport, export_parquet
     from penstock.api.inspection import TableInspection
-    from penstock.api.maintenance import TableMaintenance
+    from penstock.api.maintenance import TableMaintenance, TableVersions
     from penstock.api.migrate import Migration, TableMigration
     from penstock.api.preview import TablePreview
     from penstock.api.prometheus import MetricsExport, export_metrics
     from penstock.api.reads import ReadAt
     from penstock.api.register import attach, register, serve, ship
     from penstock.api.table import Table
-    from penstock.api.versions import TableVersions
     from penstock.catalog.changes import (
         AddColumn,
         DropColumn,
@@ -197,14 +196,13 @@ _MODULES: Final = {
     "penstock.api.exchange.convert": ("Conversion", "ConversionPlan", "convert"),
     "penstock.api.exchange.export": ("ParquetExport", "export_parquet"),
     "penstock.api.inspection": ("TableInspection",),
-    "penstock.api.maintenance": ("TableMaintenance",),
+    "penstock.api.maintenance": ("TableMaintenance", "TableVersions"),
     "penstock.api.migrate": ("Migration", "TableMigration"),
     "penstock.api.preview": ("TablePreview",),
     "penstock.api.prometheus": ("MetricsExport", "export_metrics"),
     "penstock.api.reads": ("ReadAt",),
     "penstock.api.register": ("attach", "register", "serve", "ship"),
     "penstock.api.table": ("Table",),
-    "penstock.api.versions": ("TableVersions",),
     "penstock.catalog.changes": (
         "AddColumn",
         "DropColumn",

@@ -1,4 +1,4 @@
-"""Maintenance of a table: it changes no rows, only how they are stored and how long they are retained."""
+"""Namespaces of operations that change no rows: how rows are stored and retained, and which versions there are."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 from penstock.api.arguments import INTEGER, NONE, NUMBER, Options, accepts, encode_options
 from penstock.api.handle import TableMethods
 from penstock.api.lazy import lazy_spark
+from penstock.api.operations.branches import CreateBranch, DeleteBranch, FastForward, RenameBranch
 from penstock.api.operations.compaction import CompactManifests, Rescale
 from penstock.api.operations.consumers import ClearConsumers, DeleteConsumer, ResetConsumer
 from penstock.api.operations.declaration import method
 from penstock.api.operations.partitions import ExpirePartitions, MarkPartitionsDone
+from penstock.api.operations.rollback import RollbackToAsLatest
 from penstock.api.operations.snapshots import RemoveMissingFiles, RemoveMissingManifests
+from penstock.api.operations.tags import CreateDueTags, DeleteTag, ExpireTags, RenameTag, ReplaceTag
 from penstock.catalog.checks.features import check_writable
 from penstock.options import CommitOptions, CompactOptions, check_keys
 from penstock.table.assumptions import at_latest_schema
@@ -91,3 +94,18 @@ class TableMaintenance(TableMethods):
             idle_seconds=idle_seconds,
             cancel=cancel,
         )
+
+
+class TableVersions(TableMethods):
+    """Tags, branches, and a rollback that retains later snapshots: ``table.versions``."""
+
+    replace_tag = method(ReplaceTag)
+    rename_tag = method(RenameTag)
+    delete_tag = method(DeleteTag)
+    expire_tags = method(ExpireTags)
+    create_due_tags = method(CreateDueTags)
+    rollback_to_as_latest = method(RollbackToAsLatest)
+    create_branch = method(CreateBranch)
+    rename_branch = method(RenameBranch)
+    delete_branch = method(DeleteBranch)
+    fast_forward = method(FastForward)

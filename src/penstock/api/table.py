@@ -21,7 +21,7 @@ from penstock.api.arguments import (
 from penstock.api.handle import TableHandle
 from penstock.api.inspection import TableInspection
 from penstock.api.lazy import is_spark_object, lazy_spark
-from penstock.api.maintenance import TableMaintenance
+from penstock.api.maintenance import TableMaintenance, TableVersions
 from penstock.api.notebook import table_html
 from penstock.api.operations.compaction import Compact
 from penstock.api.operations.declaration import method
@@ -33,7 +33,6 @@ from penstock.api.reads import TableReads
 from penstock.api.row_changes import RowChanges
 from penstock.api.rows import Rows, arrow_rows
 from penstock.api.streams import TableStreams
-from penstock.api.versions import TableVersions
 from penstock.catalog.checks.features import check_writable
 from penstock.catalog.place import load_location
 from penstock.datafile.types import to_arrow_schema

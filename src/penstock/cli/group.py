@@ -154,7 +154,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "append": ("rows", "Append the rows of files in order, as one commit."),
         "overwrite": ("rows", "Replace rows with the rows of files."),
         "import": ("rows", "Copy a Hive-style directory of Parquet files."),
-        "migrate": ("migrate", "Create a table from a Hive-style directory, by hard links."),
+        "migrate": ("convert", "Create a table from a Hive-style directory, by hard links."),
         "convert": ("convert", "Copy files, or a Delta or Iceberg table, into a new table."),
         "export": ("convert", "Write rows as a directory of Parquet files."),
         "delete": ("rows", "Delete the rows that match a condition."),
@@ -189,9 +189,9 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "expire": ("upkeep", "Expire old snapshots."),
         "expire-partitions": ("upkeep", "Drop the partitions that are older than their expiration time."),
         "remove-orphan-files": ("upkeep", "Delete files that no snapshot uses."),
-        "branch": ("branch", "Manage branches, each with its own snapshots."),
-        "tag": ("history", "Manage tags, which retain the snapshots they name."),
-        "rollback": ("history", "Make an older snapshot the latest."),
+        "branch": ("versions", "Manage branches, each with its own snapshots."),
+        "tag": ("versions", "Manage tags, which retain the snapshots they name."),
+        "rollback": ("versions", "Make an older snapshot the latest."),
     },
 }
 """The module of each command, and its line in the list of commands; the command's own help is longer."""

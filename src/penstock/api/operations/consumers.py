@@ -4,6 +4,7 @@ import re
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Final, Literal
 
+from penstock.api.arguments import INTEGER
 from penstock.api.handle import TableHandle
 from penstock.api.operations.declaration import Named, Operation
 from penstock.api.operations.procedure import Arguments, Procedure
@@ -96,7 +97,7 @@ class ClearConsumers(Operation[TableHandle, tuple[str, ...]]):
 
 
 def _reset_or_delete(arguments: Arguments) -> Operation[Any, Any]:
-    consumer, snapshot_id = arguments.needed("consumer_id"), arguments.integer("next_snapshot_id")
+    consumer, snapshot_id = arguments.needed("consumer_id"), arguments.value("next_snapshot_id", INTEGER)
     return DeleteConsumer(consumer) if snapshot_id is None else ResetConsumer(consumer, snapshot_id)
 
 

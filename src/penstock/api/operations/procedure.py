@@ -133,7 +133,7 @@ class Procedure:
             InvalidOptionError: one of them has another value than those that are allowed.
         """
         is_of_table = "options" in self.parameters and "options" not in self.fields
-        options = (arguments.pairs("options") or {}) if is_of_table else {}
+        options = (arguments.value("options", types.OPTIONS) or {}) if is_of_table else {}
         for extra in self.extras:
             value = arguments.value(extra.name, extra.type)
             if extra.only and str(value or extra.only[0]).lower() not in extra.only:
@@ -194,10 +194,6 @@ class Arguments:
         """Return the error for a required argument that is missing."""
         return self.error(f"needs the argument {name}")
 
-    def value(self, name: str, kind: types.ArgumentType) -> Any:  # noqa: ANN401 - as the type says
-        """Return an argument as its type requires; None if it is missing or empty. Raises ``InvalidOptionError``."""
-        return _PARSERS[kind](self, name)
-
     def text(self, name: str) -> str | None:
         """Return a text; None if it is missing or empty, as in Flink."""
         value = self._values.get(name)
@@ -214,73 +210,68 @@ class Arguments:
             raise self.missing(name)
         return value
 
-    def integer(self, name: str) -> int | None:
-        """Return a number, given as a number or as text. Raises ``InvalidOptionError``."""
+    def value(self, name: str, kind: types.ArgumentType) -> Any:  # noqa: ANN401 - as the type says
+        """Return an argument as its type requires; None if it is missing or empty. Raises ``InvalidOptionError``."""
         text = self.text(name)
-        if text is None:
-            return None
         try:
-            number = int(text)
-        except ValueError:
-            raise self.error(f"expects a whole number for {name}, found '{text[:_SHOWN]}'") from None
-        if abs(number) > _MAX_LONG:
-            raise self.error(f"expects a number of at most 64 bits for {name}, found {text[:_SHOWN]}")
-        return number
-
-    def flag(self, name: str) -> bool | None:
-        """Return a boolean. Raises ``InvalidOptionError``."""
-        text = self.text(name)
-        if text is not None and text.lower() not in {"true", "false"}:
-            raise self.error(f"expects TRUE or FALSE for {name}, found '{text}'")
-        return None if text is None else text.lower() == "true"
-
-    def time(self, name: str) -> datetime | None:
-        """Return a local time in the time zone of this machine. Raises ``InvalidOptionError``."""
-        text = self.text(name)
-        if text is None:
-            return None
-        try:
-            return datetime.fromisoformat(text)
-        except ValueError:
-            raise self.error(f"expects a time such as '2026-01-01 00:00:00' for {name}, found '{text}'") from None
-
-    def pairs(self, name: str) -> dict[str, str] | None:
-        """Return ``k=v,k=v`` as a mapping. Raises ``InvalidOptionError``."""
-        text = self.text(name)
-        return None if text is None else self._pairs(name, text)
-
-    def partitions(self, name: str) -> list[dict[str, PathText]] | None:
-        """Return ``k=v,k2=v2;k=v3`` as partition specs. Raises ``InvalidOptionError``."""
-        text = self.text(name)
-        if text is None:
-            return None
-        parts = (self._pairs(name, part) for part in text.removesuffix(";").split(";"))
-        return [{key: PathText(value) for key, value in each.items()} for each in parts]
-
-    def names(self, name: str) -> list[str] | None:
-        """Return a list of names from text separated by commas."""
-        text = self.text(name)
-        return None if text is None else [part.strip() for part in text.split(",")]
-
-    def _pairs(self, name: str, text: str) -> dict[str, str]:
-        pairs: dict[str, str] = {}
-        for part in text.split(","):
-            key, equals, value = part.partition("=")
-            if not equals:
-                raise self.error(f"expects key=value for {name}, found '{part.strip()}'")
-            pairs[key.strip()] = value.strip()
-        return pairs
+            return None if text is None else _PARSERS[kind](text)
+        except _UnexpectedError as error:
+            expected, found = error.args
+            raise self.error(f"expects {expected} for {name}, found {found}") from None
 
 
-_PARSERS: Final[Mapping[types.ArgumentType, Callable[[Arguments, str], object]]] = {
-    types.TEXT: Arguments.text,
-    types.LOCATION: Arguments.text,
-    types.INTEGER: Arguments.integer,
-    types.POSITION: Arguments.integer,
-    types.FLAG: Arguments.flag,
-    types.TIME: Arguments.time,
-    types.OPTIONS: Arguments.pairs,
-    types.TEXT_MAPPING: Arguments.pairs,
-    types.MAPPINGS: Arguments.partitions,
-    types.NAMES: Arguments.names,
+class _UnexpectedError(Exception):
+    """A text is not what a type expects; the arguments say what, and what was found."""
+
+
+def _to_integer(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise _UnexpectedError("a whole number", f"'{text[:_SHOWN]}'") from None
+    if abs(number) > _MAX_LONG:
+        raise _UnexpectedError("a number of at most 64 bits", text[:_SHOWN])
+    return number
+
+
+def _to_flag(text: str) -> bool:
+    if text.lower() not in {"true", "false"}:
+        raise _UnexpectedError("TRUE or FALSE", f"'{text}'")
+    return text.lower() == "true"
+
+
+def _to_time(text: str) -> datetime:
+    """Return a local time in the time zone of this machine."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise _UnexpectedError("a time such as '2026-01-01 00:00:00'", f"'{text}'") from None
+
+
+def _to_pairs(text: str) -> dict[str, str]:
+    """Return ``k=v,k=v`` as a mapping."""
+    parts = [part.partition("=") for part in text.split(",")]
+    wrong = next((key for key, equals, _ in parts if not equals), None)
+    if wrong is not None:
+        raise _UnexpectedError("key=value", f"'{wrong.strip()}'")
+    return {key.strip(): value.strip() for key, _, value in parts}
+
+
+def _to_partitions(text: str) -> list[dict[str, PathText]]:
+    """Return ``k=v,k2=v2;k=v3`` as partition specs."""
+    parts = map(_to_pairs, text.removesuffix(";").split(";"))
+    return [{key: PathText(value) for key, value in each.items()} for each in parts]
+
+
+_PARSERS: Final[Mapping[types.ArgumentType, Callable[[str], object]]] = {
+    types.TEXT: str,
+    types.LOCATION: str,
+    types.NAMES: lambda text: [part.strip() for part in text.split(",")],
+    types.INTEGER: _to_integer,
+    types.POSITION: _to_integer,
+    types.FLAG: _to_flag,
+    types.TIME: _to_time,
+    types.OPTIONS: _to_pairs,
+    types.TEXT_MAPPING: _to_pairs,
+    types.MAPPINGS: _to_partitions,
 }

@@ -91,12 +91,12 @@ class RollbackToAsLatest(Operation[TableHandle, Snapshot | None]):
 
 def _to_tag_or_id(arguments: Arguments) -> RollbackTo:
     if arguments.is_number("tag"):  # sys.rollback_to('t', 10), as in Paimon for Flink 1.18
-        return RollbackTo(snapshot_id=arguments.integer("tag"))
-    return RollbackTo(snapshot_id=arguments.integer("snapshot_id"), tag=arguments.text("tag"))
+        return RollbackTo(snapshot_id=arguments.value("tag", INTEGER))
+    return RollbackTo(snapshot_id=arguments.value("snapshot_id", INTEGER), tag=arguments.text("tag"))
 
 
 def _to_version(arguments: Arguments) -> RollbackTo:
-    version, snapshot_id, tag = arguments.text("version"), arguments.integer("snapshot"), arguments.text("tag")
+    version, snapshot_id, tag = arguments.text("version"), arguments.value("snapshot", INTEGER), arguments.text("tag")
     if sum(each is not None for each in (version, snapshot_id, tag)) != 1:
         raise arguments.error("takes one of version, snapshot and tag")
     if version is not None and version.isdecimal():

@@ -1,7 +1,7 @@
-"""Commands that move whole tables: convert and export."""
+"""Commands that move whole tables: migrate, convert and export."""
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -10,6 +10,7 @@ from penstock.api.catalog import Catalog
 from penstock.api.exchange.convert import Conversion, convert
 from penstock.api.exchange.export import export_parquet
 from penstock.api.exchange.source import SourceFormat
+from penstock.api.migrate import Migrate
 from penstock.cli.arguments import (
     DryRun,
     Options,
@@ -21,10 +22,11 @@ from penstock.cli.arguments import (
     parse_pairs,
     split_list,
 )
+from penstock.cli.operation import command
 from penstock.cli.output.progress import progress_bar
 from penstock.cli.output.render import print_record
 from penstock.cli.output.spark_failure import open_spark
-from penstock.cli.session import session_of
+from penstock.cli.session import Session, session_of
 from penstock.cli.times import parse_millis
 from penstock.printable import bytes_text
 
@@ -123,4 +125,28 @@ def _run(catalog: Catalog, table: str, source: str, chosen: dict[str, Any], **mo
     return convert(catalog, table, source, **chosen, **more)
 
 
-COMMANDS: Final[dict[str, Callable[..., None]]] = {"convert": convert_source, "export": export}
+@command
+def migrate(session: Session, name: TableName, operation: Migrate) -> None:
+    """Create a table from a Hive-style directory of Parquet or ORC files, by hard links.
+
+    The directory is not changed, but its files must no longer be modified. To undo the migration, drop the table.
+    """
+    warehouse = session.open_warehouse()
+    found = replace(operation, dry_run=True).run(warehouse)
+    rows = None
+    if not operation.dry_run:
+        with progress_bar(session, "adopting", found.bytes) as progress:
+            rows = replace(operation, progress=progress).run(warehouse).rows
+    record: dict[str, Plain] = {
+        "table": name,
+        "columns": list(found.columns),
+        "partition_by": list(found.partition_by),
+        "files": found.files,
+        "bytes": found.bytes,
+        "rows": rows,
+    }
+    done = "would make" if operation.dry_run else "made"
+    print_record(session, record, f"{done} table {name} of {found.files} files in {operation.directory}")
+
+
+COMMANDS: Final[dict[str, Callable[..., None]]] = {"convert": convert_source, "export": export, "migrate": migrate}
