@@ -229,5 +229,6 @@ def _make(name: str, module: str) -> Any:  # noqa: ANN401 - as above
     if isinstance(found, typer.Typer):
         parent.add_typer(found, name=name, epilog=GLOBAL_OPTIONS)
     else:
-        parent.command(name, epilog=GLOBAL_OPTIONS)(found)
+        command = importlib.import_module("penstock.cli.command").command
+        parent.command(name, epilog=GLOBAL_OPTIONS)(command(found))
     return get_group(parent).commands[name]

@@ -11,11 +11,9 @@ from penstock.catalog.warehouse import open_warehouse
 from penstock.cli.output_format import OutputFormat
 from penstock.errors import InvalidOptionError
 
-__all__ = ["OutputFormat", "Session", "session_of"]
+__all__ = ["OutputFormat", "Session"]
 
 if TYPE_CHECKING:
-    import typer
-
     from penstock.api.table import Table
     from penstock.catalog.backend import Backend
     from penstock.catalog.place import TablePlace
@@ -60,9 +58,3 @@ class Session:
         raise InvalidOptionError(
             "no warehouse is given: give --warehouse PATH, set PENSTOCK_WAREHOUSE, or name a table by its path"
         )
-
-
-def session_of(context: typer.Context) -> Session:
-    """Return the session of a command."""
-    session = context.obj
-    return session if isinstance(session, Session) else Session()

@@ -2,7 +2,7 @@
 
 The fields have the arguments' names, types and defaults; the docstring describes them. From these derive the method of
 a table or a catalog (``method``), the procedure of ``CALL`` (``penstock.api.operations.procedure``) and the options of
-the command (``penstock.cli.operation``).
+the command (``penstock.cli.command``).
 """
 
 from __future__ import annotations

@@ -23,11 +23,12 @@ from penstock.catalog.changes import (
     UpdateComment,
     after,
 )
-from penstock.cli.arguments import GLOBAL_OPTIONS, DryRun, TableName, parse_pairs
+from penstock.cli.arguments import DryRun, TableName, parse_pairs
+from penstock.cli.command import CommandGroup
 from penstock.cli.output.describe import table_columns
 from penstock.cli.output.render import note, print_record, print_records
 from penstock.cli.output_format import OutputFormat
-from penstock.cli.session import Session, session_of
+from penstock.cli.session import Session
 from penstock.errors import InvalidOptionError
 from penstock.format.schema import TableSchema
 from penstock.printable import mask_options
@@ -35,7 +36,7 @@ from penstock.printable import mask_options
 if TYPE_CHECKING:
     from penstock.cli.output.plain import Plain
 
-app = typer.Typer(no_args_is_help=True, help="Change columns, options and comments of a table.", rich_markup_mode=None)
+app = CommandGroup("Change columns, options and comments of a table.")
 
 Column = Annotated[str, typer.Argument(metavar="COLUMN", help="A column; a.b is the field b of the ROW a.")]
 SqlType = Annotated[str, typer.Argument(metavar="TYPE", help='Such as BIGINT or "DECIMAL(10, 2)".')]
@@ -43,9 +44,9 @@ First = Annotated[bool, typer.Option("--first", help="As the first column.")]
 After = Annotated[str | None, typer.Option("--after", metavar="COLUMN", help="After this column.")]
 
 
-@app.command("add-column", epilog=GLOBAL_OPTIONS)
+@app.add("add-column")
 def add_column(
-    context: typer.Context,
+    session: Session,
     table: TableName,
     column: Column,
     sql_type: SqlType,
@@ -56,35 +57,32 @@ def add_column(
     dry_run: DryRun = False,
 ) -> None:
     """Add a column; existing rows have NULL in it."""
-    session = session_of(context)
     path = _path(session, table, column)
     change = AddColumn(column=path, type=sql_type, description=comment, position=_position(first, after_column))
     _alter(session, table, [change], dry_run)
 
 
-@app.command("drop-column", epilog=GLOBAL_OPTIONS)
-def drop_column(context: typer.Context, table: TableName, column: Column, dry_run: DryRun = False) -> None:
+@app.add("drop-column")
+def drop_column(session: Session, table: TableName, column: Column, dry_run: DryRun = False) -> None:
     """Remove a column; older snapshots keep it."""
-    session = session_of(context)
     _alter(session, table, [DropColumn(column=_path(session, table, column))], dry_run)
 
 
-@app.command("rename-column", epilog=GLOBAL_OPTIONS)
+@app.add("rename-column")
 def rename_column(
-    context: typer.Context,
+    session: Session,
     table: TableName,
     column: Column,
     new_name: Annotated[str, typer.Argument(help="Without the path before it.")],
     dry_run: DryRun = False,
 ) -> None:
     """Rename a column; it keeps its data."""
-    session = session_of(context)
     _alter(session, table, [RenameColumn(column=_path(session, table, column), new_name=new_name)], dry_run)
 
 
-@app.command("change-type", epilog=GLOBAL_OPTIONS)
+@app.add("change-type")
 def change_type(
-    context: typer.Context,
+    session: Session,
     table: TableName,
     column: Column,
     sql_type: SqlType,
@@ -94,27 +92,25 @@ def change_type(
     dry_run: DryRun = False,
 ) -> None:
     """Change the type of a column; existing rows are cast when they are read."""
-    session = session_of(context)
     change = UpdateColumnType(column=_path(session, table, column), type=sql_type, allow_explicit=lossy)
     _alter(session, table, [change], dry_run)
 
 
-@app.command("set-nullable", epilog=GLOBAL_OPTIONS)
+@app.add("set-nullable")
 def set_nullable(
-    context: typer.Context,
+    session: Session,
     table: TableName,
     column: Column,
     nullable: Annotated[bool, typer.Option("--nullable/--not-null", help="Whether the column may hold NULL.")] = True,
     dry_run: DryRun = False,
 ) -> None:
     """Allow NULL in a column, or forbid it."""
-    session = session_of(context)
     _alter(session, table, [UpdateColumnNullability(column=_path(session, table, column), nullable=nullable)], dry_run)
 
 
-@app.command("move-column", epilog=GLOBAL_OPTIONS)
+@app.add("move-column")
 def move_column(
-    context: typer.Context,
+    session: Session,
     table: TableName,
     column: Column,
     first: First = False,
@@ -122,71 +118,68 @@ def move_column(
     dry_run: DryRun = False,
 ) -> None:
     """Move a column to another position."""
-    session = session_of(context)
     position = _position(first, after_column)
     if position is None:
         raise InvalidOptionError("give the place: --first or --after COLUMN")
     _alter(session, table, [MoveColumn(column=_path(session, table, column), position=position)], dry_run)
 
 
-@app.command("column-comment", epilog=GLOBAL_OPTIONS)
+@app.add("column-comment")
 def column_comment(
-    context: typer.Context,
+    session: Session,
     table: TableName,
     column: Column,
     comment: Annotated[str | None, typer.Argument(help="Without it the comment is removed.")] = None,
     dry_run: DryRun = False,
 ) -> None:
     """Set or remove the comment of a column."""
-    session = session_of(context)
     _alter(session, table, [UpdateColumnComment(column=_path(session, table, column), comment=comment)], dry_run)
 
 
-@app.command("column-default", epilog=GLOBAL_OPTIONS)
+@app.add("column-default")
 def column_default(
-    context: typer.Context,
+    session: Session,
     table: TableName,
     column: Column,
     default: Annotated[str | None, typer.Argument(help="Text of the value; without it the default is removed.")] = None,
     dry_run: DryRun = False,
 ) -> None:
     """Set or remove the default value, which replaces NULL in new rows."""
-    session = session_of(context)
     _alter(session, table, [UpdateColumnDefault(column=_path(session, table, column), default=default)], dry_run)
 
 
-@app.command("comment", epilog=GLOBAL_OPTIONS)
+@app.add("comment")
 def table_comment(
-    context: typer.Context,
+    session: Session,
     table: TableName,
     comment: Annotated[str | None, typer.Argument(help="Without it the comment is removed.")] = None,
     dry_run: DryRun = False,
 ) -> None:
     """Set or remove the comment of the table."""
-    _alter(session_of(context), table, [UpdateComment(comment=comment)], dry_run)
+    _alter(session, table, [UpdateComment(comment=comment)], dry_run)
 
 
-@app.command("set", epilog=GLOBAL_OPTIONS)
+@app.add("set")
 def set_options(
-    context: typer.Context,
+    session: Session,
     table: TableName,
     pairs: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help="Options of the table.")],
     dry_run: DryRun = False,
 ) -> None:
     """Set options."""
     changes = [SetOption(key=key, value=value) for key, value in parse_pairs(pairs, "option").items()]
-    _alter(session_of(context), table, changes, dry_run)
+    _alter(session, table, changes, dry_run)
 
 
-@app.command("reset", epilog=GLOBAL_OPTIONS)
+@app.add("reset")
 def reset_options(
-    context: typer.Context,
+    session: Session,
     table: TableName,
     keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Options to set back to their defaults.")],
     dry_run: DryRun = False,
 ) -> None:
     """Reset options to their defaults."""
-    _alter(session_of(context), table, [RemoveOption(key=key) for key in keys], dry_run)
+    _alter(session, table, [RemoveOption(key=key) for key in keys], dry_run)
 
 
 def _alter(session: Session, table: str, changes: Sequence[SchemaChange], dry_run: bool) -> None:

@@ -14,7 +14,7 @@ from penstock.cli.input.options import InputFormat, InputOptions
 from penstock.cli.output.describe import describe_table, table_columns
 from penstock.cli.output.render import print_record, print_records, print_rows, print_text
 from penstock.cli.output_format import OutputFormat
-from penstock.cli.session import Session, session_of
+from penstock.cli.session import Session
 from penstock.errors import InvalidOptionError, NotFoundError, TableStoreError
 from penstock.options import describe_options
 
@@ -22,7 +22,7 @@ _NAME_HELP: Final = "A database, or database.table, or the path of a table."
 
 
 def create(
-    context: typer.Context,
+    session: Session,
     name: Annotated[str, typer.Argument(help=_NAME_HELP)],
     columns: Annotated[
         str | None, typer.Argument(help="Such as \"id BIGINT NOT NULL, name STRING COMMENT 'x'\".")
@@ -41,7 +41,6 @@ def create(
     if_not_exists: Annotated[bool, typer.Option(help="No error when it exists; it is left as it is.")] = False,
 ) -> None:
     """Create a database, or a table with its columns."""
-    session = session_of(context)
     if columns is None and schema_from is None:
         _create_database(session, name, if_not_exists)
         return
@@ -63,13 +62,12 @@ def create(
 
 
 def list_names(
-    context: typer.Context,
+    session: Session,
     database: Annotated[
         str | None, typer.Argument(help="List the tables of this database; without it, the databases.")
     ] = None,
 ) -> None:
     """List databases, or the tables of one."""
-    session = session_of(context)
     catalog = session.catalog()
     if database is None:
         databases = catalog.list_databases()
@@ -82,9 +80,8 @@ def list_names(
         print_rows(session, pa.table({"table": pa.array(catalog.list_tables(database), pa.string())}))
 
 
-def show(context: typer.Context, table: TableName) -> None:
+def show(session: Session, table: TableName) -> None:
     """Show columns, keys, options, the latest snapshot, and the size of a table."""
-    session = session_of(context)
     ref = session.table(table)
     properties = describe_table(ref)
     columns = table_columns(ref.schema)
@@ -97,12 +94,11 @@ def show(context: typer.Context, table: TableName) -> None:
 
 
 def options(
-    context: typer.Context,
+    session: Session,
     table: Annotated[str | None, typer.Argument(help="database.table, or the table's path.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every option that exists, with its meaning.")] = False,
 ) -> None:
     """Show the options of a table, or all known options."""
-    session = session_of(context)
     if all_:
         print_rows(session, pa.Table.from_pylist([asdict(row) for row in describe_options()]))
     elif table is not None:
@@ -112,18 +108,17 @@ def options(
 
 
 def rename(
-    context: typer.Context,
+    session: Session,
     source: TableName,
     target: Annotated[str, typer.Argument(help="The new database.table.")],
 ) -> None:
     """Rename a table within its warehouse. Nothing may read or write it meanwhile."""
-    session = session_of(context)
     session.catalog().rename_table(source, target)
     print_record(session, {"table": target, "was": source}, f"renamed {source} to {target}")
 
 
 def drop(
-    context: typer.Context,
+    session: Session,
     name: Annotated[str, typer.Argument(help=_NAME_HELP)],
     if_exists: IfExists = False,
     cascade: Annotated[bool, typer.Option(help="A database together with its tables.")] = False,
@@ -131,7 +126,6 @@ def drop(
     yes: Yes = False,
 ) -> None:
     """Permanently remove a table or a database with its files."""
-    session = session_of(context)
     kind = "table" if _is_table(name) else "database"
     goes = _preview_table(session, name) if kind == "table" else _preview_database(session, name, cascade)
     if goes is None:

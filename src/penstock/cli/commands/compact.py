@@ -19,7 +19,6 @@ from penstock.api.operations.declaration import run_on
 from penstock.catalog.selection import select_tables
 from penstock.cli.exit_codes import exit_code_of
 from penstock.cli.interrupt import until_interrupted
-from penstock.cli.operation import command
 from penstock.cli.output.plain import Plain
 from penstock.cli.output.progress import progress_bar
 from penstock.cli.output.render import note, print_records
@@ -31,7 +30,6 @@ from penstock.options import parse_duration_ms
 from penstock.printable import bytes_text
 
 
-@command
 def compact(
     session: Session,
     table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="database.table, or the table's path.")] = None,

@@ -8,10 +8,9 @@ import typer
 from penstock.api.operations.declaration import run_on
 from penstock.api.operations.partitions import MarkPartitionsDone
 from penstock.cli.arguments import TableName
-from penstock.cli.operation import command
 from penstock.cli.output.progress import status_line
 from penstock.cli.output.render import note, print_record, print_records
-from penstock.cli.session import Session, session_of
+from penstock.cli.session import Session
 from penstock.cli.times import instant_text, parse_millis
 from penstock.clocks import utc_text
 from penstock.options import parse_duration_ms
@@ -23,7 +22,7 @@ _DONE_COLUMNS: Final = ("partition", "rows", "creation_time", "modification_time
 
 
 def wait(
-    context: typer.Context,
+    session: Session,
     table: TableName,
     *,
     watermark: Annotated[
@@ -36,7 +35,6 @@ def wait(
     interval: Annotated[str, typer.Option(help="Wait after a check.")] = "1 s",
 ) -> None:
     """Wait until the table's watermark reaches an event time; print the first snapshot seen with it."""
-    session = session_of(context)
     loaded = session.table(table)
     wanted = parse_millis(watermark, "--watermark") or 0
     title = f"waiting for {utc_text(wanted)} of {table}"
@@ -55,7 +53,6 @@ def wait(
     )
 
 
-@command
 def mark_done(session: Session, table: TableName, operation: MarkPartitionsDone) -> None:
     """Mark partitions done: write the file _SUCCESS into their directories.
 

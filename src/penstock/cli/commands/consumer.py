@@ -3,35 +3,27 @@
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Final
 
-import typer
-
 from penstock.api.operations.consumers import DeleteConsumer, ResetConsumer
 from penstock.api.operations.declaration import run_on
-from penstock.cli.arguments import GLOBAL_OPTIONS, TableName, Yes
+from penstock.cli.arguments import TableName, Yes
+from penstock.cli.command import CommandGroup
 from penstock.cli.confirm import confirm
-from penstock.cli.operation import command
 from penstock.cli.output.render import print_record, print_rows
-from penstock.cli.session import Session, session_of
+from penstock.cli.session import Session
 
 if TYPE_CHECKING:
     from penstock.cli.output.plain import Plain
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Manage consumers: positions of readers, which retain unread snapshots.",
-    rich_markup_mode=None,
-)
+app = CommandGroup("Manage consumers: positions of readers, which retain unread snapshots.")
 
 
-@app.command("list", epilog=GLOBAL_OPTIONS)
-def list_consumers(context: typer.Context, table: TableName) -> None:
+@app.add("list")
+def list_consumers(session: Session, table: TableName) -> None:
     """List consumers and the snapshots that they read next."""
-    session = session_of(context)
     print_rows(session, session.table(table).inspect.consumers())
 
 
-@app.command("reset", epilog=GLOBAL_OPTIONS)
-@command
+@app.add("reset")
 def reset(session: Session, table: TableName, operation: ResetConsumer, yes: Yes = False) -> None:
     """Move a consumer; latest is after all existing snapshots. No query may use this consumer meanwhile."""
     loaded, consumer_id = session.table(table), operation.consumer_id
@@ -47,8 +39,7 @@ def reset(session: Session, table: TableName, operation: ResetConsumer, yes: Yes
     print_record(session, record, f"consumer {consumer_id} of {table} goes on at snapshot {target}")
 
 
-@app.command("delete", epilog=GLOBAL_OPTIONS)
-@command
+@app.add("delete")
 def delete(session: Session, table: TableName, operation: DeleteConsumer, yes: Yes = False) -> None:
     """Delete a consumer; snapshots that it has not read may then expire."""
     loaded, consumer_id = session.table(table), operation.consumer_id

@@ -22,11 +22,10 @@ from penstock.cli.arguments import (
     parse_pairs,
     split_list,
 )
-from penstock.cli.operation import command
 from penstock.cli.output.progress import progress_bar
 from penstock.cli.output.render import print_record
 from penstock.cli.output.spark_failure import open_spark
-from penstock.cli.session import Session, session_of
+from penstock.cli.session import Session
 from penstock.cli.times import parse_millis
 from penstock.printable import bytes_text
 
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def convert_source(
-    context: typer.Context,
+    session: Session,
     source: Annotated[str, typer.Argument(help="A directory of files, or a table of Delta Lake or Iceberg.")],
     table: TableName,
     *,
@@ -65,7 +64,6 @@ def convert_source(
     Columns are inferred from the files, and partition columns from directories such as dt=2026-01-01. The copy is one
     commit, and its rows are counted again: a failed conversion leaves no table. The source is not changed.
     """
-    session = session_of(context)
     settings = parse_pairs(conf, "--conf") | ({"spark.jars.packages": packages} if packages else {})
     chosen: dict[str, Any] = {
         "format": None if source_format is None else str(source_format),
@@ -90,7 +88,7 @@ def convert_source(
 
 
 def export(
-    context: typer.Context,
+    session: Session,
     table: TableName,
     directory: Annotated[str, typer.Argument(help="A local directory that does not exist yet, or is empty.")],
     *,
@@ -102,7 +100,6 @@ def export(
     option: Options = None,
 ) -> None:
     """Write rows as Parquet files, in directories such as dt=2026-01-01 for the partitions; all or nothing."""
-    session = session_of(context)
     with progress_bar(session, f"exporting {table}", None) as report:
         done = export_parquet(
             session.table(table),
@@ -125,7 +122,6 @@ def _run(catalog: Catalog, table: str, source: str, chosen: dict[str, Any], **mo
     return convert(catalog, table, source, **chosen, **more)
 
 
-@command
 def migrate(session: Session, name: TableName, operation: Migrate) -> None:
     """Create a table from a Hive-style directory of Parquet or ORC files, by hard links.
 

@@ -11,7 +11,7 @@ from penstock.cli.exit_codes import ExitCode
 from penstock.cli.output.progress import progress_bar
 from penstock.cli.output.render import note, print_record, print_records, print_rows, print_text
 from penstock.cli.output_format import OutputFormat
-from penstock.cli.session import session_of
+from penstock.cli.session import Session
 from penstock.cli.times import parse_millis
 from penstock.printable import bytes_text
 
@@ -44,53 +44,34 @@ _BRIEF: Final = {
 _FINDING_COLUMNS: Final = ("kind", "what", "path", "snapshot_id", "message")
 
 
-def snapshots(context: typer.Context, table: TableName, wide: Wide = False) -> None:
+def snapshots(session: Session, table: TableName, wide: Wide = False) -> None:
     """List snapshots, oldest first."""
-    _print_system_table(context, table, "snapshots", wide=wide)
+    _print_system_table(session, table, "snapshots", wide=wide)
 
 
-def schemas(context: typer.Context, table: TableName) -> None:
-    """List schemas, oldest first."""
-    _print_system_table(context, table, "schemas")
-
-
-def files(context: typer.Context, table: TableName, snapshot_id: SnapshotId = None, wide: Wide = False) -> None:
+def files(session: Session, table: TableName, snapshot_id: SnapshotId = None, wide: Wide = False) -> None:
     """List data files; with --wide also their statistics."""
-    _print_system_table(context, table, "files", snapshot_id, wide=wide)
+    _print_system_table(session, table, "files", snapshot_id, wide=wide)
 
 
-def partitions(context: typer.Context, table: TableName, snapshot_id: SnapshotId = None) -> None:
-    """List partitions with rows, files and bytes."""
-    _print_system_table(context, table, "partitions", snapshot_id)
+def _of_table(name: str, description: str) -> Callable[..., None]:
+    def show(session: Session, table: TableName) -> None:
+        _print_system_table(session, table, name)
+
+    show.__doc__ = description
+    return show
 
 
-def buckets(context: typer.Context, table: TableName, snapshot_id: SnapshotId = None) -> None:
-    """List buckets with rows, files and bytes."""
-    _print_system_table(context, table, "buckets", snapshot_id)
+def _of_snapshot(name: str, description: str) -> Callable[..., None]:
+    def show(session: Session, table: TableName, snapshot_id: SnapshotId = None) -> None:
+        _print_system_table(session, table, name, snapshot_id)
 
-
-def manifests(context: typer.Context, table: TableName, snapshot_id: SnapshotId = None) -> None:
-    """List manifests."""
-    _print_system_table(context, table, "manifests", snapshot_id)
-
-
-def debt(context: typer.Context, table: TableName, snapshot_id: SnapshotId = None) -> None:
-    """List the small files of each partition, and which of them a full compaction would merge."""
-    _print_system_table(context, table, "compaction", snapshot_id)
-
-
-def tags(context: typer.Context, table: TableName) -> None:
-    """List tags; the same as tag list."""
-    _print_system_table(context, table, "tags")
-
-
-def consumers(context: typer.Context, table: TableName) -> None:
-    """List consumers and the snapshot that each reads next."""
-    _print_system_table(context, table, "consumers")
+    show.__doc__ = description
+    return show
 
 
 def explain(
-    context: typer.Context,
+    session: Session,
     table: TableName,
     *,
     where: Where = None,
@@ -101,7 +82,6 @@ def explain(
     option: Options = None,
 ) -> None:
     """Print which files a read would open and how the others are pruned, from metadata only."""
-    session = session_of(context)
     loaded = session.table(table)
     position: ReadAt = {
         "snapshot_id": snapshot_id,
@@ -117,7 +97,7 @@ def explain(
 
 
 def fsck(
-    context: typer.Context,
+    session: Session,
     table: TableName,
     all_snapshots: Annotated[
         bool,
@@ -125,7 +105,6 @@ def fsck(
     ] = False,
 ) -> None:
     """Check that the files that the table needs exist; exit with code 8 if one is missing or damaged."""
-    session = session_of(context)
     loaded = session.table(table)
     with progress_bar(session, f"checking {loaded.name}", None) as progress:
         report = loaded.inspect.fsck(all_snapshots=all_snapshots, progress=progress)
@@ -148,23 +127,24 @@ def fsck(
 
 
 def _print_system_table(
-    context: typer.Context, table: str, name: str, snapshot_id: int | None = None, *, wide: bool = True
+    session: Session, table: str, name: str, snapshot_id: int | None = None, *, wide: bool = True
 ) -> None:
-    session = session_of(context)
     rows = session.table(table).inspect.system_table(name, snapshot_id=snapshot_id)
     print_rows(session, rows if wide or session.format is not OutputFormat.TABLE else rows.select(_BRIEF[name]))
 
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "snapshots": snapshots,
-    "schemas": schemas,
+    "schemas": _of_table("schemas", "List schemas, oldest first."),
     "files": files,
-    "partitions": partitions,
-    "buckets": buckets,
-    "manifests": manifests,
-    "debt": debt,
-    "tags": tags,
-    "consumers": consumers,
+    "partitions": _of_snapshot("partitions", "List partitions with rows, files and bytes."),
+    "buckets": _of_snapshot("buckets", "List buckets with rows, files and bytes."),
+    "manifests": _of_snapshot("manifests", "List manifests."),
+    "debt": _of_snapshot(
+        "compaction", "List the small files of each partition, and which of them a full compaction would merge."
+    ),
+    "tags": _of_table("tags", "List tags; the same as tag list."),
+    "consumers": _of_table("consumers", "List consumers and the snapshot that each reads next."),
     "explain": explain,
     "fsck": fsck,
 }

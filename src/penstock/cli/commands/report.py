@@ -21,7 +21,7 @@ from penstock.cli.draw.page import draw_page
 from penstock.cli.draw.result import COLOURS, Result, Series, XKind
 from penstock.cli.output.plain import to_plain
 from penstock.cli.output.render import print_drawn, print_record
-from penstock.cli.session import session_of
+from penstock.cli.session import Session  # noqa: TC001 - evaluated with the annotations of the command
 from penstock.errors import InvalidOptionError, StorageError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def report(
-    context: typer.Context,
+    session: Session,
     tables: Annotated[list[str], typer.Argument(metavar="TABLE...", help="database.table, or the table's path.")],
     *,
     output: Annotated[
@@ -56,7 +56,6 @@ def report(
     limit: Annotated[int, typer.Option(min=1, help="How many of the newest snapshots to read.")] = DEFAULT_LIMIT,
 ) -> None:
     """Chart the history of tables in one self-contained HTML file."""
-    session = session_of(context)
     if checkpoint and len(tables) > 1:
         raise InvalidOptionError("--checkpoint applies to one table: name that table only")
     wanted = [parse_result(text) for text in result or ()]

@@ -29,7 +29,7 @@ from penstock.cli.output.describe import describe_snapshot
 from penstock.cli.output.progress import progress_bar
 from penstock.cli.output.render import note, print_record, print_rows
 from penstock.cli.output_format import OutputFormat
-from penstock.cli.session import Session, session_of
+from penstock.cli.session import Session
 from penstock.cli.times import parse_millis
 from penstock.errors import InvalidOptionError
 from penstock.format.snapshot import Snapshot
@@ -52,7 +52,7 @@ NullValues = Annotated[
 
 
 def append(
-    context: typer.Context,
+    session: Session,
     table: TableName,
     files: Files,
     *,
@@ -64,7 +64,6 @@ def append(
     option: Options = None,
 ) -> None:
     """Append the rows of files in order, as one commit."""
-    session = session_of(context)
     options = _input_options(input_format, batch_rows, delimiter, no_header, null_value)
     loaded = _load_target(session, table, option)
     snapshot = _write(session, loaded, plan_inputs(files, options), options, Table.append)
@@ -72,7 +71,7 @@ def append(
 
 
 def overwrite(
-    context: typer.Context,
+    session: Session,
     table: TableName,
     files: Files,
     *,
@@ -93,7 +92,6 @@ def overwrite(
     Replaces the partitions given by --partition; without it those that the new rows belong to, or all rows of a table
     without partitions. A partial partition, such as one of two keys, selects all partitions that match it.
     """
-    session = session_of(context)
     if partition and whole_table:
         raise InvalidOptionError("give --partition or --whole-table, not both")
     spec = {} if whole_table else parse_partition("/".join(partition or ())) if partition else None
@@ -113,7 +111,7 @@ def overwrite(
 
 
 def import_directory(
-    context: typer.Context,
+    session: Session,
     table: TableName,
     directory: Annotated[
         str, typer.Argument(help="The directory that holds the partition directories, such as dt=2026-01-01.")
@@ -126,7 +124,6 @@ def import_directory(
 
     Values of partition columns are taken from directory names.
     """
-    session = session_of(context)
     loaded = _load_target(session, table, option)
     found = loaded.preview.hive_import(directory)
     if dry_run:
@@ -146,7 +143,7 @@ def import_directory(
 
 
 def read(
-    context: typer.Context,
+    session: Session,
     table: TableName,
     *,
     columns: Annotated[str | None, typer.Option(help="Names separated by commas, in the order to print.")] = None,
@@ -162,7 +159,6 @@ def read(
     option: Options = None,
 ) -> None:
     """Print rows of the latest snapshot or an older one."""
-    session = session_of(context)
     is_cut = limit is None and not all_ and session.format is OutputFormat.TABLE
     rows = session.table(table).to_batches(
         split_list(columns),
@@ -183,9 +179,8 @@ def read(
         note(session, f"only the first {_ROWS_FOR_PEOPLE} rows; --limit N or --all shows more")
 
 
-def truncate(context: typer.Context, table: TableName, dry_run: DryRun = False, yes: Yes = False) -> None:
+def truncate(session: Session, table: TableName, dry_run: DryRun = False, yes: Yes = False) -> None:
     """Remove all rows in a new snapshot; older snapshots keep them until they expire."""
-    session = session_of(context)
     loaded = session.table(table)
     if dry_run:
         _print_preview(session, table, asdict(loaded.preview.truncate()))
@@ -195,14 +190,13 @@ def truncate(context: typer.Context, table: TableName, dry_run: DryRun = False, 
 
 
 def delete(
-    context: typer.Context,
+    session: Session,
     table: TableName,
     where: Annotated[str, typer.Option(help="Condition, such as \"dt = '2026-01-01' AND price > 10\".")],
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
     """Delete the rows for which a condition is true, by replacing the files that contain such rows."""
-    session = session_of(context)
     loaded = session.table(table)
     found = loaded.delete(where, dry_run=True)
     summary = f"{found.rows_deleted} rows of {table} in {len(found.files)} files"
@@ -220,7 +214,7 @@ def delete(
 
 
 def drop_partition(
-    context: typer.Context,
+    session: Session,
     table: TableName,
     partitions: Annotated[
         list[str], typer.Argument(metavar="KEY=VALUE[,KEY=VALUE]...", help="One argument per partition.")
@@ -229,7 +223,6 @@ def drop_partition(
     yes: Yes = False,
 ) -> None:
     """Remove the rows of partitions in a new snapshot."""
-    session = session_of(context)
     specs = [parse_partition(text) for text in partitions]
     loaded = session.table(table)
     removal = loaded.preview.drop_partitions(*specs)

@@ -13,7 +13,7 @@ from penstock.cli.arguments import parse_pairs
 from penstock.cli.output.render import note
 from penstock.cli.output.spark_failure import disable_error_logs, failure_of, open_spark
 from penstock.cli.output.sql_output import print_outcome, wait_for
-from penstock.cli.session import session_of
+from penstock.cli.session import Session
 from penstock.dialect.session import run_script
 from penstock.dialect.state import SqlState
 from penstock.errors import InvalidOptionError, InvalidSqlError, NotFoundError, TableStoreError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def sql(
-    context: typer.Context,
+    session: Session,
     statements: Annotated[list[str] | None, typer.Argument(metavar="[SQL]...", help="Statements, as with -e.")] = None,
     *,
     execute: Annotated[
@@ -53,7 +53,6 @@ def sql(
     Files run first, then -e, then statements without -e. A streaming query prints its rows as they arrive, and a
     streaming INSERT runs, until it ends or is interrupted.
     """
-    session = session_of(context)
     scripts = [*map(_read, file or ()), *(execute or ()), *(statements or ())]
     if not scripts and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InvalidOptionError("give statements with -e, or a script with -f; at a terminal there is a prompt too")

@@ -13,7 +13,7 @@ from penstock.cli.arguments import Options, TableName, Where, parse_pairs, split
 from penstock.cli.exit_codes import ExitCode
 from penstock.cli.output.render import note, print_rows
 from penstock.cli.output.row_stream import RowStream
-from penstock.cli.session import Session, session_of
+from penstock.cli.session import Session
 from penstock.cli.times import parse_millis
 from penstock.errors import InvalidOptionError
 from penstock.options import parse_duration_ms
@@ -22,7 +22,7 @@ _MODES: Final = frozenset({"earliest", "latest", "latest-full"})
 
 
 def follow(
-    context: typer.Context,
+    session: Session,
     table: TableName,
     *,
     start: Annotated[
@@ -48,7 +48,6 @@ def follow(
     option: Options = None,
 ) -> None:
     """Print rows as they are added, in the order of the stream, until interrupted."""
-    session = session_of(context)
     loaded = session.table(table)
     given = parse_pairs(option, "--option")
     if consumer is not None:
@@ -75,7 +74,7 @@ def follow(
 
 
 def lag(
-    context: typer.Context,
+    session: Session,
     table: TableName,
     *,
     checkpoint: Annotated[
@@ -88,7 +87,6 @@ def lag(
     max_rows: Annotated[int | None, typer.Option(min=0, help="Exit with 12 when a reader lags by more rows.")] = None,
 ) -> None:
     """Print the lag of consumers and of queries with a checkpoint; rows are counted before any filter."""
-    session = session_of(context)
     found = session.table(table).inspect.lag(*(checkpoint or ()))
     print_rows(session, found)
     lost = found.filter(pc.field("expired_snapshots") > 0)

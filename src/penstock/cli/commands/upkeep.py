@@ -10,7 +10,6 @@ from penstock.api.operations.partitions import ExpirePartitions
 from penstock.api.operations.snapshots import ExpireSnapshots, RemoveOrphanFiles
 from penstock.cli.arguments import TableName, Yes
 from penstock.cli.confirm import confirm
-from penstock.cli.operation import command
 from penstock.cli.output.progress import progress_bar
 from penstock.cli.output.render import note, print_record, print_records
 from penstock.cli.output_format import OutputFormat
@@ -25,7 +24,6 @@ _ORPHAN_COLUMNS: Final = ("file", "bytes", "age_seconds", "kind")
 _PARTITION_COLUMNS: Final = ("partition", "time", "rows", "bytes", "files")
 
 
-@command
 def expire(session: Session, table: TableName, operation: ExpireSnapshots) -> None:
     """Expire old snapshots and delete the files that only they use; tags and consumers retain what they need."""
     loaded = session.table(table)
@@ -37,7 +35,6 @@ def expire(session: Session, table: TableName, operation: ExpireSnapshots) -> No
             note(session, _retainer_text(hold))
 
 
-@command
 def expire_partitions(session: Session, table: TableName, operation: ExpirePartitions, yes: Yes = False) -> None:
     """Drop the partitions that are older than partition.expiration-time, the oldest first."""
     loaded = session.table(table)
@@ -62,7 +59,6 @@ def expire_partitions(session: Session, table: TableName, operation: ExpireParti
     note(session, f"dropped {len(dropped)} partitions of {table}; their files are deleted when its snapshots expire")
 
 
-@command
 def remove_orphans(session: Session, table: TableName, operation: RemoveOrphanFiles, yes: Yes = False) -> None:
     """Delete files that no snapshot uses, such as those of failed jobs; by default only files older than a day.
 

@@ -10,23 +10,20 @@ from penstock.api.operations.branches import CreateBranch, DeleteBranch, FastFor
 from penstock.api.operations.declaration import run_on
 from penstock.api.operations.rollback import RollbackTo, RollbackToAsLatest
 from penstock.api.operations.tags import CreateTag, DeleteTag
-from penstock.cli.arguments import GLOBAL_OPTIONS, DryRun, TableName, Yes
+from penstock.cli.arguments import DryRun, TableName, Yes
+from penstock.cli.command import CommandGroup
 from penstock.cli.confirm import confirm
-from penstock.cli.operation import command
 from penstock.cli.output.render import print_record, print_rows
-from penstock.cli.session import Session, session_of
+from penstock.cli.session import Session
 from penstock.errors import InvalidOptionError, NotFoundError
 
 if TYPE_CHECKING:
     from penstock.cli.output.plain import Plain
 
-tag = typer.Typer(
-    no_args_is_help=True, help="Manage tags, which retain the snapshots they name.", rich_markup_mode=None
-)
+tag = CommandGroup("Manage tags, which retain the snapshots they name.")
 
 
-@tag.command("create", epilog=GLOBAL_OPTIONS)
-@command
+@tag.add("create")
 def create_tag(session: Session, table: TableName, operation: CreateTag) -> None:
     """Create a tag for a snapshot."""
     run_on(session.table(table), operation)
@@ -34,8 +31,7 @@ def create_tag(session: Session, table: TableName, operation: CreateTag) -> None
     print_record(session, {"table": table, "tag": name}, f"created tag {name} of {table}")
 
 
-@tag.command("delete", epilog=GLOBAL_OPTIONS)
-@command
+@tag.add("delete")
 def delete_tag(
     session: Session, table: TableName, operation: DeleteTag, dry_run: DryRun = False, yes: Yes = False
 ) -> None:
@@ -56,18 +52,16 @@ def delete_tag(
     print_record(session, {"table": table, "tag": name}, f"deleted tag {name} of {table}")
 
 
-@tag.command("list", epilog=GLOBAL_OPTIONS)
-def list_tags(context: typer.Context, table: TableName) -> None:
+@tag.add("list")
+def list_tags(session: Session, table: TableName) -> None:
     """List tags."""
-    session = session_of(context)
     print_rows(session, session.table(table).inspect.tags())
 
 
-branch = typer.Typer(no_args_is_help=True, help="Manage branches, each with its own snapshots.", rich_markup_mode=None)
+branch = CommandGroup("Manage branches, each with its own snapshots.")
 
 
-@branch.command("create", epilog=GLOBAL_OPTIONS)
-@command
+@branch.add("create")
 def create_branch(session: Session, table: TableName, operation: CreateBranch) -> None:
     """Create a branch from a tag or a snapshot; without either, it has no rows."""
     run_on(session.table(table), operation)
@@ -75,8 +69,7 @@ def create_branch(session: Session, table: TableName, operation: CreateBranch) -
     print_record(session, {"table": table, "branch": name}, f"created branch {name} of {table}")
 
 
-@branch.command("rename", epilog=GLOBAL_OPTIONS)
-@command
+@branch.add("rename")
 def rename_branch(session: Session, table: TableName, operation: RenameBranch) -> None:
     """Rename a branch; nothing may write to it meanwhile."""
     run_on(session.table(table), operation)
@@ -84,8 +77,7 @@ def rename_branch(session: Session, table: TableName, operation: RenameBranch) -
     print_record(session, {"table": table, "branch": operation.new_name}, done)
 
 
-@branch.command("fast-forward", epilog=GLOBAL_OPTIONS)
-@command
+@branch.add("fast-forward")
 def fast_forward(session: Session, table: TableName, operation: FastForward) -> None:
     """Add to the main branch the snapshots that a branch has received since its creation."""
     count = run_on(session.table(table), operation)
@@ -93,8 +85,7 @@ def fast_forward(session: Session, table: TableName, operation: FastForward) -> 
     print_record(session, record, f"{table} has {count} more snapshots, those of branch {operation.name}")
 
 
-@branch.command("delete", epilog=GLOBAL_OPTIONS)
-@command
+@branch.add("delete")
 def delete_branch(
     session: Session, table: TableName, operation: DeleteBranch, dry_run: DryRun = False, yes: Yes = False
 ) -> None:
@@ -114,14 +105,12 @@ def delete_branch(
     print_record(session, {"table": table, "branch": name}, f"deleted branch {name} of {table}")
 
 
-@branch.command("list", epilog=GLOBAL_OPTIONS)
-def list_branches(context: typer.Context, table: TableName) -> None:
+@branch.add("list")
+def list_branches(session: Session, table: TableName) -> None:
     """List branches."""
-    session = session_of(context)
     print_rows(session, session.table(table).inspect.branches())
 
 
-@command
 def rollback(
     session: Session,
     table: TableName,

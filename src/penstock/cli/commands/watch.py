@@ -22,7 +22,7 @@ from penstock.cli.interrupt import until_interrupted
 from penstock.cli.output.plain import to_plain
 from penstock.cli.output.render import print_drawn, print_line, print_rows
 from penstock.cli.output_format import OutputFormat
-from penstock.cli.session import Session, session_of
+from penstock.cli.session import Session  # noqa: TC001 - evaluated with the annotations of the command
 from penstock.cli.times import instant_text
 from penstock.errors import InvalidOptionError
 from penstock.options import parse_duration_ms
@@ -42,7 +42,7 @@ _HEIGHT: Final = 40
 
 
 def watch(
-    context: typer.Context,
+    session: Session,
     table: TableName,
     *,
     once: Annotated[bool, typer.Option("--once", help="Look once.")] = False,
@@ -56,7 +56,6 @@ def watch(
     limit: Annotated[int, typer.Option(min=1, help="How many of the newest snapshots to read.")] = DEFAULT_LIMIT,
 ) -> None:
     """Show a table's health and history until interrupted: new rows, watermark, files, readers, order."""
-    session = session_of(context)
     if session.format is OutputFormat.CSV and not once:
         raise InvalidOptionError("--format csv prints the commits once: give --once too")
     reader = open_history(session.table(table), checkpoints=checkpoint or (), limit=limit)

@@ -1,4 +1,4 @@
-"""Commands that run an operation: their arguments and options derive from its declaration."""
+"""Commands from functions: with the session, and with the arguments and options of the operation that they run."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import typer
 
 from penstock.api import arguments as types
 from penstock.api.operations.declaration import Parameter, description_of, parameters_of, section_of
-from penstock.cli.arguments import DryRun, parse_pairs, split_list
-from penstock.cli.session import session_of
+from penstock.cli.arguments import GLOBAL_OPTIONS, DryRun, parse_pairs, split_list
+from penstock.cli.session import Session
 from penstock.cli.times import parse_millis
 from penstock.errors import InvalidOptionError
 from penstock.format.text.partitions import parse_partition
@@ -47,20 +47,35 @@ _OPTION_TYPES: Final[dict[types.ArgumentType, tuple[Any, str | None, Callable[[A
 _SEVERAL: Final = frozenset({types.OPTIONS, types.TEXT_MAPPING, types.MAPPINGS})
 
 
+class CommandGroup(typer.Typer):
+    """A command with commands of its own, such as ``penstock tag``."""
+
+    def __init__(self, help: str) -> None:
+        super().__init__(no_args_is_help=True, help=help, rich_markup_mode=None)
+
+    def add(self, name: str) -> Callable[[Callable[..., None]], None]:
+        """Return a decorator that adds a command."""
+
+        def add(body: Callable[..., None]) -> None:
+            self.command(name, epilog=GLOBAL_OPTIONS)(command(body))
+
+        return add
+
+
 def command(body: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that builds an operation from its arguments and options, for a function that runs it.
+    """Return the function of a command, as typer takes it.
 
     Args:
-        body: its parameter ``operation`` is annotated with the class of the operation; its parameter ``session`` is
-            the session. All others are further arguments of the command. One with the name of a field of the operation
-            is declared there instead of being derived, and its value is also that of the field. Without a docstring,
-            the command has the description of the operation.
+        body: its parameter ``session`` is the session. Its parameter ``operation``, if there is one, is an operation,
+            whose class is its annotation; the fields become arguments and options. All others are further ones. One
+            with the name of a field is declared there instead of being derived, and its value is also that of the
+            field. Without a docstring, the command has the description of the operation.
     """
     own = inspect.signature(body, eval_str=True).parameters
-    operation = own["operation"].annotation
-    fields = parameters_of(operation)
+    operation = own["operation"].annotation if "operation" in own else None
+    fields = {} if operation is None else parameters_of(operation)
+    texts = {} if operation is None else section_of(operation, "Args")
     derived = {name: each for name, each in fields.items() if each.type in _OPTION_TYPES and name not in own}
-    texts = section_of(operation, "Args")
 
     def run(*, context: typer.Context, **given: Any) -> None:  # noqa: ANN401 - as declared
         values = {name: given[name] for name in fields if name in own}
@@ -68,7 +83,9 @@ def command(body: Callable[..., None]) -> Callable[..., None]:
             value = given.pop(name)
             if value is not None:
                 values[name] = _parsed(parameter, value)
-        body(session=session_of(context), operation=operation(**values), **given)
+        if operation is not None:
+            given["operation"] = operation(**values)
+        body(session=context.obj if isinstance(context.obj, Session) else Session(), **given)
 
     parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]
     for each in own.values():
@@ -76,7 +93,7 @@ def command(body: Callable[..., None]) -> Callable[..., None]:
             parameters += [_option(parameter, fields, texts) for parameter in derived.values()]
         elif each.name != "session":
             parameters.append(each.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-    run.__doc__ = body.__doc__ or description_of(operation).replace("``", "")
+    run.__doc__ = body.__doc__ or (operation and description_of(operation).replace("``", ""))
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     vars(run)["__signature__"] = inspect.Signature(parameters)
     return run

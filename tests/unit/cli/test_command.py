@@ -16,8 +16,8 @@ from penstock.api.operations.partitions import ExpirePartitions, MarkPartitionsD
 from penstock.api.operations.rollback import RollbackTo
 from penstock.api.operations.snapshots import ExpireSnapshots, RemoveOrphanFiles
 from penstock.api.operations.tags import CreateTag, DeleteTag
+from penstock.cli.command import command
 from penstock.cli.main import app
-from penstock.cli.operation import command
 from penstock.cli.session import Session  # noqa: TC001 - which the annotation of a body is evaluated with
 
 if TYPE_CHECKING:
