@@ -215,8 +215,8 @@ def _read_position(reader: StatementReader) -> Position | None:
 
 
 def _read_partitions(reader: StatementReader) -> tuple[PartitionSpec, ...]:
-    specs = []
-    while reader.take_words("PARTITION"):
+    specs: list[PartitionSpec] = []
+    while not specs or reader.take_sign(",") or reader.at_words("PARTITION"):
+        reader.expect_words("PARTITION")
         specs.append(read_partition(reader))
-        reader.take_sign(",")
     return tuple(specs)

@@ -52,6 +52,7 @@ _MISSING: Final = re.compile(r"Required keyword: '\w+' missing for ")
 _EXPECTING: Final = re.compile(r"Expecting (?P<sign>\S+)")
 _EXPECTED: Final = re.compile(r"Expected (?P<what>(?!table name).+)")
 _HINT: Final = re.compile(r"/\*\+\s*(?P<word>\w+)\s*\(")
+_LINE_BREAK: Final = re.compile(r"\r\n?|\n")
 _CUTOFF: Final = 0.7
 _MAX_SHOWN: Final = 200
 _END: Final = "the end"
@@ -260,8 +261,8 @@ def _parse_error(
         return source.error(0, f"the query cannot be read: {str(error)[:_MAX_SHOWN]}")
     first = details[0]
     found, said = str(first.get("highlight") or ""), str(first.get("description") or "")
-    lines = source.text.split("\n")[: int(first.get("line") or 1) - 1]
-    end = sum(len(text) + 1 for text in lines) + int(first.get("col") or 1)
+    starts = [0, *(found.end() for found in _LINE_BREAK.finditer(source.text))]
+    end = starts[int(first.get("line") or 1) - 1] + int(first.get("col") or 1)
     start, tokens = max(end - len(found), 0), tokens[:-1]
     if start in replaced:
         found = next(token.text for token in tokens if token.start == start)

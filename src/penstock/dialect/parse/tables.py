@@ -183,22 +183,23 @@ def read_extras(reader: StatementReader, use: TableUse, end: int) -> tuple[Table
     Raises:
         InvalidSqlError: one of them has a syntax error.
     """
-    options: list[tuple[str, str]] = []
+    options: dict[str, str] = {}
     while True:
-        hint = reader.hint
+        start, hint = reader.current.start, reader.hint
         if hint is not None and OPTIONS_HINT.match(hint.text):
-            options += read_hint(reader)
-            end = hint.end
+            start, found, end = hint.start, dict(read_hint(reader)), hint.end
         elif (key := _take_travel(reader)) is not None:
             value, end = _read_travel_value(reader, is_version=key == "scan.version")
-            options.append((key, value))
+            found = {key: value}
         else:
             break
-    branch = dict(options).get("branch")
-    if branch is None:
-        return replace(use, options=tuple(options)), end
-    rest = tuple(pair for pair in options if pair[0] != "branch")
-    return replace(use, name=(*use.name[:-1], f"{use.name[-1]}$branch_{branch}"), options=rest), end
+        twice = next((key for key in found if key in options), None)
+        if twice is not None:
+            raise reader.statement.error(start, f"'{twice}' is given twice for this table")
+        options |= found
+    branch = options.pop("branch", None)
+    name = use.name if branch is None else (*use.name[:-1], f"{use.name[-1]}$branch_{branch}")
+    return replace(use, name=name, options=tuple(options.items())), end
 
 
 def read_hint(reader: StatementReader) -> Pairs:

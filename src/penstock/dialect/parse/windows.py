@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.dialect.parse.reader import read_interval, read_names, read_path
+from penstock.dialect.parse.reader import read_interval, read_path
 from penstock.dialect.parse.tables import OFFSET, TableUse, WindowCall, interval_millis, read_extras, table_of
 from penstock.format.lexer import WORD
 from penstock.format.types.ddl import read_name
@@ -137,8 +137,10 @@ class _Arguments:
         elif name == "TIMECOL":
             if not reader.take_words("DESCRIPTOR"):
                 raise reader.error("expected DESCRIPTOR(…) with the column that is the time")
-            self._column_offset = reader.ahead(1).start
-            self._column = read_names(reader, "the column")[0]
+            reader.expect_sign("(", "before the column")
+            self._column_offset = reader.current.start
+            self._column = read_name(reader, "a column")
+            reader.expect_sign(")", "after the column")
         else:
             at = reader.current
             text = read_interval(reader, f"{_INTERVAL} for {name}").partition("'")[2].replace("'", "").upper()

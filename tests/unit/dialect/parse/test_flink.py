@@ -80,6 +80,14 @@ def test_a_comment_ends_with_its_line() -> None:
     assert deleted.action.where == "a = 1 AND b = 2 AND c = 3 AND d = 4"  # type: ignore[union-attr]
 
 
+def test_positions_do_not_depend_on_line_breaks() -> None:
+    for line_break in ("\n", "\r\n"):
+        with pytest.raises(InvalidSqlError, match="line 3, column 10: found 'd'"):
+            parse_script(line_break.join(("SELECT *", "-- a", "  @ FROM d.t VERSION AS OF 1")))
+    with pytest.raises(InvalidSqlError, match="line 1, column 24: found 'd'"):
+        parse_script("SELECT *\r-- a\r  @ FROM d.t VERSION AS OF 1")
+
+
 def test_a_table_may_have_any_name_beside_one_with_a_hint() -> None:
     query = parse_query(StatementText(text="SELECT * FROM __t0, a /*+ OPTIONS('k' = 'v') */, __w0, t$files"))
     assert [use.title for use in query.tables] == ["__t0", "a", "__w0", "t$files"]
