@@ -126,7 +126,7 @@ def _checked(spark: object, catalog: object, text: object) -> Catalog:
 
 
 def _run(state: SqlState, statement: Statement) -> Outcome:
-    state.begin()
+    state.forget_statement_caches()
     try:
         return _RUNNERS[type(statement.action)](state, statement.action)
     except TableStoreError as error:

@@ -100,7 +100,7 @@ class SqlState(CatalogNames["Catalog"]):
         other.catalog_name, other.database = name, DEFAULT_DATABASE
         return other
 
-    def begin(self) -> None:
+    def forget_statement_caches(self) -> None:
         """Clear what the previous statement has read from storage."""
         self._stored_views.clear()
         self._tables.clear()

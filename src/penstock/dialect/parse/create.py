@@ -37,7 +37,7 @@ FEATURES: Final = ("GENERATED", "OPTIONS", "PARTITIONS", "WATERMARKS", "METADATA
 # Features that no table of Penstock has.
 _ABSENT: Final = ("CONSTRAINTS", "DISTRIBUTION")
 _LIKE_DEFAULTS: Final = {**dict.fromkeys(FEATURES, INCLUDING), "OPTIONS": OVERWRITING}
-THINGS: Final = ("TABLE", "VIEW", "DATABASE", "CATALOG", "SCHEMA", "TEMPORARY")
+OBJECT_KINDS: Final = ("TABLE", "VIEW", "DATABASE", "CATALOG", "SCHEMA", "TEMPORARY")
 """Kinds of objects that CREATE and DROP accept."""
 
 _NO_KEY: Final = "append tables have no primary key; leave it out, or keep such a table with Flink"
@@ -76,7 +76,7 @@ def read_create(reader: StatementReader) -> Creation:
             "stream goes on filling it"
         )
     raise reader.unexpected(
-        "expected [TEMPORARY] TABLE or VIEW, DATABASE or CATALOG; there are no functions of your own here", THINGS
+        "expected [TEMPORARY] TABLE or VIEW, DATABASE or CATALOG; there are no functions of your own here", OBJECT_KINDS
     )
 
 
@@ -88,15 +88,15 @@ def read_watermark(reader: StatementReader) -> WatermarkClause:
     """
     column = read_name(reader, "the event time column")
     reader.expect_words("AS")
-    works = f"expected `{column}` or `{column}` - INTERVAL '5' SECOND; no other watermark can be evaluated here"
+    expected = f"expected `{column}` or `{column}` - INTERVAL '5' SECOND; no other watermark can be evaluated here"
     at = reader.current
     if not at.is_name or reader.take().content != column:
-        raise reader.error(works, at=at)
+        raise reader.error(expected, at=at)
     if not reader.take_sign("-"):
         if reader.current.kind != END and not (reader.at_sign(",") or reader.at_sign(")")):
-            raise reader.error(works)
+            raise reader.error(expected)
         return WatermarkClause(column=column, interval=None)
-    return WatermarkClause(column=column, interval=read_interval(reader, works))
+    return WatermarkClause(column=column, interval=read_interval(reader, expected))
 
 
 @dataclass(slots=True, kw_only=True)

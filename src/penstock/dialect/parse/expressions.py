@@ -37,7 +37,7 @@ _OPERATORS: Final[Mapping[type[exp.Expr], Callable[[Any, Any], Any]]] = {
 _UNITS: Final[tuple[tuple[Literal["s", "ms", "us", "ns"], int], ...]] = (
     ("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1),
 )  # fmt: skip
-WORKS: Final = (
+SUPPORTED_EXPRESSIONS: Final = (
     "constants, columns, +, -, *, ||, comparisons, AND, OR, NOT, IS NULL, IN, CASE, COALESCE, CONCAT, UPPER and LOWER"
 )
 
@@ -97,7 +97,7 @@ def arrow_expression(node: exp.Expr, field: Callable[[exp.Column], pc.Expression
         field: returns the expression of a column.
 
     Raises:
-        UnknownExpressionError: it contains anything else than ``WORKS``.
+        UnknownExpressionError: it contains anything else than ``SUPPORTED_EXPRESSIONS``.
     """
     value, is_constant = constant_of(node)
     if is_constant:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.dialect.parse.reader import StatementText
     from penstock.dialect.parse.tables import TableUse, WindowCall
     from penstock.errors import InvalidSqlError
-    from penstock.format.lexer import Token as OurToken
+    from penstock.format.lexer import Token as OwnToken
 
 READ_OTHERWISE: Final = (
     "Flink and Spark read this differently: leave out backslashes before quotes, and comments inside of comments"
@@ -62,7 +62,7 @@ class DoubledQuotes(Spark):
     """Spark's SQL with texts as everywhere else here: a quote is doubled, and a backslash is one."""
 
     class Tokenizer(Spark.Tokenizer):
-        """Tokens of that."""
+        """Tokenizer in which a doubled quote stands for a quote."""
 
         STRING_ESCAPES = ["'", '"']  # noqa: RUF012 - as sqlglot declares it
 
@@ -81,13 +81,13 @@ class ParsedText:
     """
 
     source: StatementText
-    tokens: Sequence[OurToken]
+    tokens: Sequence[OwnToken]
     tables: Mapping[int, TableUse]
     windows: Mapping[int, WindowCall]
     tree: exp.Expr
     difference: int | None
 
-    def lost(self, offset: int) -> InvalidSqlError:
+    def misplaced(self, offset: int) -> InvalidSqlError:
         """Return the error for a table or a window at an offset where no table can be."""
         return self.source.error(offset, "a hint, time travel, system table or window is given where no table is named")
 
@@ -117,8 +117,8 @@ def parse_text(source: StatementText, dialect: type[Spark] = Spark) -> ParsedTex
         if OPTIONS_HINT.match(hint.text):
             raise source.error(hint.start, "this hint follows no table; expected t /*+ OPTIONS('k' = 'v') */")
     try:
-        theirs = dialect().tokenize(source.text)
-        trees = dialect().parser().parse(list(_parser_tokens(source, theirs, ends)), source.text)
+        spark_tokens = dialect().tokenize(source.text)
+        trees = dialect().parser().parse(list(_parser_tokens(source, spark_tokens, ends)), source.text)
     except SqlglotError as error:
         raise _parse_error(source, reader.tokens, error, ends) from error
     if not trees or trees[0] is None:
@@ -129,7 +129,7 @@ def parse_text(source: StatementText, dialect: type[Spark] = Spark) -> ParsedTex
         tables=tables,
         windows=windows,
         tree=trees[0],
-        difference=_difference(reader, theirs),
+        difference=_difference(reader, spark_tokens),
     )
     _check_names(parsed)
     return parsed
@@ -159,14 +159,14 @@ def _parser_tokens(
             yield token
 
 
-def _difference(reader: StatementReader, theirs: Sequence[Token]) -> int | None:
+def _difference(reader: StatementReader, spark_tokens: Sequence[Token]) -> int | None:
     hints = [hint for _, hint in reader.hints]
-    ours = sorted((*reader.tokens[:-1], *hints), key=attrgetter("start")) if hints else reader.tokens[:-1]
-    our_spans = [(token.start, token.end) for token in ours]
-    their_spans = [(token.start, token.end + 1) for token in theirs]
-    their_ends = {end for _, end in their_spans}
-    texts = (token.start for token in ours if token.kind == TEXT and token.end not in their_ends)
-    return min((*_outside(our_spans, their_spans), *_outside(their_spans, our_spans), *texts), default=None)
+    own_tokens = sorted((*reader.tokens[:-1], *hints), key=attrgetter("start")) if hints else reader.tokens[:-1]
+    own_spans = [(token.start, token.end) for token in own_tokens]
+    spark_spans = [(token.start, token.end + 1) for token in spark_tokens]
+    spark_ends = {end for _, end in spark_spans}
+    texts = (token.start for token in own_tokens if token.kind == TEXT and token.end not in spark_ends)
+    return min((*_outside(own_spans, spark_spans), *_outside(spark_spans, own_spans), *texts), default=None)
 
 
 def _outside(spans: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> Iterator[int]:
@@ -249,7 +249,7 @@ def _check_text(reader: StatementReader) -> None:
 
 
 def _parse_error(
-    source: StatementText, tokens: Sequence[OurToken], error: SqlglotError, replaced: Collection[int]
+    source: StatementText, tokens: Sequence[OwnToken], error: SqlglotError, replaced: Collection[int]
 ) -> InvalidSqlError:
     """Convert an error of sqlglot to an error with line and column.
 
@@ -260,44 +260,46 @@ def _parse_error(
     if not details:
         return source.error(0, f"the query cannot be read: {str(error)[:_MAX_SHOWN]}")
     first = details[0]
-    found, said = str(first.get("highlight") or ""), str(first.get("description") or "")
+    found, description = str(first.get("highlight") or ""), str(first.get("description") or "")
     starts = [0, *(found.end() for found in _LINE_BREAK.finditer(source.text))]
     end = starts[int(first.get("line") or 1) - 1] + int(first.get("col") or 1)
     start, tokens = max(end - len(found), 0), tokens[:-1]
     if start in replaced:
         found = next(token.text for token in tokens if token.start == start)
-    misspelt = _misspelt(tokens, start) if said.startswith("Invalid") else None
+    misspelt = _misspelt(tokens, start) if description.startswith("Invalid") else None
     if misspelt is not None:
         token, word = misspelt
         return source.error(token.start, f"found '{token.text}': did you mean {word}?")
     is_last = not tokens or tokens[-1].start <= start
-    is_unexpected = not any(pattern.match(said) for pattern in (_MISSING, _EXPECTING)) and "table name" not in said
+    is_unexpected = (
+        not any(pattern.match(description) for pattern in (_MISSING, _EXPECTING)) and "table name" not in description
+    )
     if is_last and not is_unexpected:
-        expected = _expected(said, f"something after '{found}'")
+        expected = _expected(description, f"something after '{found}'")
         return source.error(len(source.text), f"found {_END}: {expected}")
     before = next((token.word for token in reversed(tokens) if token.start < start), "")
-    if before in _PAIRS and said.startswith("Invalid"):
+    if before in _PAIRS and description.startswith("Invalid"):
         return source.error(start, f"found '{found}': expected BY after {before}")
-    return source.error(start, f"found '{found}': {_expected(said, 'an expression, which is missing here')}")
+    return source.error(start, f"found '{found}': {_expected(description, 'an expression, which is missing here')}")
 
 
-def _expected(said: str, missing: str) -> str:
-    if _MISSING.match(said):
+def _expected(description: str, missing: str) -> str:
+    if _MISSING.match(description):
         return f"expected {missing}"
-    if "table name" in said:
+    if "table name" in description:
         return "expected a table's name"
-    if match := _EXPECTING.match(said):
+    if match := _EXPECTING.match(description):
         return f"expected '{match['sign']}'"
-    if match := _EXPECTED.match(said):
+    if match := _EXPECTED.match(description):
         return f"expected {match['what']}"
     return "expected a clause such as JOIN, WHERE, GROUP BY or LIMIT, or the end"
 
 
-def _shown_word(token: OurToken) -> str:
+def _shown_word(token: OwnToken) -> str:
     return f"'{token.word}'" if token.word else _END
 
 
-def _misspelt(tokens: Sequence[OurToken], start: int) -> tuple[OurToken, str] | None:
+def _misspelt(tokens: Sequence[OwnToken], start: int) -> tuple[OwnToken, str] | None:
     """Return the token at an offset, or one of the two before it, if it is similar to an SQL keyword."""
     around = [token for token in tokens if token.start <= start][-3:]
     for before, token in pairwise(around):
@@ -310,14 +312,14 @@ def _misspelt(tokens: Sequence[OurToken], start: int) -> tuple[OurToken, str] | 
     return None
 
 
-def _check_hint(source: StatementText, token: OurToken) -> None:
+def _check_hint(source: StatementText, token: OwnToken) -> None:
     match = _HINT.match(token.text)
     word = "" if match is None else match["word"].upper()
     if match is not None and word != "OPTIONS" and get_close_matches(word, ("OPTIONS",), cutoff=_CUTOFF):
         raise source.error(token.start + match.start("word"), f"found '{match['word']}': did you mean OPTIONS?")
 
 
-def _check_window(source: StatementText, tokens: Sequence[OurToken]) -> None:
+def _check_window(source: StatementText, tokens: Sequence[OwnToken]) -> None:
     words = [token.word for token in tokens]
     if words[:2] != ["TABLE", "("] or words[3:] != ["("] or words[2] in WINDOWS or not tokens[2].is_name:
         return

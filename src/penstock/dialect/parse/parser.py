@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from penstock.dialect.parse.alter import read_alter
-from penstock.dialect.parse.create import THINGS, read_create
+from penstock.dialect.parse.create import OBJECT_KINDS, read_create
 from penstock.dialect.parse.insert import read_insert
 from penstock.dialect.parse.query import parse_query
 from penstock.dialect.parse.reader import (
@@ -71,7 +71,7 @@ _SET_BEGINS: Final = re.compile(r"(?:EXECUTE\s+STATEMENT\s+SET\s+BEGIN|BEGIN\s+S
 _SET_ENDS: Final = re.compile(r"END(?:\s+STATEMENT\s+SET)?", re.IGNORECASE)
 _NAMES: Final = ("CATALOGS", "DATABASES", "SCHEMAS", "TABLES", "VIEWS", "PROCEDURES")
 # Keywords of Delta Lake and Spark that show table details, with the equivalent here.
-_ELSEWHERE: Final = {
+_DELTA_EQUIVALENTS: Final = {
     "TBLPROPERTIES": "properties of a table are its options: SELECT * FROM {}$options, or SHOW CREATE TABLE {}",
     "HISTORY": "the history of a table is SELECT * FROM {}$snapshots",
     "DETAIL": "the files of a table are SELECT * FROM {}$files, its partitions SELECT * FROM {}$partitions",
@@ -172,7 +172,7 @@ def _read_drop(reader: StatementReader) -> Action:
     if not is_temporary and reader.take_words("CATALOG"):
         if_exists = reader.take_words("IF", "EXISTS")
         return DropCatalog(name=read_name(reader, "a catalog's name"), if_exists=if_exists)
-    raise reader.unexpected("expected [TEMPORARY] TABLE or VIEW, DATABASE or CATALOG", THINGS)
+    raise reader.unexpected("expected [TEMPORARY] TABLE or VIEW, DATABASE or CATALOG", OBJECT_KINDS)
 
 
 def _read_use(reader: StatementReader) -> Action:
@@ -201,7 +201,7 @@ def _read_show(reader: StatementReader) -> Action:
         if word is None:
             raise reader.error("expected CATALOG or DATABASE")
         return ShowNames(what=f"current {word.lower()}")
-    _refuse_elsewhere(reader, "TBLPROPERTIES")
+    _refuse_delta_keyword(reader, "TBLPROPERTIES")
     word = reader.take_any(*_NAMES)
     if word is None:
         raise reader.unexpected(f"expected one of {', '.join(_SHOWN)}", _SHOWN)
@@ -219,20 +219,20 @@ def _read_like(reader: StatementReader) -> tuple[str | None, bool]:
 
 
 def _read_describe(reader: StatementReader) -> Action:
-    _refuse_elsewhere(reader, "HISTORY", "DETAIL")
+    _refuse_delta_keyword(reader, "HISTORY", "DETAIL")
     reader.take_words("TABLE")
     reader.take_words("EXTENDED")
     return Describe(name=read_path(reader, "a table's name"))
 
 
-def _refuse_elsewhere(reader: StatementReader, *words: str) -> None:
+def _refuse_delta_keyword(reader: StatementReader, *words: str) -> None:
     """Raise an error if a keyword of another engine precedes a table's name; the error names the equivalent here."""
     at = reader.current
     word = at.word
     if word in words and reader.ahead(1).is_name:
         reader.take()
         table = ".".join(read_path(reader, "a table's name"))
-        raise reader.error(_ELSEWHERE[word].replace("{}", table), at=at)
+        raise reader.error(_DELTA_EQUIVALENTS[word].replace("{}", table), at=at)
 
 
 def _read_set(reader: StatementReader) -> Action:

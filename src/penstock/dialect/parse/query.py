@@ -137,17 +137,17 @@ class _Edits:
         self._own_names = {each.alias.lower() for each in parsed.tree.find_all(exp.CTE)}
 
     def collect(self) -> None:
-        lost = {*self._parsed.tables, *self._parsed.windows}
+        unused = {*self._parsed.tables, *self._parsed.windows}
         nodes = [node for node in self._parsed.tree.find_all(exp.Table) if _is_read(node)]
         for node in sorted(nodes, key=lambda node: span_of(node)[0]):
             start, _ = span_of(node)
-            lost.discard(start)
+            unused.discard(start)
             if start in self._parsed.windows:
                 self._exchange_window(node, self._parsed.windows[start])
             else:
                 self._exchange_table(node)
-        if lost:
-            raise self._parsed.lost(min(lost))
+        if unused:
+            raise self._parsed.misplaced(min(unused))
 
     def pieces(self) -> list[tuple[Piece, int, bool]]:
         """Return each piece with its offset in the source, and whether it is source text."""

@@ -278,18 +278,18 @@ def read_partition(reader: StatementReader) -> PartitionSpec:
     return read_list(reader, read_pair, "the partition")
 
 
-def read_interval(reader: StatementReader, works: str) -> str:
+def read_interval(reader: StatementReader, expected: str) -> str:
     """Read an interval such as ``INTERVAL '5' SECOND``, and return its text.
 
     Args:
-        works: text of the error message if there is no interval.
+        expected: text of the error message if there is no interval.
 
     Raises:
         InvalidSqlError: the next tokens are not an interval.
     """
     start = reader.current.start
     if not reader.take_words("INTERVAL") or reader.current.kind != TEXT:
-        raise reader.error(works)
+        raise reader.error(expected)
     reader.take()
     unit = reader.current
     if reader.take_any(*_UNITS) is None:

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from penstock.dialect.parse.expressions import WORKS, UnknownExpressionError, arrow_expression, constant_of
+from penstock.dialect.parse.expressions import (
+    SUPPORTED_EXPRESSIONS,
+    UnknownExpressionError,
+    arrow_expression,
+    constant_of,
+)
 from penstock.dialect.parse.flink import READ_OTHERWISE, DoubledQuotes, ParsedText, name_parts, parse_text, span_of
 from penstock.dialect.parse.query import Query, SimpleSelect, filter_text, parse_query
 from penstock.dialect.parse.reader import StatementText
@@ -26,7 +31,7 @@ if TYPE_CHECKING:
 WORDS: Final = ("DELETE", "UPDATE", "MERGE")
 
 # Options that say which rows are read; time travel is one.
-_OF_READS: Final = ("scan.", "incremental-between", "consumer-id", "penstock.scan.")
+_READ_OPTION_PREFIXES: Final = ("scan.", "incremental-between", "consumer-id", "penstock.scan.")
 # What these statements have here; sqlglot reads more, such as LIMIT and FROM, which would change other rows.
 _CLAUSES: Final[Mapping[type[exp.Expr], tuple[frozenset[str], str]]] = {
     exp.Delete: (frozenset({"this", "where"}), "DELETE FROM t WHERE …"),
@@ -51,7 +56,7 @@ def parse_row_change(source: StatementText, columns: MergeColumns | None = None)
     """Parse a statement that begins with one of ``WORDS``.
 
     Args:
-        columns: of the sides of a MERGE, once they are known; see ``MergeRows.bare``.
+        columns: of the sides of a MERGE, once they are known; see ``MergeRows.unqualified``.
 
     Raises:
         InvalidSqlError: a syntax error, or a column without the name of a table that both sides have.
@@ -72,7 +77,7 @@ def parse_row_change(source: StatementText, columns: MergeColumns | None = None)
     where = _where(tree, source, target)
     if isinstance(tree, exp.Delete):
         return DeleteRows(name=target.use.name, options=target.use.options, where=where)
-    values = _values(tree.expressions, _Sides(prefixes=dict.fromkeys(target.names, "")), target.names, source)
+    values = _values(tree.expressions, _Sides(prefixes=dict.fromkeys(target.qualifiers, "")), target.qualifiers, source)
     return UpdateRows(name=target.use.name, options=target.use.options, values=values, where=where)
 
 
@@ -81,13 +86,13 @@ class _Named:
     """A table of the statement.
 
     Attributes:
-        names: what its columns may have before them, in lower case.
-        shown: one of these names, as it was written.
+        qualifiers: what its columns may have before them, in lower case.
+        display_name: one of them, as it was written.
     """
 
     use: TableUse
-    names: frozenset[str]
-    shown: str
+    qualifiers: frozenset[str]
+    display_name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,12 +101,12 @@ class _Sides:
 
     Attributes:
         prefixes: names of the tables, in lower case, with what their columns have before them in Arrow.
-        bare: likewise, columns that are given without the name of a table.
+        unqualified: likewise, columns that are given without the name of a table.
         default: for other columns without the name of a table.
     """
 
     prefixes: Mapping[str, str]
-    bare: Mapping[str, str] = field(default_factory=dict)
+    unqualified: Mapping[str, str] = field(default_factory=dict)
     default: str = ""
 
     def field_of(self, column: exp.Column) -> pc.Expression:
@@ -109,7 +114,7 @@ class _Sides:
         table = column.table.lower()
         if len(column.parts) > 2 or (table and table not in self.prefixes):
             raise UnknownExpressionError(column.sql())
-        prefix = self.prefixes[table] if table else self.bare.get(column.name, self.default)
+        prefix = self.prefixes[table] if table else self.unqualified.get(column.name, self.default)
         found: pc.Expression = pc.field(f"{prefix}{column.name}")
         return found
 
@@ -129,7 +134,7 @@ def _target(table: exp.Expr, parsed: ParsedText) -> _Named:
     found = _named(table, parsed)
     if found.use.system is not None:
         raise source.error(found.use.offset, f"{found.use.title} is a system table, which can only be read")
-    key = next((key for key, _ in found.use.options if key.startswith(_OF_READS)), None)
+    key = next((key for key, _ in found.use.options if key.startswith(_READ_OPTION_PREFIXES)), None)
     if key is not None:
         raise source.error(
             found.use.offset, f"rows of the latest snapshot are changed: leave out the time travel, or '{key}'"
@@ -144,8 +149,8 @@ def _named(table: exp.Table, parsed: ParsedText) -> _Named:
     names = [table.alias] if table.alias else [use.last_name, own, own.partition("$")[0]]
     return _Named(
         use=use,
-        names=frozenset(name.lower() for name in names),
-        shown=names[0],
+        qualifiers=frozenset(name.lower() for name in names),
+        display_name=names[0],
     )
 
 
@@ -153,9 +158,9 @@ def _check_placed(parsed: ParsedText, target: _Named, using: tuple[int, int]) ->
     """Check that each hint, time travel clause, ``$`` and window is at the target, or after USING."""
     start, end = using
     others = {*parsed.tables, *parsed.windows} - {target.use.offset}
-    lost = [offset for offset in others if not start <= offset < end]
-    if lost:
-        raise parsed.lost(min(lost))
+    unused = [offset for offset in others if not start <= offset < end]
+    if unused:
+        raise parsed.misplaced(min(unused))
 
 
 def _where(tree: exp.Expr, source: StatementText, target: _Named) -> str:
@@ -164,30 +169,33 @@ def _where(tree: exp.Expr, source: StatementText, target: _Named) -> str:
         raise source.error(0, "expected WHERE and a condition; TRUNCATE TABLE removes all rows")
     if where.find(exp.Select) is not None:
         raise UnsupportedFeatureError("a condition of DELETE and UPDATE has no query; MERGE INTO takes rows of one")
-    text = filter_text(where.this, target.names)
+    text = filter_text(where.this, target.qualifiers)
     if text is None:
-        column = next(each for each in where.find_all(exp.Column, exp.Dot) if filter_text(each, target.names) is None)
+        column = next(
+            each for each in where.find_all(exp.Column, exp.Dot) if filter_text(each, target.qualifiers) is None
+        )
         raise UnsupportedFeatureError(
             f"'{column.sql()}' cannot be in a condition of DELETE and UPDATE, which compares whole columns, named by"
-            f" themselves or after '{target.shown}.'; MERGE INTO takes rows of a query, which may compare anything"
+            f" themselves or after '{target.display_name}.'; MERGE INTO takes rows of a query, which may compare"
+            " anything"
         )
     return text
 
 
 def _values(
-    assignments: Sequence[exp.Expr], sides: _Sides, names: Collection[str], source: StatementText
+    assignments: Sequence[exp.Expr], sides: _Sides, qualifiers: Collection[str], source: StatementText
 ) -> tuple[tuple[str, object], ...]:
     """Return the columns that are set, with their values.
 
     Args:
-        names: what the columns that are set may have before them, in lower case.
+        qualifiers: what the columns that are set may have before them, in lower case.
     """
     values: dict[str, object] = {}
     for each in assignments:
         column = each.this
         if not isinstance(each, exp.EQ) or not isinstance(column, exp.Column):
             raise source.error(0, "expected column = value after SET")
-        if len(column.parts) > 2 or (column.table and column.table.lower() not in names):
+        if len(column.parts) > 2 or (column.table and column.table.lower() not in qualifiers):
             raise source.error(0, f"SET {column.sql()}: expected a column of the table; a ROW is set as a whole")
         if column.name in values:
             raise source.error(0, f"SET: column '{column.name}' is given twice")
@@ -213,8 +221,8 @@ def _expression(node: exp.Expr, sides: _Sides) -> pc.Expression:
 
 def _unknown(error: UnknownExpressionError) -> UnsupportedFeatureError:
     return UnsupportedFeatureError(
-        f"'{error}' cannot be evaluated here; there are {WORKS}. Compute other values in the query of a MERGE INTO, or "
-        "use Table.update and Table.merge"
+        f"'{error}' cannot be evaluated here; there are {SUPPORTED_EXPRESSIONS}. Compute other values in the query of "
+        "a MERGE INTO, or use Table.update and Table.merge"
     )
 
 
@@ -234,20 +242,21 @@ def _merge(tree: exp.Merge, parsed: ParsedText, target: _Named, columns: MergeCo
         and span_of(using)[0] not in parsed.windows
     ):
         named = _named(using, parsed)
-        names, shown = named.names, named.shown
+        qualifiers, display_name = named.qualifiers, named.display_name
         rows = _whole_table(using, named.use, source) or _query_at(source, "SELECT * FROM ", start, end)
     else:
-        shown = using.alias_or_name
-        names = frozenset({shown.lower()})
+        display_name = using.alias_or_name
+        qualifiers = frozenset({display_name.lower()})
         if not using.alias:
             raise source.error(start, "give the query after USING a name")
         rows = _source_query(using, parsed, (start, end))
-    if target.names & names:
-        raise source.error(start, f"the table and the rows after USING are both called '{shown}': give one AS …")
-    prefixes = {**dict.fromkeys(sorted(target.names), ""), **dict.fromkeys(sorted(names), SOURCE)}
-    bare = _bare_columns(tree)
-    found = {name: _side_of(name, columns, (target.shown, shown), source) for name in bare} if columns else {}
-    sides = _Sides(prefixes=prefixes, bare=found)
+    if target.qualifiers & qualifiers:
+        raise source.error(start, f"the table and the rows after USING are both called '{display_name}': give one AS …")
+    prefixes = {**dict.fromkeys(sorted(target.qualifiers), ""), **dict.fromkeys(sorted(qualifiers), SOURCE)}
+    unqualified = _unqualified_columns(tree)
+    display_names = (target.display_name, display_name)
+    found = {name: _side_of(name, columns, display_names, source) for name in unqualified} if columns else {}
+    sides = _Sides(prefixes=prefixes, unqualified=found)
     clauses: dict[str, list[MergeClause]] = {_MATCHED: [], _NOT_MATCHED: [], _BY_SOURCE: []}
     for when in tree.args["whens"].expressions:
         kind = _MATCHED if when.args.get("matched") else _BY_SOURCE if when.args.get("source") else _NOT_MATCHED
@@ -258,16 +267,16 @@ def _merge(tree: exp.Merge, parsed: ParsedText, target: _Named, columns: MergeCo
         name=target.use.name,
         options=target.use.options,
         source=rows,
-        on=() if bare and columns is None else _keys(tree.args["on"], sides, (target.shown, shown)),
+        on=() if unqualified and columns is None else _keys(tree.args["on"], sides, display_names),
         matched=tuple(clauses[_MATCHED]),
         not_matched=tuple(clauses[_NOT_MATCHED]),
         not_matched_by_source=tuple(clauses[_BY_SOURCE]),
         text=source,
-        bare=frozenset() if columns else frozenset(bare),
+        unqualified=frozenset() if columns else frozenset(unqualified),
     )
 
 
-def _bare_columns(tree: exp.Merge) -> tuple[str, ...]:
+def _unqualified_columns(tree: exp.Merge) -> tuple[str, ...]:
     """Return the columns without the name of a table in ON and after WHEN MATCHED, which may be those of either."""
     nodes = [tree.args["on"]]
     for when in tree.args["whens"].expressions:
@@ -280,9 +289,9 @@ def _bare_columns(tree: exp.Merge) -> tuple[str, ...]:
     return tuple(dict.fromkeys(column.name for column in columns if len(column.parts) == 1))
 
 
-def _side_of(name: str, columns: MergeColumns, shown: tuple[str, str], source: StatementText) -> str:
+def _side_of(name: str, columns: MergeColumns, display_names: tuple[str, str], source: StatementText) -> str:
     """Return the prefix of the side that has a column. Raises ``InvalidSqlError`` or ``NotFoundError``."""
-    table, other = shown
+    table, other = display_names
     match name in columns.table, name in columns.source:
         case True, True:
             raise source.error(0, f"column '{name}' is in both tables: write {table}.{name} or {other}.{name}")
@@ -343,11 +352,13 @@ def _query_at(source: StatementText, before: str, start: int, end: int) -> Query
     return parse_query(StatementText(text=before + text.strip(), line=line, column=column - len(before)))
 
 
-def _keys(node: exp.Expr, sides: _Sides, shown: tuple[str, str]) -> Pairs:
+def _keys(node: exp.Expr, sides: _Sides, display_names: tuple[str, str]) -> Pairs:
     if isinstance(node, exp.Paren):
-        return _keys(node.this, sides, shown)
+        return _keys(node.this, sides, display_names)
     if isinstance(node, exp.And):
-        pairs = tuple(dict.fromkeys((*_keys(node.this, sides, shown), *_keys(node.expression, sides, shown))))
+        pairs = tuple(
+            dict.fromkeys((*_keys(node.this, sides, display_names), *_keys(node.expression, sides, display_names)))
+        )
         twice = next((name for place, (name, _) in enumerate(pairs) if name in dict(pairs[:place])), None)
         if twice is None:
             return pairs
@@ -360,10 +371,10 @@ def _keys(node: exp.Expr, sides: _Sides, shown: tuple[str, str]) -> Pairs:
         for side in (node.this, node.expression):
             if isinstance(side, exp.Column) and len(side.parts) == 2 and side.table.lower() in sides.prefixes:
                 names[sides.prefixes[side.table.lower()]] = side.name
-            elif isinstance(side, exp.Column) and side.name in sides.bare and len(side.parts) == 1:
-                names[sides.bare[side.name]] = side.name
+            elif isinstance(side, exp.Column) and side.name in sides.unqualified and len(side.parts) == 1:
+                names[sides.unqualified[side.name]] = side.name
     if len(names) != 2:
-        table, other = shown
+        table, other = display_names
         raise UnsupportedFeatureError(
             f"ON '{node.sql()}': rows match by equal columns, such as {table}.id = {other}.id AND …; other conditions "
             "belong after WHEN MATCHED AND"
@@ -384,22 +395,22 @@ def _clause(
         case exp.Update() if kind != _NOT_MATCHED and then.expressions:
             if isinstance(then.expressions[0], exp.Star) and kind == _MATCHED:
                 return MergeClause(where=where)
-            return MergeClause(values=_values(then.expressions, sides, target.names, source), where=where)
+            return MergeClause(values=_values(then.expressions, sides, target.qualifiers, source), where=where)
         case exp.Insert() if kind == _NOT_MATCHED and isinstance(then.this, exp.Star):
             return MergeClause(where=where)
         case exp.Insert() if kind == _NOT_MATCHED and isinstance(then.this, exp.Tuple):
             columns, given = then.this.expressions, then.expression.expressions
             if len(columns) == len(given):
                 pairs = [exp.EQ(this=column, expression=value) for column, value in zip(columns, given, strict=True)]
-                return MergeClause(values=_values(pairs, sides, target.names, source), where=where)
+                return MergeClause(values=_values(pairs, sides, target.qualifiers, source), where=where)
             raise source.error(0, f"{kind}: INSERT names {len(columns)} columns, and has {len(given)} values")
         case exp.Var() if kind != _NOT_MATCHED and then.name.upper() == "DELETE":
             return MergeClause(where=where, is_delete=True)
         case _:
-            raise source.error(0, f"{kind}: expected {_WORKS[kind]}")
+            raise source.error(0, f"{kind}: expected {_EXPECTED_ACTION[kind]}")
 
 
-_WORKS: Final[Mapping[str, str]] = {
+_EXPECTED_ACTION: Final[Mapping[str, str]] = {
     _MATCHED: "THEN UPDATE SET column = value, UPDATE SET *, or DELETE",
     _NOT_MATCHED: "THEN INSERT (column, …) VALUES (value, …), or INSERT *",
     _BY_SOURCE: "THEN UPDATE SET column = value, or DELETE",

@@ -351,10 +351,10 @@ class MergeRows:
     """``MERGE INTO``.
 
     Attributes:
-        on: pairs of a column of the table and one of the source; empty while there are names in ``bare``.
+        on: pairs of a column of the table and one of the source; empty while there are names in ``unqualified``.
         text: the statement, to parse it again.
-        bare: columns without the name of a table, in places where both tables have columns. The statement is parsed
-            again once the columns of both are known; until then they count as those of the table.
+        unqualified: columns without the name of a table, in places where both tables have columns. The statement is
+            parsed again once the columns of both are known; until then they count as those of the table.
         options: options of the hint.
     """
 
@@ -362,7 +362,7 @@ class MergeRows:
     source: Query
     on: Pairs
     text: StatementText
-    bare: frozenset[str] = frozenset()
+    unqualified: frozenset[str] = frozenset()
     options: Pairs = field(default=(), repr=False)
     matched: tuple[MergeClause, ...] = ()
     not_matched: tuple[MergeClause, ...] = ()

@@ -43,7 +43,7 @@ def merge_rows(state: SqlState, statement: MergeRows) -> Outcome:
         raise UnsupportedFeatureError(
             f"table {table.name}: the rows of MERGE INTO come from a stream, which never ends"
         )
-    if statement.bare:
+    if statement.unqualified:
         columns = MergeColumns(table=frozenset(table.schema.field_names), source=frozenset(_names_of(rows)))
         resolved = parse_row_change(statement.text, columns)
         assert isinstance(resolved, MergeRows)  # noqa: S101 - the text is the same
