@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from penstock.dialect.parse.computed import read_computed_column
 from penstock.dialect.parse.query import parse_query
@@ -23,8 +23,10 @@ from penstock.format.lexer import END
 from penstock.format.types.ddl import read_column, read_name, read_string
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from penstock.dialect.parse.query import Query
-    from penstock.dialect.parse.reader import Pairs, StatementReader
+    from penstock.dialect.parse.reader import StatementReader
     from penstock.dialect.parse.statements import ComputedColumn
     from penstock.format.types.ddl import ColumnSpec
 
@@ -66,7 +68,7 @@ def read_create(reader: StatementReader) -> Creation:
     if not is_temporary and reader.take_any("DATABASE", "SCHEMA"):
         return _read_database(reader)
     if not is_temporary and reader.take_words("CATALOG"):
-        if_not_exists = _take_if_not_exists(reader)
+        if_not_exists = reader.take_words("IF", "NOT", "EXISTS")
         name = read_name(reader, "a catalog's name")
         reader.expect_words("WITH")
         return CreateCatalog(name=name, options=read_options(reader), if_not_exists=if_not_exists)
@@ -133,7 +135,7 @@ class _Columns:
 
 
 def _read_table(reader: StatementReader, *, is_temporary: bool) -> CreateTable | CreateTableAs | CreateTableLike:
-    if_not_exists = _take_if_not_exists(reader)
+    if_not_exists = reader.take_words("IF", "NOT", "EXISTS")
     name = read_path(reader, "a table's name")
     columns = _Columns()
     order: tuple[str, ...] = ()
@@ -143,18 +145,15 @@ def _read_table(reader: StatementReader, *, is_temporary: bool) -> CreateTable |
         read_list(
             reader, columns.read, "the columns; each has a name, a type, and NOT NULL, DEFAULT or COMMENT at will"
         )
-    clauses = _read_clauses(reader)
     table = CreateTable(
         name=name,
         columns=tuple(columns.physical),
         metadata=tuple(columns.metadata),
         computed=tuple(columns.computed),
         watermark=columns.watermark,
-        partition_by=clauses.partition_by,
-        options=clauses.options,
-        comment=clauses.comment,
         if_not_exists=if_not_exists,
         is_temporary=is_temporary,
+        **_read_clauses(reader),
     )
     if reader.take_words("AS"):
         return _read_as(reader, table, order)
@@ -167,50 +166,42 @@ def _read_table(reader: StatementReader, *, is_temporary: bool) -> CreateTable |
     return table
 
 
-@dataclass(slots=True, kw_only=True)
-class _Clauses:
-    """Reads the clauses after the column list of a ``CREATE TABLE``."""
-
-    partition_by: tuple[str, ...] = ()
-    options: Pairs = ()
-    comment: str | None = None
-
-
-def _read_clauses(reader: StatementReader) -> _Clauses:
-    found = _Clauses()
-    seen: set[str] = set()
-    while True:
-        clause = next((word for word in ("COMMENT", "PARTITIONED", "WITH") if reader.at_words(word)), None)
-        if clause is not None and clause in seen:
+def _read_clauses(reader: StatementReader) -> dict[str, Any]:
+    """Read the clauses after the column list of a ``CREATE TABLE``."""
+    found: dict[str, Any] = {}
+    while (words := next((words for words in _TABLE_CLAUSES if reader.at_words(*words)), None)) is not None:
+        name, read = _TABLE_CLAUSES[words]
+        if name in found:
             raise reader.error("this clause is there already; write it once")
-        seen.update([clause] if clause else [])
-        if reader.take_words("COMMENT"):
-            found.comment = read_string(reader, "the comment in quotes")
-        elif reader.take_words("PARTITIONED", "BY"):
-            found.partition_by = read_names(reader, "the columns")
-        elif reader.take_words("WITH"):
-            found.options = read_options(reader)
-        elif reader.current.word in _REFUSED_CLAUSES:
-            raise reader.error(_REFUSED_CLAUSES[reader.current.word])
-        else:
-            return found
+        reader.take_words(*words)
+        found[name] = read(reader)
+    if reader.current.word in _REFUSED_CLAUSES:
+        raise reader.error(_REFUSED_CLAUSES[reader.current.word])
+    return found
+
+
+def _read_comment(reader: StatementReader) -> str:
+    return read_string(reader, "the comment in quotes")
+
+
+_TABLE_CLAUSES: Final[Mapping[tuple[str, ...], tuple[str, Callable[[StatementReader], object]]]] = {
+    ("COMMENT",): ("comment", _read_comment),
+    ("PARTITIONED", "BY"): ("partition_by", lambda reader: read_names(reader, "the columns")),
+    ("WITH",): ("options", read_options),
+}
 
 
 def _read_database(reader: StatementReader) -> CreateDatabase:
-    if_not_exists = _take_if_not_exists(reader)
+    if_not_exists = reader.take_words("IF", "NOT", "EXISTS")
     name = read_path(reader, "a database's name")
     dropped = []
     if reader.take_words("COMMENT"):
-        read_string(reader, "the comment in quotes")
+        _read_comment(reader)
         dropped.append("comment")
     if reader.take_words("WITH"):
         read_options(reader)
         dropped.append("options")
     return CreateDatabase(name=name, if_not_exists=if_not_exists, dropped=tuple(dropped))
-
-
-def _take_if_not_exists(reader: StatementReader) -> bool:
-    return reader.take_words("IF", "NOT", "EXISTS")
 
 
 # AS SELECT, LIKE, views
@@ -227,7 +218,7 @@ def _read_view(reader: StatementReader, *, is_temporary: bool, replaces: bool) -
         raise reader.error("OR REPLACE and IF NOT EXISTS are mutually exclusive; leave one out")
     name = read_path(reader, "a view's name")
     columns = read_list(reader, _read_view_column, "the columns") if reader.at_sign("(") else ()
-    comment = read_string(reader, "the comment in quotes") if reader.take_words("COMMENT") else None
+    comment = _read_comment(reader) if reader.take_words("COMMENT") else None
     if not reader.take_words("AS"):
         raise reader.error("expected AS and a query")
     return CreateView(
@@ -281,7 +272,7 @@ def read_query(reader: StatementReader) -> Query:
 
 def _read_view_column(reader: StatementReader) -> tuple[str, str | None]:
     name = read_name(reader, "a column's name, without a type")
-    return name, read_string(reader, "the comment in quotes") if reader.take_words("COMMENT") else None
+    return name, _read_comment(reader) if reader.take_words("COMMENT") else None
 
 
 def _read_rule(reader: StatementReader, rules: dict[str, str], given: set[str]) -> None:

@@ -158,21 +158,18 @@ def parse_statement(source: StatementText) -> Statement:
 
 def _read_drop(reader: StatementReader) -> Action:
     is_temporary = reader.take_words("TEMPORARY")
-    if reader.take_words("TABLE"):
-        if_exists = reader.take_words("IF", "EXISTS")
-        return DropTable(name=read_path(reader, "a table's name"), if_exists=if_exists, is_temporary=is_temporary)
-    if reader.take_words("VIEW"):
-        if_exists = reader.take_words("IF", "EXISTS")
-        return DropView(name=read_path(reader, "a view's name"), if_exists=if_exists, is_temporary=is_temporary)
-    if not is_temporary and reader.take_any("DATABASE", "SCHEMA"):
-        if_exists = reader.take_words("IF", "EXISTS")
-        name = read_path(reader, "a database's name")
-        how = reader.take_any("CASCADE", "RESTRICT")
-        return DropDatabase(name=name, if_exists=if_exists, cascade=how == "CASCADE")
-    if not is_temporary and reader.take_words("CATALOG"):
-        if_exists = reader.take_words("IF", "EXISTS")
+    kind = reader.take_any("TABLE", "VIEW") if is_temporary else reader.take_any(*OBJECT_KINDS)
+    if kind is None:
+        raise reader.unexpected("expected [TEMPORARY] TABLE or VIEW, DATABASE or CATALOG", OBJECT_KINDS)
+    if_exists = reader.take_words("IF", "EXISTS")
+    if kind == "CATALOG":
         return DropCatalog(name=read_name(reader, "a catalog's name"), if_exists=if_exists)
-    raise reader.unexpected("expected [TEMPORARY] TABLE or VIEW, DATABASE or CATALOG", OBJECT_KINDS)
+    if kind in {"TABLE", "VIEW"}:
+        action = DropTable if kind == "TABLE" else DropView
+        name = read_path(reader, f"a {kind.lower()}'s name")
+        return action(name=name, if_exists=if_exists, is_temporary=is_temporary)
+    name = read_path(reader, "a database's name")
+    return DropDatabase(name=name, if_exists=if_exists, cascade=reader.take_any("CASCADE", "RESTRICT") == "CASCADE")
 
 
 def _read_use(reader: StatementReader) -> Action:
