@@ -32,7 +32,7 @@ from penstock.dialect.parse.statements import (
 from penstock.format.types.ddl import read_column, read_name, read_string, read_type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from penstock.catalog.changes import Position, SchemaChange
     from penstock.dialect.parse.reader import PartitionSpec, Path, StatementReader
@@ -46,6 +46,9 @@ Alteration: TypeAlias = AlterTable | AddComputed | AlterWatermark | RenameTable 
 class _Target:
     name: Path
     if_exists: bool
+
+    def with_changes(self, changes: Iterable[SchemaChange]) -> AlterTable:
+        return AlterTable(name=self.name, changes=tuple(changes), if_exists=self.if_exists)
 
 
 def read_alter(reader: StatementReader) -> Alteration:
@@ -66,16 +69,13 @@ def read_alter(reader: StatementReader) -> Alteration:
 
 def _read_set(reader: StatementReader, target: _Target) -> Alteration:
     reader.take_words("TBLPROPERTIES")
-    changes = tuple(SetOption(key=key, value=value) for key, value in read_options(reader))
-    return AlterTable(name=target.name, changes=changes, if_exists=target.if_exists)
+    return target.with_changes(SetOption(key=key, value=value) for key, value in read_options(reader))
 
 
 def _read_reset(reader: StatementReader, target: _Target) -> Alteration:
     reader.take_words("TBLPROPERTIES")
     keys = read_list(reader, lambda inner: read_string(inner, "an option's key in quotes"), "the keys")
-    return AlterTable(
-        name=target.name, changes=tuple(RemoveOption(key=key) for key in keys), if_exists=target.if_exists
-    )
+    return target.with_changes(RemoveOption(key=key) for key in keys)
 
 
 def _read_rename(reader: StatementReader, target: _Target) -> Alteration:
@@ -85,7 +85,7 @@ def _read_rename(reader: StatementReader, target: _Target) -> Alteration:
     old = read_name(reader, "TO, or a column to rename")
     reader.expect_words("TO")
     new = read_name(reader, "the column's new name")
-    return AlterTable(name=target.name, changes=(RenameColumn(column=old, new_name=new),), if_exists=target.if_exists)
+    return target.with_changes([RenameColumn(column=old, new_name=new)])
 
 
 def _read_add(reader: StatementReader, target: _Target) -> Alteration:
@@ -99,14 +99,14 @@ def _read_add(reader: StatementReader, target: _Target) -> Alteration:
     reader.take_any("COLUMNS", "COLUMN")
     if reader.ahead(2 if reader.at_sign("(") else 1).word == "AS":
         return AddComputed(name=target.name, source=reader.take_rest(), if_exists=target.if_exists)
-    return AlterTable(name=target.name, changes=_read_columns(reader, _read_new_column), if_exists=target.if_exists)
+    return target.with_changes(_read_columns(reader, _read_new_column))
 
 
 def _read_modify(reader: StatementReader, target: _Target) -> Alteration:
     if reader.take_words("WATERMARK", "FOR"):
         return AlterWatermark(name=target.name, clause=read_watermark(reader), if_exists=target.if_exists)
     _refuse_keys(reader)
-    return AlterTable(name=target.name, changes=_read_columns(reader, _read_changed_column), if_exists=target.if_exists)
+    return target.with_changes(_read_columns(reader, _read_changed_column))
 
 
 def _read_drop(reader: StatementReader, target: _Target) -> Alteration:
@@ -121,13 +121,8 @@ def _read_drop(reader: StatementReader, target: _Target) -> Alteration:
             if_partitions_exist=may_miss,
         )
     _refuse_keys(reader)
-
     _refuse_if(reader, "IF", "EXISTS")
-
-    def read_dropped(reader: StatementReader) -> tuple[SchemaChange, ...]:
-        return (DropColumn(column=read_name(reader, "a column to drop")),)
-
-    return AlterTable(name=target.name, changes=_read_columns(reader, read_dropped), if_exists=target.if_exists)
+    return target.with_changes(_read_columns(reader, _read_dropped_column))
 
 
 def _read_alter_column(reader: StatementReader, target: _Target) -> Alteration:
@@ -146,7 +141,7 @@ def _read_alter_column(reader: StatementReader, target: _Target) -> Alteration:
         change = MoveColumn(column=column, position=position)
     else:
         raise reader.error("expected TYPE, COMMENT, FIRST, AFTER, SET NOT NULL or DROP NOT NULL")
-    return AlterTable(name=target.name, changes=(change,), if_exists=target.if_exists)
+    return target.with_changes([change])
 
 
 _ACTIONS: Final[dict[str, Callable[[StatementReader, _Target], Alteration]]] = {
@@ -191,6 +186,10 @@ def _read_new_column(reader: StatementReader) -> tuple[SchemaChange, ...]:
     if column.default_value is None:
         return (added,)
     return (added, UpdateColumnDefault(column=column.name, default=column.default_value))
+
+
+def _read_dropped_column(reader: StatementReader) -> tuple[SchemaChange, ...]:
+    return (DropColumn(column=read_name(reader, "a column to drop")),)
 
 
 def _read_changed_column(reader: StatementReader) -> tuple[SchemaChange, ...]:
