@@ -19,7 +19,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
-from penstock.dialect.parse.reader import OPTIONS_HINT, StatementReader
+from penstock.dialect.parse.reader import StatementReader
 from penstock.dialect.parse.tables import read_use
 from penstock.dialect.parse.windows import WINDOWS, at_window, read_window
 from penstock.format.lexer import END, TEXT, WORD
@@ -113,9 +113,7 @@ def parse_text(source: StatementText, dialect: type[Spark] = Spark) -> ParsedTex
         elif (found := read_use(reader)) is not None:
             tables[start], end = found
             ends[start] = (tables[start].last_name, end)
-    for _, hint in reader.hints:
-        if OPTIONS_HINT.match(hint.text):
-            raise source.error(hint.start, "this hint follows no table; expected t /*+ OPTIONS('k' = 'v') */")
+    reader.check_hints()
     try:
         spark_tokens = dialect().tokenize(source.text)
         trees = dialect().parser().parse(list(_parser_tokens(source, spark_tokens, ends)), source.text)

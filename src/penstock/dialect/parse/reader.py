@@ -175,9 +175,17 @@ class StatementReader(TokenReader):
     def done(self) -> None:
         """Check that no token is left, and no hint with options. Raises ``InvalidSqlError``."""
         self.expect_end("the end of the statement")
-        lost = next((hint for _, hint in self.hints if OPTIONS_HINT.match(hint.text)), None)
-        if lost is not None:
-            raise self.statement.error(lost.start, "this hint follows no table; expected t /*+ OPTIONS('k' = 'v') */")
+        self.check_hints()
+
+    def check_hints(self) -> None:
+        """Check that all hints with options were taken. Raises ``InvalidSqlError``."""
+        for _, hint in self.hints:
+            if OPTIONS_HINT.match(hint.text):
+                raise self.misplaced(hint)
+
+    def misplaced(self, hint: Token) -> InvalidSqlError:
+        """Return the error for a hint with options that belongs to no table."""
+        return self.statement.error(hint.start, "this hint follows no table; expected t /*+ OPTIONS('k' = 'v') */")
 
     def take_rest(self) -> StatementText:
         """Take all remaining tokens and the hints between them; return their text."""

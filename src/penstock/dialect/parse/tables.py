@@ -25,6 +25,11 @@ _TRAVEL: Final = {
     ("VERSION", "AS", "OF"): "scan.version",
 }
 _TRAVEL_WORDS: Final = frozenset(words[0] for words in _TRAVEL)
+# After these a hint with options is one without a table.
+_KEYWORDS: Final = frozenset(
+    {"SELECT", "DISTINCT", "FROM", "JOIN", "ON", "USING", "WHERE", "BY", "HAVING", "AND", "OR", "NOT"}
+    | {"DELETE", "UPDATE"}
+)
 _LITERAL: Final = "expected a literal such as TIMESTAMP '2026-01-01 00:00:00', a snapshot id or 'a-tag'"
 _NO_LOOKUP: Final = (
     "for a lookup join of Flink, which reads a table as of a column of the other one, join the tables without the "
@@ -187,6 +192,8 @@ def read_extras(reader: StatementReader, use: TableUse, end: int) -> tuple[Table
     while True:
         start, hint = reader.current.start, reader.hint
         if hint is not None and OPTIONS_HINT.match(hint.text):
+            if use.name[-1].upper() in _KEYWORDS and reader.text.startswith(use.name[-1], use.offset):
+                raise reader.misplaced(hint)
             start, found, end = hint.start, dict(read_hint(reader)), hint.end
         elif (key := _take_travel(reader)) is not None:
             value, end = _read_travel_value(reader, is_version=key == "scan.version")
