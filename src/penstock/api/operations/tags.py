@@ -114,15 +114,23 @@ class RenameTag(Operation[TableHandle, None]):
 class DeleteTag(Operation[TableHandle, None]):
     """Delete a tag, and the files that only it retained.
 
+    Args:
+        dry_run: only check that it exists.
+
     Raises:
         NotFoundError: there is no such tag.
     """
 
     name: Annotated[str, Named("tag", sql=NAMES)]
+    _: KW_ONLY
+    dry_run: bool = False
 
     def run(self, table: TableHandle, /) -> None:
         check_taggable(table.ref)
-        delete_tag(table.ref, table.checked_store, self.name)
+        if self.dry_run:
+            table.checked_store.load_tag(self.name)
+        else:
+            delete_tag(table.ref, table.checked_store, self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,20 +32,12 @@ def create_tag(session: Session, table: TableName, operation: CreateTag) -> None
 
 
 @tag.add("delete")
-def delete_tag(
-    session: Session, table: TableName, operation: DeleteTag, dry_run: DryRun = False, yes: Yes = False
-) -> None:
+def delete_tag(session: Session, table: TableName, operation: DeleteTag, yes: Yes = False) -> None:
     """Delete a tag; its snapshot may then expire."""
     loaded, name = session.table(table), operation.name
-    if dry_run:
-        tags = loaded.inspect.tags()
-        found = tags.filter(pc.field("tag_name") == name)
-        if not found.num_rows:
-            there = ", ".join(map(repr, tags.column("tag_name").to_pylist()))
-            raise NotFoundError(
-                f"table {loaded.name}: no tag '{name}'; {f'its tags are {there}' if there else 'it has no tags'}"
-            )
-        print_rows(session, found)
+    if operation.dry_run:
+        run_on(loaded, operation)
+        print_rows(session, loaded.inspect.tags().filter(pc.field("tag_name") == name))
         return
     confirm(session, f"delete tag {name} of {table}?", yes=yes)
     run_on(loaded, operation)
