@@ -1,4 +1,7 @@
-"""Read ``ALTER TABLE`` statements, in Flink's syntax and in Spark's."""
+"""Read ``ALTER TABLE`` statements, in Flink's syntax and in Spark's.
+
+Where the syntax is wrong, every function raises ``InvalidSqlError`` with line and column.
+"""
 
 from __future__ import annotations
 
@@ -52,11 +55,7 @@ class _Target:
 
 
 def read_alter(reader: StatementReader) -> Alteration:
-    """Read what follows ``ALTER``.
-
-    Raises:
-        InvalidSqlError: the statement alters something that cannot be altered, or its syntax is wrong.
-    """
+    """Read what follows ``ALTER``."""
     if not reader.take_words("TABLE"):
         raise reader.error("expected TABLE; nothing else can be altered")
     if_exists = reader.take_words("IF", "EXISTS")

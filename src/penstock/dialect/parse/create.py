@@ -1,4 +1,7 @@
-"""Read ``CREATE`` statements."""
+"""Read ``CREATE`` statements.
+
+Where the syntax is wrong, every function raises ``InvalidSqlError`` with line and column.
+"""
 
 from __future__ import annotations
 
@@ -52,11 +55,7 @@ Creation: TypeAlias = CreateTable | CreateTableAs | CreateTableLike | CreateView
 
 
 def read_create(reader: StatementReader) -> Creation:
-    """Read what follows ``CREATE``.
-
-    Raises:
-        InvalidSqlError: the statement creates something that cannot be created, or its syntax is wrong.
-    """
+    """Read what follows ``CREATE``."""
     replaces = reader.take_words("OR", "REPLACE")
     is_temporary = reader.take_words("TEMPORARY")
     if reader.take_words("VIEW"):
@@ -83,11 +82,7 @@ def read_create(reader: StatementReader) -> Creation:
 
 
 def read_watermark(reader: StatementReader) -> WatermarkClause:
-    """Read ``column AS column [- INTERVAL '5' SECOND]``, the text after ``WATERMARK FOR``.
-
-    Raises:
-        InvalidSqlError: the expression has another form.
-    """
+    """Read ``column AS column [- INTERVAL '5' SECOND]``, the text after ``WATERMARK FOR``."""
     column = read_name(reader, "the event time column")
     reader.expect_words("AS")
     expected = f"expected `{column}` or `{column}` - INTERVAL '5' SECOND; no other watermark can be evaluated here"
@@ -208,11 +203,7 @@ def _read_database(reader: StatementReader) -> CreateDatabase:
 
 
 def _read_view(reader: StatementReader, *, is_temporary: bool, replaces: bool) -> CreateView:
-    """Read what follows ``CREATE VIEW``.
-
-    Raises:
-        InvalidSqlError: the statement has a syntax error.
-    """
+    """Read what follows ``CREATE VIEW``."""
     if_not_exists = reader.take_words("IF", "NOT", "EXISTS")
     if if_not_exists and replaces:
         raise reader.error("OR REPLACE and IF NOT EXISTS are mutually exclusive; leave one out")
@@ -233,22 +224,14 @@ def _read_view(reader: StatementReader, *, is_temporary: bool, replaces: bool) -
 
 
 def _read_as(reader: StatementReader, table: CreateTable, order: tuple[str, ...]) -> CreateTableAs:
-    """Read what follows ``CREATE TABLE … AS``.
-
-    Raises:
-        InvalidSqlError: the text is not a query, or the table has computed columns.
-    """
+    """Read what follows ``CREATE TABLE … AS``."""
     if table.computed:
         raise reader.error("computed columns need their columns before them: CREATE TABLE with all, then INSERT INTO")
     return CreateTableAs(table=table, query=read_query(reader), order=order)
 
 
 def _read_like(reader: StatementReader, table: CreateTable) -> CreateTableLike:
-    """Read what follows ``CREATE TABLE … LIKE``.
-
-    Raises:
-        InvalidSqlError: the statement has a syntax error.
-    """
+    """Read what follows ``CREATE TABLE … LIKE``."""
     source = read_path(reader, "the other table's name")
     rules = dict(_LIKE_DEFAULTS)
     given: set[str] = set()
@@ -260,11 +243,7 @@ def _read_like(reader: StatementReader, table: CreateTable) -> CreateTableLike:
 
 
 def read_query(reader: StatementReader) -> Query:
-    """Read the rest of a statement as a query.
-
-    Raises:
-        InvalidSqlError: the text is not a query.
-    """
+    """Read the rest of a statement as a query."""
     if not any(reader.at_words(word) for word in ("SELECT", "WITH", "VALUES")) and not reader.at_sign("("):
         raise reader.error("expected SELECT, WITH or VALUES")
     return parse_query(reader.take_rest())

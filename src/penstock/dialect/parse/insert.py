@@ -1,4 +1,7 @@
-"""Read ``INSERT`` statements."""
+"""Read ``INSERT`` statements.
+
+Where the syntax is wrong, every function raises ``InvalidSqlError`` with line and column.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,7 @@ if TYPE_CHECKING:
 
 
 def read_insert(reader: StatementReader) -> Insert:
-    """Read what follows ``INSERT``.
-
-    Raises:
-        InvalidSqlError: the statement has a syntax error.
-    """
+    """Read what follows ``INSERT``."""
     how = reader.take_any("INTO", "OVERWRITE")
     if how is None:
         raise reader.error("expected INTO or OVERWRITE")

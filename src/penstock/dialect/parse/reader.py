@@ -1,4 +1,7 @@
-"""Divide a script into statements and read their tokens; errors have line and column."""
+"""Divide a script into statements and read their tokens.
+
+Where the syntax is wrong, every function raises ``InvalidSqlError`` with line and column.
+"""
 
 from __future__ import annotations
 
@@ -70,11 +73,7 @@ class StatementText:
 
 
 def split_script(script: str) -> tuple[StatementText, ...]:
-    """Split a script at the semicolons outside of quotes and comments; skip empty statements.
-
-    Raises:
-        InvalidSqlError: a quote or a comment is not closed.
-    """
+    """Split a script at the semicolons outside of quotes and comments; skip empty statements."""
     whole = StatementText(text=script)
     statements: list[StatementText] = []
     first: int | None = None
@@ -128,12 +127,7 @@ def _check_depth(statement: StatementText, tokens: Sequence[Token]) -> None:
 
 
 class StatementReader(TokenReader):
-    """Reads the tokens of one statement, left to right.
-
-    Raises:
-        InvalidSqlError: a number is longer than any type allows, or there are more nested brackets than a parser can
-            handle.
-    """
+    """Reads the tokens of one statement; limits the digits of numbers and the depth of brackets."""
 
     def __init__(self, statement: StatementText) -> None:
         self.statement: Final = statement
@@ -196,11 +190,7 @@ class StatementReader(TokenReader):
 
 
 def read_path(reader: StatementReader, role: str) -> Path:
-    """Read a name of up to three parts, such as ``catalog.database.table``.
-
-    Raises:
-        InvalidSqlError: the next token is not a name.
-    """
+    """Read a name of up to three parts, such as ``catalog.database.table``."""
     parts = [_read_part(reader, role)]
     while reader.take_sign("."):
         parts.append(_read_part(reader, role))
@@ -233,11 +223,7 @@ def read_names(reader: StatementReader, role: str) -> tuple[str, ...]:
 
 
 def read_options(reader: StatementReader) -> Pairs:
-    """Read ``('key' = 'value', ...)``.
-
-    Raises:
-        InvalidSqlError: the text has another form, or a key is given twice.
-    """
+    """Read ``('key' = 'value', ...)``."""
     seen: set[str] = set()
 
     def read_pair(reader: StatementReader) -> tuple[str, str]:
@@ -267,11 +253,7 @@ def read_literal(reader: StatementReader) -> str | None:
 
 
 def read_partition(reader: StatementReader) -> PartitionSpec:
-    """Read ``(column = literal, ...)``; None is NULL.
-
-    Raises:
-        InvalidSqlError: the text has another form, or a column is given twice.
-    """
+    """Read ``(column = literal, ...)``; None is NULL."""
     seen: set[str] = set()
 
     def read_pair(reader: StatementReader) -> tuple[str, str | None]:
@@ -291,9 +273,6 @@ def read_interval(reader: StatementReader, expected: str) -> str:
 
     Args:
         expected: text of the error message if there is no interval.
-
-    Raises:
-        InvalidSqlError: the next tokens are not an interval.
     """
     start = reader.current.start
     if not reader.take_words("INTERVAL") or reader.current.kind != TEXT:

@@ -1,4 +1,7 @@
-"""Read tables in queries as Flink and Spark write them: names, system tables, hints and time travel."""
+"""Read tables in queries as Flink and Spark write them: names, system tables, hints and time travel.
+
+Where the syntax is wrong, every function raises ``InvalidSqlError`` with line and column.
+"""
 
 from __future__ import annotations
 
@@ -157,9 +160,6 @@ def read_use(reader: StatementReader) -> tuple[TableUse, int] | None:
 
     Returns:
         The table, and the offset of the text after it; None if sqlglot can read all of it.
-
-    Raises:
-        InvalidSqlError: a hint or a time travel clause has a syntax error.
     """
     first, has_dollar = reader.take(), False
     parts, end = [first.content], first.end
@@ -184,9 +184,6 @@ def read_extras(reader: StatementReader, use: TableUse, end: int) -> tuple[Table
     Returns:
         The table with their options, of which ``branch`` becomes part of its name, and the offset of the text after
         them.
-
-    Raises:
-        InvalidSqlError: one of them has a syntax error.
     """
     options: dict[str, str] = {}
     while True:
@@ -210,11 +207,7 @@ def read_extras(reader: StatementReader, use: TableUse, end: int) -> tuple[Table
 
 
 def read_hint(reader: StatementReader) -> Pairs:
-    """Read the options of the hint before the current token.
-
-    Raises:
-        InvalidSqlError: it is another hint, or has a syntax error.
-    """
+    """Read the options of the hint before the current token."""
     place, hint = next(each for each in reader.hints if each[0] == reader.place)
     reader.hints.remove((place, hint))
     match = OPTIONS_HINT.match(hint.text)

@@ -4,6 +4,8 @@ A row keeps its columns and gets ``window_start``, ``window_end`` and ``window_t
 window. Where rows are grouped, Spark's own window column is kept too, because the watermark of a stream is attached to
 that column. Spark has no CUMULATE: its windows are added to the rows before the query reads them.
 
+Where the syntax is wrong, every function raises ``InvalidSqlError`` with line and column.
+
 Source:
     Flink's windowing table-valued functions; Spark's ``window`` and ``session_window``.
 """
@@ -47,9 +49,6 @@ def read_window(reader: StatementReader) -> tuple[WindowCall, int]:
 
     Returns:
         The call, and the offset of the text after it.
-
-    Raises:
-        InvalidSqlError: the call has a syntax error, or Spark has no such window.
     """
     start = reader.current.start
     is_wrapped = reader.take_words("TABLE")

@@ -1,5 +1,7 @@
 """The grammar of types and column lists: recursive descent over tokens, shared by schema files, DDL and statements.
 
+Where the syntax is wrong, every function raises the error of its reader: the position, and what was expected there.
+
 Source:
     Paimon ``api:types/DataTypeJsonParser.java``; synonyms of Flink's and Spark's SQL. docs/spec/format.md section 2.2.
     Columns: the column clause of Flink's and Spark's ``CREATE TABLE``.
@@ -53,11 +55,7 @@ _ALIASES: Final = {
 
 
 def read_type(reader: TokenReader, depth: int = 0) -> DataType:
-    """Read one type with its ``NOT NULL``, and the suffixes of ``INT ARRAY`` and ``INT MULTISET``.
-
-    Raises:
-        InvalidSchemaError: invalid syntax; the message has the position and what was expected there.
-    """
+    """Read one type with its ``NOT NULL``, and the suffixes of ``INT ARRAY`` and ``INT MULTISET``."""
     if depth > _MAX_DEPTH:
         raise reader.error(f"types may be nested {_MAX_DEPTH} deep at most")
     data_type = _read_nullability(reader, _read_bare_type(reader, depth))
@@ -268,11 +266,7 @@ _NESTED: Final[dict[str, Callable[[TokenReader, int], DataType]]] = {
 
 
 def read_name(reader: TokenReader, role: str) -> str:
-    """Read a name: a word, or text in backquotes.
-
-    Raises:
-        InvalidSchemaError: the next token is not a name, or the name is empty.
-    """
+    """Read a name: a word, or text in backquotes."""
     token = reader.current
     if not token.is_name or not token.content.strip():
         raise reader.error(f"expected {role}")
@@ -280,11 +274,7 @@ def read_name(reader: TokenReader, role: str) -> str:
 
 
 def read_string(reader: TokenReader, role: str) -> str:
-    """Read a quoted string.
-
-    Raises:
-        InvalidSchemaError: the next token is not a quoted string.
-    """
+    """Read a quoted string."""
     if reader.current.kind != TEXT:
         raise reader.error(f"expected {role}")
     return reader.take().content
@@ -335,11 +325,7 @@ def parse_columns(text: str) -> tuple[ColumnSpec, ...]:
 
 
 def read_column(reader: TokenReader) -> ColumnSpec:
-    """Read one column: its name, type and clauses.
-
-    Raises:
-        InvalidSchemaError: invalid syntax; the message has the position and what was expected there.
-    """
+    """Read one column: its name, type and clauses."""
     _refuse_clauses(reader)
     name = read_name(reader, "a column name")
     if reader.at_words("AS"):
