@@ -25,8 +25,7 @@ from penstock.table.compact.job import merge_one
 from penstock.table.compact.rewrite import rewrite
 from penstock.table.read.live import load_live_entries
 from penstock.table.store import MetadataStore
-from penstock.table.stream_sink.batch_log import BatchNotes
-from penstock.table.stream_sink.checkpoint_owner import claim_checkpoint
+from penstock.table.stream_sink.batch_log import BatchNotes, claim_checkpoint
 from penstock.table.stream_sink.committer import Batch, StreamCommitter
 from penstock.table.write.writer import write_arrow
 from penstock.testing.file_io import RecordingFileIO

@@ -14,7 +14,7 @@ from bench.result import OURS, Check, Section, time_next_to
 from bench.spark_stream_write import P50, P95, SKIPPED
 from bench.spark_tables import OurTarget
 from penstock.spark.stream.progress import last_write
-from penstock.table.compact.state import CompactionState
+from penstock.table.compact.task import CompactionState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -172,8 +172,7 @@ if TYPE_CHECKING:
     from penstock.table.actions.rescale import RescaledPartition
     from penstock.table.compact.background import BackgroundCompactor
     from penstock.table.compact.job import CompactionResult, PartitionResult
-    from penstock.table.compact.state import CompactionState, WaitingFiles
-    from penstock.table.compact.task import MergedFiles
+    from penstock.table.compact.task import CompactionState, MergedFiles, WaitingFiles
     from penstock.table.dml.change import ChangedFile, ChangeResult
     from penstock.table.dml.merge import MergeDelete, MergeInsert, MergeUpdate
     from penstock.table.expire.orphans import OrphanFile, OrphanKind, OrphanReport
@@ -232,8 +231,7 @@ _MODULES: Final = {
     "penstock.table.actions.rescale": ("RescaledPartition",),
     "penstock.table.compact.background": ("BackgroundCompactor",),
     "penstock.table.compact.job": ("CompactionResult", "PartitionResult"),
-    "penstock.table.compact.state": ("CompactionState", "WaitingFiles"),
-    "penstock.table.compact.task": ("MergedFiles",),
+    "penstock.table.compact.task": ("CompactionState", "MergedFiles", "WaitingFiles"),
     "penstock.table.dml.merge": ("MergeDelete", "MergeInsert", "MergeUpdate"),
     "penstock.table.dml.change": ("ChangeResult", "ChangedFile"),
     "penstock.table.expire.orphans": ("OrphanFile", "OrphanKind", "OrphanReport"),

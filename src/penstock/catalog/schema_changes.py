@@ -85,7 +85,7 @@ from penstock.format.watermark import (
     rename_in_expressions,
     renumber_after_drop,
 )
-from penstock.table.read.fallback import KEY as FALLBACK
+from penstock.table.read.query import KEY as FALLBACK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

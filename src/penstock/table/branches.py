@@ -36,8 +36,8 @@ from penstock.table.commit.retry import note_change
 from penstock.table.commit.reused_ids import is_there
 from penstock.table.process import decode_process, encode_process, is_surely_dead, this_process
 from penstock.table.read.branch import at_branch, check_branch_name, has_branch, no_branch
-from penstock.table.read.fallback import KEY as FALLBACK
-from penstock.table.read.fallback import fallback_of
+from penstock.table.read.query import KEY as FALLBACK
+from penstock.table.read.query import fallback_of
 from penstock.table.store import MetadataStore
 from penstock.table.times import load_storage_millis
 

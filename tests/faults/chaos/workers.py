@@ -19,11 +19,10 @@ from penstock.api.table import Table
 from penstock.errors import CommitConflictError, FormatError, NotFoundError, StorageError
 from penstock.table.compact.background import BackgroundCompactor
 from penstock.table.compact.job import merge_one
-from penstock.table.compact.state import CompactionState
+from penstock.table.compact.task import CompactionState
 from penstock.table.store import MetadataStore
 from penstock.table.stream.tail import LocalStreamReader, PollOptions
-from penstock.table.stream_sink.batch_log import BatchNotes
-from penstock.table.stream_sink.checkpoint_owner import claim_checkpoint
+from penstock.table.stream_sink.batch_log import BatchNotes, claim_checkpoint
 from penstock.table.stream_sink.committer import Batch, StreamCommitter
 from penstock.table.write.writer import TableWriter
 from penstock.testing.file_io import Operation, RecordingFileIO

@@ -11,8 +11,7 @@ from tests.faults.machine.cases import Case, rows
 from penstock.datafile.streams import writing
 from penstock.errors import NotFoundError
 from penstock.io.local import LocalFileIO
-from penstock.table.stream_sink.batch_log import BatchNotes
-from penstock.table.stream_sink.checkpoint_owner import claim_checkpoint
+from penstock.table.stream_sink.batch_log import BatchNotes, claim_checkpoint
 from penstock.table.stream_sink.committer import Batch, StreamCommitter
 from penstock.table.write.writer import write_arrow
 

@@ -16,8 +16,7 @@ from tests.spark.ways import STREAM_PYTHON_IF_SLOW
 
 from penstock import Catalog, Table
 from penstock.format.watermark import DeclaredWatermark
-from penstock.spark.watermark.observed_times import observe_times
-from penstock.spark.watermark.query_shape import QueryShape
+from penstock.spark.watermark.query_shape import QueryShape, observe_times
 
 if TYPE_CHECKING:
     from pathlib import Path

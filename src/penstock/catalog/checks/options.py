@@ -21,7 +21,7 @@ from penstock.options.check import DEFAULTS, FIXED, FIXED_WITH_DATA, check_keys
 from penstock.options.object_store import credentials_among
 from penstock.options.status.keys import GROUPS
 from penstock.table.read.branch import check_branch_name, has_branch
-from penstock.table.read.fallback import KEY, fallback_of
+from penstock.table.read.query import KEY, fallback_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.parquet as pq
 
 from penstock.datafile.data_format import WrittenFile
-from penstock.datafile.parquet.schema import leaves_of
-from penstock.datafile.parquet.stats import footer_stats
+from penstock.datafile.parquet.schema import footer_stats, leaves_of
 from penstock.datafile.streams import as_native_file, reading
 from penstock.datafile.thrift import ThriftStruct, decode_struct, encode_struct
 from penstock.errors import FormatError

@@ -21,13 +21,13 @@ from penstock.datafile.data_format import WrittenFile
 from penstock.datafile.int96 import carriers_as_int96, encode_int96
 from penstock.datafile.parquet.footer import FooterSink, drop_ranges
 from penstock.datafile.parquet.schema import (
+    footer_stats,
     has_required,
     is_int96_type,
     leaves_of,
     to_parquet_schema,
     without_nulls_below_null,
 )
-from penstock.datafile.parquet.stats import footer_stats
 from penstock.datafile.streams import writing
 from penstock.errors import InvalidOptionError, TableStoreError
 from penstock.format.types.data_types import TypeRoot

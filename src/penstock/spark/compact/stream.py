@@ -20,8 +20,7 @@ from penstock.table.compact.background import BackgroundCompactor
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from penstock.table.compact.state import CompactionState
-    from penstock.table.compact.task import CompactTask, MergedFiles
+    from penstock.table.compact.task import CompactionState, CompactTask, MergedFiles
     from penstock.table.ref import TableRef
 
 _MAX_TASKS: Final = 64

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.spark.write.task import TaskOutcome
     from penstock.table.read.split import DataSplit
-    from penstock.table.stream.tasks import StreamTask
+    from penstock.table.stream.files import StreamTask
 OUTCOME: Final = StructType([StructField("outcome", BinaryType())])
 """Columns of the batch, of one binary value, that a writer's function returns; it is pickled together with them."""
 

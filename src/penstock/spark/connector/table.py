@@ -28,9 +28,8 @@ from penstock.table.actions.changes import commit_overwrite, open_committer, tru
 from penstock.table.assumptions import load_identity
 from penstock.table.dml.by_filter import DeleteRows
 from penstock.table.dml.run import run_change
-from penstock.table.read.fallback import KEY as FALLBACK
-from penstock.table.read.fallback import fallback_of
-from penstock.table.read.query import PinnedRead, pin_read
+from penstock.table.read.query import KEY as FALLBACK
+from penstock.table.read.query import PinnedRead, fallback_of, pin_read
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:

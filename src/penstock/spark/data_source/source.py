@@ -32,7 +32,6 @@ from penstock.spark.data_source.stream_reader import PenstockStreamReader
 from penstock.spark.data_source.stream_writer import PenstockStreamWriter
 from penstock.spark.data_source.table_names import find_source, find_target, has_location, with_location
 from penstock.spark.data_source.tracebacks import without_frames
-from penstock.spark.schema_check import check_columns, columns_at_start, why_rows_may_not_fit
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.stream.options import (
     HANDED_OVER,
@@ -41,7 +40,7 @@ from penstock.spark.stream.options import (
     decode_storage_options,
     parallelism_of,
 )
-from penstock.spark.types import nullable, to_spark_schema
+from penstock.spark.types import check_columns, columns_at_start, nullable, to_spark_schema, why_rows_may_not_fit
 from penstock.spark.versions.facts import STREAMS_OF_FORMAT
 from penstock.spark.write.sink import collect_messages
 from penstock.spark.write.task import TaskOutcome, WriteTask

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from penstock.predicate.tree import Predicate
     from penstock.spark.stream.session import StreamSession
     from penstock.table.ref import TableRef
-    from penstock.table.stream.tasks import StreamTask
+    from penstock.table.stream.files import StreamTask
 
 _LOG: Final = open_log(__name__)
 # Spark has no limit by snapshots; any limit other than ReadAllAvailable will do.

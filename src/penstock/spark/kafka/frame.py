@@ -22,7 +22,7 @@ from penstock.options.kafka import EndMode, StartMode, parse_kafka, parse_kafka_
 from penstock.printable import open_log
 from penstock.spark.kafka.decode import ORIGIN, ORIGIN_FIELDS, check_columns, decode_values
 from penstock.spark.types import to_spark_type
-from penstock.spark.watermark.observed_times import observe_times, partition_name
+from penstock.spark.watermark.query_shape import observe_times, partition_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     )
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from penstock.table.compact.state import CompactionState
+    from penstock.table.compact.task import CompactionState
     from penstock.table.ref import TableRef
     from penstock.table.stream.offset import StreamOffset
 

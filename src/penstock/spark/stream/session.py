@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.options import ConsumerOptions, ReadOptions, StreamOptions
-from penstock.spark.schema_check import check_columns, check_not_outdated
+from penstock.spark.types import check_columns, check_not_outdated
 from penstock.table.lease import LEASE_MS, LeaseKeeper, acquire
 from penstock.table.store import MetadataStore
 from penstock.table.stream.align.membership import open_membership
@@ -17,10 +17,10 @@ from penstock.table.stream.align.progress import AlignmentRule
 from penstock.table.stream.aligned import AlignedScanner
 from penstock.table.stream.consumers import check_consumer_id, lease_of, record_progress
 from penstock.table.stream.event_time import usable_watermark
+from penstock.table.stream.files import StreamTask
 from penstock.table.stream.limits import NO_LIMITS, Bounds, limits_of
 from penstock.table.stream.offset import Phase, decode_offset, encode_offset
 from penstock.table.stream.scanner import StreamScanner
-from penstock.table.stream.tasks import StreamTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -24,8 +24,7 @@ from penstock.spark.versions.python_api import arrow_schema
 from penstock.spark.watermark.query_shape import QueryShape
 from penstock.spark.watermark.wall_clock import with_wall_clocks
 from penstock.table.store import MetadataStore
-from penstock.table.stream_sink.batch_log import BatchNotes
-from penstock.table.stream_sink.checkpoint_owner import claim_checkpoint
+from penstock.table.stream_sink.batch_log import BatchNotes, claim_checkpoint
 from penstock.table.stream_sink.committer import StreamCommitter, load_first_batch
 from penstock.table.write.check_rows import plan_conform
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from penstock.table.ref import TableRef
-    from penstock.table.stream.tasks import StreamTask
+    from penstock.table.stream.files import StreamTask
 
 # Decode one file while Spark takes the rows of the previous one; more threads would only take Spark's cores.
 _THREADS: Final = 2

@@ -23,7 +23,7 @@ from penstock.options import BucketOptions, FormatOptions, SinkStrategy, WriteOp
 from penstock.spark.logical_plan import analyzed_plan
 from penstock.spark.native_settings import WRITE_OPTIONS, WRITE_SETTINGS, clone_session, unknown_parquet_keys
 from penstock.spark.types import SPARK_PRECISION, to_spark_type
-from penstock.spark.watermark.observed_times import observes_rows
+from penstock.spark.watermark.query_shape import observes_rows
 from penstock.table.commit.cleanup import delete_staging, staging_directory
 from penstock.table.write.imports import import_parquet_files
 

@@ -40,7 +40,7 @@ from penstock.table.expire.partitions import drop_expired_partitions, find_expir
 from penstock.table.expire.snapshots import Expiration, SnapshotExpirer
 from penstock.table.expire.tags import delete_tag, expire_tags, forget_snapshot
 from penstock.table.mark_done.trigger import open_done_watch
-from penstock.table.read.deltas import load_written_partitions
+from penstock.table.read.live import load_written_partitions
 from penstock.table.store import MetadataStore
 from penstock.table.stream.consumers import expire_consumers
 from penstock.table.tags import TagReader, new_tag, write_tag_success_file

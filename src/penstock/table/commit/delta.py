@@ -19,12 +19,14 @@ from penstock.errors import CommitConflictError, InvalidOptionError, Unsupported
 from penstock.format.manifest.entry import DataFileMeta, EntryNumbers, FileIdentity, FileKind, ManifestEntry
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from penstock.table.partition_scope import OverwriteScope, WrittenPartitions, partition_test
-from penstock.table.read.deltas import MAX_STEPS, load_deltas, snapshots_since
 from penstock.table.read.live import (
+    MAX_STEPS,
+    load_deltas,
     load_live_entries,
     load_live_numbers,
     load_live_of_partitions,
     pruner_of_scope,
+    snapshots_since,
 )
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot
     from penstock.table.message import CommitMessage
     from penstock.table.partition_scope import OverwriteScope
-    from penstock.table.read.deltas import DeltaSource
+    from penstock.table.read.live import DeltaSource
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 

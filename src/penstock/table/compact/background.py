@@ -31,11 +31,9 @@ from penstock.table.compact.commit import MergeGroup, is_lost
 from penstock.table.compact.coordinator import SmallFiles
 from penstock.table.compact.plan import check_compactable
 from penstock.table.compact.queue_files import QueueFiles
-from penstock.table.compact.state import CompactionState, waiting_of
-from penstock.table.compact.task import CompactSizes
+from penstock.table.compact.task import CompactionState, CompactSizes, waiting_of
 from penstock.table.lease import LeaseKeeper, acquire, find_holder
-from penstock.table.read.deltas import load_deltas, snapshots_since
-from penstock.table.read.live import load_live_entries
+from penstock.table.read.live import load_deltas, load_live_entries, snapshots_since
 from penstock.table.ref import FileLocator
 from penstock.table.store import MetadataStore
 

@@ -26,8 +26,7 @@ from penstock.format.tag import decode_tag
 from penstock.table.assumptions import WRITER_VERSION
 from penstock.table.bulk_files import map_parallel
 from penstock.table.read.branch import has_branch
-from penstock.table.read.deltas import is_in_history
-from penstock.table.read.live import load_live_entries, load_live_of_partitions
+from penstock.table.read.live import is_in_history, load_live_entries, load_live_of_partitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

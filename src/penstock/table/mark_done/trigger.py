@@ -36,7 +36,7 @@ from penstock.table.mark_done.marks import (
     mark_done,
     save_ledger,
 )
-from penstock.table.read.deltas import load_written_partitions
+from penstock.table.read.live import load_written_partitions
 from penstock.table.read.travel import find_at_or_after, newest_by_time, watermark_of
 from penstock.table.success import find_success
 from penstock.table.times import instant, partition_time_parser, wall_clock

@@ -1,7 +1,10 @@
 """Planning of a batch read from its options: the state or the changes to read, the columns, the files.
 
+With ``scan.fallback-branch``, partitions that are missing in the current branch are read from another branch.
+
 Source:
-    Paimon ``flink:FlinkConnectorOptions.java``, ``flink:lookup/PartitionLoader.java`` for ``scan.partitions``.
+    Paimon ``flink:FlinkConnectorOptions.java``, ``flink:lookup/PartitionLoader.java`` for ``scan.partitions``;
+    ``core:table/FallbackReadFileStoreTable.java``.
 """
 
 from __future__ import annotations
@@ -9,29 +12,230 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import InvalidOptionError
+from penstock.errors import InvalidOptionError, NotFoundError, UnsupportedFeatureError
 from penstock.format.row.row import row_decoder
 from penstock.format.text.partitions import parse_partition, partition_text
+from penstock.format.types.data_types import with_nullability
+from penstock.format.types.text import format_sql_type
 from penstock.options import ReadOptions, check_reads
 from penstock.predicate.parse import parse_filter
 from penstock.predicate.tree import And
 from penstock.table.assumptions import check_same_table, warn_other_engines
 from penstock.table.partition_scope import filter_of_specs
-from penstock.table.read.fallback import Fallback, pin_fallback
+from penstock.table.read.branch import at_branch
 from penstock.table.read.incremental import plan_changes, reads_changes
 from penstock.table.read.live import load_live_entries
 from penstock.table.read.scan import plan_scan
-from penstock.table.read.travel import at_snapshot, resolve_read
+from penstock.table.read.travel import at_snapshot, newest_by_time, parse_local_time, resolve_read
+from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from penstock.format.schema import TableSchema
     from penstock.format.snapshot import Snapshot
+    from penstock.format.types.data_types import DataType
     from penstock.predicate.tree import Predicate
-    from penstock.table.read.scan import ScanPlan
+    from penstock.table.read.scan import Funnel, FunnelStage, ScanPartition, ScanPlan
     from penstock.table.read.travel import ReadPoint
     from penstock.table.ref import TableRef
-    from penstock.table.store import MetadataStore
+
+
+KEY: Final = "scan.fallback-branch"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fallback:
+    """The state of the other branch that a read uses.
+
+    Attributes:
+        ref: the branch, with the options of the read and the columns of the state.
+        snapshot: the state; None if the branch has none.
+        here: serialized partitions of the current branch, which are not read from the other one.
+    """
+
+    ref: TableRef
+    snapshot: Snapshot | None
+    here: frozenset[bytes]
+
+    def add_to(
+        self, store: MetadataStore, plan: ScanPlan, predicate: Predicate | None, *, with_vectors: bool
+    ) -> ScanPlan:
+        """Return a plan extended by the partitions of the other branch that are missing in the current one.
+
+        Args:
+            store: of the current branch, whose schemas describe the added files, too.
+
+        Raises:
+            UnsupportedFeatureError: the current branch has no schema with the columns of a file.
+        """
+        other = MetadataStore(self.ref)
+        found = plan_scan(other, self.ref, self.snapshot, predicate, with_vectors=with_vectors)
+        schemas = _SchemaIds(store, other)
+        added = tuple(schemas.translated(each) for each in found.partitions if each.data not in self.here)
+        vectors = {**found.vectors, **plan.vectors}
+        return replace(
+            plan,
+            snapshot=plan.snapshot or found.snapshot,
+            partitions=(*plan.partitions, *added),
+            funnel=_sum_of(plan.funnel, found.funnel),
+            vectors=vectors,
+        )
+
+
+class _SchemaIds:
+    """Ids of schemas of the current branch, by those of another one: readers look up the columns of files by them.
+
+    The two differ where an option was changed in one branch only.
+    """
+
+    def __init__(self, store: MetadataStore, other: MetadataStore) -> None:
+        self._store = store
+        self._other = other
+        self._ids: dict[int, int] = {}
+
+    def translated(self, partition: ScanPartition) -> ScanPartition:
+        """Return a partition of the other branch with ids of the current one. Raises ``UnsupportedFeatureError``."""
+        entries = tuple(
+            replace(entry, file=replace(entry.file, schema_id=self._id_of(entry.file.schema_id)))
+            for entry in partition.entries
+        )
+        return replace(partition, entries=entries)
+
+    def _id_of(self, schema_id: int) -> int:
+        if schema_id not in self._ids:
+            self._ids[schema_id] = self._find(schema_id)
+        return self._ids[schema_id]
+
+    def _find(self, schema_id: int) -> int:
+        wanted = _columns_of(self._other.load_schema(schema_id))
+        for each in sorted(self._store.list_schema_ids(), key=lambda found: (found != schema_id, found)):
+            if _columns_of(self._store.load_schema(each)) == wanted:
+                return each
+        raise UnsupportedFeatureError(
+            f"table {self._store.name}: '{KEY}' names {self._other.name}, which has files of schema {schema_id}, and "
+            "no schema here has the same columns; change the columns of both branches in the same steps, or read the "
+            "branch by its name"
+        )
+
+
+def pin_fallback(ref: TableRef, store: MetadataStore, point: ReadPoint | None) -> Fallback | None:
+    """Return the state of the fallback branch in the table's options; None if there is none.
+
+    For a past state, this is the newest snapshot of the branch that was committed no later, or its tag of the same
+    name.
+
+    Args:
+        ref: with the columns of the read.
+        point: the state of the current branch; None for a read of changes.
+
+    Raises:
+        NotFoundError: there is no such branch.
+        InvalidOptionError: the branch name is invalid.
+        UnsupportedFeatureError: a read of changes or of new files only, or branches with different columns.
+    """
+    name = fallback_of(ref.options)
+    if name is None:
+        return None
+    if point is None or point.created_from_millis is not None:
+        raise UnsupportedFeatureError(
+            f"table {ref.name}: '{KEY}' = '{name}' adds partitions to a read of a state, not to one of changes or of "
+            "new files; set the option to an empty text for this read"
+        )
+    try:
+        branch = at_branch(ref, name)
+    except (NotFoundError, InvalidOptionError) as error:
+        raise type(error)(f"'{KEY}' = '{name}': {error}; ALTER TABLE ... RESET ('{KEY}') removes the option") from error
+    branch = replace(ref, name=branch.name, file_io=branch.file_io, schema=branch.schema)
+    other = MetadataStore(branch)
+    there = other.load_latest_snapshot() if point.is_latest else _past_of(ref, other, point)
+    if not point.is_latest and there is not None:
+        branch = at_snapshot(branch, other, there)
+    _check_columns(ref, branch)
+    live = load_live_entries(store, point.snapshot, lambda _: True) if point.snapshot is not None else {}
+    here = frozenset(entry.partition for entry in live.values())
+    return Fallback(ref=branch, snapshot=there, here=here)
+
+
+def fallback_of(options: Mapping[str, str]) -> str | None:
+    """Return the name of the fallback branch; None if there is none."""
+    return options.get(KEY, "").strip() or None
+
+
+def _past_of(ref: TableRef, other: MetadataStore, point: ReadPoint) -> Snapshot | None:
+    """Return the state of the other branch that belongs to a past state.
+
+    Source:
+        Paimon ``FallbackReadFileStoreTable.rewriteOtherOptions``: a snapshot id becomes its commit time, and the names
+        of tags and timestamps are passed on.
+    """
+    options = ref.parsed(ReadOptions)
+    tag = options.tag_name or options.version
+    if tag is not None and tag in other.list_tags():
+        return other.load_tag(tag).snapshot
+    latest = other.load_latest_snapshot()
+    if latest is None or point.snapshot is None:
+        return None
+    millis = point.snapshot.time_millis
+    if options.timestamp is not None:
+        millis = parse_local_time(options.timestamp, "scan.timestamp", ref.name)
+    elif options.timestamp_millis is not None:
+        millis = options.timestamp_millis
+    return newest_by_time(other, latest, millis, or_equal=True)
+
+
+def _check_columns(ref: TableRef, branch: TableRef) -> None:
+    here, there = (_columns_of(each.schema) for each in (ref, branch))
+    is_same = [column[1:] for column in here] == [column[1:] for column in there]
+    if not is_same or ref.schema.partition_keys != branch.schema.partition_keys:
+        raise UnsupportedFeatureError(
+            f"table {ref.name}: '{KEY}' names {branch.name}, whose columns differ: "
+            f"{_text_of(ref)} here, {_text_of(branch)} there; change the columns of both in the same steps, or "
+            "read the branch by its name"
+        )
+
+
+def _text_of(ref: TableRef) -> str:
+    keys = ", ".join(ref.schema.partition_keys)
+    return f"({', '.join(f'{field.name} {format_sql_type(field.type)}' for field in ref.schema.fields)}) by ({keys})"
+
+
+def _columns_of(schema: TableSchema) -> list[tuple[int, str, DataType]]:
+    return [(field.id, field.name, with_nullability(field.type, nullable=True)) for field in schema.fields]
+
+
+def _sum_of(one: Funnel, two: Funnel) -> Funnel:
+    if not one.stages or not two.stages:
+        return one if one.stages else two
+    return replace(
+        one,
+        manifests_total=one.manifests_total + two.manifests_total,
+        manifests_read=one.manifests_read + two.manifests_read,
+        files_total=one.files_total + two.files_total,
+        rows_total=None if one.rows_total is None or two.rows_total is None else one.rows_total + two.rows_total,
+        stages=_sum_of_stages(one.stages, two.stages),
+        index_files=one.index_files + two.index_files,
+        index_bytes=one.index_bytes + two.index_bytes,
+    )
+
+
+def _sum_of_stages(one: Sequence[FunnelStage], two: Sequence[FunnelStage]) -> tuple[FunnelStage, ...]:
+    """Add up stages; for steps that a branch lacks, its last stage is used."""
+    most = max(len(one), len(two))
+    pairs = [(one[min(place, len(one) - 1)], two[min(place, len(two) - 1)]) for place in range(most)]
+    longer = one if len(one) == most else two
+    return tuple(replace(_stage_of(*pair), name=stage.name) for pair, stage in zip(pairs, longer, strict=True))
+
+
+def _stage_of(one: FunnelStage, two: FunnelStage) -> FunnelStage:
+    return replace(
+        one,
+        partitions=one.partitions + two.partitions,
+        buckets=one.buckets + two.buckets,
+        files=one.files + two.files,
+        bytes=one.bytes + two.bytes,
+        rows=one.rows + two.rows,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Lists the data files of a snapshot in the order of delivery.
+"""Lists the data files of a snapshot in the order of delivery, and assigns those of a micro-batch to tasks.
 
 The order depends on the table only, never on filters, columns or limits, so a number of files is a position in it.
 Partitions are delivered one after another. In a partition the first files of all buckets come first, then the second
@@ -7,30 +7,44 @@ files, and so on, so that every micro-batch has work for all buckets. In a bucke
 A partition's creation time is the minimum creation time of its live files, so every process computes the same. A
 compaction that keeps the creation times of its inputs does not change it.
 
+The task of a file depends on its bucket number only. This preserves the order of a bucket across all partitions and
+snapshots of a micro-batch, in a parallel sink too. The reference has no such rule.
+
 Source:
-    docs/spec/streaming.md section 5; Paimon ``core:table/source/snapshot/SnapshotReaderImpl.java``.
+    docs/spec/streaming.md section 5; Paimon ``core:table/source/snapshot/SnapshotReaderImpl.java``;
+    docs/spec/streaming.md sections 3.2, 5.2 and 5.3.
 """
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from typing import TYPE_CHECKING, Final, TypeAlias
+from dataclasses import dataclass
+from itertools import compress, groupby, islice
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from penstock.format.manifest.entry import FileKind
 from penstock.format.row.row import row_decoder
-from penstock.table.read.deltas import MAX_STEPS, load_deltas, snapshots_since
-from penstock.table.read.live import load_live_entries
+from penstock.options import BucketOptions, ReadOptions, StreamOptions
+from penstock.predicate.bind import bind
+from penstock.predicate.tree import TRUE, Predicate
+from penstock.table.assumptions import check_schema_of_file
+from penstock.table.read.indexes import FileIndexPruner
+from penstock.table.read.live import MAX_STEPS, load_deltas, load_live_entries, snapshots_since
+from penstock.table.read.prune import BucketPruner, PartitionPruner, PartitionPruneResult, StatsPruner
 from penstock.table.read.scan import check_deletion_vectors, plan_scan
-from penstock.table.read.split import partition_order
+from penstock.table.read.split import make_split, pack_files, partition_order
+from penstock.table.ref import FileLocator
 from penstock.table.stream.offset import Phase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from penstock.format.manifest.entry import ManifestEntry
     from penstock.format.snapshot import Snapshot
+    from penstock.table.read.split import DataSplit
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
+
 
 Files: TypeAlias = "tuple[ManifestEntry, ...]"
 _Key: TypeAlias = "tuple[str, Phase, bool]"
@@ -193,3 +207,135 @@ class CreationTracker:
                 times[created] -= 1
             else:
                 del times[created]
+
+
+# Their index files are read in parallel. A micro-batch with a limit may end among them, and the next one reuses the
+# cached results.
+_ASKED_AT_ONCE: Final = 64
+
+
+class Delivery(NamedTuple):
+    """A file, and the id of the snapshot that delivers it."""
+
+    snapshot_id: int
+    entry: ManifestEntry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamTask:
+    """The splits that one task of a micro-batch reads. Picklable.
+
+    Attributes:
+        bucket: number of the bucket, with ``scan.parallelism`` modulo that; -1 if there is no order to preserve.
+        splits: in the order of delivery.
+    """
+
+    bucket: int
+    splits: tuple[DataSplit, ...]
+
+
+class TaskPlanner:
+    """Prunes files and assigns them to tasks.
+
+    Args:
+        ref: its schema is the read schema, to which the filter is bound.
+
+    Raises:
+        InvalidFilterError: the filter does not fit the schema.
+    """
+
+    def __init__(self, ref: TableRef, store: MetadataStore, predicate: Predicate | None) -> None:
+        bound = bind(TRUE if predicate is None else predicate, ref.schema.fields, ref.name)
+        options = ref.parsed(ReadOptions)
+        self._ref = ref
+        self._store = store
+        self._fields = bound.fields
+        self._held_schemas = {ref.schema.id}
+        self._target_bytes = options.split_target_bytes
+        self._open_file_cost_bytes = options.split_open_file_cost_bytes
+        self._keeps_order = ref.parsed(BucketOptions).is_append_ordered
+        self._ordered_count = ref.parsed(StreamOptions).scan_parallelism
+        self._locator = FileLocator.of(ref)
+        self._partitions = PartitionPruner(ref.schema, bound)
+        self._buckets = BucketPruner(ref, bound, store.load_schema)
+        self._stats = StatsPruner(store.load_schema)
+        self._indexes = FileIndexPruner(ref, store.load_schema)
+        self._verdicts: dict[bytes, PartitionPruneResult] = {}
+
+    def kept(self, files: Sequence[ManifestEntry], created_from: int | None) -> Iterator[tuple[int, ManifestEntry]]:
+        """Yield the files that may hold a row that passes the filter, each with its index.
+
+        Args:
+            created_from: minimum creation time of the file, a wall clock in ms; None for any.
+
+        Raises:
+            SchemaMismatchError: a file is of a newer schema, in which a column of the filter has a type that the read
+                schema cannot hold.
+        """
+        budget = self._indexes.new_budget()
+        for first in range(0, len(files), _ASKED_AT_ONCE):
+            part = [
+                (index, files[index])
+                for index in range(first, min(first + _ASKED_AT_ONCE, len(files)))
+                if self._may_hold(files[index], created_from)
+            ]
+            verdicts = self._indexes.kept(((entry, self._evaluate(entry.partition).rest) for _, entry in part), budget)
+            yield from compress(part, verdicts)
+
+    def _may_hold(self, entry: ManifestEntry, created_from: int | None) -> bool:
+        if created_from is not None and (entry.file.creation_millis or 0) < created_from:
+            return False
+        if entry.file.schema_id not in self._held_schemas:
+            # The reader checks this too, but a filter by the older type may prune a file with newer values.
+            check_schema_of_file(self._ref, self._store, entry.file.schema_id, self._fields)
+            self._held_schemas.add(entry.file.schema_id)
+        verdict = self._evaluate(entry.partition)
+        return not verdict.is_excluded and self._buckets.keeps(entry) and self._stats.keeps(entry.file, verdict.rest)
+
+    def plan(self, deliveries: Iterable[Delivery]) -> tuple[StreamTask, ...]:
+        """Assign files to tasks: by bucket number, or without an order in runs of about a split's size.
+
+        Each bucket number has its own task; with ``scan.parallelism`` buckets with equal numbers modulo that share one.
+
+        Args:
+            deliveries: in the order of delivery, which each task keeps.
+        """
+        tasks: dict[int, list[Delivery]] = {}
+        loose: list[Delivery] = []
+        for delivery in deliveries:
+            if self._keeps_order and is_ordered(delivery.entry):
+                bucket = delivery.entry.bucket
+                task = bucket if self._ordered_count is None else bucket % self._ordered_count
+                tasks.setdefault(task, []).append(delivery)
+            else:
+                loose.append(delivery)
+        ordered = [StreamTask(bucket=task, splits=self._splits(tasks[task])) for task in sorted(tasks)]
+        return (*ordered, *(StreamTask(bucket=-1, splits=self._splits(run)) for run in self._runs(loose)))
+
+    def _runs(self, deliveries: Sequence[Delivery]) -> list[list[Delivery]]:
+        packs = pack_files(
+            [delivery.entry.file for delivery in deliveries],
+            target_bytes=self._target_bytes,
+            open_file_cost_bytes=self._open_file_cost_bytes,
+        )
+        left = iter(deliveries)
+        return [list(islice(left, len(pack))) for pack in packs]
+
+    def _splits(self, deliveries: Sequence[Delivery]) -> tuple[DataSplit, ...]:
+        """Combine consecutive files with the same snapshot, partition and bucket into one split."""
+        splits = []
+        for _, group in groupby(
+            deliveries, key=lambda each: (each.snapshot_id, each.entry.partition, each.entry.bucket)
+        ):
+            stretch = list(group)
+            first = stretch[0]
+            files = tuple(each.entry.file for each in stretch)
+            verdict = self._evaluate(first.entry.partition)
+            splits.append(make_split(self._locator, first.snapshot_id, first.entry, files, verdict))
+        return tuple(splits)
+
+    def _evaluate(self, partition: bytes) -> PartitionPruneResult:
+        verdict = self._verdicts.get(partition)
+        if verdict is None:
+            verdict = self._verdicts[partition] = self._partitions.evaluate(partition)
+        return verdict

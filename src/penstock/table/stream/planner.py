@@ -26,11 +26,10 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
     from penstock.table.stream.align.progress import WatermarkLimit
     from penstock.table.stream.event_time import EventTimes
-    from penstock.table.stream.files import FileLists, Files
+    from penstock.table.stream.files import FileLists, Files, TaskPlanner
     from penstock.table.stream.history import History
     from penstock.table.stream.limits import Bounds, Budget
     from penstock.table.stream.offset import BucketWatermarks, StreamOffset
-    from penstock.table.stream.tasks import TaskPlanner
 
 # Requested at the same time; a micro-batch with limits may not need that many.
 _REQUESTED_SNAPSHOTS: Final = 32

@@ -14,13 +14,12 @@ from penstock.errors import DataLossError, InvalidOptionError, OptionWarning, wa
 from penstock.options import ConsumerOptions, ReadOptions, StreamOptions, check_reads
 from penstock.table.stream.backlog import Backlog, BacklogCache, measure_backlog
 from penstock.table.stream.event_time import EventTimes
-from penstock.table.stream.files import FileLists
+from penstock.table.stream.files import Delivery, FileLists, StreamTask, TaskPlanner
 from penstock.table.stream.history import History, snapshot_digest
 from penstock.table.stream.limits import Bounds, Budget, ReadLimits, limits_of
 from penstock.table.stream.offset import Position, StreamOffset
 from penstock.table.stream.planner import MicroBatchPlanner, ReadProgress, TableReaders, load_files, load_progress
 from penstock.table.stream.start import StreamStart, check_start, resolve_start
-from penstock.table.stream.tasks import Delivery, StreamTask, TaskPlanner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from penstock.table.read.split import DataSplit
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
+    from penstock.table.stream.files import StreamTask
     from penstock.table.stream.offset import Position, StreamOffset
-    from penstock.table.stream.tasks import StreamTask
 
 # Each step reads one snapshot, so all rows of a snapshot are delivered before those of the next one.
 _ONE_SNAPSHOT: Final = ReadLimits(max_snapshots=1)

@@ -20,8 +20,7 @@ from penstock.table.commit.delta import CommitRequest
 from penstock.table.commit.put import OwnCommits, search_commits
 from penstock.table.partition_scope import WholeTable
 from penstock.table.store import MetadataStore
-from penstock.table.stream_sink.batch_log import BatchNote
-from penstock.table.stream_sink.checkpoint_owner import ACCEPT, check_identity
+from penstock.table.stream_sink.batch_log import ACCEPT, BatchNote, check_identity
 from penstock.table.stream_sink.watermark import UPSTREAM_TIMES, merge_times
 from penstock.table.write.rolling import new_job_id
 

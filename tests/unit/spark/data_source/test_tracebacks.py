@@ -11,7 +11,7 @@ from tests.unit.table.stream.queues import Queue
 from penstock.errors import NotFoundError, SchemaMismatchError
 from penstock.spark.data_source.source import PenstockDataSource
 from penstock.spark.data_source.tracebacks import without_frames
-from penstock.spark.schema_check import check_columns
+from penstock.spark.types import check_columns
 
 
 def test_errors_of_ours_come_without_the_frames_of_their_cause() -> None:

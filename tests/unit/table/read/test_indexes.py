@@ -22,7 +22,7 @@ from penstock.format.file_index import decode_index_places
 from penstock.table.metadata_cache import clear_metadata_cache
 from penstock.table.read import indexes as index_files
 from penstock.table.store import MetadataStore
-from penstock.table.stream.tasks import TaskPlanner
+from penstock.table.stream.files import TaskPlanner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from penstock.format.manifest.entry import DataFileMeta
     from penstock.format.snapshot import Snapshot
-    from penstock.table.stream.tasks import StreamTask
+    from penstock.table.stream.files import StreamTask
 
 
 @dataclass(kw_only=True)

@@ -10,8 +10,7 @@ import pytest
 from penstock.errors import CheckpointError, LeaseHeldError
 from penstock.table.ref import FileLocator
 from penstock.table.store import MetadataStore
-from penstock.table.stream_sink.batch_log import BatchNotes
-from penstock.table.stream_sink.checkpoint_owner import claim_checkpoint
+from penstock.table.stream_sink.batch_log import BatchNotes, claim_checkpoint
 from penstock.table.stream_sink.committer import (
     Batch,
     StreamCommitter,

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.spark.stream.session import StreamSession
     from penstock.table.ref import TableRef
-    from penstock.table.stream.tasks import StreamTask
+    from penstock.table.stream.files import StreamTask
 
 _STREAMING: Final = "org.apache.spark.sql.connector.read.streaming."
 # ``latestOffset`` applies all limits of the options; Spark only needs to know that there are some.

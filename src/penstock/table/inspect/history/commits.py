@@ -15,7 +15,7 @@ from penstock.errors import NotFoundError
 from penstock.format.manifest.entry import FileKind
 from penstock.format.snapshot import CommitKind
 from penstock.table.compact.task import CompactSizes
-from penstock.table.read.deltas import is_in_history
+from penstock.table.read.live import is_in_history
 from penstock.table.read.travel import watermark_of
 
 if TYPE_CHECKING:
