@@ -132,12 +132,12 @@ __all__ = [
 
 if TYPE_CHECKING:
     from penstock.api.catalog import Catalog
-    from penstock.api.compact_tables import TableCompaction
     from penstock.api.exchange.convert import Conversion, ConversionPlan, convert
     from penstock.api.exchange.export import ParquetExport, export_parquet
     from penstock.api.inspection import TableInspection
     from penstock.api.maintenance import TableMaintenance, TableVersions
     from penstock.api.migrate import Migration, TableMigration
+    from penstock.api.operations.compaction import TableCompaction
     from penstock.api.preview import TablePreview
     from penstock.api.prometheus import MetricsExport, export_metrics
     from penstock.api.reads import ReadAt
@@ -191,7 +191,7 @@ if TYPE_CHECKING:
 # only SQL needs sqlglot.
 _MODULES: Final = {
     "penstock.api.catalog": ("Catalog",),
-    "penstock.api.compact_tables": ("TableCompaction",),
+    "penstock.api.operations.compaction": ("TableCompaction",),
     "penstock.api.exchange.convert": ("Conversion", "ConversionPlan", "convert"),
     "penstock.api.exchange.export": ("ParquetExport", "export_parquet"),
     "penstock.api.inspection": ("TableInspection",),

@@ -24,11 +24,11 @@ from penstock.api.arguments import (
     to_location,
     to_names,
 )
-from penstock.api.compact_tables import CompactDatabase
 from penstock.api.lazy import lazy_spark
 from penstock.api.migrate import Migrate, MigrateDatabase
 from penstock.api.names import CatalogNames
 from penstock.api.notebook import names_html
+from penstock.api.operations.compaction import CompactDatabase
 from penstock.api.operations.declaration import method
 from penstock.api.procedures import PROCEDURES, UNSUPPORTED, call
 from penstock.api.table import Table

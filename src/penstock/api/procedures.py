@@ -11,7 +11,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from penstock.api import compact_tables, migrate
+from penstock.api import migrate
 from penstock.api.operations import branches, compaction, consumers, partitions, rollback, snapshots, tags
 from penstock.api.operations.procedure import Arguments
 from penstock.catalog.names import split_name
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.api.names import CatalogNames
     from penstock.api.operations.procedure import Procedure
 
-_MODULES: Final = (compaction, compact_tables, tags, rollback, branches, snapshots, partitions, consumers, migrate)
+_MODULES: Final = (compaction, tags, rollback, branches, snapshots, partitions, consumers, migrate)
 PROCEDURES: Final[Mapping[str, Procedure]] = {each.name: each for module in _MODULES for each in module.PROCEDURES}
 """All procedures, by name."""
 

@@ -1,6 +1,6 @@
 """Operations that merge data files and manifests, or move rows to other buckets."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
@@ -10,10 +10,12 @@ from penstock.api.handle import TableHandle
 from penstock.api.lazy import lazy_spark
 from penstock.api.operations.declaration import Named, Operation
 from penstock.api.operations.procedure import Extra, Procedure, ResultRows
+from penstock.catalog.backend import Backend
 from penstock.catalog.changes import SetOption
 from penstock.catalog.checks.features import check_writable
 from penstock.catalog.place import TablePlace, alter_place
-from penstock.errors import InvalidOptionError
+from penstock.catalog.selection import select_tables
+from penstock.errors import InvalidOptionError, TableStoreError
 from penstock.options import BucketOptions, check_keys
 from penstock.table.actions.changes import open_committer
 from penstock.table.actions.manifests import ManifestCompaction, compact_manifests
@@ -107,6 +109,65 @@ class Compact(Operation[TableHandle, CompactionResult]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableCompaction:
+    """The outcome of compacting one of several tables.
+
+    Attributes:
+        table: ``database.table``.
+        result: None if there is an ``error``.
+    """
+
+    table: str
+    result: CompactionResult | None
+    error: TableStoreError | None
+
+
+def compact_tables(names: Iterable[str], compact: Callable[[str], CompactionResult]) -> Iterator[TableCompaction]:
+    """Compact tables; if one of them fails, continue with the next."""
+    for name in names:
+        try:
+            yield TableCompaction(table=name, result=compact(name), error=None)
+        except TableStoreError as error:
+            yield TableCompaction(table=name, result=None, error=error)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactDatabase(Operation[Backend, tuple[TableCompaction, ...]]):
+    """Compact the tables of one or more databases, one after another, as ``Table.compact`` does.
+
+    Args:
+        databases: a name, or a regular expression that matches the whole name.
+        including: regular expression for the tables, as ``table`` or ``database.table``.
+        excluding: regular expression for tables to exclude.
+
+    Returns:
+        One result per table. If a table cannot be compacted, its result has the error, and the others are still
+        compacted.
+
+    Raises:
+        NotFoundError: no database matches.
+        InvalidOptionError: an invalid regular expression.
+    """
+
+    databases: Annotated[str, Named("including_databases")] = ".*"
+    spark: "SparkSession | None" = None
+    _: KW_ONLY
+    including: Annotated[str, Named("including_tables")] = ".*"
+    excluding: Annotated[str | None, Named("excluding_tables")] = None
+    strategy: Annotated[str | None, Named("compact_strategy")] = None
+    idle_time: Annotated[str | None, Named("partition_idle_time")] = None
+    options: Annotated[Options | None, Named("table_options", aliases=("options",))] = None
+    dry_run: bool = False
+
+    def run(self, warehouse: Backend, /) -> tuple[TableCompaction, ...]:
+        names = select_tables(warehouse, databases=self.databases, including=self.including, excluding=self.excluding)
+        compact = Compact(
+            self.spark, strategy=self.strategy, idle_time=self.idle_time, options=self.options, dry_run=self.dry_run
+        )
+        return tuple(compact_tables(names, lambda name: compact.run(TableHandle(warehouse.load_table(name)))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompactManifests(Operation[TableHandle, ManifestCompaction]):
     """Merge manifests that are small or contain entries of deleted files; commits merge fewer at a time.
 
@@ -173,18 +234,25 @@ class Rescale(Operation[TableHandle, tuple[RescaledPartition, ...]]):
         return tuple(found)
 
 
-def compaction_rows(table: str, result: CompactionResult) -> ResultRows:
-    """Return the rows that procedures have for the compaction of a table."""
+def _compaction_rows(table: str, result: CompactionResult) -> ResultRows:
     return [
         (table, row.partition or None, row.files_in, row.bytes_in, row.files_out, row.bytes_out, row.skipped)
         for row in result.partitions
     ]
 
 
-COMPACTION_COLUMNS: Final = (
+_COMPACTED: Final = (
     "table STRING, partition STRING, files_in BIGINT, bytes_in BIGINT, files_out BIGINT, bytes_out BIGINT, "
     "skipped STRING"
 )
+
+
+def _compacted(warehouse: Backend, operation: CompactDatabase) -> ResultRows:
+    for each in operation.run(warehouse):
+        if each.result is None:
+            yield (each.table, None, None, None, None, None, str(each.error))
+        else:
+            yield from _compaction_rows(each.table, each.result)
 
 
 def _manifests(table: TableHandle, operation: CompactManifests) -> ResultRows:
@@ -196,12 +264,23 @@ def _rescaled(table: TableHandle, operation: Rescale) -> ResultRows:
     return [(each.directory or None, each.buckets_before, each.rows) for each in operation.run(table)]
 
 
+_MODE: Final = Extra(
+    "mode",
+    only=("divided", "combined"),
+    refusal="expects 'divided' or 'combined' for mode; tables are compacted one after the other",
+)
 PROCEDURES: Final = (
     Procedure(
         "compact", Compact,
         "table, partitions, order_strategy, order_by, options, where, partition_idle_time, compact_strategy",
-        COMPACTION_COLUMNS, lambda table, operation: compaction_rows(table.name, operation.run(table)),
+        _COMPACTED, lambda table, operation: _compaction_rows(table.name, operation.run(table)),
         note="sorting needs Spark"
+    ),
+    Procedure(
+        "compact_database", CompactDatabase,
+        "including_databases, mode, including_tables, excluding_tables, table_options, partition_idle_time, "
+        "compact_strategy",
+        _COMPACTED, _compacted, extras=(_MODE,), note="whatever `mode` is"
     ),
     Procedure(
         "compact_manifest", CompactManifests, "table, options, dry_run",

@@ -13,8 +13,7 @@ import pyarrow as pa
 import typer
 
 from penstock import CompactionResult, CompactionState, MergedFiles
-from penstock.api.compact_tables import TableCompaction, compact_tables
-from penstock.api.operations.compaction import Compact
+from penstock.api.operations.compaction import Compact, TableCompaction, compact_tables
 from penstock.api.operations.declaration import run_on
 from penstock.catalog.selection import select_tables
 from penstock.cli.exit_codes import exit_code_of
