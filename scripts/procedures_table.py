@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import penstock
-from penstock.api.operations.declaration import description_of, method_name
+from penstock.api.operations.declaration import method_name
 from penstock.api.procedures import PROCEDURES, UNSUPPORTED
 
 if TYPE_CHECKING:
@@ -43,11 +43,9 @@ def _method(procedure: Procedure) -> str:
 
 def _does(procedure: Procedure) -> str:
     is_shared = sum(each.operation is procedure.operation for each in PROCEDURES.values()) > 1
-    if is_shared and procedure.note:
-        return procedure.note
-    text = description_of(procedure.operation).split("\n\n", maxsplit=1)[0]
-    sentence = " ".join(text.split()).split(". ")[0].removesuffix(".").replace("``", "`")
-    return f"{sentence[0].lower()}{sentence[1:]}" + (f"; {procedure.note}" if procedure.note else "")
+    return (
+        f"{procedure.note[0].upper()}{procedure.note[1:]}." if is_shared and procedure.note else procedure.description
+    )
 
 
 def _aliases() -> Iterator[str]:

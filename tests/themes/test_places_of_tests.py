@@ -12,7 +12,7 @@ TESTS: Final = Path(__file__).parents[1]
 SOURCES: Final = TESTS.parent / "src" / "penstock"
 MODULES: Final = [path.relative_to(SOURCES) for path in sorted(SOURCES.rglob("*.py")) if not path.name.startswith("__")]
 # Modules without a test of their name or of their package's. Only ever lower it.
-MAX_UNFOUND: Final = 42
+MAX_UNFOUND: Final = 41
 
 
 def guesses(module: Path) -> Iterator[Path]:

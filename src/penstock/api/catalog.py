@@ -148,7 +148,12 @@ class Catalog:
             return call(CatalogNames({name: self}, name), session, procedure, arguments.items())
 
         parameters = {each: (*procedure.parameters, *procedure.aliases) for each, procedure in PROCEDURES.items()}
-        procedures = lazy_spark.ProcedureSource(parameters=parameters, run=run, unsupported=UNSUPPORTED)
+        procedures = lazy_spark.ProcedureSource(
+            parameters=parameters,
+            descriptions={each: procedure.description for each, procedure in PROCEDURES.items()},
+            run=run,
+            unsupported=UNSUPPORTED,
+        )
         return lazy_spark.CatalogSource(warehouse=self._warehouse, procedures=procedures)
 
     @accepts(name=TEXT, if_not_exists=FLAG)

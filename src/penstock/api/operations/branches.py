@@ -106,11 +106,11 @@ class FastForward(Operation[TableHandle, int]):
 
 PROCEDURES: Final = (
     Procedure(
-        "create_branch", CreateBranch, "table, branch, tag, ignoreIfExists", note="without rows if no tag is given"
+        "create_branch", CreateBranch, "table, branch, tag, ignoreIfExists", note="it has no rows if no tag is given"
     ),
     Procedure("rename_branch", RenameBranch, "table, from_branch, to_branch"),
     Procedure(
-        "delete_branch", DeleteBranch, "table, branch", each="branch", note="one or several names, separated by commas"
+        "delete_branch", DeleteBranch, "table, branch", each="branch", note="`branch` may be several names"
     ),
     Procedure("fast_forward", FastForward, "table, branch"),
 )  # fmt: skip

@@ -280,7 +280,7 @@ PROCEDURES: Final = (
         "compact_database", CompactDatabase,
         "including_databases, mode, including_tables, excluding_tables, table_options, partition_idle_time, "
         "compact_strategy",
-        _COMPACTED, _compacted, extras=(_MODE,), note="whatever `mode` is"
+        _COMPACTED, _compacted, extras=(_MODE,), note="tables are compacted one after another, whatever `mode` is"
     ),
     Procedure(
         "compact_manifest", CompactManifests, "table, options, dry_run",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pyarrow as pa
 
 from penstock.api import arguments as types
-from penstock.api.operations.declaration import Operation, Parameter, parameters_of
+from penstock.api.operations.declaration import Operation, Parameter, description_of, parameters_of
 from penstock.errors import InvalidOptionError
 from penstock.format.text.partitions import PathText
 
@@ -86,6 +86,12 @@ class Procedure:
     def parameters(self) -> tuple[str, ...]:
         """Names of the arguments, in their order."""
         return tuple(self.arguments.split(", "))
+
+    @property
+    def description(self) -> str:
+        """What it does, in one paragraph."""
+        text = " ".join(description_of(self.operation).split("\n\n", maxsplit=1)[0].split()).replace("``", "`")
+        return f"{text} {self.note[:1].upper()}{self.note[1:]}." if self.note else text
 
     @property
     def has_table(self) -> bool:

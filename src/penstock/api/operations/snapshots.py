@@ -183,7 +183,7 @@ PROCEDURES: Final = (
         "remove_orphan_files", RemoveOrphanFiles, "table, older_than, dry_run, parallelism, mode",
         "table STRING, orphan_files BIGINT, orphan_bytes BIGINT", _orphans,
         extras=(Extra("parallelism", INTEGER, option="file-operation.thread-num"), _MODE), takes_database=True,
-        note="`parallelism` files at a time, whatever `mode` is"
+        note="`parallelism` files are deleted at a time, whatever `mode` is"
     ),
     Procedure(
         "remove_unexisting_files", RemoveMissingFiles, "table, dry_run, parallelism",

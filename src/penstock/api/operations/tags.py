@@ -198,11 +198,11 @@ PROCEDURES: Final = (
     ),
     Procedure("replace_tag", ReplaceTag, "table, tag, snapshot_id, time_retained"),
     Procedure("rename_tag", RenameTag, "table, tagName, targetTagName", run=_renamed),
-    Procedure("delete_tag", DeleteTag, "table, tag", each="tag", note="one or several names, separated by commas"),
+    Procedure("delete_tag", DeleteTag, "table, tag", each="tag", note="`tag` may be several names"),
     Procedure(
         "expire_tags", ExpireTags, "table, older_than", "expired_tags STRING",
         lambda table, operation: [(name,) for name in operation.run(table)],
-        note="or all tags created before `older_than`"
+        note="with `older_than`, also all tags created before that"
     ),
     Procedure("trigger_tag_automatic_creation", CreateDueTags, "table"),
 )  # fmt: skip

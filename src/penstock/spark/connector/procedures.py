@@ -35,11 +35,13 @@ class ProcedureSource:
 
     Attributes:
         parameters: names of the parameters of each procedure, by position; all are optional strings.
+        descriptions: what each does, in one paragraph.
         run: called with a session, a name and the given arguments; returns the result rows.
         unsupported: names of unsupported procedures, with the reason and the alternative.
     """
 
     parameters: Mapping[str, tuple[str, ...]]
+    descriptions: Mapping[str, str]
     run: Callable[[SparkSession, str, Mapping[str, str]], pa.Table]
     unsupported: Mapping[str, str]
 
@@ -66,8 +68,8 @@ class SparkProcedure(Proxy):
         return self._name
 
     def description(self) -> str:
-        """Return the name and the parameters."""
-        return f"sys.{self._name}: {', '.join(self._source.parameters[self._name])}"
+        """Return what it does."""
+        return self._source.descriptions[self._name]
 
     @from_spark
     def bind(self, types: JavaObject) -> JavaObject:
