@@ -5,11 +5,14 @@ from __future__ import annotations
 import inspect
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from typer.main import get_command
 
 import penstock
 from penstock.api.operations.declaration import method_name
 from penstock.api.procedures import PROCEDURES, UNSUPPORTED
+from penstock.cli.main import app
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,12 +31,23 @@ _OWNERS: Final = {
 
 
 def _procedures() -> Iterator[str]:
-    yield "| procedure | arguments | method | does |"
-    yield "|---|---|---|---|"
+    commands = {operation: f"`penstock {name}`" for name, operation in _commands(get_command(app), "")}
+    yield "| procedure | arguments | method | command | does |"
+    yield "|---|---|---|---|---|"
     for name, procedure in PROCEDURES.items():
         table = "`table` or `database.*`, " if procedure.takes_database else ""
         arguments = f"{table}`{procedure.arguments.removeprefix('table, ') if table else procedure.arguments}`"
-        yield f"| `{name}` | {arguments} | `{_method(procedure)}` | {_does(procedure)} |"
+        command = commands.get(procedure.operation, "")
+        yield f"| `{name}` | {arguments} | `{_method(procedure)}` | {command} | {_does(procedure)} |"
+
+
+def _commands(group: Any, path: str) -> Iterator[tuple[str, type]]:  # noqa: ANN401 - some versions of typer bring a click of their own
+    """Yield the commands of operations, each with its operation."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{path}{name} ")
+        elif (operation := getattr(command.callback, "operation", None)) is not None:
+            yield f"{path}{name}", operation
 
 
 def _method(procedure: Procedure) -> str:

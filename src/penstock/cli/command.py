@@ -95,7 +95,7 @@ def command(body: Callable[..., None]) -> Callable[..., None]:
             parameters.append(each.replace(kind=inspect.Parameter.KEYWORD_ONLY))
     run.__doc__ = body.__doc__ or (operation and description_of(operation).replace("``", ""))
     run.__annotations__ = {each.name: each.annotation for each in parameters}
-    vars(run)["__signature__"] = inspect.Signature(parameters)
+    vars(run).update(__signature__=inspect.Signature(parameters), operation=operation)
     return run
 
 

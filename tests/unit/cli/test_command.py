@@ -21,6 +21,8 @@ from penstock.cli.main import app
 from penstock.cli.session import Session  # noqa: TC001 - which the annotation of a body is evaluated with
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.unit.cli.conftest import Command
 
 COMMANDS: dict[str, type] = {
@@ -42,16 +44,25 @@ COMMANDS: dict[str, type] = {
 }
 
 
-def found(name: str) -> Any:
-    command: Any = get_command(app)
-    for word in name.split():
-        command = command.commands[word]
-    return command
+def commands(group: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    for name, found in group.commands.items():
+        if hasattr(found, "commands"):
+            yield from commands(found, f"{path}{name} ")
+        else:
+            yield f"{path}{name}", found
+
+
+FOUND = dict(commands(get_command(app)))
+
+
+def test_these_are_the_commands_of_operations() -> None:
+    operations = {name: found.callback.operation for name, found in FOUND.items()}
+    assert {name: operation for name, operation in operations.items() if operation is not None} == COMMANDS
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_takes_every_argument_of_its_operation_with_help(name: str) -> None:
-    parameters = {each.name: each for each in found(name).params}
+    parameters = {each.name: each for each in FOUND[name].params}
     for field in parameters_of(COMMANDS[name]).values():
         if field.type is None or field.name in {"progress", "on_start", "on_done"}:
             continue
