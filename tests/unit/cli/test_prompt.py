@@ -145,6 +145,7 @@ def state(orders: Command) -> Iterator[SqlState]:
         ("SELECT `|` FROM other.`odd name`", ["`x`", "`y z`", "`w`"]),
         ("SELECT x FROM a; SELECT | FROM topic", ["k"]),
         ("CALL sys.reset", ["reset_consumer"]),
+        ("CALL sys.reset_consumer('orders', next", ["next_snapshot_id"]),
         ("SET 'execution.r", ["execution.runtime-mode"]),
         ("CREATE TABLE t (a INT) WITH ('bucket-k", ["bucket-key"]),
         ("SELECT * FROM orders /*+ OPTIONS('scan.bounded.w", ["scan.bounded.watermark"]),

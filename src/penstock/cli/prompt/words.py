@@ -94,8 +94,12 @@ class WordCompleter(Completer):
         last = tokens[-1].word if tokens else ""
         first = tokens[0].word if tokens else ""
         if first == "CALL":
-            yield from ((name, "procedure") for name in PROCEDURES if path == ("sys",))
-            if not path:
+            called = next((PROCEDURES[token.content] for token in tokens if token.content in PROCEDURES), None)
+            if called is not None:
+                yield from ((name, "argument") for name in called.parameters)
+            elif path == ("sys",):
+                yield from ((name, "procedure") for name in PROCEDURES)
+            elif not path:
                 yield "sys", "procedures"
         elif last in _BEFORE_TABLE or (first == "ALTER" and last == "TABLE"):
             yield from self._tables(path)
