@@ -32,11 +32,7 @@ GLOBAL_OPTIONS: Final = (
 
 
 def parse_pairs(texts: list[str] | None, what: str) -> dict[str, str]:
-    """Return ``key=value`` strings as a mapping; the value may contain further equals signs.
-
-    Raises:
-        InvalidOptionError: a string without an equals sign, or a duplicate key.
-    """
+    """Return ``key=value`` strings as a mapping; the value may contain further equals signs."""
     pairs: dict[str, str] = {}
     for text in texts or ():
         key, equals, value = text.partition("=")

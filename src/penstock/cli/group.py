@@ -47,11 +47,7 @@ class PenstockGroup(TyperGroup):
                 formatter.write_dl([(name, words) for name, (_, words) in commands.items()])
 
     def parse_args(self, ctx: ClickAny, args: list[str]) -> list[str]:
-        """Take global options from anywhere on the line.
-
-        Raises:
-            BadParameter: an argument with bytes that are not text, which Python decodes to lone surrogates.
-        """
+        """Take global options from anywhere on the line."""
         for arg in args:
             if not _is_text(arg):
                 raise typer.BadParameter(f"{arg!a} is not in UTF-8; names and values are text")

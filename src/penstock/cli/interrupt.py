@@ -15,11 +15,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def until_interrupted() -> Iterator[threading.Event]:
-    """Yield an event that the first interrupt sets; the second interrupt raises KeyboardInterrupt at once.
-
-    Raises:
-        KeyboardInterrupt: at the end of the block, if there was an interrupt.
-    """
+    """Yield an event that the first interrupt sets; the second interrupt raises KeyboardInterrupt at once."""
     event = threading.Event()
     before = {each: signal.getsignal(each) for each in _SIGNALS}
 

@@ -17,9 +17,6 @@ def parse_millis(text: str | None, option: str) -> int | None:
     Args:
         text: digits, or ISO 8601 such as ``2026-01-01T10:00:00Z``; without a zone it is local time.
         option: for the message.
-
-    Raises:
-        InvalidOptionError: neither.
     """
     if text is None:
         return None

@@ -45,9 +45,6 @@ def conform_array(array: Array, data_type: DataType, arrow_type: ArrowAny = None
 
     Args:
         arrow_type: the canonical type, if the caller already has it.
-
-    Raises:
-        FormatError: the file holds other values, or values that do not fit the type.
     """
     arrow_type = arrow_type or to_arrow_type(data_type)
     if array.type.equals(arrow_type, check_metadata=True):
@@ -185,11 +182,7 @@ def map_with_children(array: Array, arrow_type: ArrowAny, keys: Array, items: Ar
 
 
 def conform_batch(batch: pa.RecordBatch, data_types: Sequence[DataType], schema: pa.Schema) -> pa.RecordBatch:
-    """Return columns of a batch, selected by name, as canonical Arrow; columns missing in the batch are null.
-
-    Raises:
-        UnsupportedFeatureError: a column is stored in a way that Penstock does not read; the message names it.
-    """
+    """Return columns of a batch, selected by name, as canonical Arrow; columns missing in the batch are null."""
     places = {name: place for place, name in enumerate(batch.schema.names)}
     arrays = []
     for field, data_type in zip(schema, data_types, strict=True):
@@ -213,11 +206,7 @@ def make_batch(arrays: Sequence[Array], schema: pa.Schema, rows: int) -> pa.Reco
 
 
 def null_array(rows: int, arrow_type: ArrowAny) -> Array:
-    """Return an array of ``rows`` nulls.
-
-    Raises:
-        UnsupportedFeatureError: they take more than 2 GiB, because a null VECTOR takes as much as any other.
-    """
+    """Return an array of ``rows`` nulls."""
     size = rows * _null_bytes(arrow_type)
     if size > _MOST_NULL_BYTES:
         raise UnsupportedFeatureError(

@@ -66,12 +66,7 @@ class OpenWriter(Protocol):
     def __call__(
         self, file_io: FileIO, path: str, fields: Sequence[DataField], options: FormatOptions, /
     ) -> DataFileWriter:
-        """Open a writer for a file at a new path.
-
-        Raises:
-            UnsupportedFeatureError: a type that the format does not support.
-            InvalidOptionError: an option value that the format does not support.
-        """
+        """Open a writer for a file at a new path."""
         ...
 
 
@@ -93,11 +88,6 @@ class ReadFile(Protocol):
             fields: names as spelled in the file; a field that the file lacks is read as nulls.
             batch_rows: maximum rows per batch.
             ranges: rows to read, as half-open ascending intervals of row positions; None = all.
-
-        Raises:
-            NotFoundError: the file does not exist.
-            FormatError: the file is truncated, or its types do not match ``fields``.
-            UnsupportedFeatureError: a column is stored in a way that Penstock does not read.
         """
         ...
 

@@ -58,10 +58,6 @@ class Evolution:
 
         Args:
             batch: has the canonical Arrow schema of ``file_fields``.
-
-        Raises:
-            UnsupportedFeatureError: an unsupported change of type.
-            SchemaMismatchError: a value that cannot be cast; the message names the column.
         """
         schema = to_arrow_schema(self.read_fields)
         if batch.schema.equals(schema) and self.is_identity:
@@ -112,12 +108,7 @@ def plan_evolution(file_fields: Sequence[DataField], read_fields: Sequence[DataF
 
 
 def convert_array(array: Array, source: DataType, target: DataType) -> Array:
-    """Convert canonical values from one version of a column's type to another.
-
-    Raises:
-        UnsupportedFeatureError: an unsupported change of type.
-        SchemaMismatchError: a value that cannot be cast.
-    """
+    """Convert canonical values from one version of a column's type to another."""
     if source == target:
         return array
     arrow_type: ArrowAny = to_arrow_type(target)

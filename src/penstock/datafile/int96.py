@@ -55,9 +55,6 @@ def decode_int96(array: Array, unit: str) -> Array:
     """Convert carriers to numbers of ``unit`` since 1970; finer digits are truncated towards the past.
 
     Java counts the nanoseconds of a day before 1970 backwards from the end of the day, so they may be negative.
-
-    Raises:
-        FormatError: nanoseconds are requested and exceed 64 bits.
     """
     buffer = array.buffers()[1]
     cells = np.frombuffer(buffer, dtype=_LAYOUT, count=len(array), offset=array.offset * _LAYOUT.itemsize)

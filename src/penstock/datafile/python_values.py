@@ -104,11 +104,7 @@ _ARROW_ERRORS: Final = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
 
 def python_array(values: Sequence[object], field: DataField, table: str) -> ArrowAny:
-    """Return Python values as a column, in its canonical Arrow type; None, and NA and NaT of pandas, are NULL.
-
-    Raises:
-        SchemaMismatchError: the column does not have a value; names the table, the column, the row and the value.
-    """
+    """Return Python values as a column, in its canonical Arrow type; None, and NA and NaT of pandas, are NULL."""
     arrow_type = to_arrow_type(field.type)
     # What fails is converted one by one, which finds the row.
     with suppress(*_ARROW_ERRORS):
@@ -146,9 +142,6 @@ def stored_value(value: object, data_type: DataType, path: str) -> Any:  # noqa:
 
     Args:
         path: name of the column, followed by those of nested fields.
-
-    Raises:
-        ValueError: the type does not have the value; the message names the path and the value.
     """
     if is_missing(value):
         return None
@@ -170,9 +163,6 @@ def parse_floats(texts: ArrowAny, data_type: AtomicType, path: str) -> ArrowAny:
 
     Args:
         path: as for ``stored_value``.
-
-    Raises:
-        ValueError: a text is not a number, or is a whole number or a power that the type does not have.
     """
     texts = pc.utf8_trim_whitespace(texts)
     numbers: ArrowAny = texts.cast(to_arrow_type(data_type))

@@ -60,11 +60,7 @@ def zigzag(number: int) -> int:
 
 
 def decode_struct(data: bytes) -> ThriftStruct:
-    """Decode one struct; bytes after it are ignored.
-
-    Raises:
-        FormatError: truncated, or a wire type that Parquet does not use.
-    """
+    """Decode one struct; bytes after it are ignored."""
     try:
         return _Reader(data).read_struct()
     except (IndexError, ValueError) as error:

@@ -84,11 +84,7 @@ def timestamp_unit(precision: int) -> Literal["ms", "us", "ns"]:
 
 
 def to_arrow_type(data_type: DataType) -> pa.DataType:
-    """Return the canonical Arrow type of a column type.
-
-    Raises:
-        UnsupportedFeatureError: BLOB, GEOMETRY and GEOGRAPHY.
-    """
+    """Return the canonical Arrow type of a column type."""
     match data_type:
         case AtomicType():
             return _atomic_to_arrow(data_type)
@@ -205,9 +201,6 @@ def from_arrow_schema(schema: pa.Schema) -> tuple[ColumnSpec, ...]:
 
     Descriptions are read from the metadata key ``comment`` of a field, where Spark stores them. Ids inside ROW types
     are positions, to be replaced when the table assigns its field ids.
-
-    Raises:
-        InvalidSchemaError: an Arrow type without a column type; the message names the column.
     """
     return tuple(_from_arrow_column(field) for field in schema)
 
@@ -230,9 +223,6 @@ def from_arrow_type(arrow_type: ArrowAny, path: str) -> DataType:
 
     Args:
         path: name of the column, for messages.
-
-    Raises:
-        InvalidSchemaError: there is no such type.
     """
     plain = _ARROW_PLAIN.get(arrow_type)
     if plain is not None:
@@ -313,9 +303,6 @@ def to_numbered_schema(
 
     Args:
         to_arrow: returns the Arrow type in the file for an atomic type; not called for VARIANT.
-
-    Raises:
-        UnsupportedFeatureError: a ROW without fields.
     """
     return _Numbering(key, to_arrow).schema(fields)
 

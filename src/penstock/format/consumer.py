@@ -19,9 +19,6 @@ def decode_consumer(data: bytes, path: str) -> int:
     Args:
         data: the whole file; it is overwritten in place, so a reader may see a partial file and should retry.
         path: only for messages.
-
-    Raises:
-        FormatError: empty, truncated, not JSON, or without the key.
     """
     return decode_json(data, "consumer file", path).integer(_NEXT_SNAPSHOT)
 

@@ -37,9 +37,6 @@ def decode_deletion_vector(data: bytes, path: str) -> npt.NDArray[np.int64]:
     Args:
         data: length, magic, bitmap and checksum, as in an index file.
         path: only for messages.
-
-    Raises:
-        FormatError: damaged.
     """
     if len(data) < 12:
         raise FormatError(f"{path}: a deletion vector was cut off")

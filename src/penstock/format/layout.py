@@ -75,9 +75,6 @@ def format_of(file_name: str) -> FileFormat:
     """Return a data file's format from its last extension; one codec extension after it is skipped.
 
     Table options are not used: one table may mix formats.
-
-    Raises:
-        UnsupportedFeatureError: the extension is not that of a supported format.
     """
     parts = file_name.rpartition("/")[2].split(".")[1:]
     if len(parts) > 1 and parts[-1] in _CODEC_EXTENSIONS:

@@ -146,9 +146,6 @@ class TokenReader:
         tokens: of kind END is the last. Hints are not among them.
         current: the current token.
         hints: each hint, with the index of the token after it.
-
-    Raises:
-        InvalidSchemaError: a quote or a comment is not closed.
     """
 
     def __init__(self, text: str, what: str, lexer: Lexer = SQL) -> None:
@@ -208,20 +205,12 @@ class TokenReader:
         return True
 
     def expect_sign(self, sign: str, role: str) -> None:
-        """Advance past this sign.
-
-        Raises:
-            InvalidSchemaError: the next token is another one.
-        """
+        """Advance past this sign."""
         if not self.take_sign(sign):
             raise self.error(f"expected '{sign}' {role}")
 
     def expect_end(self, expected: str) -> None:
-        """Check that no token is left.
-
-        Raises:
-            InvalidSchemaError: a token is left.
-        """
+        """Check that no token is left."""
         if self.current.kind != END:
             raise self.error(f"expected {expected}")
 

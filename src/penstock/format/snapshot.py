@@ -133,10 +133,6 @@ def decode_snapshot(data: bytes, path: str) -> Snapshot:
         data: the whole file.
         path: for messages; if its last part is the name of a snapshot or changelog file, the id in the content must
             match it, since all other code uses the id of the name.
-
-    Raises:
-        FormatError: empty, truncated, not JSON, a required key is missing or of the wrong type, or the id does not
-            match the name.
     """
     json = decode_json(data, _WHAT, path)
     snapshot = read_snapshot(json)
@@ -148,12 +144,7 @@ def decode_snapshot(data: bytes, path: str) -> Snapshot:
 
 
 def read_snapshot(json: JsonObject, *, ignored: frozenset[str] = frozenset()) -> Snapshot:
-    """Decode a snapshot from a parsed JSON object; the keys in ``ignored`` are not the snapshot's, and are ignored.
-
-    Raises:
-        FormatError: a required key is missing or of the wrong type, or the id is invalid.
-        UnsupportedFeatureError: a newer version of the format.
-    """
+    """Decode a snapshot from a parsed JSON object; the keys in ``ignored`` are not the snapshot's, and are ignored."""
     return Snapshot(
         version=json.version(absent=_VERSION_WHEN_ABSENT, newest=_NEWEST_VERSION),
         uuid=json.optional_text("uuid"),
@@ -205,11 +196,7 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
 
 
 def check_snapshot(snapshot: Snapshot) -> None:
-    """Refuse to store a snapshot that readers would reject, such as with a sum over a wrong number.
-
-    Raises:
-        FormatError: a number has more than 64 bits, or the id is the largest number.
-    """
+    """Refuse to store a snapshot that readers would reject, such as with a sum over a wrong number."""
     for key, name in _KEYS.items():
         value = getattr(snapshot, name)
         if isinstance(value, int) and not _LONG_MIN <= value <= _LONG_MAX - (key == "id"):

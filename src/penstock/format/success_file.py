@@ -34,9 +34,6 @@ def decode_success_file(data: bytes, path: str) -> SuccessFile:
     Args:
         data: the whole file.
         path: only for messages.
-
-    Raises:
-        FormatError: empty, truncated, not JSON, or without the keys, like the files of this name from Hadoop's jobs.
     """
     json = decode_json(data, "success file", path)
     return SuccessFile(

@@ -45,9 +45,6 @@ def decode_tag(data: bytes, path: str) -> Tag:
     Args:
         data: the whole file.
         path: only for messages.
-
-    Raises:
-        FormatError: empty, truncated, not JSON, or a required key is missing or of the wrong type.
     """
     json = decode_json(data, "tag file", path)
     return Tag(

@@ -62,9 +62,6 @@ def watermark_options(
 
     Args:
         interval: such as ``INTERVAL '5' SECOND``; None or blank for no interval.
-
-    Raises:
-        InvalidSchemaError: unknown column, a type that cannot be an event time, or an invalid interval.
     """
     data_type = _rowtime_type(fields, column, table)
     name = quoted(column)
@@ -85,11 +82,7 @@ def declared_watermark(options: Mapping[str, str]) -> DeclaredWatermark | None:
 
 
 def check_rowtime(fields: Sequence[DataField], options: Mapping[str, str], table: str) -> None:
-    """Check the declared event time column, unless it is computed or inside a ROW.
-
-    Raises:
-        InvalidSchemaError: the column does not exist, or has a type that Flink refuses.
-    """
+    """Check the declared event time column, unless it is computed or inside a ROW."""
     column = options.get(ROWTIME_KEY)
     if column is None or column in computed_columns(fields, options).values():
         return

@@ -70,11 +70,6 @@ def check_keys(options: Iterable[str], table: str, *, of_batch_read: bool = Fals
     Args:
         options: keys, or a mapping by key.
         of_batch_read: the options are for a batch read, which supports some keys that are refused elsewhere.
-
-    Raises:
-        UnsupportedFeatureError: an option that must not be ignored, as a read or write would give other results.
-        InvalidOptionError: an option of Delta Lake or Iceberg with such an effect; the message names the equivalent
-            here.
     """
     values = options if isinstance(options, Mapping) else {}
     for key in options:
@@ -134,9 +129,6 @@ def check_reads(options: Mapping[str, str], table: str, *, of_batch_read: bool =
     Args:
         options: all options, including those stored with the table.
         of_batch_read: as for ``check_keys``.
-
-    Raises:
-        UnsupportedFeatureError: a read that ignores the option would return other rows.
     """
     for key, refusal in REFUSED.items():
         if of_batch_read and refusal.is_for_batch:
@@ -250,9 +242,6 @@ def check_one_use(given: Mapping[str, str], stored: Mapping[str, str], table: st
         given: options of the handle; an option may be repeated with its stored value.
         stored: options of the table.
         location: the table's directory, which is its ``path``.
-
-    Raises:
-        InvalidOptionError: an option changes the layout; the message names it and how to set it.
     """
     for key, value in given.items():
         # A value that enables a feature is refused elsewhere; this check refuses values that disable a table's feature.

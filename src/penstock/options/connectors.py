@@ -173,7 +173,7 @@ _WITHOUT_EFFECT: Final = ("sink.parallelism", "scan.parallelism", "sink.rolling-
 
 
 def parse_kafka_sink(options: Mapping[str, str], columns: Sequence[str], table: str) -> KafkaTable:
-    """Read the options of a topic that is written to. Raises as ``parse_kafka`` and ``parse_kafka_key``."""
+    """Read the options of a topic that is written to."""
     kafka, how = parse_kafka(options, table, is_read=False)
     return KafkaTable(
         options=kafka,
@@ -189,9 +189,6 @@ def parse_filesystem(options: Mapping[str, str], columns: Sequence[str], table: 
     Args:
         columns: names of the table's columns, as for the other connectors; not used.
         table: table name for messages.
-
-    Raises:
-        InvalidOptionError: an option is unknown or missing, or does not accept its value.
     """
     found = FilesystemOptions.parse(options, table=table)
     if not found.path or found.format is None:
@@ -211,10 +208,6 @@ def parse_datagen(options: Mapping[str, str], columns: Sequence[str], table: str
     Args:
         columns: names of the table's columns.
         table: table name for messages.
-
-    Raises:
-        InvalidOptionError: an option is unknown or contradicts another one, does not accept its value, or is for a
-            column that does not exist.
     """
     of_fields: dict[str, dict[str, str]] = {}
     others: dict[str, str] = {}
@@ -232,13 +225,13 @@ def parse_datagen(options: Mapping[str, str], columns: Sequence[str], table: str
 
 
 def parse_print(options: Mapping[str, str], columns: Sequence[str], table: str) -> PrintOptions:  # noqa: ARG001 - as the others
-    """Read the options of printed rows. Raises as ``parse_filesystem``."""
+    """Read the options of printed rows."""
     _check_keys(options, _names(PrintOptions), "'connector' = 'print'", table)
     return PrintOptions.parse(options, table=table)
 
 
 def parse_blackhole(options: Mapping[str, str], columns: Sequence[str], table: str) -> BlackholeOptions:  # noqa: ARG001 - as the others
-    """Read the options of a table that discards its rows. Raises as ``parse_filesystem``."""
+    """Read the options of a table that discards its rows."""
     _check_keys(options, _names(BlackholeOptions), "'connector' = 'blackhole'", table)
     return BlackholeOptions.parse(options, table=table)
 

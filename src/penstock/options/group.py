@@ -341,9 +341,6 @@ class OptionGroup:
         Args:
             options: mappings of options; later ones take precedence, and None removes a value of an earlier one.
             table: table name for messages.
-
-        Raises:
-            InvalidOptionError: a value is not valid for its key; keys of other groups are not checked.
         """
         merged = {name: value for each in options for name, value in each.items()}
         given = {name: value for name, value in merged.items() if value is not None}

@@ -237,10 +237,6 @@ def parse_kafka(options: Mapping[str, str], table: str, *, is_read: bool = True)
     Args:
         table: table name for messages.
         is_read: whether the table is read; a table that is only written to needs no start mode.
-
-    Raises:
-        InvalidOptionError: an option is unknown, is missing, contradicts another option, or does not accept its value.
-        UnsupportedFeatureError: the format, or a feature of Flink's connector, is not supported.
     """
     kafka = KafkaOptions.parse(options, table=table)
     name, prefix = _format_of(kafka, table)
@@ -261,10 +257,6 @@ def parse_kafka_key(options: Mapping[str, str], columns: Sequence[str], table: s
     Args:
         columns: of the table, without metadata columns.
         table: table name for messages.
-
-    Raises:
-        InvalidOptionError: the options contradict each other, or name other columns.
-        UnsupportedFeatureError: the format is not supported.
 
     Source:
         Flink ``KafkaConnectorOptionsUtil``: ``createKeyFormatProjection``, ``createValueFormatProjection``.

@@ -64,9 +64,6 @@ def metadata_limits(stored: Mapping[str, str], dynamic: Mapping[str, str], *, ta
             manifests can write its schema too.
         dynamic: options of the handle; they take precedence.
         table: table name for messages.
-
-    Raises:
-        InvalidOptionError: a value is not a size or a number.
     """
     own = MetadataOptions.parse(stored, table=table)
     default = MetadataOptions()

@@ -46,9 +46,6 @@ def bind(predicate: Predicate, fields: Sequence[DataField], table: str) -> Bound
     Args:
         fields: the columns that the filter may use.
         table: ``db.table``, for messages.
-
-    Raises:
-        InvalidFilterError: unknown column, or a literal that is not comparable with the column's type.
     """
     root = _Binder(fields, table).bound(predicate, negated=False)
     used = frozenset(columns_of(root))

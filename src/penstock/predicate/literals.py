@@ -72,9 +72,6 @@ def convert_literal(value: object, data_type: DataType) -> object | Ticks | Betw
     """Return the internal value for a text, binary, boolean or floating column, ``Ticks`` for the others.
 
     For floating-point columns it may be ``BetweenFloats`` instead.
-
-    Raises:
-        ValueError: the literal does not fit; the message says what was expected, the caller adds table and column.
     """
     if not isinstance(data_type, AtomicType):
         raise _expected("IS NULL or IS NOT NULL only, values of nested columns do not compare", value)
@@ -96,11 +93,7 @@ def convert_literal(value: object, data_type: DataType) -> object | Ticks | Betw
 
 
 def parse_timestamp_text(text: str) -> TimestampLiteral:
-    """Parse ``2024-01-31``, ``2024-01-31 10:00[:00[.123456789]]``, with ``T`` for the space and an optional zone.
-
-    Raises:
-        ValueError: the text is not a timestamp.
-    """
+    """Parse ``2024-01-31``, ``2024-01-31 10:00[:00[.123456789]]``, with ``T`` for the space and an optional zone."""
     match = _TIMESTAMP.fullmatch(text.strip())
     if match is None:
         raise ValueError(text)
@@ -116,11 +109,7 @@ def parse_timestamp_text(text: str) -> TimestampLiteral:
 
 
 def parse_time_text(text: str) -> dt.time:
-    """Parse ``10:00[:00[.123]]``.
-
-    Raises:
-        ValueError: the text is not a time, or has a zone.
-    """
+    """Parse ``10:00[:00[.123]]``."""
     time = dt.time.fromisoformat(text.strip())
     if time.tzinfo is not None:
         raise ValueError(text)

@@ -77,12 +77,7 @@ _SHOWN_CHARACTERS: Final = 200
 
 
 def parse_filter(text: str) -> Predicate:
-    """Parse the text of a WHERE clause, without the word WHERE.
-
-    Raises:
-        InvalidFilterError: the text is invalid; the message has the position (from 1) and a hint. Also for a text, a
-            number or a nesting depth beyond the limits above.
-    """
+    """Parse the text of a WHERE clause, without the word WHERE."""
     if len(text) > _MAX_CHARACTERS:
         hint = "filter on fewer values, or join with a table of them in an engine"
         raise _error(text, 0, f"{len(text):,} characters, and a filter has at most {_MAX_CHARACTERS:,}", hint)

@@ -18,11 +18,7 @@ _SECOND_NANOS: Final = 10**9
 
 
 def format_filter(predicate: Predicate) -> str:
-    """Return the text of a WHERE clause that is equivalent to the filter.
-
-    Raises:
-        InvalidFilterError: a literal that has no text form, such as NaN.
-    """
+    """Return the text of a WHERE clause that is equivalent to the filter."""
     match predicate:
         case Constant(value=bool(value)):
             return "TRUE" if value else "FALSE"

@@ -77,11 +77,7 @@ def new_creation_millis() -> int:
 
 
 def load_identity(table: HasLocation) -> str:
-    """Load a digest of what ``read_identity`` returns.
-
-    Raises:
-        NotFoundError: there is no table at the location.
-    """
+    """Load a digest of what ``read_identity`` returns."""
     try:
         data = read_identity(table)
     except NotFoundError as error:
@@ -94,9 +90,6 @@ def read_identity(table: HasLocation) -> bytes:
 
     The first schema of a branch is a copy of its table's. So for a branch, the random identity that its creation has
     stored is added; for a branch of another engine its name, and the time at which its first schema file was made.
-
-    Raises:
-        NotFoundError: there is no table, or no branch.
     """
     file_io, path = table.file_io, table.layout.schema_path(0)
     data = file_io.read(path)

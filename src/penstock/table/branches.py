@@ -86,13 +86,7 @@ def create_branch(ref: TableRef, branch: str, *, tag: str | None = None, snapsho
 
 
 def delete_branch(ref: TableRef, branch: str) -> None:
-    """Delete a branch, or what an interrupted creation or deletion has left; files that only it uses become orphans.
-
-    Raises:
-        NotFoundError: there is no such branch.
-        InvalidOptionError: reads of the table use it as their fallback branch.
-        StorageError: the storage failed; a repetition deletes the rest.
-    """
+    """Delete a branch, or what an interrupted creation or deletion has left; files that only it uses become orphans."""
     root = _branch_to_change(ref, branch).location
     _check_main(ref, branch)
     if has_branch(ref.file_io, ref.location, branch):
@@ -103,15 +97,7 @@ def delete_branch(ref: TableRef, branch: str) -> None:
 
 
 def rename_branch(ref: TableRef, branch: str, new_name: str) -> None:
-    """Rename a branch; nothing may write to it meanwhile.
-
-    Raises:
-        NotFoundError: there is no such branch.
-        AlreadyExistsError: the new name is taken.
-        InvalidOptionError: reads of the table use it as their fallback branch; Paimon renames it, and then reads only
-            the other partitions.
-        UnsupportedFeatureError: on an object store.
-    """
+    """Rename a branch; nothing may write to it meanwhile."""
     at_branch(ref, branch)
     _check_main(ref, branch)
     _check_no_fallback(ref, branch, "renamed")
@@ -128,12 +114,6 @@ def fast_forward(ref: TableRef, branch: str) -> int:
 
     Returns:
         The number of snapshots added to the main branch.
-
-    Raises:
-        NotFoundError: there is no such branch.
-        CommitConflictError: the main branch has received snapshots since the branch was created.
-        UnsupportedFeatureError: on an object store, another engine created the latest snapshot.
-        StorageError: the storage failed; a repetition adds the rest.
     """
     theirs = at_branch(ref, branch)
     _check_main(ref, branch)
@@ -238,11 +218,7 @@ def _branch_to_change(ref: TableRef, branch: str) -> TableLayout:
 
 
 def _clear_name(ref: TableRef, branch: str) -> None:
-    """Delete what an interrupted creation or deletion of a branch has left.
-
-    Raises:
-        AlreadyExistsError: there is such a branch, or a process that may be running is creating it.
-    """
+    """Delete what an interrupted creation or deletion of a branch has left."""
     file_io, layout = ref.file_io, ref.layout.branch(branch)
     root, claim = layout.location, layout.branch_claim_path
     _check_free(ref, branch)

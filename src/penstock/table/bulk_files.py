@@ -53,10 +53,6 @@ def delete_files(
 
     Args:
         deleted: called with the number of files that each step has deleted.
-
-    Raises:
-        StorageError: at least one file could not be deleted. The function has tried all other files too, so a
-            second call has only the failed ones left to delete.
     """
     errors: list[StorageError] = []
     size = file_io.delete_batch_size

@@ -154,12 +154,7 @@ def clear_metadata_cache() -> None:
 
 
 def read_index_part(file_io: FileIO, path: str, start: int, length: int) -> bytes:
-    """Read some bytes of an index file, fewer at its end; cache them if a request is slow.
-
-    Raises:
-        StorageError: they cannot be read.
-        OSError: likewise, on some storages.
-    """
+    """Read some bytes of an index file, fewer at its end; cache them if a request is slow."""
     if not file_io.is_slow:
         return file_io.read_range(path, start, length)
     part = f"{path}#{start}+{length}"

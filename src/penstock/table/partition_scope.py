@@ -57,9 +57,6 @@ def scope_of_specs(ref: TableRef, specs: Sequence[Mapping[str, object]]) -> Over
         specs: partition column to value; a partial spec covers all partitions that match it, an empty spec the whole
             table. None, and a ``PathText`` that is ``partition.default-name``, match only NULL. For columns that
             are not of a text type, a text is parsed.
-
-    Raises:
-        InvalidOptionError: a column is not a partition column, or a value does not fit its column.
     """
     if any(not spec for spec in specs):
         return WholeTable()
@@ -74,9 +71,6 @@ def filter_of_specs(ref: TableRef, specs: Sequence[Mapping[str, object]]) -> Pre
 
     Args:
         specs: as for ``scope_of_specs``, none of them empty.
-
-    Raises:
-        InvalidOptionError: a column is not a partition column, or a text does not fit its column.
     """
     fields = {field.name: field for field in ref.schema.partition_fields}
     default_name = ref.parsed(LayoutOptions).default_partition_name
@@ -124,9 +118,6 @@ def partition_of_spec(ref: TableRef, spec: Mapping[str, object]) -> bytes:
 
     Args:
         spec: as for ``scope_of_specs``.
-
-    Raises:
-        InvalidOptionError: the spec lacks a partition column or has another column, or a value does not fit.
     """
     fields = ref.schema.partition_fields
     if set(spec) != {field.name for field in fields}:

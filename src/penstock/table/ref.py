@@ -65,11 +65,7 @@ class TableRef:
         return {**dict(self.schema.options), **dict(self.dynamic_options)}
 
     def parsed(self, group: type[GroupT]) -> GroupT:
-        """Return one group of the options, parsed once per schema and handle.
-
-        Raises:
-            InvalidOptionError: a value is not what its key expects.
-        """
+        """Return one group of the options, parsed once per schema and handle."""
         return cast("GroupT", _parsed(cast("Hashable", group), self.schema.options, self.dynamic_options, self.name))
 
     @property
@@ -78,11 +74,7 @@ class TableRef:
         return metadata_limits(dict(self.schema.options), dict(self.dynamic_options), table=self.name)
 
     def with_options(self, options: Mapping[str, str]) -> TableRef:
-        """Return the same table with further options.
-
-        Raises:
-            InvalidOptionError: an option would change where rows and files are stored.
-        """
+        """Return the same table with further options."""
         check_one_use(options, dict(self.schema.options), self.name, self.location)
         merged = {**dict(self.dynamic_options), **options}
         file_io = self.file_io
@@ -112,9 +104,6 @@ def storage_of_table(
         given: options of the catalog and of one handle; they override those of the table, and only they can allow
             external paths.
         table: its name, for messages.
-
-    Raises:
-        InvalidOptionError: an option has an invalid value.
     """
     allowed = ExternalPathOptions.parse(given, table=table)
     is_durable = CommitOptions.parse(stored, given, table=table).durable
@@ -151,11 +140,7 @@ class ExternalPaths:
         )
 
     def readable(self, path: str) -> str:
-        """Return an external path in the form that the storage takes.
-
-        Raises:
-            UnsupportedFeatureError: the table does not declare its directory, or the user does not allow it.
-        """
+        """Return an external path in the form that the storage takes."""
         found = self._find(path)
         if found is None or not _is_in(found, self.declared):
             raise UnsupportedFeatureError(

@@ -54,9 +54,6 @@ class TagReader:
 
         Args:
             directories: in which the tags are listed; None for the storage.
-
-        Raises:
-            FormatError: a tag is damaged; callers need all tags.
         """
         known, self._known = self._known, {}
         tags: dict[str, Tag] = {}
@@ -93,11 +90,6 @@ def create_tag(
         time_retained: such as ``7 d``; None for the table's option, or forever if it is not set.
         options: of the table; None for the defaults.
         now: local wall clock as if it were UTC.
-
-    Raises:
-        AlreadyExistsError: the table has a tag of that name.
-        InvalidOptionError: a name that is blank, all digits, or would leave the directory of tags.
-        NotFoundError: there is no such snapshot, or it is about to expire.
     """
     check_tag_name(name, store.name)
     options = options or TagOptions()
@@ -153,11 +145,7 @@ def new_tag(snapshot: Snapshot, retained_ms: int | None, *, now: Callable[[], da
 
 
 def put_tag(store: MetadataStore, name: str, tag: Tag, options: TagOptions) -> bool:
-    """Create a tag, and its success file if the options require one; False if the name is taken.
-
-    Raises:
-        NotFoundError: the snapshot's files are being deleted, and no other tag retains them; the tag is not created.
-    """
+    """Create a tag, and its success file if the options require one; False if the name is taken."""
     if not _put(store, name, encode_tag(tag)):
         return False
     if not is_retained(store, name, tag.snapshot.id):
@@ -186,11 +174,6 @@ def rename_tag(store: MetadataStore, name: str, new_name: str, options: TagOptio
     """Rename a tag; its snapshot, its age and its retention are unchanged.
 
     The new name is created before the old one is deleted, so the snapshot always has one of them.
-
-    Raises:
-        NotFoundError: there is no such tag.
-        AlreadyExistsError: the table has a tag of the new name.
-        InvalidOptionError: the new name is blank, all digits, or would leave the directory of tags.
     """
     check_tag_name(new_name, store.name)
     tag = store.load_tag(name)

@@ -112,10 +112,6 @@ def partition_time_parser(
         pattern: option ``partition.timestamp-pattern``, such as ``$dt $hour:00:00``; None for the first column.
         formatter: option ``partition.timestamp-formatter``, such as ``yyyyMMdd``; None for ``yyyy-M-d``, optionally
             followed by ``H:m:s`` and a fraction.
-
-    Raises:
-        InvalidOptionError: the pattern names no partition column, or the formatter has letters that are not
-            supported.
     """
     regex = _LENIENT if formatter is None else _compile(formatter, table)
     names = sorted((field.name for field in fields), key=len, reverse=True)
@@ -220,9 +216,6 @@ def storage_clock(file_io: FileIO, location: str) -> Callable[[], int]:
     machine nor a step of it matters, and on Linux time during which the machine was suspended counts. On other
     storages, such as a network file system, it is the clock of this machine, corrected by its difference from the file
     times of the storage, if that is more than a few seconds.
-
-    Raises:
-        StorageError: the storage failed, and may work later. If it is read-only, the clock is that of this machine.
     """
     try:
         stored = load_storage_millis(file_io, location)

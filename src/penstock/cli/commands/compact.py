@@ -96,10 +96,6 @@ def _follow(session: Session, table: str, operation: Compact, *, master: str | N
     Args:
         master: of Spark; None for this process.
         idle_ms: wait after a check that found nothing.
-
-    Raises:
-        KeyboardInterrupt: the command was interrupted.
-        UnsupportedFeatureError: the table cannot be written or compacted.
     """
     loaded = session.table(table)
     compactor = loaded.maintenance.compact_in_background(
@@ -163,11 +159,7 @@ _COUNTS: Final = ("files_in", "bytes_in", "files_out", "bytes_out")
 
 
 def print_compactions(session: Session, compactions: Sequence[TableCompaction], *, dry_run: bool) -> None:
-    """Print a line for each partition, and on the error stream the outcome of each table.
-
-    Raises:
-        typer.Exit: a table failed that could have been compacted, with the code of the first one.
-    """
+    """Print a line for each partition, and on the error stream the outcome of each table."""
     print_records(session, [record for each in compactions for record in _records(each, dry_run=dry_run)], _COLUMNS)
     for each in compactions:
         note(session, _summary(each, dry_run=dry_run))

@@ -105,11 +105,7 @@ class Wanted:
 
 
 def parse_result(text: str) -> Wanted:
-    """Parse ``TABLE=X,Y`` or ``TABLE=X,Y,SERIES``.
-
-    Raises:
-        InvalidOptionError: it is neither.
-    """
+    """Parse ``TABLE=X,Y`` or ``TABLE=X,Y,SERIES``."""
     table, equals, rest = text.rpartition("=")
     columns = split_list(rest) or []
     if not equals or not table or not all(columns) or len(columns) not in {2, 3}:
@@ -118,12 +114,7 @@ def parse_result(text: str) -> Wanted:
 
 
 def load_result(table: Table, wanted: Wanted) -> Result:
-    """Load the rows to draw.
-
-    Raises:
-        NotFoundError: the table has no such column.
-        InvalidOptionError: the column to draw holds no numbers.
-    """
+    """Load the rows to draw."""
     names = [wanted.x, wanted.y, *([] if wanted.by is None else [wanted.by])]
     rows = table.to_arrow(columns=list(dict.fromkeys(names)), limit=_MOST_ROWS)
     if not _is_number(rows.schema.field(wanted.y).type):

@@ -33,9 +33,6 @@ def read_csv(stream: ArrowAny, wanted: pa.Schema, options: InputOptions, name: s
     Args:
         stream: open for reading.
         name: of the input, for messages.
-
-    Raises:
-        SchemaMismatchError: a row of another length, or a value of another type; the message has the place.
     """
     header = None if options.header else tuple(wanted.names)
     if header is None:

@@ -39,11 +39,7 @@ _COMPRESSIONS: Final[dict[str, Literal["gzip", "bz2", "zstd"]]] = {".gz": "gzip"
 
 
 def plan_inputs(paths: Sequence[str], options: InputOptions) -> tuple[InputFile, ...]:
-    """Find format and compression of each input from its name.
-
-    Raises:
-        InvalidOptionError: a name with an unknown suffix, without ``--input-format``; standard input twice.
-    """
+    """Find format and compression of each input from its name."""
     if list(paths).count("-") > 1:
         raise InvalidOptionError("standard input (-) can be read only once; name it once")
     return tuple(_plan_input(path, options.format) for path in paths)
@@ -74,7 +70,7 @@ def open_rows(table: Table, inputs: Sequence[InputFile], options: InputOptions, 
 
 
 def infer_schema(path: str, options: InputOptions) -> pa.Schema:
-    """Return the columns of a file: those of its footer, or a guess from its first rows. Errors as ``open_rows``."""
+    """Return the columns of a file: those of its footer, or a guess from its first rows."""
     (given,) = plan_inputs([path], options)
     with _opened_input(given) as (_, stream), _named_errors(given):
         match given.format:

@@ -31,10 +31,6 @@ def read_json(stream: ArrowAny, wanted: pa.Schema, name: str) -> Iterator[pa.Rec
     Args:
         stream: open for reading; one object per line, missing keys are null.
         name: of the input, for messages.
-
-    Raises:
-        SchemaMismatchError: a line is not a JSON object, has unknown keys, or a value of another type; the message has
-            the line.
     """
     first_line = 1
     for block in _blocks(stream):
@@ -148,11 +144,7 @@ def reading_type(wanted: ArrowAny) -> pa.DataType:
 
 
 def from_json(array: ArrowAny, wanted: ArrowAny) -> ArrowAny:
-    """Return an array that was read as ``reading_type(wanted)`` as one of the wanted type.
-
-    Raises:
-        ValueError: a string is not a date, time or hexadecimal number; ``pyarrow.ArrowInvalid`` is a subclass.
-    """
+    """Return an array that was read as ``reading_type(wanted)`` as one of the wanted type."""
     if arrow.is_binary(wanted):
         return decode_hex(array)
     if arrow.is_time(wanted) or arrow.is_float32(wanted):
@@ -196,11 +188,7 @@ def decode_hex(array: ArrowAny) -> ArrowAny:
 
 
 def parse_cells(texts: ArrowAny, wanted: ArrowAny) -> ArrowAny:
-    """Parse JSON strings, each to one value.
-
-    Raises:
-        ValueError: a string is not JSON, or not of the type.
-    """
+    """Parse JSON strings, each to one value."""
     if not len(texts):
         return pa.array([], wanted)
     cells = [None if text is None else parse_json(text) for text in texts.to_pylist()]

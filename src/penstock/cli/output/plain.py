@@ -40,9 +40,6 @@ def check_texts(batch: pa.RecordBatch) -> None:
     """Check that strings are UTF-8 before they are converted to Python strings.
 
     Readers do not check this: it would add 8 to 34 % to reading a table of one string and two numbers.
-
-    Raises:
-        FormatError: a column has other bytes.
     """
     for field, column in zip(batch.schema, batch.columns, strict=True):
         if arrow.is_string(field.type) or arrow.is_large_string(field.type) or arrow.is_nested(field.type):

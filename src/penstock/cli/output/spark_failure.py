@@ -35,12 +35,7 @@ def disable_error_logs() -> None:
 
 
 def open_spark(session: Session, master: str, conf: Mapping[str, str]) -> SparkSession:
-    """Return Spark's session, started if there is none.
-
-    Raises:
-        UnsupportedFeatureError: PySpark or Java is not installed.
-        TableStoreError: Spark could not start; one line, and the whole error with ``--debug``.
-    """
+    """Return Spark's session, started if there is none."""
     try:
         return lazy_spark.open_session(master, conf, shows_start=session.debug)
     except TableStoreError:

@@ -56,11 +56,7 @@ def print_outcome(
 
 
 def wait_for(queries: Sequence[Query]) -> None:
-    """Wait for streaming queries to end; an interrupt stops them.
-
-    Raises:
-        KeyboardInterrupt: there was an interrupt.
-    """
+    """Wait for streaming queries to end; an interrupt stops them."""
     if not queries:
         return
     with until_interrupted() as interrupted:

@@ -125,9 +125,6 @@ def from_records(
     Args:
         schema: the Arrow schema of ``fields``.
         written: the Avro type of each column in the file; columns missing in it become null.
-
-    Raises:
-        FormatError: values that do not match the column's type.
     """
     arrays = [
         from_values([record[field.name] for record in records], field.type, written[field.name])

@@ -153,11 +153,7 @@ class UncompressedBlocks:
         self._ready = memoryview(header + self._sync)
 
     def read(self, size: int) -> bytes:
-        """Return ``size`` bytes, fewer at the end.
-
-        Raises:
-            FormatError: a block is damaged, or states more records or bytes than it can have.
-        """
+        """Return ``size`` bytes, fewer at the end."""
         if size < 0:
             raise FormatError("a length is negative")
         while len(self._ready) < size:

@@ -50,13 +50,7 @@ _PRIMITIVES: Final = {
 
 
 def to_avro_schema(fields: Sequence[DataField]) -> AvroSchema:
-    """Return the Avro schema of a table's rows.
-
-    Raises:
-        UnsupportedFeatureError: a type, or a column name, that Paimon's Avro files do not support, or rows or items
-            that take no bytes: a damaged file can state any number of them, so readers refuse them; or two nested rows
-            that would have the same name.
-    """
+    """Return the Avro schema of a table's rows."""
     if fields and not any(_takes_bytes(field.type) for field in fields):
         raise _unsupported("rows whose every column is a NOT NULL ROW without fields", f"{_ROOT}_{fields[0].name}")
     schema = _record(_ROOT, fields)

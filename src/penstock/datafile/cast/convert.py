@@ -191,12 +191,7 @@ def can_cast(source: DataType, target: DataType) -> bool:
 
 
 def cast_array(array: Array, source: AtomicType, target: AtomicType) -> Array:
-    """Cast canonical values of one type to canonical values of another.
-
-    Raises:
-        UnsupportedFeatureError: no such cast.
-        SchemaMismatchError: a value that the new type cannot represent, other than by rounding.
-    """
+    """Cast canonical values of one type to canonical values of another."""
     cast = _find_cast(source, target)
     what = f"{format_sql_type(source)} to {format_sql_type(target)}"
     if cast is None:

@@ -28,11 +28,7 @@ _FIXED_BYTES: Final = {Wire.FIXED64: 8, Wire.FIXED32: 4}
 
 
 def decode_message(data: bytes) -> Message:
-    """Decode one message; fixed-width values are returned as bytes.
-
-    Raises:
-        FormatError: truncated, or not a message.
-    """
+    """Decode one message; fixed-width values are returned as bytes."""
     message: Message = {}
     at = 0
     try:
@@ -93,12 +89,7 @@ def messages_of(message: Message, field: int) -> list[Message]:
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return an unsigned number and the position after it.
-
-    Raises:
-        IndexError: the data end too early.
-        ValueError: the number has more than ten bytes, which hold 64 bits.
-    """
+    """Return an unsigned number and the position after it."""
     result = 0
     for shift in range(0, 70, 7):
         byte = data[at]

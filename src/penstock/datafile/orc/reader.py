@@ -119,11 +119,7 @@ def types_with_lengths(tail: OrcTail, names: Collection[str]) -> frozenset[int]:
 
 
 def check_lengths(source: pa.NativeFile, tail: OrcTail, stripe: int, type_ids: Collection[int]) -> None:
-    """Check the lengths of some types in a stripe; nothing for LZO, which only pyarrow can uncompress.
-
-    Raises:
-        FormatError: a length is negative or has more than 31 bits, or the stripe is damaged.
-    """
+    """Check the lengths of some types in a stripe; nothing for LZO, which only pyarrow can uncompress."""
     if not type_ids or not has_known_codec(tail):
         return
     for stream in read_streams(source, tail, stripe):

@@ -23,11 +23,7 @@ _INT8_MAX: Final = 127
 
 
 def decode_unsigned(data: bytes) -> npt.NDArray[np.int64]:
-    """Decode a stream of unsigned integers; those above 63 bits become negative.
-
-    Raises:
-        FormatError: the stream ends inside a run.
-    """
+    """Decode a stream of unsigned integers; those above 63 bits become negative."""
     runs: list[list[int]] = []
     at = 0
     try:
@@ -115,11 +111,7 @@ def _take(data: bytes, start: int, end: int) -> bytes:
 
 
 def check_unsigned(data: bytes, *, most: int, is_version_2: bool) -> None:
-    """Raise unless all numbers of a stream are from 0 to ``most``; most runs are judged without decoding them.
-
-    Raises:
-        FormatError: a number is out of bounds, or the stream ends inside a run.
-    """
+    """Raise unless all numbers of a stream are from 0 to ``most``; most runs are judged without decoding them."""
     at, end = 0, len(data)
     try:
         while at < end:

@@ -97,11 +97,7 @@ class OrcTail:
 
 
 def read_tail(source: pa.NativeFile) -> OrcTail:
-    """Read the tail of a file.
-
-    Raises:
-        FormatError: the file has no valid tail.
-    """
+    """Read the tail of a file."""
     end = source.size() - 1
     postscript_bytes = _read(source, end, 1)[0]
     postscript_start = end - postscript_bytes
@@ -161,11 +157,7 @@ class OrcStream:
 
 
 def read_streams(source: pa.NativeFile, tail: OrcTail, stripe: int) -> list[OrcStream]:
-    """Read the footer of a stripe, and return the stripe's streams.
-
-    Raises:
-        FormatError: the footer is damaged.
-    """
+    """Read the footer of a stripe, and return the stripe's streams."""
     info = messages_of(tail.footer, 3)[stripe]
     start = number_of(info, 1)
     footer_start = start + number_of(info, 2) + number_of(info, 3)
@@ -207,11 +199,7 @@ def with_seconds_as_long(data: bytes, tail: OrcTail) -> bytes:
 
 
 def stripe_nanos(data: bytes, tail: OrcTail, stripe: int, type_id: int) -> bytes:
-    """Return the uncompressed stream with the fractions of seconds of a timestamp column.
-
-    Raises:
-        UnsupportedFeatureError: the writer's machine does not run in UTC, or the encoding is that of Hive 0.11.
-    """
+    """Return the uncompressed stream with the fractions of seconds of a timestamp column."""
     info = messages_of(tail.footer, 3)[stripe]
     offset = number_of(info, 1)
     footer_start = offset + number_of(info, 2) + number_of(info, 3)
@@ -232,12 +220,7 @@ def stripe_nanos(data: bytes, tail: OrcTail, stripe: int, type_id: int) -> bytes
 
 
 def uncompress(data: bytes, codec: int) -> bytes:
-    """Uncompress a stream, which consists of chunks.
-
-    Raises:
-        FormatError: the stream is damaged.
-        UnsupportedFeatureError: the codec is LZO.
-    """
+    """Uncompress a stream, which consists of chunks."""
     if codec == _Codec.NONE:
         return data
     out = bytearray()

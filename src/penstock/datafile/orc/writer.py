@@ -92,11 +92,7 @@ class OrcFileWriter:
         return int(self._flushed_bytes + buffered * ratio)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows.
-
-        Raises:
-            UnsupportedFeatureError: a timestamp before 1970 that Java could not read.
-        """
+        """Append rows."""
         if not batch.num_rows:
             return
         for place in self._fine_places:

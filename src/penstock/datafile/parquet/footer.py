@@ -36,11 +36,7 @@ def load_column_names(file_io: FileIO, path: str) -> frozenset[str]:
 
 
 def load_field_ids(file_io: FileIO, path: str) -> dict[str, int]:
-    """Return the field ids of a file's columns by name, without columns that have no id.
-
-    Raises:
-        FormatError: the file is not a Parquet file.
-    """
+    """Return the field ids of a file's columns by name, without columns that have no id."""
     with reading(path), closing(file_io.open_input(path)) as opened:
         schema = pq.read_schema(as_native_file(opened))
         known = {field.name: (field.metadata or {}).get(_FIELD_ID) for field in schema}
@@ -54,9 +50,6 @@ def describe_parquet(file_io: FileIO, path: str, fields: Sequence[DataField]) ->
 
     Args:
         fields: the required columns of the file, in their order; timestamps of at most six digits.
-
-    Raises:
-        FormatError: the file has other columns, or its columns cannot be read.
     """
     leaves = leaves_of(fields)
     with reading(path), closing(file_io.open_input(path)) as opened:

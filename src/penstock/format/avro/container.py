@@ -70,11 +70,7 @@ CODEC_ERRORS: Final = (
 
 
 def parse_codec(text: str) -> AvroCodec:
-    """Return the codec for an option value, such as of ``manifest.compression``.
-
-    Raises:
-        InvalidOptionError: not a codec of Avro.
-    """
+    """Return the codec for an option value, such as of ``manifest.compression``."""
     name = text.strip().lower()
     try:
         return AvroCodec({"zstd": "zstandard", "none": "null"}.get(name, name))
@@ -103,9 +99,6 @@ def uncompress(codec: AvroCodec, data: bytes, limit: int) -> bytes | None:
 
     Returns:
         The uncompressed bytes; None if they exceed the limit.
-
-    Raises:
-        CODEC_ERRORS: the block is damaged.
     """
     payload = _UNCOMPRESS[codec](data, limit)
     return payload if len(payload) <= limit else None
@@ -238,10 +231,6 @@ def decode_container(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS
     Args:
         data: the whole file.
         path: for messages only.
-
-    Raises:
-        FormatError: empty, truncated or damaged data, or not an Avro file.
-        UnsupportedFeatureError: an unknown codec.
     """
     if not data:
         raise damaged(path, "it has no bytes")

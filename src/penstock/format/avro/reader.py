@@ -67,11 +67,7 @@ class NamedTypes:
         return self._types[_short(name)]
 
     def count(self) -> None:
-        """Count one type.
-
-        Raises:
-            ValueError: there are more than ``MOST_TYPES``.
-        """
+        """Count one type."""
         self._left -= 1
         if self._left < 0:
             raise ValueError(f"its Avro schema has more than {MOST_TYPES} types")
@@ -88,11 +84,7 @@ class NamedTypes:
 
 
 def field_types(schema: AvroType) -> dict[str, AvroType]:
-    """Return the types of a record's fields, by name in file order.
-
-    Raises:
-        ValueError: the schema is not that of a record.
-    """
+    """Return the types of a record's fields, by name in file order."""
     fields = schema.get("fields") if isinstance(schema, dict) and schema.get("type") == "record" else None
     if not isinstance(fields, list):
         raise ValueError("its Avro schema is not that of a record")  # noqa: TRY004 - a damaged file is no type error
@@ -174,9 +166,6 @@ def record_reader(schema: AvroType, shape: RecordMapping, limits: AvroLimits) ->
         schema: the writer's, as parsed JSON.
         shape: mapping to values.
         limits: how much the file may hold.
-
-    Raises:
-        ValueError: the schema is invalid, or lacks a required field; the message says which.
     """
     field_types(schema)
     named = NamedTypes(schema, limits.records * ITEMS_PER_RECORD)
@@ -184,7 +173,7 @@ def record_reader(schema: AvroType, shape: RecordMapping, limits: AvroLimits) ->
 
 
 def dict_reader(schema: AvroType) -> Read:
-    """Return a function that reads a record into a dict, nested records into tuples; errors as in ``record_reader``."""
+    """Return a function that reads a record into a dict, nested records into tuples."""
     names = tuple(field_types(schema))
     read_tuple = _reader(schema, NamedTypes(schema, DEFAULT_LIMITS.records * ITEMS_PER_RECORD))
 
@@ -196,13 +185,7 @@ def dict_reader(schema: AvroType) -> Read:
 
 
 def check_schema(schema: AvroType) -> None:
-    """Refuse a schema that would make a reader loop forever, or nearly so.
-
-    Raises:
-        ValueError: too many types, or arrays of items that take no bytes, of which a file can state any number.
-        LookupError: an unknown type.
-        RecursionError: endlessly nested types.
-    """
+    """Refuse a schema that would make a reader loop forever, or nearly so."""
     field_types(schema)
     _reader(schema, NamedTypes(schema, 0, refuses_empty_items=True))
 

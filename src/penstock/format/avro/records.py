@@ -36,10 +36,6 @@ def decode_values(data: bytes, path: str, shape: RecordMapping, limits: AvroLimi
 
     Returns:
         Values of the shape's type, in file order.
-
-    Raises:
-        FormatError: empty, truncated or damaged data, not an Avro file, other records, or limits exceeded.
-        UnsupportedFeatureError: an unknown codec.
     """
     container = decode_container(data, path, limits)
     key = container.schema, id(shape), limits.records
@@ -54,7 +50,7 @@ def decode_values(data: bytes, path: str, shape: RecordMapping, limits: AvroLimi
 
 
 def decode_records(data: bytes, path: str) -> list[dict[str, Any]]:
-    """Decode the records of an Avro file to dicts; nested records are tuples. Errors as in ``decode_values``."""
+    """Decode the records of an Avro file to dicts; nested records are tuples."""
     container = decode_container(data, path, DEFAULT_LIMITS)
     try:
         return _read_all(container, path, dict_reader(json.loads(container.schema)), DEFAULT_LIMITS)

@@ -46,9 +46,6 @@ class ItemLimits:
             bytes_left: of the file's block.
             takes_bytes: whether an item takes at least one byte, so that those bytes limit the number of items.
             is_kept: whether they are kept in memory; else they are skipped.
-
-        Raises:
-            ValueError: the file is too short for so many, or a limit is exceeded.
         """
         if not takes_bytes:
             self._empty_left -= count

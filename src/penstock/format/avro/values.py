@@ -107,11 +107,7 @@ _MOST_TEXT_BYTES: Final = 1 << 20
 
 
 def read_long(data: bytes, position: int) -> tuple[int, int]:
-    """Read a long: zigzag, 7 bits per byte, lowest first.
-
-    Raises:
-        ValueError: the number has more than 64 bits.
-    """
+    """Read a long: zigzag, 7 bits per byte, lowest first."""
     byte = data[position]
     position += 1
     if byte < 0x80:
@@ -129,11 +125,7 @@ def read_long(data: bytes, position: int) -> tuple[int, int]:
 
 
 def read_int(data: bytes, position: int) -> tuple[int, int]:
-    """Read an int, which is encoded like a long.
-
-    Raises:
-        ValueError: the number has more than 32 bits.
-    """
+    """Read an int, which is encoded like a long."""
     byte = data[position]
     if byte < 0x80:
         return byte >> 1 ^ -(byte & 1), position + 1
@@ -149,9 +141,6 @@ def read_item_count(data: bytes, position: int) -> tuple[int, int]:
     Returns:
         The number of items in the block, and the position of the first one. A negative number on disk is followed by
         the block's size in bytes, for readers that skip the block.
-
-    Raises:
-        ValueError: a block size is negative.
     """
     count, position = read_long(data, position)
     if count < 0:
@@ -179,11 +168,7 @@ def read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
 
 
 def read_text(data: bytes, position: int) -> tuple[str, int]:
-    """Read a string.
-
-    Raises:
-        ValueError: not UTF-8, or longer than any name or path.
-    """
+    """Read a string."""
     text, position = read_bytes(data, position)
     if len(text) > _MOST_TEXT_BYTES:
         raise ValueError(f"a text has {len(text)} bytes")

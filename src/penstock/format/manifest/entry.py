@@ -193,9 +193,6 @@ def merge_entries(entries: Iterable[ManifestEntry]) -> dict[FileIdentity, Manife
     Returns:
         The remaining entries, in order of first occurrence. A remaining DELETE refers to a file that an older manifest
         adds; with all manifests of a snapshot as input there is none, unless the table is damaged.
-
-    Raises:
-        FormatError: a file is added twice.
     """
     merged: dict[FileIdentity, ManifestEntry] = {}
     for entry in entries:

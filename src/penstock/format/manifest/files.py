@@ -65,10 +65,6 @@ def decode_manifest(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS)
 
     Returns:
         The entries in file order.
-
-    Raises:
-        FormatError: empty, truncated or damaged data, not Avro, not a manifest, an unknown version, or limits exceeded.
-        UnsupportedFeatureError: an unknown codec.
     """
     return decode_values(data, path, _ENTRY, limits)
 
@@ -85,16 +81,13 @@ def encode_manifest(entries: Iterable[ManifestEntry], *, codec: str = "zstd", le
         entries: written in this order.
         codec: value of ``manifest.compression``.
         level: value of ``file.compression.zstd-level``.
-
-    Raises:
-        InvalidOptionError: unknown codec.
     """
     blocks = _pack_blocks(map(_encode_entry, entries))
     return encode_container(MANIFEST_SCHEMA, blocks, codec=parse_codec(codec), level=level)
 
 
 def decode_manifest_list(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS) -> list[ManifestFileMeta]:
-    """Decode a manifest list of any version; arguments and errors as in ``decode_manifest``."""
+    """Decode a manifest list of any version; arguments as in ``decode_manifest``."""
     return decode_values(data, path, _MANIFEST_META, limits)
 
 

@@ -29,9 +29,6 @@ def decode_index_types(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMI
     Args:
         data: the whole file.
         path: only for messages.
-
-    Raises:
-        FormatError: empty, truncated, or not an index manifest.
     """
     return frozenset(record.index_type for record in _decode(data, path, limits) if record.kind == FileKind.ADD)
 

@@ -96,11 +96,7 @@ class StatsMode:
 
     @classmethod
     def parse(cls, text: str) -> StatsMode:
-        """Parse ``none``, ``counts``, ``truncate(n)`` or ``full``, in any case.
-
-        Raises:
-            InvalidOptionError: the text is not a mode.
-        """
+        """Parse ``none``, ``counts``, ``truncate(n)`` or ``full``, in any case."""
         name = text.strip().lower()
         if found := _TRUNCATE.fullmatch(name):
             length = int(found[1])
@@ -225,9 +221,6 @@ def decode_stats(
 
     Returns:
         Statistics by column name; columns without statistics in the entry are omitted.
-
-    Raises:
-        FormatError: the statistics do not match these columns.
     """
     names = [field.name for field in fields] if cols is None else cols
     arity = arity_of(stats.min_values)

@@ -46,11 +46,6 @@ def bucket_of(
         types: types of these columns.
         num_buckets: of the table, at least 1.
         function: of the table.
-
-    Raises:
-        InvalidOptionError: ``mod`` with a key that is not a single INT or BIGINT.
-        UnsupportedFeatureError: ``hive`` with a type that has no Hive hash.
-        SchemaMismatchError: a value that its type cannot hold.
     """
     match function:
         case BucketFunction.DEFAULT:
@@ -62,11 +57,7 @@ def bucket_of(
 
 
 def check_mod_key(types: Sequence[DataType]) -> None:
-    """Check that ``mod`` supports a key of these types.
-
-    Raises:
-        InvalidOptionError: the key is not a single INT or BIGINT.
-    """
+    """Check that ``mod`` supports a key of these types."""
     if len(types) == 1 and isinstance(types[0], AtomicType) and types[0].root in (TypeRoot.INT, TypeRoot.BIGINT):
         return
     raise InvalidOptionError(

@@ -31,9 +31,6 @@ def hash_bytes(data: bytes, seed: int = DEFAULT_SEED) -> int:
 
     Returns:
         The hash as a signed 32-bit number.
-
-    Raises:
-        ValueError: the length is not a multiple of 4.
     """
     if len(data) % 4:
         raise ValueError(f"cannot hash {len(data)} bytes by words: expected a multiple of 4")

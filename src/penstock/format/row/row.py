@@ -98,22 +98,14 @@ def tail_codec(encode: Callable[[Any], bytes], decode: Callable[[bytes], Any]) -
 
 
 def take(data: bytes, start: int, size: int) -> bytes:
-    """Return a slice of exactly ``size`` bytes.
-
-    Raises:
-        ValueError: the data end too early.
-    """
+    """Return a slice of exactly ``size`` bytes."""
     if start + size > len(data):
         raise ValueError(f"{size} bytes from byte {start} are outside of {len(data)} bytes")
     return data[start : start + size]
 
 
 def atomic_codec(data_type: AtomicType) -> SlotCodec:
-    """Return the slot codec of a type without element types.
-
-    Raises:
-        UnsupportedFeatureError: BLOB, GEOMETRY and GEOGRAPHY, which keys and statistics do not support.
-    """
+    """Return the slot codec of a type without element types."""
     match data_type.root:
         case TypeRoot.DECIMAL:
             return _decimal_codec(data_type.precision or 10, data_type.scale or 0)
@@ -266,10 +258,6 @@ def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
     Args:
         values: internal values, one per type.
         types: the fields' types.
-
-    Raises:
-        SchemaMismatchError: a value that does not fit its type, or a wrong number of values.
-        UnsupportedFeatureError: a type that rows do not support.
     """
     codecs = _codecs(tuple(types))
     try:
@@ -279,11 +267,7 @@ def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
 
 
 def decode_row(data: bytes, types: Sequence[DataType]) -> tuple[object, ...]:
-    """Deserialize one row.
-
-    Raises:
-        FormatError: the bytes are not a row of these types.
-    """
+    """Deserialize one row."""
     return row_decoder(tuple(types))(data)
 
 
@@ -309,11 +293,7 @@ def row_decoder(types: tuple[DataType, ...], places: Iterable[int] | None = None
 
 
 def decode_field(data: bytes, arity: int, place: int, data_type: DataType) -> object:
-    """Read one field of a serialized row of ``arity`` fields without decoding the others.
-
-    Raises:
-        FormatError: the bytes do not contain the field.
-    """
+    """Read one field of a serialized row of ``arity`` fields without decoding the others."""
     if not 0 <= place < arity == arity_of(data):
         raise FormatError(_damaged(data, arity, f"it claims to have {arity_of(data)} fields"))
     try:

@@ -30,20 +30,12 @@ _LONG_MAX: Final = 2**63 - 1
 
 
 def parse_json(text: str) -> Json:
-    """Parse one JSON value; fractions become ``Decimal``, so that no digit is lost.
-
-    Raises:
-        ValueError: not JSON.
-    """
+    """Parse one JSON value; fractions become ``Decimal``, so that no digit is lost."""
     return json.loads(text, parse_float=Decimal, parse_constant=_refuse_constant)
 
 
 def load_json(data: bytes) -> Json:
-    """Parse the JSON value of a file or of a server's answer.
-
-    Raises:
-        ValueError: not JSON in UTF-8, or nested more than 300 levels deep.
-    """
+    """Parse the JSON value of a file or of a server's answer."""
     try:
         value = parse_json(data.decode())
     except RecursionError:
@@ -108,11 +100,7 @@ class JsonObject:
         return FormatError(f"{self._name} {problem}; {self._cure}")
 
     def optional_integer(self, key: str) -> int | None:
-        """Return a 64-bit integer; None if it is absent or null.
-
-        Raises:
-            FormatError: the value is not a 64-bit integer.
-        """
+        """Return a 64-bit integer; None if it is absent or null."""
         value = self.values.get(key)
         if value is None:
             return None
@@ -121,11 +109,7 @@ class JsonObject:
         return value
 
     def integer(self, key: str) -> int:
-        """Return a 64-bit integer.
-
-        Raises:
-            FormatError: the key is absent, or the value is not a 64-bit integer.
-        """
+        """Return a 64-bit integer."""
         value = self.optional_integer(key)
         if value is None:
             raise self.error(f"lacks the key '{key}'")
@@ -137,10 +121,6 @@ class JsonObject:
         Args:
             absent: the version of a file that has no number.
             newest: the newest version that this release reads.
-
-        Raises:
-            FormatError: the value is not a 64-bit integer.
-            UnsupportedFeatureError: a newer version, whose keys may mean something else.
         """
         version = self.optional_integer("version")
         if version is not None and version > newest:
@@ -151,33 +131,21 @@ class JsonObject:
         return absent if version is None else version
 
     def optional_text(self, key: str) -> str | None:
-        """Return a string; None if it is absent or null.
-
-        Raises:
-            FormatError: the value is not a string.
-        """
+        """Return a string; None if it is absent or null."""
         value = self.values.get(key)
         if not isinstance(value, str | None):
             raise self.error(f"has {value!r} under '{key}' where a string belongs")
         return value
 
     def text(self, key: str) -> str:
-        """Return a string.
-
-        Raises:
-            FormatError: the key is absent, or the value is not a string.
-        """
+        """Return a string."""
         value = self.optional_text(key)
         if value is None:
             raise self.error(f"lacks the key '{key}'")
         return value
 
     def optional_file_name(self, key: str) -> str | None:
-        """Return a file name without a directory; None if it is absent or null.
-
-        Raises:
-            FormatError: the value is a path, or not a string.
-        """
+        """Return a file name without a directory; None if it is absent or null."""
         name = self.optional_text(key)
         try:
             return None if name is None else check_file_name(name)
@@ -185,33 +153,21 @@ class JsonObject:
             raise self.error(f"{error}, under '{key}'") from error
 
     def file_name(self, key: str) -> str:
-        """Return a file name without a directory.
-
-        Raises:
-            FormatError: the key is absent, or the value is a path or not a string.
-        """
+        """Return a file name without a directory."""
         name = self.optional_file_name(key)
         if name is None:
             raise self.error(f"lacks the key '{key}'")
         return name
 
     def items(self, key: str) -> list[Json]:
-        """Return a list of unchecked values.
-
-        Raises:
-            FormatError: the key is absent, or the value is not a list.
-        """
+        """Return a list of unchecked values."""
         value = self.values.get(key)
         if not isinstance(value, list):
             raise self.error(f"lacks the list '{key}'" if value is None else f"has no list under '{key}'")
         return value
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """Return a list of strings.
-
-        Raises:
-            FormatError: the key is absent, or the value is not a list of strings.
-        """
+        """Return a list of strings."""
         values = self.items(key)
         if not all(isinstance(value, str) for value in values):
             raise self.error(f"has something other than strings in the list '{key}'")
@@ -221,9 +177,6 @@ class JsonObject:
         """Return an object with string values, in file order; () if it is absent or null.
 
         Numbers and booleans are returned as their JSON text, as Java's parser does; nulls are left out.
-
-        Raises:
-            FormatError: the value is not such an object.
         """
         value = self.values.get(key)
         if value is None:
@@ -248,11 +201,7 @@ class JsonObject:
 
 
 def decode_json(data: bytes, what: str, path: str, cure: str = _CURE) -> JsonObject:
-    """Decode the bytes of a metadata file; the arguments are those of ``JsonObject``.
-
-    Raises:
-        FormatError: empty, truncated, too large, or not a JSON object.
-    """
+    """Decode the bytes of a metadata file; the arguments are those of ``JsonObject``."""
     unknown = JsonObject({}, what, path, cure)
     if len(data) > _MOST_BYTES:
         raise unknown.error(f"has {len(data)} bytes, which is more than any")

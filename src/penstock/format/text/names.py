@@ -40,11 +40,7 @@ def check_length(name: str, what: str, error: type[TableStoreError] = InvalidOpt
 
 
 def check_file_name(name: str) -> str:
-    """Return the name if it is a valid name of a file in a directory.
-
-    Raises:
-        ValueError: it is empty, ``.`` or ``..``, too long, or holds a separator or a control character.
-    """
+    """Return the name if it is a valid name of a file in a directory."""
     if _FILE_NAME.fullmatch(name) is None or name in {".", ".."}:
         raise ValueError(f"states the file name {name[:100]!r}, which is not the name of one file")
     if len(name) > _MAX_BYTES:
@@ -53,7 +49,7 @@ def check_file_name(name: str) -> str:
 
 
 def check_file_names(names: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return the checked names, () for None; errors as in ``check_file_name``."""
+    """Return the checked names, () for None."""
     return tuple(check_file_name(name) for name in names) if names else ()
 
 

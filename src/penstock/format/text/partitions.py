@@ -60,11 +60,7 @@ _SEPARATOR: Final = re.compile(r"[,/](?=[^,/=]+=)")
 
 
 def escape_path_name(name: str) -> str:
-    """Escape characters that are not allowed in a partition directory, as ``%`` and two upper-case hex digits.
-
-    Raises:
-        InvalidSchemaError: the name is empty.
-    """
+    """Escape characters that are not allowed in a partition directory, as ``%`` and two upper-case hex digits."""
     if not name:
         raise InvalidSchemaError("a partition path cannot have an empty name in it; give the column a name")
     return name.translate(_ESCAPED)
@@ -89,9 +85,6 @@ def partition_dir(
 
     Returns:
         Components joined by ``/``, without leading or trailing ``/``; "" for an unpartitioned table.
-
-    Raises:
-        UnsupportedFeatureError: a type without a directory name.
     """
     components = []
     for field, value in zip(fields, values, strict=True):
@@ -105,9 +98,6 @@ def partition_text(field: DataField, value: object, *, legacy_name: bool) -> str
     """Return the text of a non-null value, before escaping.
 
     TIMESTAMP_LTZ with ``legacy_name`` false is the time in the writer's zone; here the zone is UTC.
-
-    Raises:
-        UnsupportedFeatureError: a type without a directory name.
     """
     data_type = field.type
     if not isinstance(data_type, AtomicType) or data_type.root not in _FORMATTERS:
@@ -188,11 +178,7 @@ _FORMATTERS: Final[dict[TypeRoot, tuple[_Formatter | None, _Formatter]]] = {
 
 
 def parse_partition(text: str) -> dict[str, PathText]:
-    """Parse the text of a partition, ``dt=2026-01-01/hour=3`` or with a comma, into columns and values.
-
-    Raises:
-        InvalidOptionError: a part without an equals sign, or a column twice.
-    """
+    """Parse the text of a partition, ``dt=2026-01-01/hour=3`` or with a comma, into columns and values."""
     spec: dict[str, PathText] = {}
     for part in _SEPARATOR.split(text.rstrip("/")):
         name, equals, value = part.partition("=")

@@ -312,9 +312,6 @@ def parse_columns(text: str) -> tuple[ColumnSpec, ...]:
 
     Returns:
         The columns in the order of the text, at least one.
-
-    Raises:
-        InvalidSchemaError: invalid syntax; the message has the position and what was expected there.
     """
     reader = TokenReader(text, "column list")
     columns = [read_column(reader)]

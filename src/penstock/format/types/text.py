@@ -41,9 +41,6 @@ def parse_sql_type(text: str) -> DataType:
     """Parse a type in DDL syntax, such as ``ARRAY<ROW<a INT NOT NULL, b STRING>>``.
 
     Ids of ROW fields are 0, 1, 2, … in the order of the text; ``field_ids`` assigns the real ones.
-
-    Raises:
-        InvalidSchemaError: invalid syntax; the message has the position and what was expected there.
     """
     reader = TokenReader(text, "type")
     data_type = read_type(reader)
@@ -55,9 +52,6 @@ def decode_type(value: Json) -> DataType:
     """Decode a type of a schema file: a string if it is atomic, an object if it is nested.
 
     Of a nested object's ``type`` only the first word and the presence of ``NOT NULL`` are used.
-
-    Raises:
-        InvalidSchemaError: the value is not a type.
 
     Source:
         Paimon ``api:types/DataTypeJsonParser.java``.
@@ -100,11 +94,7 @@ def _decode_member(value: Mapping[str, Json], key: str) -> DataType:
 
 
 def decode_field(value: Json) -> DataField:
-    """Decode one element of ``fields``.
-
-    Raises:
-        InvalidSchemaError: the value is not a field.
-    """
+    """Decode one element of ``fields``."""
     if not isinstance(value, dict):
         raise InvalidSchemaError(f"field {value!r}: expected an object")
     field_id, name = value.get("id"), value.get("name")

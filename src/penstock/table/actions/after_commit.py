@@ -77,9 +77,6 @@ def make_batch_tag(
 
     Returns:
         The name; None if nothing was ever committed.
-
-    Raises:
-        InvalidOptionError: no such zone.
     """
     zone = batch_zone(options, ref.name)
     snapshot = store.load_latest_snapshot()
@@ -124,9 +121,6 @@ class Retention:
 
     Args:
         committer: provides the store and the clock, and drops partitions.
-
-    Raises:
-        InvalidOptionError: an option has an invalid value.
     """
 
     def __init__(self, committer: TableCommitter) -> None:
@@ -264,10 +258,6 @@ class PostCommitHooks:
 
     Args:
         adds_rows: False for a job that adds none, which marks no partition done.
-
-    Raises:
-        InvalidOptionError: an option has an invalid value.
-        UnsupportedFeatureError: an option requires an unsupported action.
     """
 
     def __init__(self, committer: TableCommitter, *, adds_rows: bool = True) -> None:

@@ -37,9 +37,6 @@ class TagMaker:
     Args:
         options: of the table, with ``process-time`` or ``watermark``.
         now: local wall clock as if it were UTC.
-
-    Raises:
-        InvalidOptionError: no such zone, or a delay as long as a period.
     """
 
     def __init__(

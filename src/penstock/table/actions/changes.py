@@ -33,9 +33,6 @@ def open_committer(
         store: pass one to share its cache.
         adds_rows: False for a job that adds none, which marks no partition done.
         before: the committer of the table's earlier schema, whose sequence numbers and clock are reused.
-
-    Raises:
-        InvalidOptionError, UnsupportedFeatureError: as ``PostCommitHooks``.
     """
     committer = TableCommitter(
         ref=ref,
@@ -61,9 +58,6 @@ def commit_append(
     Args:
         messages: in input order.
         commit_user: None for a fresh one.
-
-    Raises:
-        TableStoreError: as ``TableCommitter.commit``. Unless the outcome is unknown, the messages' files are deleted.
     """
     return commit_or_discard(
         committer,
@@ -87,9 +81,6 @@ def commit_overwrite(
 
     Returns:
         None if the scope is the written partitions and there are none, otherwise a snapshot.
-
-    Raises:
-        TableStoreError: as ``commit_append``.
     """
     return commit_or_discard(
         committer,
@@ -110,9 +101,6 @@ def overwrite_scope(ref: TableRef, partition: Mapping[str, object] | None) -> Ov
         partition: the partitions to replace, ``{}`` for the whole table; None to follow the option
             ``dynamic-partition-overwrite``: the partitions that receive rows, or everything.
 
-    Raises:
-        InvalidOptionError: it names other columns than partition columns.
-
     Source:
         docs/spec/commit.md section 4.4.
     """
@@ -128,11 +116,7 @@ def truncate(committer: TableCommitter) -> Snapshot | None:
 
 
 def drop_partitions(committer: TableCommitter, specs: Sequence[Mapping[str, object]]) -> Snapshot | None:
-    """Remove the rows of partitions in a new snapshot.
-
-    Raises:
-        InvalidOptionError: no spec, or an empty one; use truncate to remove everything.
-    """
+    """Remove the rows of partitions in a new snapshot."""
     if not specs or any(not spec for spec in specs):
         raise InvalidOptionError(
             f"table {committer.ref.name}: name the partitions to drop, such as {{'dt': '2026-01-01'}}; "

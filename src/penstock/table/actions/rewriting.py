@@ -53,9 +53,6 @@ def as_replacement(
 
     Args:
         ref: the table with the schema by which the rows were read and written.
-
-    Raises:
-        CommitConflictError: as ``check_schema_of_rewritten``.
     """
     before = tuple(before)
     check_schema_of_rewritten(ref, before)

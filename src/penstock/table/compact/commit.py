@@ -61,9 +61,6 @@ def commit_compacted(
 
     Args:
         kind: COMPACT, or OVERWRITE where rows change their order. Both replace only the files that a message names.
-
-    Raises:
-        TableStoreError: as ``TableCommitter.commit``; unless the outcome is unknown, all new files are deleted.
     """
     pending = tuple(messages)
     lost: tuple[CommitMessage, ...] = ()
@@ -126,7 +123,7 @@ class MergeGroup:
         return len(self._merges) >= _GROUP_TASKS or time.monotonic() - self._started >= self.seconds
 
     def commit(self, committer: TableCommitter) -> Compacted:
-        """Commit the merges, if there are any, and begin the next group. Raises as ``commit_compacted``."""
+        """Commit the merges, if there are any, and begin the next group."""
         messages = self._take()
         if not messages:
             return Compacted(snapshot=None)

@@ -58,9 +58,6 @@ def measure_debt(
     Args:
         snapshot: the snapshot to measure; None for a table without one.
         with_history: also find the last compaction of each partition.
-
-    Raises:
-        UnsupportedFeatureError: Penstock cannot compact the table; as ``plan_compaction``.
     """
     check_compactable(ref, store, snapshot)
     if snapshot is None:

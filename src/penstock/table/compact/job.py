@@ -92,11 +92,6 @@ def run_compaction(
     Args:
         kind: as for ``commit_compacted``.
         on_done: called for every finished task, for a progress bar.
-
-    Raises:
-        TableStoreError: as ``commit_compacted``: groups committed before stay, the other new files are deleted. If
-            rewrites failed for another reason than replaced inputs, the error of the first one, raised after all other
-            merges are committed.
     """
     run = _Run(committer, MergeGroup(commit_user=commit_user, kind=kind, seconds=_GROUP_SECONDS))
     done = execute(plan.tasks)

@@ -52,13 +52,7 @@ def request_compaction(
     strategy: str | None = None,
     idle_time: str | None = None,
 ) -> CompactionRequest:
-    """Parse a request from user arguments; None means that an argument is not given.
-
-    Raises:
-        InvalidOptionError: ``partitions`` and ``where`` together, a column that is not a partition column, an unknown
-            strategy, or a text that is not a duration.
-        InvalidFilterError: ``where`` cannot be parsed, or names other columns than partition columns.
-    """
+    """Parse a request from user arguments; None means that an argument is not given."""
     if partitions is not None and where is not None:
         raise InvalidOptionError(f"table {ref.name}: give the partitions to compact by name or by WHERE, not by both")
     if partitions is not None and not partitions:

@@ -111,9 +111,6 @@ def plan_compaction(
             files are small.
         scope: the partitions, also as serialized values; None for all.
         idle_ms: only partitions that received no rows for this long.
-
-    Raises:
-        UnsupportedFeatureError: deletion vectors, or files that are kept in levels (``clustering.incremental``).
     """
     return plan_partitions(
         ref, store, picker(ref, strategy), scope=scope, idle_ms=idle_ms, otherwise="too few small files"
@@ -139,7 +136,7 @@ def plan_partitions(
     idle_ms: int | None = None,
     otherwise: str,
 ) -> CompactionPlan:
-    """Plan the tasks that ``pick`` chooses; other arguments and errors as ``plan_compaction``.
+    """Plan the tasks that ``pick`` chooses; other arguments as in ``plan_compaction``.
 
     Args:
         otherwise: the text of ``skipped`` for a partition in which ``pick`` chooses no file.
@@ -178,11 +175,7 @@ def _without_expired(plan: CompactionPlan, ref: TableRef, store: MetadataStore) 
 
 
 def scope_of_filter(ref: TableRef, text: str) -> MatchingPartitions:
-    """Return the scope of the partitions that match a WHERE condition on partition columns.
-
-    Raises:
-        InvalidFilterError: it cannot be parsed, or names another column.
-    """
+    """Return the scope of the partitions that match a WHERE condition on partition columns."""
     predicate = parse_filter(text)
     try:
         return MatchingPartitions(predicate=bind(predicate, ref.schema.partition_fields, ref.name))

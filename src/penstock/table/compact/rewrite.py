@@ -46,10 +46,6 @@ def rewrite(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> C
 
     Returns:
         The message of a COMPACT commit: the task's files before, the new ones after.
-
-    Raises:
-        NotFoundError: a file is gone, for example after another compaction and expiration; the new files are deleted.
-        FormatError: a file does not hold the rows that the table says; the new files are deleted.
     """
     store = MetadataStore(ref)
     ref = for_existing_rows(_at_schema_of(task, ref, store))

@@ -102,11 +102,6 @@ def plan_sort(
     Args:
         scope: the partitions; None for all.
         idle_ms: only partitions that got no rows for this long.
-
-    Raises:
-        InvalidOptionError: columns that cannot be sorted by.
-        UnsupportedFeatureError: a queue, deletion vectors, files that are kept in levels, or a column with values that
-            Spark cannot hold.
     """
     plan = plan_partitions(
         ref, store, _every_file, scope=scope, idle_ms=idle_ms, otherwise="its files are those of a queue"
@@ -124,9 +119,6 @@ def parse_order(ref: TableRef, strategy: str | None, order_by: Sequence[str] | N
 
     Args:
         strategy: None means ``order`` if columns are given.
-
-    Raises:
-        InvalidOptionError: there is no such strategy.
     """
     if strategy is None and order_by is None:
         return None
@@ -155,10 +147,6 @@ def sort_table(
         sort: runs the plan; None without Spark.
         dry_run: only plan; the result has no outputs.
         on_plan: called with the plan before the sort.
-
-    Raises:
-        InvalidOptionError: ``sort`` is None, or the strategy ``minor``, which leaves files as they are.
-        TableStoreError: as ``plan_sort`` and ``sort``.
     """
     if request.strategy is CompactStrategy.MINOR:
         raise InvalidOptionError(
@@ -182,9 +170,6 @@ def sorted_message(task: CompactTask, messages: Sequence[CommitMessage], ref: Ta
 
     Args:
         messages: in the order of the rows.
-
-    Raises:
-        FormatError: the files held rows of another partition, or another number of rows than the table says.
     """
     for message in messages:
         if (message.partition, message.bucket) != (task.partition, task.bucket):

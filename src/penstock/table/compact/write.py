@@ -62,9 +62,6 @@ def merge_before_commit(
     Returns:
         One message for each partition and bucket, with its files in the order of the rows; ``messages`` unchanged if
         there is nothing to merge.
-
-    Raises:
-        TableStoreError: a merge failed; all files, including those of the messages, are deleted.
     """
     sizes = CompactSizes.of(ref)
     buckets: dict[Key, list[DataFileMeta]] = {}
@@ -168,21 +165,13 @@ class TableWrite:
     merge_on: MergeOn = run_here
 
     def merge(self, messages: tuple[CommitMessage, ...]) -> tuple[CommitMessage, ...]:
-        """Merge the small files of the write before its commit, if the option ``precommit-compact`` is set.
-
-        Raises:
-            TableStoreError: a merge failed; all files of the write are deleted.
-        """
+        """Merge the small files of the write before its commit, if the option ``precommit-compact`` is set."""
         if not self.ref.parsed(CompactOptions).precommit:
             return messages
         return merge_before_commit(messages, self.ref, self.merge_on(self.ref))
 
     def commit(self, messages: tuple[CommitMessage, ...], scope: OverwriteScope | None = None) -> Snapshot | None:
-        """Commit the rows in place of those in scope, None for an append, with the merges before and after it.
-
-        Raises:
-            TableStoreError: as ``TableCommitter.commit``. Unless the outcome is unknown, the files are deleted.
-        """
+        """Commit the rows in place of those in scope, None for an append, with the merges before and after it."""
         messages = self.merge(messages)
         committer = open_appender(self.ref)
         if scope is not None:
@@ -193,7 +182,7 @@ class TableWrite:
 
 
 def open_appender(ref: TableRef, store: MetadataStore | None = None) -> TableCommitter:
-    """Return a committer for ``compact_appended``; arguments and errors are those of ``open_committer``."""
+    """Return a committer for ``compact_appended``; arguments as in ``open_committer``."""
     committer = open_committer(ref, store)
     if ref.parsed(BucketOptions).bucket > 0 and not ref.parsed(WriteOptions).write_only:
         committer.index.watch = OpenTails(CompactSizes.of(ref))

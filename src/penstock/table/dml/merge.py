@@ -68,11 +68,7 @@ class KeyMatcher:
         self._has_twins = bool(np.any(self._sorted[1:] == self._sorted[:-1]))
 
     def rows_of(self, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
-        """Return the number of the source row that each target row matches, ``NONE`` for none.
-
-        Raises:
-            InvalidOptionError: a target row matches several source rows.
-        """
+        """Return the number of the source row that each target row matches, ``NONE`` for none."""
         codes = self._codes({name: _comparable(batch.column(name)) for name in self._keys}, batch.num_rows)
         found = np.full(batch.num_rows, NONE, dtype=np.int64)
         if not len(self._sorted):
@@ -250,11 +246,6 @@ class MergeRows:
         ref: the table.
         source: the source rows; they stay in memory.
         on: target column to source column.
-
-    Raises:
-        NotFoundError: no such column.
-        SchemaMismatchError: a key of the source is not of the target's type.
-        InvalidOptionError: no keys, or no clause.
     """
 
     only_deletes = False

@@ -63,9 +63,6 @@ def check_added_rows(
     Args:
         before: the files that were read.
         written: the files that replace them.
-
-    Raises:
-        SchemaMismatchError: there is such a row.
     """
     rules = _Rules(ref, store)
     if not rules.fields:
@@ -201,11 +198,6 @@ def commit_replacement(
 
     Returns:
         The snapshot, of kind OVERWRITE, or APPEND where nothing is replaced; None if there is nothing to commit.
-
-    Raises:
-        CommitConflictError: others changed such files or the columns; the written files are deleted.
-        SchemaMismatchError: a row was added that breaks a rule for new rows; the written files are deleted.
-        CommitUnknownError: the storage did not answer whether the commit succeeded.
     """
     removed = _removals(read.splits)
     if not removed and not written:

@@ -115,11 +115,7 @@ class FileRewriter:
         return FileOutcome(messages=(message,), changes=changes)
 
     def rewrite(self, split: DataSplit, files: tuple[DataFileMeta, ...]) -> FileOutcome:
-        """Rewrite the rows of files of one bucket, in order.
-
-        Raises:
-            TableStoreError: a file cannot be read or written, or a new value does not fit; the new files are deleted.
-        """
+        """Rewrite the rows of files of one bucket, in order."""
         target = plan_files(self._ref, self._ref.parsed(WriteOptions))
         with enough_memory(self._ref.name), TableWriter(self._ref) as mover, ExitStack() as on_error:
             writer = GroupWriter(target, Group(partition=split.partition, bucket=split.bucket))

@@ -45,11 +45,6 @@ class NewValues:
 
     Attributes:
         names: the columns to set.
-
-    Raises:
-        InvalidOptionError: there is no column to set.
-        NotFoundError: the table has no such column.
-        SchemaMismatchError: a constant does not fit its column.
     """
 
     def __init__(self, ref: TableRef, values: Mapping[str, object]) -> None:
@@ -72,12 +67,7 @@ class NewValues:
         self.key_names = tuple(name for name in self.names if name in keys)
 
     def of(self, rows: pa.RecordBatch) -> dict[str, ArrowAny]:
-        """Return the new values of some rows, which may have more columns than the table, in the table's types.
-
-        Raises:
-            SchemaMismatchError: a value does not fit its column.
-            InvalidOptionError: an expression names an unknown column, or cannot be evaluated.
-        """
+        """Return the new values of some rows, which may have more columns than the table, in the table's types."""
         values = evaluate_all(rows, self._expressions, self._ref.name)
         arrays = [
             array if self._is_column(name, rows) else self._rounded(name, array) for name, array in values.items()
@@ -119,11 +109,7 @@ def _bucket_key(ref: TableRef) -> tuple[str, ...]:
 
 
 def evaluate_all(rows: pa.RecordBatch, expressions: Mapping[str, pc.Expression], table: str) -> dict[str, ArrowAny]:
-    """Evaluate expressions on rows.
-
-    Raises:
-        InvalidOptionError: an expression names an unknown column, or cannot be evaluated.
-    """
+    """Evaluate expressions on rows."""
     source = Declaration("table_source", TableSourceNodeOptions(pa.Table.from_batches([rows])))
     project = Declaration("project", ProjectNodeOptions(list(expressions.values()), list(expressions)), inputs=[source])
     try:

@@ -285,10 +285,6 @@ def load_branch_readers(store: MetadataStore, *, up_to: int) -> BranchReaders:
 
     A branch that is being created has its snapshot already. What an interrupted creation has left may have lost files:
     such snapshots are skipped.
-
-    Raises:
-        FormatError: a snapshot or tag is damaged.
-        StorageError: the storage failed, or branches are renamed faster than they can be read.
     """
     names = list_branches(store.file_io, store.layout)
     for _ in range(_TRIES):

@@ -69,11 +69,6 @@ def find_expired_partitions(
 
     Returns:
         At most ``partition.expiration-max-num`` partitions.
-
-    Raises:
-        InvalidOptionError: no expiration time, no partition columns, or a pattern that does not fit them.
-        UnsupportedFeatureError: the snapshot has index files, which would have to be rewritten; or the strategy is a
-            Java class.
     """
     options = options or ref.parsed(PartitionExpireOptions)
     if options.expiration_time_ms is None or not ref.schema.partition_keys:

@@ -73,9 +73,6 @@ def replace_tag(
     Args:
         snapshot_id: None for the latest.
         time_retained: such as ``7 d``; None for the table's option, or forever if it is not set.
-
-    Raises:
-        NotFoundError: there is no such tag or snapshot, or the snapshot is about to expire; the tag is not changed.
     """
     before, options, path = store.load_tag(name), ref.parsed(TagOptions), store.layout.tag_path(name)
     tag = tag_of(store, snapshot_id, time_retained, options, now=now)

@@ -74,13 +74,7 @@ class UsedFiles:
         self._read: set[str] = set()
 
     def collect(self) -> frozenset[str]:
-        """Return the base names of all used files.
-
-        Raises:
-            NotFoundError: the table has no schema.
-            FormatError: metadata that is in use is damaged or missing.
-            StorageError: metadata cannot be read, or snapshots are committed faster than they are read.
-        """
+        """Return the base names of all used files."""
         for _ in range(_MAX_ROUNDS):
             new = [status for status in self._list_roots() if status not in self._seen]
             self._directories = None

@@ -188,10 +188,6 @@ def load_system_table(name: str, ref: TableRef, store: MetadataStore, snapshot: 
     Args:
         snapshot: for files, partitions, buckets, manifests and compaction; None for the one that the options select, by
             default the latest. The other system tables always show everything.
-
-    Raises:
-        NotFoundError: there is no such system table (the message lists all), snapshot or tag.
-        UnsupportedFeatureError: the options do not select a single snapshot, or the system table does not support that.
     """
     table = SYSTEM_TABLES.get(name)
     if name in ROW_TABLES:

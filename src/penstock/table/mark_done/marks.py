@@ -198,11 +198,6 @@ def find_partitions(
 
     Args:
         specs: partition column to value, as for ``scope_of_specs``.
-
-    Raises:
-        InvalidOptionError: no spec, an empty one, a column that is not a partition column, or a value that does not
-            fit.
-        NotFoundError: no partition matches a spec that does not name all columns.
     """
     if not specs or any(not spec for spec in specs):
         raise InvalidOptionError(f"table {ref.name}: name the partitions to mark, such as {{'dt': '2026-01-01'}}")
@@ -235,9 +230,6 @@ def mark_done(
     Args:
         now_millis: time of the mark, ms since 1970-01-01 UTC; None for the current time.
         dry_run: only return what would be written.
-
-    Raises:
-        StorageError: a partition could not be marked; those before it were.
     """
     now = utc_millis() if now_millis is None else now_millis
     done: list[DonePartition] = []

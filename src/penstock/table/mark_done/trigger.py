@@ -78,10 +78,6 @@ class DoneWatch:
 
     Args:
         clock_millis: now, ms since 1970-01-01 UTC.
-
-    Raises:
-        UnsupportedFeatureError: the table's options need another mark than the success file.
-        InvalidOptionError: a time pattern that does not fit the partition columns.
     """
 
     def __init__(self, ref: TableRef, options: MarkDoneOptions, *, clock_millis: Callable[[], int]) -> None:
@@ -134,7 +130,7 @@ class DoneWatch:
     def check_on_idle(
         self, store: MetadataStore, load_latest: Callable[[], Snapshot | None]
     ) -> tuple[DonePartition, ...]:
-        """Mark the partitions that are done by the clock alone, without a new commit. Raises as ``mark_due``.
+        """Mark the partitions that are done by the clock alone, without a new commit.
 
         Args:
             load_latest: called only when partitions may be due, or the job has committed no snapshot yet.
@@ -306,7 +302,7 @@ def _watermark_then(store: MetadataStore, latest: Snapshot, millis: int) -> int:
 
 
 def open_done_watch(ref: TableRef, *, clock_millis: Callable[[], int]) -> DoneWatch | None:
-    """Return a watch over the partitions of a table, if its options require one. Raises as ``DoneWatch``."""
+    """Return a watch over the partitions of a table, if its options require one."""
     options = ref.parsed(MarkDoneOptions)
     if not ref.schema.partition_keys:
         return None
@@ -324,7 +320,7 @@ def open_done_watch(ref: TableRef, *, clock_millis: Callable[[], int]) -> DoneWa
 def mark_named_partitions(
     ref: TableRef, store: MetadataStore, specs: Sequence[Mapping[str, object]], *, dry_run: bool = False
 ) -> tuple[DonePartition, ...]:
-    """Mark the partitions that match at least one spec, even if already done. Raises as ``find_partitions``.
+    """Mark the partitions that match at least one spec, even if already done.
 
     Args:
         dry_run: only return which.

@@ -78,10 +78,6 @@ class TableReader:
 
     Attributes:
         schema: canonical Arrow schema of every batch.
-
-    Raises:
-        NotFoundError: there is no column of that name.
-        InvalidSchemaError: a column is given twice.
     """
 
     def __init__(
@@ -109,20 +105,14 @@ class TableReader:
         return any(field.name not in self._partition_keys for field in fields)
 
     def read_split(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a split that pass the filter, in write order; no batch is empty.
-
-        Raises:
-            NotFoundError: a data file is missing.
-            FormatError: a data file is damaged, or its number of rows differs from that in its manifest.
-            SchemaMismatchError: a data file was written after a column got a type that the read schema cannot hold.
-        """
+        """Yield the rows of a split that pass the filter, in write order; no batch is empty."""
         largest = max((file.file_size for file in split.files), default=0)
         threads = min(self._ref.file_io.files_ahead(largest), len(split.files))
         sources = [partial(self.read_file, split, file) for file in split.files]
         yield from read_ahead(sources, threads=threads, items_ahead=1)
 
     def read_file(self, split: DataSplit, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one file of a split that pass the filter, in file order. Raises as ``read_split``."""
+        """Yield the rows of one file of a split that pass the filter, in file order."""
         if split.rest.root == FALSE:
             return
         plan = self._plan(file.schema_id, split)
@@ -206,12 +196,7 @@ class TableReader:
 
 
 def select_fields(ref: TableRef, columns: Sequence[str] | None) -> tuple[DataField, ...]:
-    """Return the given columns of the read schema, in the given order; all if ``columns`` is None.
-
-    Raises:
-        NotFoundError: there is no column of that name.
-        InvalidSchemaError: a column is given twice.
-    """
+    """Return the given columns of the read schema, in the given order; all if ``columns`` is None."""
     if columns is None:
         return ref.schema.fields
     by_name = {field.name: field for field in ref.schema.fields}
@@ -322,12 +307,7 @@ class DeletedRows:
         self._locator = FileLocator.of(ref)
 
     def load(self, file: DataFileMeta, place: VectorPlace) -> npt.NDArray[np.int64]:
-        """Return the positions of the deleted rows of a file, ascending.
-
-        Raises:
-            NotFoundError: the file with the vector is missing.
-            FormatError: it is damaged.
-        """
+        """Return the positions of the deleted rows of a file, ascending."""
         path = self._path_of(place)
         try:
             with self._ref.file_io.open_input(path) as stream:
@@ -388,9 +368,6 @@ def read_ahead(sources: Sequence[Callable[[], Iterator[_Item]]], *, threads: int
         sources: each is called once, and is iterated in one thread.
         threads: number of sources that are read at the same time.
         items_ahead: maximum number of waiting items of each source; 0 for no limit.
-
-    Raises:
-        Exception: the error of a source, after the items that it yielded before.
     """
     if threads <= 1 or len(sources) <= 1:
         for source in sources:

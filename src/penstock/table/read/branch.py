@@ -42,11 +42,7 @@ def split_branch(name: str) -> tuple[str, str | None]:
 
 
 def at_branch(ref: TableRef, branch: str) -> TableRef:
-    """Return the table of a branch, with the latest schema of the branch.
-
-    Raises:
-        NotFoundError: there is no such branch.
-    """
+    """Return the table of a branch, with the latest schema of the branch."""
     main = ref.file_io.main
     name = split_branch(ref.name)[0]
     if branch == MAIN_BRANCH:

@@ -30,13 +30,7 @@ _FORMATS: Final[dict[FileFormat, Any]] = {FileFormat.PARQUET: ds.ParquetFileForm
 
 
 def to_dataset(query: Query, store: MetadataStore) -> ds.Dataset:
-    """Return the files of a plan as a dataset, each with the values of its partition.
-
-    Raises:
-        UnsupportedFeatureError: a reader without the table's metadata would misread a file, because it is not on local
-            storage, is not Parquet, has a schema whose columns were renamed, moved or changed, or has a deletion
-            vector.
-    """
+    """Return the files of a plan as a dataset, each with the values of its partition."""
     ref, name = query.ref, query.ref.name
     if not ref.file_io.is_local:
         raise _refusal(name, f"{ref.location} is not a local directory")

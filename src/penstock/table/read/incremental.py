@@ -49,12 +49,7 @@ class _Span:
 
 
 def reads_changes(options: ReadOptions, table: str) -> bool:
-    """Whether a batch read with these options reads changes instead of a state.
-
-    Raises:
-        InvalidOptionError: the options contradict each other.
-        UnsupportedFeatureError: a mode that batch reads do not have.
-    """
+    """Whether a batch read with these options reads changes instead of a state."""
     return read_mode(options, table) in (ScanMode.INCREMENTAL, ScanMode.LATEST_DELTA)
 
 
@@ -69,13 +64,6 @@ def plan_changes(
 
     Returns:
         The plan; without files if the range is empty or nothing was ever committed.
-
-    Raises:
-        InvalidOptionError: the options name no valid range.
-        NotFoundError: a snapshot of the range has expired or does not exist yet, or metadata is missing.
-        UnsupportedFeatureError: changelogs and automatic tags; an append in the range that also deletes files.
-        InvalidFilterError: the filter does not fit the schema.
-        FormatError: metadata is damaged.
     """
     _check_supported(options, store.name)
     latest = store.load_latest_snapshot()

@@ -65,9 +65,6 @@ class Fallback:
 
         Args:
             store: of the current branch, whose schemas describe the added files, too.
-
-        Raises:
-            UnsupportedFeatureError: the current branch has no schema with the columns of a file.
         """
         other = MetadataStore(self.ref)
         found = plan_scan(other, self.ref, self.snapshot, predicate, with_vectors=with_vectors)
@@ -128,11 +125,6 @@ def pin_fallback(ref: TableRef, store: MetadataStore, point: ReadPoint | None) -
     Args:
         ref: with the columns of the read.
         point: the state of the current branch; None for a read of changes.
-
-    Raises:
-        NotFoundError: there is no such branch.
-        InvalidOptionError: the branch name is invalid.
-        UnsupportedFeatureError: a read of changes or of new files only, or branches with different columns.
     """
     name = fallback_of(ref.options)
     if name is None:
@@ -253,7 +245,7 @@ class Query:
 
 
 def read_ref(ref: TableRef, store: MetadataStore) -> TableRef:
-    """Return the table with the columns of a read with its options; errors as ``plan_query``."""
+    """Return the table with the columns of a read with its options."""
     check_reads(ref.options, ref.name, of_batch_read=True)
     options = ref.parsed(ReadOptions)
     if reads_changes(options, ref.name):
@@ -288,7 +280,7 @@ class PinnedRead:
         )
 
     def plan(self, store: MetadataStore, predicate: Predicate | None = None, *, with_vectors: bool = False) -> ScanPlan:
-        """Plan the read; errors as ``plan_query``, but without a check that the table still exists."""
+        """Plan the read, but without a check that the table still exists."""
         ref, point = self.ref, self.point
         predicate = _both(self.predicate, predicate)
         if point is None:
@@ -309,7 +301,7 @@ class PinnedRead:
 
 
 def pin_read(ref: TableRef, store: MetadataStore) -> PinnedRead:
-    """Fix the state that the table's options name; errors as ``plan_query``."""
+    """Fix the state that the table's options name."""
     check_reads(ref.options, ref.name, of_batch_read=True)
     options = ref.parsed(ReadOptions)
     check_same_table(ref)
@@ -332,14 +324,6 @@ def plan_query(
     Args:
         predicate: a filter, or the text of one.
         with_vectors: as for ``plan_scan``.
-
-    Raises:
-        NotFoundError: there is no such snapshot or tag, or metadata is missing; or the table does not exist any more.
-        InvalidOptionError: the options contradict each other.
-        InvalidFilterError: the filter cannot be parsed, or does not fit the columns.
-        UnsupportedFeatureError: the snapshot has deletion vectors, or the options name a feature that Penstock does
-            not have.
-        FormatError: metadata is damaged.
     """
     parsed = parse_filter(predicate) if isinstance(predicate, str) else predicate
     pinned = replace(pin_read(ref, store), predicate=parsed)
@@ -377,9 +361,6 @@ def filter_of_partitions(store: MetadataStore, ref: TableRef, snapshot: Snapshot
 
     Returns:
         None if the greatest partitions are requested and the table has no partitions yet.
-
-    Raises:
-        InvalidOptionError: the text names no partitions of the table.
     """
     keys = ref.schema.partition_keys
     if not keys:

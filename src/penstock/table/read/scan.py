@@ -151,12 +151,6 @@ def plan_scan(
         snapshot: None gives an empty plan.
         created_from_millis: only plan files created at or after this time, ms since 1970-01-01 UTC.
         with_vectors: set only by readers that apply ``ScanPlan.vectors``.
-
-    Raises:
-        InvalidFilterError: the filter does not fit the schema.
-        UnsupportedFeatureError: the snapshot has deletion vectors.
-        NotFoundError: metadata is missing.
-        FormatError: metadata is damaged.
     """
     bound = bind(TRUE if predicate is None else predicate, ref.schema.fields, ref.name)
     if snapshot is None:
@@ -183,11 +177,6 @@ def plan_added(
     Args:
         ref: its schema is the read schema; the filter is bound to its columns.
         snapshots: ascending; the last one becomes the plan's snapshot.
-
-    Raises:
-        InvalidFilterError: the filter does not fit the schema.
-        NotFoundError: metadata is missing.
-        FormatError: metadata is damaged.
     """
     scan = _Scan(store, ref, bind(TRUE if predicate is None else predicate, ref.schema.fields, ref.name))
     added = [
@@ -206,9 +195,6 @@ def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
 
     File names are compared first; full identities, which cost five times as much, only for equal names. Names contain a
     UUID, so they nearly always differ.
-
-    Raises:
-        FormatError: a file is added twice.
     """
     entries = list(entries)
     added = [entry for entry in entries if entry.kind is FileKind.ADD]
@@ -245,11 +231,7 @@ def funnel_stage(name: str, groups: Mapping[bytes, Sequence[ManifestEntry]]) -> 
 
 
 def check_deletion_vectors(store: MetadataStore, snapshot: Snapshot) -> None:
-    """Refuse a snapshot with live deletion vectors: a read would return deleted rows.
-
-    Raises:
-        UnsupportedFeatureError: the snapshot has deletion vectors.
-    """
+    """Refuse a snapshot with live deletion vectors: a read would return deleted rows."""
     data = store.read_index_manifest(snapshot)
     if data is None:
         return

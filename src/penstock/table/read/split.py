@@ -57,11 +57,7 @@ class DataSplit:
         return sum(file.row_count for file in self.files)
 
     def path_of(self, file: DataFileMeta, external: ExternalPaths) -> str:
-        """Return the path of one of the files.
-
-        Raises:
-            UnsupportedFeatureError: the file is outside of the table and may not be read.
-        """
+        """Return the path of one of the files."""
         if file.external_path:
             return external.readable(file.external_path)
         return f"{self.bucket_path}/{file.file_name}"

@@ -113,10 +113,6 @@ def resolve_snapshot(
 
     Returns:
         The snapshot; None if nothing was ever committed and no argument was given.
-
-    Raises:
-        NotFoundError: there is no such snapshot or tag.
-        InvalidOptionError: more than one argument was given.
     """
     position = ReadOptions(
         snapshot_id=snapshot_id, timestamp_millis=timestamp_millis, tag_name=tag, watermark=watermark
@@ -125,13 +121,7 @@ def resolve_snapshot(
 
 
 def resolve_read(store: MetadataStore, options: ReadOptions) -> ReadPoint:
-    """Find the state that a batch read with these options uses.
-
-    Raises:
-        NotFoundError: there is no such snapshot or tag.
-        InvalidOptionError: the options contradict each other.
-        UnsupportedFeatureError: a mode that batch reads do not have.
-    """
+    """Find the state that a batch read with these options uses."""
     positions = _positions_of(options)
     mode = read_mode(options, store.name)
     if options.tag_name is not None:
@@ -150,12 +140,7 @@ def resolve_read(store: MetadataStore, options: ReadOptions) -> ReadPoint:
 
 
 def read_mode(options: ReadOptions, table: str) -> ScanMode:
-    """Resolve the mode of a batch read, including ``default``, and check that the positions fit it.
-
-    Raises:
-        InvalidOptionError: the options contradict each other.
-        UnsupportedFeatureError: a mode that batch reads do not have.
-    """
+    """Resolve the mode of a batch read, including ``default``, and check that the positions fit it."""
     mode = resolve_default(options)
     if mode not in _ONE_OF:
         raise UnsupportedFeatureError(
@@ -179,9 +164,6 @@ def check_positions(options: ReadOptions, mode: ScanMode, allowed: tuple[str, ..
 
     Args:
         allowed: fields of ``ReadOptions`` of which the mode takes exactly one; empty when it takes none.
-
-    Raises:
-        InvalidOptionError: a position does not fit the mode, several are given, or none is given where one is needed.
     """
     positions = _positions_of(options)
     for name in positions:
@@ -252,11 +234,7 @@ def _by_version(store: MetadataStore, latest: Snapshot, version: str) -> Snapsho
 
 
 def parse_local_time(text: str, key: str, table: str) -> int:
-    """Parse a wall clock time in this machine's zone; return ms since 1970-01-01 UTC.
-
-    Raises:
-        InvalidOptionError: the text is not a time; the message names ``key``.
-    """
+    """Parse a wall clock time in this machine's zone; return ms since 1970-01-01 UTC."""
     try:
         return int(datetime.fromisoformat(text.strip()).timestamp() * 1000)
     except ValueError:
@@ -270,9 +248,6 @@ def find_at_or_before(store: MetadataStore, snapshot_id: int) -> Snapshot | None
 
     An id between two snapshots may be missing: a rollback during a commit can leave a gap. The directory is
     listed only if the id is missing.
-
-    Raises:
-        FormatError: it is damaged.
     """
     if snapshot_id < 1:
         return None
@@ -360,11 +335,7 @@ def _predecessors(store: MetadataStore, snapshot_id: int) -> Iterator[Snapshot]:
 
 
 def newest_until_time(store: MetadataStore, latest: Snapshot, millis: int) -> Snapshot:
-    """Return the newest snapshot that was committed at or before a time in ms since 1970-01-01 UTC.
-
-    Raises:
-        NotFoundError: all snapshots up to ``latest`` are later.
-    """
+    """Return the newest snapshot that was committed at or before a time in ms since 1970-01-01 UTC."""
     found = newest_by_time(store, latest, millis, or_equal=True)
     if found is None:
         earliest = store.load_earliest_snapshot() or latest
@@ -439,9 +410,6 @@ def translate_as_of(options: Mapping[str, str], table: str, zone: str | None = N
     Args:
         options: keys are not case-sensitive.
         zone: for times without a zone, such as the session's; None if it is unknown.
-
-    Raises:
-        InvalidOptionError: the options name two states, the time cannot be parsed, or its zone is not known.
     """
     as_of = {key: value for key, value in options.items() if key.lower() in _NAMES}
     if not as_of:

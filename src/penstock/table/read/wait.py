@@ -51,11 +51,6 @@ def wait_for_watermark(
     Args:
         watermark: ms of event time.
         on_poll: called with the latest snapshot after each check that finds its watermark too low.
-
-    Raises:
-        InvalidOptionError: the interval is not positive, or the timeout is below zero.
-        TimedOutError: the watermark was not reached in time; the message has the table's watermark.
-        NotFoundError: the table was dropped.
     """
     if policy.interval <= 0 or (policy.timeout is not None and policy.timeout < 0):
         raise InvalidOptionError(

@@ -61,9 +61,6 @@ class AlignedScanner:
         """Advance by one micro-batch, as ``StreamScanner.advance``.
 
         A stream that has reached its end, or ``until``, leaves the group.
-
-        Raises:
-            StorageError: the progress of the others cannot be read.
         """
         self.held_by = None
         membership = self._membership

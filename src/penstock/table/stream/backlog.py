@@ -104,9 +104,6 @@ def measure_backlog(
     Args:
         at: an offset, or the id of the next snapshot that a consumer reads.
         latest_id: id of the latest snapshot, if the caller has just loaded it.
-
-    Raises:
-        FormatError: metadata is damaged.
     """
     offset = at if isinstance(at, StreamOffset) else StreamOffset(position=Position(snapshot_id=at))
     latest = store.latest_snapshot_id() if latest_id is None else latest_id

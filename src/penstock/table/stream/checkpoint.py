@@ -39,11 +39,7 @@ class BatchEnds:
 
 
 def decode_batch(data: bytes, path: str) -> BatchEnds:
-    """Decode ``offsets/<batch>``.
-
-    Raises:
-        FormatError: it is damaged.
-    """
+    """Decode ``offsets/<batch>``."""
     values = [_parse(line) for line in _lines(data, path)[1:]]
     metadata = values[0] if values and isinstance(values[0], dict) else {}
     conf = metadata.get("conf")
@@ -55,11 +51,7 @@ def decode_batch(data: bytes, path: str) -> BatchEnds:
 
 
 def decode_end(text: str) -> StreamOffset | None:
-    """Decode the end offset of one source; None for a source that is not a Penstock table.
-
-    Raises:
-        FormatError: it is damaged.
-    """
+    """Decode the end offset of one source; None for a source that is not a Penstock table."""
     return _decode_ours(_parse(text))
 
 
@@ -68,10 +60,6 @@ def load_delivered(file_io: FileIO, checkpoint: str) -> tuple[StreamOffset, ...]
 
     Returns:
         The end offsets of the last completed batch; if none is completed, the start offsets of the first one.
-
-    Raises:
-        NotFoundError: there is no checkpoint, or no batch was started with it.
-        FormatError: it is damaged.
     """
     begun, done = (_batches(file_io, f"{checkpoint}/{part}") for part in ("offsets", "commits"))
     if not begun:

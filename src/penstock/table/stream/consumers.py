@@ -31,11 +31,7 @@ def lease_of(consumer_id: str) -> str:
 
 
 def check_consumer_id(consumer_id: str, table: str) -> None:
-    """Check that a consumer id is valid.
-
-    Raises:
-        InvalidOptionError: it is blank or a path.
-    """
+    """Check that a consumer id is valid."""
     if not consumer_id.strip() or "/" in consumer_id or consumer_id in {".", ".."}:
         raise InvalidOptionError(
             f"table {table}: '{consumer_id}' is not a valid name for a consumer: it is blank or a path"
@@ -53,10 +49,6 @@ def record_progress(store: MetadataStore, consumer_id: str, next_snapshot: int) 
 
     Returns:
         The stored position, which never moves back.
-
-    Raises:
-        InvalidOptionError: an id that is blank or a path, or a snapshot id below 1.
-        FormatError: the file is damaged; ``reset_consumer`` replaces it.
     """
     _check(store, consumer_id, next_snapshot)
     position = max(next_snapshot, store.load_consumer(consumer_id) or 0)
@@ -90,11 +82,6 @@ def reset_consumer(
         next_snapshot: from the earliest snapshot to the one after the latest; ``latest`` means the one after the
             latest.
         dry_run: only check the arguments.
-
-    Raises:
-        NotFoundError: the snapshot has expired, or is too far ahead; the message names the possible ones.
-        LeaseHeldError: a query reads as this consumer.
-        InvalidOptionError: as ``record_progress``.
     """
     if next_snapshot == "earliest":
         next_snapshot = store.earliest_snapshot_id() or 1
@@ -111,7 +98,7 @@ def reset_consumer(
 
 
 def check_reset(store: MetadataStore, consumer_id: str, next_snapshot: int) -> None:
-    """Check the arguments of ``reset_consumer`` without a change; raises as it does."""
+    """Check the arguments of ``reset_consumer`` without a change."""
     _check(store, consumer_id, next_snapshot)
     first, end = store.earliest_snapshot_id() or 1, (store.latest_snapshot_id() or 0) + 1
     if not first <= next_snapshot <= end:
@@ -144,10 +131,6 @@ def delete_consumer(store: MetadataStore, consumer_id: str, *, dry_run: bool = F
 
     Args:
         dry_run: only check that there is one.
-
-    Raises:
-        NotFoundError: there is no such consumer; the message names the existing ones.
-        LeaseHeldError: a query reads as this consumer.
     """
     check_consumer(store, consumer_id)
     if dry_run:
@@ -164,9 +147,6 @@ def clear_consumers(
 
     Args:
         excluding: of those, keep the consumers whose whole id matches this.
-
-    Raises:
-        LeaseHeldError: queries use some of them; the others are deleted.
     """
     cleared: list[str] = []
     held: list[str] = []
@@ -190,11 +170,7 @@ def clear_consumers(
 
 
 def check_consumer(store: MetadataStore, consumer_id: str) -> None:
-    """Check that a consumer exists.
-
-    Raises:
-        NotFoundError: it does not; the message names the existing ones.
-    """
+    """Check that a consumer exists."""
     known = store.list_consumers()
     if consumer_id not in known:
         names = "its consumers are " + ", ".join(f"'{each}'" for each in known) if known else "it has no consumers"

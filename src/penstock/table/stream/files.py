@@ -75,11 +75,6 @@ class FileLists:
         Args:
             phase: FULL for all live files, CHANGES for the files that the snapshot added.
             by_value: order partitions by value, null first; else by creation time, then value.
-
-        Raises:
-            NotFoundError: its metadata is missing.
-            UnsupportedFeatureError: rows were deleted through deletion vectors.
-            FormatError: metadata is damaged.
         """
         key = (snapshot.delta_manifest_list, phase, by_value)
         if key not in self._lists:
@@ -239,9 +234,6 @@ class TaskPlanner:
 
     Args:
         ref: its schema is the read schema, to which the filter is bound.
-
-    Raises:
-        InvalidFilterError: the filter does not fit the schema.
     """
 
     def __init__(self, ref: TableRef, store: MetadataStore, predicate: Predicate | None) -> None:
@@ -267,10 +259,6 @@ class TaskPlanner:
 
         Args:
             created_from: minimum creation time of the file, a wall clock in ms; None for any.
-
-        Raises:
-            SchemaMismatchError: a file is of a newer schema, in which a column of the filter has a type that the read
-                schema cannot hold.
         """
         budget = self._indexes.new_budget()
         for first in range(0, len(files), _ASKED_AT_ONCE):

@@ -50,11 +50,7 @@ class History:
         self._table: str | None = None
 
     def load_table_digest(self) -> str:
-        """Return the digest of what identifies the table.
-
-        Raises:
-            DataLossError: there is no table.
-        """
+        """Return the digest of what identifies the table."""
         try:
             data = read_identity(self._store)
         except NotFoundError as error:
@@ -106,11 +102,7 @@ class History:
             raise self.rolled_back(position.rests_on)
 
     def lost(self, snapshot_id: int) -> int:
-        """Return the earliest later snapshot, at which the stream continues after an expired one; logs a warning.
-
-        Raises:
-            DataLossError: data loss is not allowed; or there is no later snapshot, so this one was rolled back.
-        """
+        """Return the earliest later snapshot, at which the stream continues after an expired one; logs a warning."""
         ids = self._store.list_snapshot_ids()
         later = [number for number in ids if number > snapshot_id]
         if not later:
@@ -134,9 +126,6 @@ class History:
 
         Args:
             millis: requested start, ms since 1970-01-01 UTC; snapshots between it and ``earliest`` may have expired.
-
-        Raises:
-            DataLossError: data loss is not allowed.
         """
         what = (
             f"table {self._store.name}: the stream was to begin at {utc_text(millis)} ({millis}), and snapshots before "

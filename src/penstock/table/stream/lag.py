@@ -56,10 +56,6 @@ def measure_lag(
         filter. ``event_time_lag_ms`` is null where a watermark is missing. ``oldest_unread_ms`` is the age of the first
         commit with unread rows; null where there is none. ``expired_snapshots`` counts the snapshots that expired
         before they were read.
-
-    Raises:
-        NotFoundError: a checkpoint that does not exist, or whose query does not read the table.
-        FormatError: a consumer or a checkpoint is damaged.
     """
     readers = [
         ("consumer", consumer_id, StreamOffset(position=Position(snapshot_id=position)))

@@ -53,11 +53,7 @@ NO_LIMITS = ReadLimits()
 
 
 def limits_of(options: StreamOptions) -> ReadLimits:
-    """Return the limits that the options set.
-
-    Raises:
-        InvalidOptionError: a minimum of rows without a maximum delay, or the reverse.
-    """
+    """Return the limits that the options set."""
     if (options.min_rows_per_trigger is None) != (options.max_trigger_delay_ms is None):
         raise InvalidOptionError(
             "options 'read.stream.minRowsPerTrigger' and 'read.stream.maxTriggerDelayMs' belong together: the first "

@@ -129,11 +129,7 @@ def encode_offset(offset: StreamOffset) -> dict[str, Any]:
 
 
 def decode_offset(encoded: Mapping[str, Any]) -> StreamOffset:
-    """Decode the result of ``encode_offset``.
-
-    Raises:
-        FormatError: it is damaged, or written by another version.
-    """
+    """Decode the result of ``encode_offset``."""
     if encoded.get(_UNRESOLVED):
         return UNRESOLVED
     if encoded.get("version") != 1:

@@ -60,11 +60,6 @@ def load_files(table: TableReaders, snapshot: Snapshot, position: Position, offs
 
     Args:
         offset: sets the order of partitions and the delivered kinds of snapshots.
-
-    Raises:
-        DataLossError: the snapshot has fewer files than are already delivered: it was rolled back.
-        UnsupportedFeatureError: rows were deleted through deletion vectors.
-        FormatError: metadata is damaged.
     """
     if position.phase is Phase.CHANGES and not delivers(snapshot, position, overwrites=offset.overwrites):
         return ()
@@ -97,9 +92,6 @@ def load_progress(table: TableReaders, offset: StreamOffset, position: Position)
     """Return the progress in event time at a resolved offset; reads only the previous snapshot.
 
     In the full phase it comes from the delivered files, which requires the list of all files.
-
-    Raises:
-        FormatError: metadata is damaged.
     """
     if position.phase is Phase.CHANGES:
         before = table.store.find_snapshot(position.snapshot_id - 1) if position.snapshot_id > 1 else None

@@ -77,11 +77,6 @@ class StreamScanner:
         ref: its schema is the read schema, its options are those of the read.
         predicate: prunes files; the splits carry the part that must still be applied to rows.
         clock_millis: ms since 1970-01-01 UTC.
-
-    Raises:
-        InvalidOptionError: options that contradict each other, or that do not apply to streams.
-        UnsupportedFeatureError: a scan mode for batch reads only, or a feature that Penstock does not support.
-        InvalidFilterError: the filter does not fit the schema.
     """
 
     def __init__(
@@ -145,12 +140,6 @@ class StreamScanner:
             limits: the first one reached ends the micro-batch; at least one file is always taken.
             until: the last snapshot to read; None for the latest. If it is set, no micro-batch waits for more rows.
             limit_by_watermark: how far the alignment group lets the stream go.
-
-        Raises:
-            DataLossError: the next snapshot has expired, was rolled back or belongs to another table.
-            InvalidOptionError: options that contradict each other.
-            UnsupportedFeatureError: rows were deleted through deletion vectors.
-            FormatError: metadata is damaged.
         """
         self._latest_id = None
         if offset.ended:
@@ -192,11 +181,6 @@ class StreamScanner:
         Args:
             start: unresolved for the first micro-batch; it then begins at the stream's start, which ``end`` holds.
             end: as returned by ``advance``.
-
-        Raises:
-            DataLossError: a snapshot has expired, was rolled back or belongs to another table.
-            UnsupportedFeatureError: rows were deleted through deletion vectors.
-            FormatError: metadata is damaged.
         """
         first = start.position or end.start
         if first is None or end.position is None or first == end.position:
@@ -209,7 +193,7 @@ class StreamScanner:
 
         It is measured up to the snapshot that the last ``advance`` has found, so that it costs no additional request.
 
-        Raises as ``measure_backlog``.
+
         """
         return measure_backlog(self._store, self._ref, offset, self._backlog, latest_id=self._latest_id)
 

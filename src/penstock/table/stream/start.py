@@ -62,12 +62,7 @@ class StreamStart:
 
 
 def check_start(options: ReadOptions, table: str) -> ScanMode:
-    """Return the scan mode of a stream, with ``default`` resolved; checks that the position options fit it.
-
-    Raises:
-        InvalidOptionError: options that contradict each other, or that only a batch read has.
-        UnsupportedFeatureError: a mode that only a batch read has.
-    """
+    """Return the scan mode of a stream, with ``default`` resolved; checks that the position options fit it."""
     batch_only = {"scan.tag-name": options.tag_name, "scan.watermark": options.watermark}
     if options.version is not None and not options.version.isdecimal():
         batch_only["scan.version"] = options.version

@@ -96,10 +96,6 @@ class LocalStreamReader:
         Args:
             waiting: how to poll.
             limit: maximum number of rows; None for all.
-
-        Raises:
-            DataLossError: the next snapshot has expired, was rolled back or belongs to another table.
-            LeaseHeldError: another process uses this consumer.
         """
         if limit == 0:
             return

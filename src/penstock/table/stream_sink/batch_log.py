@@ -187,10 +187,6 @@ def claim_checkpoint(
         base_id: id of the table's latest snapshot; 0 for none.
         has_batches: whether a query has already run with the checkpoint.
         accept_unknown: take over a checkpoint without a mark that a query has already run with.
-
-    Raises:
-        CheckpointError: it belongs to another table, or to another sink.
-        NotFoundError: there is no table.
     """
     identity, root = load_identity(ref), ref.file_io.metadata_root(ref.location)
     mark = notes.load_mark()

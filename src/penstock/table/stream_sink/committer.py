@@ -76,10 +76,6 @@ def is_committed(batch: Batch, found: OwnCommits, *, table: str, accept_unknown:
     Args:
         found: the query's newest snapshot, with a batch or without one.
         accept_unknown: return False where the answer is unknown.
-
-    Raises:
-        CheckpointError: the query has committed a later batch, or one with other rows under this id; or the answer is
-            unknown, because snapshots have expired.
     """
     last = found.last
     if last is None:
@@ -162,12 +158,7 @@ class StreamCommitter:
         return self._committer
 
     def load_ref(self) -> TableRef:
-        """Load the table with its latest schema.
-
-        Raises:
-            NotFoundError: it was dropped.
-            CheckpointError: it was replaced by another table.
-        """
+        """Load the table with its latest schema."""
         ref = self._committer.ref
         with ref.file_io.prefetch() as ahead:
             ahead.request_read(ref.layout.schema_path(0))
@@ -184,9 +175,6 @@ class StreamCommitter:
 
         Returns:
             The job id for the batch's files; None when the batch is already committed.
-
-        Raises:
-            CheckpointError: as ``is_committed``.
         """
         ref = self._committer.ref
         latest_id = self._store.latest_snapshot_id() or 0
@@ -228,12 +216,6 @@ class StreamCommitter:
 
         Returns:
             The snapshot; None when nothing changes.
-
-        Raises:
-            CheckpointError: another process has committed this batch with other rows meanwhile.
-            LeaseHeldError: another process has committed the batch, and now runs the query.
-            TableStoreError: as ``TableCommitter.commit``. Unless the outcome is unknown, the messages' files are
-                deleted.
         """
         with self._committer.prefetch() as ahead:
             # The commit reads the same file if the table's schema is the first.
@@ -273,7 +255,7 @@ class StreamCommitter:
         Returns:
             The snapshot; None when none was made.
 
-        Raises as ``commit``.
+
         """
         self._check_table(self._committer.ref.file_io)
         request = CommitRequest(
@@ -332,10 +314,6 @@ def commit_unnoted(
     It reads the snapshots from the latest back to the query's newest one, or all if there is none. For a batch 0 that
     was seen before, it reads only the snapshots made since then. A batch 0 that is seen for the first time counts as
     new even if snapshots have expired. Batch 0 creates a snapshot even without rows, so that later batches find it.
-
-    Raises:
-        CheckpointError: as ``is_committed``; the files are deleted.
-        TableStoreError: as ``TableCommitter.commit``.
     """
     store = MetadataStore(ref)
     committer = open_committer(ref, store)
@@ -403,9 +381,6 @@ def note_first_batch(store: MetadataStore, query_id: str, latest_id: int) -> int
 
     Returns:
         None if this is the first time; otherwise the id of the latest snapshot at the first time.
-
-    Raises:
-        StorageError: the storage failed.
     """
     path = f"{store.layout.query_directory}/{query_id}"
     if store.file_io.put_if_absent(path, encode_hint(latest_id)):

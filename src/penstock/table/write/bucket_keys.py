@@ -119,11 +119,7 @@ KeyField: TypeAlias = Slots | FixedTail | ByteStrings
 
 
 def check_bucket_key_type(name: str, data_type: DataType) -> AtomicType:
-    """Return the type if a bucket key may have it.
-
-    Raises:
-        UnsupportedFeatureError: a nested type, VARIANT or the like; the message names the column.
-    """
+    """Return the type if a bucket key may have it."""
     if isinstance(data_type, AtomicType) and data_type.root in _KEY_ROOTS:
         return data_type
     kind = data_type.root if isinstance(data_type, AtomicType) else type(data_type).__name__

@@ -84,10 +84,6 @@ def plan_conform(schema: TableSchema, incoming: pa.Schema, table: str) -> Confor
         schema: of the table.
         incoming: schema of the incoming batches.
         table: name for messages.
-
-    Raises:
-        SchemaMismatchError: a column is missing, not in the table, given twice, or of a type that cannot be cast
-            without loss; the message lists all such columns.
     """
     _check_names(schema.field_names, incoming.names, table)
     canonical = to_arrow_schema(schema.fields)
@@ -116,11 +112,7 @@ def plan_conform(schema: TableSchema, incoming: pa.Schema, table: str) -> Confor
 
 
 def conform_batches(batches: Iterable[pa.RecordBatch], plan: ConformPlan) -> Iterator[pa.RecordBatch]:
-    """Yield each batch in canonical form, in order; messages number the rows over all batches.
-
-    Raises:
-        SchemaMismatchError: see ``conform_batch``.
-    """
+    """Yield each batch in canonical form, in order; messages number the rows over all batches."""
     first_row = 0
     for batch in batches:
         yield conform_batch(batch, plan, first_row)
@@ -134,10 +126,6 @@ def conform_batch(batch: pa.RecordBatch, plan: ConformPlan, first_row: int = 0) 
         batch: of the schema for which the plan was created.
         plan: from ``plan_conform``.
         first_row: number of the batch's first row, for messages.
-
-    Raises:
-        SchemaMismatchError: a null in a NOT NULL column (checked before defaults are filled in, as in the reference),
-            a value that a cast would change, or a string or binary value longer than the type allows.
     """
     arrays = [_conform_column(batch.column(column.source), column, plan.table, first_row) for column in plan.columns]
     return pa.RecordBatch.from_arrays(arrays, schema=plan.schema)
@@ -353,9 +341,6 @@ def decode_default(column: DataField, arrow_type: ArrowAny, table: str) -> Arrow
 
     A TIMESTAMP WITH LOCAL TIME ZONE without an offset in its text is taken as UTC, so that it does not depend on the
     writer's zone (the reference takes the zone of its JVM).
-
-    Raises:
-        InvalidSchemaError: the text is not a value of the type, or the type is nested.
 
     Source:
         Paimon ``common:casting/DefaultValueRow.java``: the text is cast to the column's type.

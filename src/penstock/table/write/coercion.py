@@ -63,9 +63,6 @@ def cast_array(array: ArrowAny, wanted: ArrowAny, path: str) -> ArrowAny:
         array: of a type that ``find_incompatibility`` accepts.
         wanted: canonical Arrow type.
         path: as for ``find_incompatibility``.
-
-    Raises:
-        ValueError: a value that the cast would change; ``pyarrow.ArrowInvalid`` is a subclass.
     """
     if is_same_type(array.type, wanted):
         return array

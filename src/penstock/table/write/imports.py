@@ -71,11 +71,6 @@ def plan_hive_import(ref: TableRef, file_io: FileIO, root: str) -> tuple[HiveFil
     Args:
         ref: the table; its partition columns are those of the directories, in any order.
         root: the parent directory of the partitions.
-
-    Raises:
-        NotFoundError: there is no Parquet file below the directory.
-        SchemaMismatchError: the directories are not those of the table's partition columns, or a value does not fit
-            its column's type.
     """
     files = tuple(
         replace(file, partition=_in_order(ref, file.partition, file.path))
@@ -91,11 +86,7 @@ def plan_hive_import(ref: TableRef, file_io: FileIO, root: str) -> tuple[HiveFil
 
 
 def constant_array(field: DataField, text: str | None, rows: int) -> ArrowAny:
-    """Return a column that repeats one value, parsed from the text of its partition directory.
-
-    Raises:
-        SchemaMismatchError: the text is not a value of the column's type.
-    """
+    """Return a column that repeats one value, parsed from the text of its partition directory."""
     wanted: ArrowAny = to_arrow_type(field.type)
     if text is None:
         return pa.nulls(rows, wanted)
@@ -116,11 +107,7 @@ def constant_array(field: DataField, text: str | None, rows: int) -> ArrowAny:
 def files_below(
     file_io: FileIO, directory: str, partition: tuple[tuple[str, str | None], ...] = ()
 ) -> Iterator[HiveFile]:
-    """Yield the files below a directory, except hidden ones; partition columns are in directory order.
-
-    Raises:
-        SchemaMismatchError: a directory is not named ``column=value``, or it may be NULL or a text.
-    """
+    """Yield the files below a directory, except hidden ones; partition columns are in directory order."""
     for status in file_io.list(directory):
         if status.name.startswith(_HIDDEN):
             continue
@@ -276,14 +263,7 @@ class AdoptionPlan:
 
 
 def plan_adoption(file_io: FileIO, root: str) -> AdoptionPlan:
-    """Find the files below a directory, and their common columns.
-
-    Raises:
-        NotFoundError: there are no files.
-        UnsupportedFeatureError: it is not on a local file system, is already a Paimon table, or its files have columns
-            that need a conversion.
-        SchemaMismatchError: files with different columns, or directories with different partition columns.
-    """
+    """Find the files below a directory, and their common columns."""
     if not file_io.is_local:
         raise UnsupportedFeatureError(
             f"{root} is on an object store, where a file has one name only, so it cannot be adopted; {_COPY_INSTEAD}"
@@ -335,11 +315,6 @@ def adopt_files(
         source: storage of the files.
         copy: copy the files instead of linking them.
         report: called with the number of rows and bytes processed so far.
-
-    Raises:
-        UnsupportedFeatureError: the file system does not support hard links, or the directory is on another file
-            system.
-        TableStoreError: a file cannot be read; no files are left in the table.
     """
     file_io = ref.file_io
     if not file_io.is_local:

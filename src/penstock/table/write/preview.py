@@ -37,11 +37,7 @@ class Removal:
 
 
 def preview_drop(ref: TableRef, store: MetadataStore, specs: Sequence[Mapping[str, object]]) -> Removal:
-    """Return what dropping partitions would remove.
-
-    Raises:
-        InvalidOptionError: no spec, an empty one, or one that does not fit the table.
-    """
+    """Return what dropping partitions would remove."""
     if not specs or any(not spec for spec in specs):
         raise InvalidOptionError(f"table {ref.name}: name the partitions, such as dt=2026-01-01")
     return preview_removal(ref, store, scope_of_specs(ref, specs))
@@ -50,12 +46,7 @@ def preview_drop(ref: TableRef, store: MetadataStore, specs: Sequence[Mapping[st
 def existing_specs(
     ref: TableRef, store: MetadataStore, specs: Sequence[Mapping[str, object]], *, may_miss: bool
 ) -> tuple[Mapping[str, object], ...]:
-    """Return those of the partitions that have rows.
-
-    Raises:
-        NotFoundError: one has none, and ``may_miss`` is false.
-        InvalidOptionError: as ``preview_drop``.
-    """
+    """Return those of the partitions that have rows."""
     there = tuple(spec for spec in specs if preview_drop(ref, store, [spec]).partitions)
     if len(there) < len(specs) and not may_miss:
         missing = next(spec for spec in specs if spec not in there)

@@ -133,11 +133,7 @@ class GroupWriter:
         return message
 
     def abort(self) -> None:
-        """Delete every file that no message contains yet.
-
-        Raises:
-            StorageError: some files could not be deleted; all others were.
-        """
+        """Delete every file that no message contains yet."""
         with ExitStack() as deletions:
             for meta in self._finished:
                 deletions.callback(self._target.ref.file_io.delete, f"{self._directory()}/{meta.file_name}")
@@ -243,11 +239,7 @@ def plan_files(
 
 
 def plan_buckets(ref: TableRef) -> BucketRule:
-    """Return how the table assigns rows to buckets.
-
-    Raises:
-        NotFoundError: the bucket key names a column that the table does not have.
-    """
+    """Return how the table assigns rows to buckets."""
     options = ref.parsed(BucketOptions)
     missing = [name for name in options.bucket_key if name not in ref.schema.field_names]
     if missing:

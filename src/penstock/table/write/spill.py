@@ -131,11 +131,7 @@ class SpillBuffer:
         self._bytes += batch.nbytes + ids.nbytes
 
     def spill(self) -> None:
-        """Write the rows in memory to disk as one run.
-
-        Raises:
-            StorageError: the local disk is full or failed.
-        """
+        """Write the rows in memory to disk as one run."""
         if not self._batches:
             return
         groups, counts, batches = self._take_sorted()
@@ -150,11 +146,7 @@ class SpillBuffer:
         pa.default_memory_pool().release_unused()
 
     def drain(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield all rows as (group, rows), with ascending groups; afterwards the buffer is empty.
-
-        Raises:
-            StorageError: the local disk failed.
-        """
+        """Yield all rows as (group, rows), with ascending groups; afterwards the buffer is empty."""
         groups, counts, batches = self._take_sorted()
         cursors = [_Cursor(self._read_run(run), run.groups, run.counts) for run in self._runs]
         cursors.append(_Cursor(batches, groups, counts))

@@ -156,11 +156,7 @@ class TableWriter:
         return handed_over
 
     def abort(self) -> None:
-        """Delete every file that ``prepare_commit`` has not returned, and free memory and disk.
-
-        Raises:
-            StorageError: some files could not be deleted; all others were.
-        """
+        """Delete every file that ``prepare_commit`` has not returned, and free memory and disk."""
         with ExitStack() as clean_up:
             for writer in self._writers.values():
                 clean_up.callback(writer.abort)
@@ -267,10 +263,6 @@ def write_arrow(
 
     Returns:
         Messages to commit; empty when there are no rows.
-
-    Raises:
-        SchemaMismatchError: rows do not fit the table. After this error, as after any other, all files written so far
-            are deleted.
     """
     plan = plan_conform(ref.schema, rows.schema, ref.name)
     with TableWriter(ref, threads=threads or _thread_count(ref)) as writer:

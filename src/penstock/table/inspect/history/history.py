@@ -60,7 +60,7 @@ class Reader:
 def measure_readers(
     ref: TableRef, store: MetadataStore, checkpoints: Sequence[str], *, now_millis: int
 ) -> tuple[Reader, ...]:
-    """Measure the lag of readers; order, arguments and errors as ``measure_lag``."""
+    """Measure the lag of readers; order and arguments as in ``measure_lag``."""
     rows = measure_lag(ref, store, checkpoints, clock=lambda: now_millis).to_pylist()
     return tuple(
         Reader(

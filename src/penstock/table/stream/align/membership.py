@@ -67,12 +67,7 @@ class GroupFiles:
 
     @classmethod
     def of(cls, ref: TableRef, rule: AlignmentRule) -> GroupFiles:
-        """Return the files of the group that the options of a table's stream name.
-
-        Raises:
-            InvalidOptionError: an invalid path.
-            UnsupportedFeatureError: a path on a storage that is not built in.
-        """
+        """Return the files of the group that the options of a table's stream name."""
         file_io, root = (ref.file_io.unconfined(), _root_of(ref.location)) if rule.path is None else resolve(rule.path)
         return cls(file_io.relaxed(), f"{root}/.penstock/alignment/{rule.group}")
 
@@ -243,9 +238,6 @@ class Membership:
 
         Args:
             is_fresh: read the current state.
-
-        Raises:
-            StorageError: the storage failed.
         """
         if not self._has_left:
             self.join()
@@ -351,12 +343,7 @@ class Membership:
 
 
 def open_membership(ref: TableRef, *, clock: Callable[[], float] = time.monotonic) -> Membership | None:
-    """Return the membership of a stream in the group that its options name; None where they name no group.
-
-    Raises:
-        InvalidOptionError: the options contradict each other.
-        UnsupportedFeatureError: the group lies on a storage that is not built in.
-    """
+    """Return the membership of a stream in the group that its options name; None where they name no group."""
     rule = AlignmentRule.of(ref)
     return None if rule is None else Membership(GroupFiles.of(ref, rule), rule, ref.name, clock=clock)
 
@@ -367,7 +354,7 @@ def check_alignment(ref: TableRef, store: MetadataStore) -> None:
     Warns with ``OptionWarning`` of a table without a watermark. Such a table is not refused: its rows are correct
     without alignment, and a commit by an engine that stores no watermark must not prevent the restart of a query.
 
-    Raises as ``open_membership``.
+
     """
     latest = store.load_latest_snapshot() if open_membership(ref) is not None else None
     # An empty table may later get snapshots with a watermark.

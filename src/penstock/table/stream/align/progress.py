@@ -119,11 +119,7 @@ class AlignmentRule:
 
     @classmethod
     def of(cls, ref: TableRef) -> Self | None:
-        """Read the rule from the options of a stream; None where they name no group.
-
-        Raises:
-            InvalidOptionError: a group without a drift, a drift without a group, or an invalid group name.
-        """
+        """Read the rule from the options of a stream; None where they name no group."""
         options = ref.parsed(WatermarkOptions)
         if options.alignment_group is None and options.alignment_max_drift_ms is None:
             return None
