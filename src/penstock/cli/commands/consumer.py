@@ -7,8 +7,9 @@ from penstock.api.operations.consumers import DeleteConsumer, ResetConsumer
 from penstock.api.operations.declaration import run_on
 from penstock.cli.arguments import TableName, Yes
 from penstock.cli.command import CommandGroup
+from penstock.cli.commands.inspect import of_table
 from penstock.cli.confirm import confirm
-from penstock.cli.output.render import print_record, print_rows
+from penstock.cli.output.render import print_record
 from penstock.cli.session import Session
 
 if TYPE_CHECKING:
@@ -17,10 +18,7 @@ if TYPE_CHECKING:
 app = CommandGroup("Manage consumers: positions of readers, which retain unread snapshots.")
 
 
-@app.add("list")
-def list_consumers(session: Session, table: TableName) -> None:
-    """List consumers and the snapshots that they read next."""
-    print_rows(session, session.table(table).inspect.consumers())
+app.add("list")(of_table("consumers", "List consumers and the snapshots that they read next."))
 
 
 @app.add("reset")

@@ -54,7 +54,9 @@ def files(session: Session, table: TableName, snapshot_id: SnapshotId = None, wi
     _print_system_table(session, table, "files", snapshot_id, wide=wide)
 
 
-def _of_table(name: str, description: str) -> Callable[..., None]:
+def of_table(name: str, description: str) -> Callable[..., None]:
+    """Return a command that prints a system table."""
+
     def show(session: Session, table: TableName) -> None:
         _print_system_table(session, table, name)
 
@@ -135,7 +137,7 @@ def _print_system_table(
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "snapshots": snapshots,
-    "schemas": _of_table("schemas", "List schemas, oldest first."),
+    "schemas": of_table("schemas", "List schemas, oldest first."),
     "files": files,
     "partitions": _of_snapshot("partitions", "List partitions with rows, files and bytes."),
     "buckets": _of_snapshot("buckets", "List buckets with rows, files and bytes."),
@@ -143,8 +145,8 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "debt": _of_snapshot(
         "compaction", "List the small files of each partition, and which of them a full compaction would merge."
     ),
-    "tags": _of_table("tags", "List tags; the same as tag list."),
-    "consumers": _of_table("consumers", "List consumers and the snapshot that each reads next."),
+    "tags": of_table("tags", "List tags; the same as tag list."),
+    "consumers": of_table("consumers", "List consumers and the snapshot that each reads next."),
     "explain": explain,
     "fsck": fsck,
 }

@@ -12,6 +12,7 @@ from penstock.api.operations.rollback import RollbackTo, RollbackToAsLatest
 from penstock.api.operations.tags import CreateTag, DeleteTag
 from penstock.cli.arguments import DryRun, TableName, Yes
 from penstock.cli.command import CommandGroup
+from penstock.cli.commands.inspect import of_table
 from penstock.cli.confirm import confirm
 from penstock.cli.output.render import print_record, print_rows
 from penstock.cli.session import Session
@@ -44,10 +45,7 @@ def delete_tag(session: Session, table: TableName, operation: DeleteTag, yes: Ye
     print_record(session, {"table": table, "tag": name}, f"deleted tag {name} of {table}")
 
 
-@tag.add("list")
-def list_tags(session: Session, table: TableName) -> None:
-    """List tags."""
-    print_rows(session, session.table(table).inspect.tags())
+tag.add("list")(of_table("tags", "List tags."))
 
 
 branch = CommandGroup("Manage branches, each with its own snapshots.")
@@ -97,10 +95,7 @@ def delete_branch(
     print_record(session, {"table": table, "branch": name}, f"deleted branch {name} of {table}")
 
 
-@branch.add("list")
-def list_branches(session: Session, table: TableName) -> None:
-    """List branches."""
-    print_rows(session, session.table(table).inspect.branches())
+branch.add("list")(of_table("branches", "List branches."))
 
 
 def rollback(
