@@ -79,7 +79,7 @@ fuzz: java $(SYNCED) ## Compare random tables through all readers (ARGS="--cases
 bench: java $(BENCH_SYNCED) ## Time our own work next to its peers
 	$(BIN)/python -m bench $(ARGS)
 
-test-matrix: $(SYNCED) ## Build the wheel reproducibly and try it on each Python that can be had (ARGS="--spark 4.3.0")
+test-matrix: $(SYNCED) ## Build the wheel reproducibly and try it on each Python and PySpark (ARGS="--python none --spark oldest")
 	$(BIN)/python scripts/test_matrix.py $(ARGS)
 
 model: $(SYNCED) ## Search the model of the commit protocol, minutes, and print the figures

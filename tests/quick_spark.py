@@ -7,8 +7,12 @@ from typing import Final
 
 from tests.class_archive import archive_options
 
+from penstock.spark.versions.facts import class_here
+
 # The usual one starts readlink and chmod for each file where Hadoop's native library is missing.
-CHECKPOINT_FILES: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+CHECKPOINT_FILES: Final = class_here(
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
 # The optimising compiler of a JVM costs more processor time here than it saves: with it the same 46 Spark tests took
 # 60 s of the processor, without it 35 s.
 JVM_OPTIONS: Final = (

@@ -66,7 +66,8 @@ def forked_python(folder: Path) -> Iterator[str]:
 def serve(address: str) -> None:
     """Fork for each request, until standard input ends."""
     for name in NEEDED:
-        importlib.import_module(name)
+        with suppress(ModuleNotFoundError):  # of other versions of PySpark
+            importlib.import_module(name)
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as listener:

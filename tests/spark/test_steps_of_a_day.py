@@ -18,7 +18,19 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from tests.spark.plans import BY_SPARK, plan_of
 
 import penstock
-from penstock.spark.versions.facts import CREATE_LIKE, SCHEMA_EVOLUTION, VIEWS
+from penstock.spark.versions.facts import (
+    CREATE_LIKE,
+    DELTA_OPTIONS,
+    OMITTED_DEFAULTS,
+    PROCEDURES,
+    PYTHON_SCANS,
+    PYTHON_SOURCES,
+    PYTHON_WRITES,
+    SCHEMA_EVOLUTION,
+    SHOW_COLUMNS,
+    VARIANT,
+    VIEWS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -167,7 +179,7 @@ def options_travel_in_time(day: Day) -> None:
     assert day.spark.read.option("scan.snapshot-id", 1).table("penstock.shop.days").count() == 4
 
 
-@step()
+@step(DELTA_OPTIONS)
 def options_of_others_travel_in_time(day: Day) -> None:
     assert day.spark.read.option("versionAsOf", 3).table("penstock.shop.days").count() == 12
 
@@ -192,7 +204,7 @@ def names_are_shown(day: Day) -> None:
     assert day.sql("DESCRIBE NAMESPACE penstock.shop")
 
 
-@step()
+@step(SHOW_COLUMNS)
 def columns_are_shown(day: Day) -> None:
     assert [row[0] for row in day.sql("SHOW COLUMNS IN penstock.shop.days")] == ["id", "day", "n", "v", "dat"]
 
@@ -232,7 +244,7 @@ def columns_are_inserted_by_name(day: Day) -> None:
     assert sorted(day.sql("SELECT id FROM penstock.s2.sales WHERE dt = 'd9'")) == [(90,), (91,)]
 
 
-@step()
+@step(PYTHON_WRITES)
 def partitions_of_the_rows_are_replaced(day: Day) -> None:
     day.spark.sql("SELECT 77L AS id, 'd1' AS dt").writeTo("penstock.s2.sales").overwritePartitions()
     assert day.sql("SELECT id FROM penstock.s2.sales WHERE dt = 'd1'") == [(77,)]
@@ -367,7 +379,7 @@ def a_default_is_inserted(day: Day) -> None:
     assert day.sql("SELECT remark FROM penstock.s2.sales WHERE id = 41") == [("none",)]
 
 
-@step()
+@step(OMITTED_DEFAULTS)
 def a_column_with_a_default_is_omitted(day: Day) -> None:
     day.sql("INSERT INTO penstock.s2.sales (id, dt) VALUES (40, 'd3')")
     assert day.sql("SELECT remark FROM penstock.s2.sales WHERE id = 40") == [("none",)]
@@ -390,7 +402,7 @@ def tables_are_made_of_frames(day: Day) -> None:
     assert day.spark.table("penstock.s2.saved2").count() == 2
 
 
-@step()
+@step(PYTHON_SOURCES)
 def tables_are_saved(day: Day) -> None:
     day.spark.range(5).write.format("penstock").saveAsTable("penstock.s2.saved")
     assert day.spark.table("penstock.s2.saved").count() == 5
@@ -410,12 +422,12 @@ def views_are_made_and_read(day: Day) -> None:
     day.sql("DROP VIEW penstock.s2.recent")
 
 
-@step()
+@step(PROCEDURES)
 def procedures_merge_files(day: Day) -> None:
     assert day.sql("CALL penstock.sys.compact(table => 'shop.days')")
 
 
-@step()
+@step(PROCEDURES)
 def procedures_make_tags(day: Day) -> None:
     day.sql("CALL penstock.sys.create_tag('shop.days', 'tagged')")
     assert "tagged" in day.days.inspect.tags()["tag_name"].to_pylist()
@@ -438,7 +450,7 @@ def tables_are_streams(day: Day) -> None:
     assert day.rows_of_stream(day.spark.readStream.option("scan.mode", "earliest").table("penstock.shop.orders")) == 2
 
 
-@step()
+@step(PYTHON_WRITES)
 def streams_are_written_by_name(day: Day) -> None:
     day.sql("CREATE TABLE penstock.s2.copy (id BIGINT, day STRING)")
     rows = day.spark.readStream.table("penstock.shop.days").select("id", "day")
@@ -502,7 +514,7 @@ def batches_of_streams_are_functions(day: Day) -> None:
     assert seen == [12]
 
 
-@step()
+@step(PYTHON_SOURCES)
 def the_format_reads(day: Day) -> None:
     penstock.register(day.spark)
     location = day.days.location
@@ -512,7 +524,7 @@ def the_format_reads(day: Day) -> None:
     assert day.spark.read.format("penstock").option("versionAsOf", 2).load(location).count() == 8
 
 
-@step()
+@step(PYTHON_SOURCES)
 def the_format_writes(day: Day) -> None:
     table = day.catalog.create_table("shop.f1", "id BIGINT, dt STRING", partition_by=["dt"])
     rows = day.spark.range(10).selectExpr("id", "'a' AS dt")
@@ -522,7 +534,7 @@ def the_format_writes(day: Day) -> None:
     assert table.to_arrow().num_rows == 3
 
 
-@step()
+@step(PYTHON_SOURCES)
 def streams_of_the_format_are_refused_with_the_call_to_use(day: Day) -> None:
     stream = day.spark.readStream.format("penstock").load(day.days.location)
     with pytest.raises(Exception, match="read_stream"):
@@ -572,7 +584,7 @@ def penstock_runs_sql(day: Day) -> None:
     assert day.catalog.load_table("shop.a1").to_arrow().num_rows == 28
 
 
-@step()
+@step(PYTHON_SCANS)
 def other_formats_are_read(day: Day) -> None:
     for file_format, by_spark in (("orc", True), ("avro", False)):
         options = {"file.format": file_format}
@@ -583,7 +595,7 @@ def other_formats_are_read(day: Day) -> None:
         assert (BY_SPARK in plan_of(frame)) == by_spark
 
 
-@step()
+@step(PYTHON_SCANS)
 def all_types_come_and_go(day: Day) -> None:
     table = day.catalog.create_table("shop.types", _TYPES)
     row = {
@@ -611,14 +623,14 @@ def all_types_come_and_go(day: Day) -> None:
     assert table.to_arrow().to_pylist() == [row, row]
 
 
-@step()
+@step(VARIANT)
 def variants_are_inserted(day: Day) -> None:
     day.catalog.create_table("shop.va", "id BIGINT, v VARIANT")
     day.sql("""INSERT INTO penstock.shop.va SELECT 1L, parse_json('{"a": 1}')""")
     assert day.sql("SELECT id, to_json(v) FROM penstock.shop.va") == [(1, '{"a":1}')]
 
 
-@step()
+@step(PYTHON_SCANS)
 def files_of_older_columns_are_read(day: Day) -> None:
     table = day.catalog.create_table("shop.evo", "id INT, s STRING")
     table.append([{"id": 1, "s": "x"}])

@@ -17,7 +17,7 @@ from penstock.api.arguments import (
     to_names,
 )
 from penstock.api.handle import TableMethods
-from penstock.api.lazy import is_spark_object
+from penstock.api.lazy import is_spark_object, lazy_spark
 from penstock.api.rows import Rows, arrow_rows, as_table
 from penstock.catalog.checks.features import check_writable
 from penstock.errors import InvalidFilterError
@@ -128,7 +128,7 @@ class RowChanges(TableMethods):
         committer = self._change_committer()
         if is_spark_object(source):
             check_classic(source, committer.ref.name, "source.toArrow()")
-            rows = cast("DataFrame", source).toArrow()
+            rows = lazy_spark.to_arrow(cast("DataFrame", source))
         else:
             rows = as_table(arrow_rows(source, committer.ref))
         keys = dict(on) if isinstance(on, Mapping) else {name: name for name in to_names(on) or ()}

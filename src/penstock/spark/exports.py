@@ -32,6 +32,7 @@ from penstock.spark.stream.frame import read_stream
 from penstock.spark.stream.micro_batches import StreamWrite
 from penstock.spark.stream.sink import write_stream
 from penstock.spark.types import from_spark_schema, nullable, to_spark_schema
+from penstock.spark.versions.python_api import from_arrow, to_arrow
 from penstock.spark.write.sink import write_dataframe
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "ensure_python_worker",
     "event_time_frame",
     "explain_text",
+    "from_arrow",
     "from_spark_schema",
     "hadoop_store_options",
     "insert_frame",
@@ -68,6 +70,7 @@ __all__ = [
     "sort_compact",
     "start_connector",
     "stream_frame",
+    "to_arrow",
     "to_spark_schema",
     "typed_columns",
     "typed_frame",

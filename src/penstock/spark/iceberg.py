@@ -12,6 +12,7 @@ from py4j.java_gateway import JavaClass
 from pyspark.sql import DataFrame
 
 from penstock.errors import UnsupportedFeatureError
+from penstock.spark.versions.python_api import classic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,4 +35,4 @@ def read_iceberg(spark: SparkSession, metadata: str) -> DataFrame:
     relation = jvm.org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
     nothing = jvm.scala.Option.empty()
     plan = relation.create(iceberg.spark.source.SparkTable(table), nothing, nothing)
-    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(java_session, plan), spark)
+    return DataFrame(classic(jvm).Dataset.ofRows(java_session, plan), spark)

@@ -14,6 +14,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from penstock.errors import UnsupportedFeatureError
+from penstock.spark.versions.python_api import classic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -54,7 +55,7 @@ def activate(spark: SparkSession) -> None:
     one.
     """
     if hasattr(spark, "_jsparkSession"):  # a Spark Connect session has none
-        sessions = spark.sparkContext._jvm.org.apache.spark.sql.classic.SparkSession  # type: ignore[union-attr] # noqa: SLF001 - Python has no method for it
+        sessions = classic(spark.sparkContext._jvm).SparkSession  # noqa: SLF001 - Python has no method for it
         sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001 - see above
 
 

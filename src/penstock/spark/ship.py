@@ -16,7 +16,7 @@ from pyspark import SparkFiles
 
 from penstock.errors import UnsupportedFeatureError
 from penstock.spark.connector.gateway import is_supported
-from penstock.spark.data_source.source import BatchDataSource, PenstockDataSource
+from penstock.spark.data_source.source import BatchDataSource, PenstockDataSource, register_format
 from penstock.spark.executor_probe import OPTIONAL, PACKAGES, ask_executors, python_kind
 from penstock.spark.python_worker import ensure_python_worker, is_on_this_machine
 from penstock.spark.session import activate, is_connect
@@ -38,7 +38,7 @@ def register(spark: SparkSession) -> None:
     """Register the format with a session, and make it the active one of this thread."""
     if not is_connect(spark):  # there, the server chooses the Python
         ensure_python_worker(spark)
-    spark.dataSource.register(BatchDataSource if is_supported(spark) else PenstockDataSource)
+    register_format(spark, BatchDataSource if is_supported(spark) else PenstockDataSource)
     activate(spark)
 
 

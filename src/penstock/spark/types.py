@@ -36,6 +36,9 @@ from penstock.format.types.data_types import (
 )
 from penstock.format.types.ddl import ColumnSpec
 from penstock.format.types.text import format_sql_type
+from penstock.spark.versions.facts import VARIANT
+from penstock.spark.versions.python_api import has_other_collation
+from penstock.spark.versions.python_api import types as newest_types
 from penstock.table.read.query import read_ref
 from penstock.table.store import MetadataStore
 
@@ -68,7 +71,7 @@ _TO_SPARK: Final[dict[TypeRoot, spark_types.DataType]] = {
     TypeRoot.TIME: spark_types.IntegerType(),
     TypeRoot.TIMESTAMP: spark_types.TimestampNTZType(),
     TypeRoot.TIMESTAMP_LTZ: spark_types.TimestampType(),
-    TypeRoot.VARIANT: spark_types.VariantType(),
+    **({TypeRoot.VARIANT: newest_types.VariantType()} if VARIANT.is_here else {}),
 }
 _FROM_SPARK: Final[dict[type[spark_types.DataType], AtomicType]] = {
     spark_types.StringType: STRING,
@@ -83,7 +86,7 @@ _FROM_SPARK: Final[dict[type[spark_types.DataType], AtomicType]] = {
     spark_types.DateType: DATE,
     spark_types.TimestampNTZType: timestamp_type(SPARK_PRECISION),
     spark_types.TimestampType: timestamp_type(SPARK_PRECISION, local_zone=True),
-    spark_types.VariantType: AtomicType(root=TypeRoot.VARIANT),
+    newest_types.VariantType: AtomicType(root=TypeRoot.VARIANT),
 }
 
 
@@ -239,11 +242,11 @@ def _atomic_from_spark(spark_type: spark_types.DataType, column: str) -> AtomicT
     match spark_type:
         case spark_types.DecimalType():
             return decimal_type(spark_type.precision, spark_type.scale)
-        case spark_types.TimeType():
+        case newest_types.TimeType():
             return time_type(spark_type.precision)
         case spark_types.CharType():
             return AtomicType(root=TypeRoot.CHAR, length=spark_type.length)
-        case spark_types.StringType() if not spark_type.isUTF8BinaryCollation():
+        case spark_types.StringType() if has_other_collation(spark_type):
             raise UnsupportedFeatureError(
                 f"column '{column}': the format has no {spark_type.simpleString()}: its texts are compared by their "
                 "bytes; leave COLLATE out of the column, and give it in the query"

@@ -19,7 +19,7 @@ from penstock.spark.connector.changes import group_scan, operation, replace_file
 from penstock.spark.connector.gateway import PRIVATE, open_bridge
 from penstock.spark.connector.proxy import Proxy
 from penstock.spark.connector.stream import frame, micro_batches, table_write
-from penstock.spark.versions.facts import interfaces_here
+from penstock.spark.versions.facts import class_here, interfaces_here
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +58,7 @@ PROXIES = sorted(
 
 def test_every_private_class_is_there(spark: SparkSession) -> None:
     loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    for name in PRIVATE.values():
+    for name in map(class_here, PRIVATE.values()):
         assert spark._jvm.java.lang.Class.forName(name, False, loader).getName() == name
 
 

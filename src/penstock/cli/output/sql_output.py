@@ -49,7 +49,7 @@ def print_outcome(
         else:
             is_cut = not show_all and session.format is OutputFormat.TABLE
             shown = value.limit(_ROWS_FOR_PEOPLE + 1) if is_cut else value
-            _print_rows(session, shown.toArrow(), show_all=show_all)
+            _print_rows(session, lazy_spark.to_arrow(shown), show_all=show_all)
     elif outcome.message is not None:
         print_record(session, {"message": outcome.message}, outcome.message)
     return value if hasattr(value, "awaitTermination") else None
@@ -95,7 +95,7 @@ def _print_stream(
     lock = threading.Lock()
 
     def show(batch: Any, _batch_id: int) -> None:  # noqa: ANN401 - a DataFrame
-        rows = batch.toArrow()
+        rows = lazy_spark.to_arrow(batch)
         with lock:
             if not printers:
                 printers.append(RowStream(session, rows.schema, exact=True))

@@ -216,7 +216,7 @@ def _connector_rows(state: SqlState, spark: SparkSession, target: _Target, state
     if statement.rows is not None:
         # Without the types, a TIMESTAMP would get a zone.
         types = lazy_spark.nullable(lazy_spark.to_spark_schema(target.fields))
-        return spark.createDataFrame(_literal_rows(target, statement, columns), types)
+        return lazy_spark.from_arrow(spark, _literal_rows(target, statement, columns), types)
     if statement.query is None:
         raise InvalidSqlError(f"table {target.name}: there is nothing to insert")
     return lazy_spark.insert_frame(

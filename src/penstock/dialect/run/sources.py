@@ -74,7 +74,7 @@ def table_frame(state: SqlState, spark: SparkSession, use: TableUse, conditions:
     if use.system not in ROW_TABLES:
         found = system_rows(state, use)
         if found is not None:
-            return spark.createDataFrame(found)
+            return lazy_spark.from_arrow(spark, found)
     table = state.load(use.name)
     early = safe_filter(conditions, table.schema.fields)
     if is_stream(state, use):

@@ -11,7 +11,6 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
-from pyspark.sql.pandas.functions import arrow_udf
 
 from penstock.errors import NotFoundError, TableStoreError
 from penstock.format.manifest.entry import FileKind, ManifestEntry
@@ -21,6 +20,7 @@ from penstock.options import CommitOptions, CompactOptions, SortOptions, WriteOp
 from penstock.spark.compact.job import failed_job, spark_cause
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.read.frame import to_frame
+from penstock.spark.versions.python_api import to_arrow, with_binary_column
 from penstock.spark.write.sink import write_dataframe
 from penstock.table.actions.changes import open_committer
 from penstock.table.actions.rewriting import for_existing_rows
@@ -174,11 +174,10 @@ def _with_curve(frame: DataFrame, columns: list[str], job: SortJob, *, ranges: i
     few = frame.select(*columns)
     if rows > wanted:
         few = few.sample(wanted / rows, seed=0)
-    sample = few.toArrow().combine_chunks()
+    sample = to_arrow(few).combine_chunks()
     ranks = tuple(Ranks.of(_whole(column)) for column in sample.columns)
     task = CurveTask(strategy=job.order.strategy, ranks=ranks)
-    place = arrow_udf(task.keys, "binary")  # type: ignore[call-overload] # PySpark's types know plain functions only
-    return frame.withColumn(_KEY, place(*columns))
+    return with_binary_column(frame, _KEY, task.keys, columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

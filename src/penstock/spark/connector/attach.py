@@ -9,8 +9,9 @@ from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.spark.connector.catalog_class import catalog_class, prepare_session, serve_settings, set_attached
 from penstock.spark.connector.failures import hide_expected_failures
 from penstock.spark.connector.gateway import open_bridge
-from penstock.spark.data_source.source import BatchDataSource
+from penstock.spark.data_source.source import BatchDataSource, register_format
 from penstock.spark.python_worker import ensure_python_worker
+from penstock.spark.versions.facts import PYTHON_SOURCES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +36,8 @@ def attach(spark: SparkSession, name: str, source: CatalogSource, open_catalog: 
     prepare_session(bridge, spark)
     with suppress(UnsupportedFeatureError):  # a session that only uses Spark's own readers needs no Python in tasks
         ensure_python_worker(spark)
-    spark.dataSource.register(BatchDataSource)
+    if PYTHON_SOURCES.is_here:
+        register_format(spark, BatchDataSource)
 
 
 def serve(spark: SparkSession, open_catalog: OpenCatalog) -> tuple[str, ...]:

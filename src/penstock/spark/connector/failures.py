@@ -15,6 +15,7 @@ from penstock.errors import (
     TableStoreError,
     UnsupportedFeatureError,
 )
+from penstock.spark.versions.facts import ERROR_CLASS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +54,7 @@ def runtime_failure(bridge: Bridge, message: str) -> SparkFailureError:
     parameters = bridge.scala_map({"errorMessage": message})
     no_context = bridge.array(bridge.java("org.apache.spark.QueryContext"), ())
     return SparkFailureError(
-        bridge.java("org.apache.spark.SparkRuntimeException")("USER_RAISED_EXCEPTION", parameters, None, no_context, "")
+        bridge.java("org.apache.spark.SparkRuntimeException")(ERROR_CLASS, parameters, None, no_context, "")
     )
 
 

@@ -27,7 +27,7 @@ from pyspark.sql.udf import _wrap_function
 from penstock.errors import UnsupportedFeatureError
 from penstock.format.text.names import quoted
 from penstock.spark.connector.jvm.driver import compile_class, compile_driver
-from penstock.spark.versions.facts import check_version
+from penstock.spark.versions.facts import check_version, class_here
 from penstock.spark.write.task import QUERY_ID
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class Bridge:
 
     def private(self, name: str) -> JavaObject:
         """Return one of the classes in ``PRIVATE``."""
-        return self.java(PRIVATE[name])
+        return self.java(class_here(PRIVATE[name]))
 
     def made(self, name: str, *arguments: object) -> JavaObject:
         """Return a new object of one of the classes in ``PRIVATE``.
@@ -182,7 +182,8 @@ class Bridge:
     def _parameter_count(self, name: str, method: str) -> int:
         """Return how many parameters a method of a class in ``PRIVATE`` has; without a name, the constructor."""
         key = ("parameters", name, method)
-        return int(self.cached(key, lambda: self.driver.parameterCount(self.java_class(PRIVATE[name]), method)))
+        kind = self.java_class(class_here(PRIVATE[name]))
+        return int(self.cached(key, lambda: self.driver.parameterCount(kind, method)))
 
     def connector(self, name: str) -> JavaObject:
         """Return a class of Spark's connector interfaces, such as ``catalog.Identifier``."""
@@ -281,7 +282,7 @@ class Bridge:
 
     def class_names(self, *names: str) -> tuple[str, ...]:
         """Return the full names of classes in ``PRIVATE``."""
-        return tuple(PRIVATE[name] for name in names)
+        return tuple(class_here(PRIVATE[name]) for name in names)
 
     def references(self, names: Iterable[str]) -> JavaObject:
         """Return columns as expressions."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from penstock.spark.connector.proxy import PlainTable, Proxy, from_spark
+from penstock.spark.versions.python_api import from_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -56,7 +57,7 @@ def arrow_rows(bridge: Bridge, rows: pa.Table, schema: StructType | None = None)
     Args:
         schema: of the rows in Spark; None for what Spark derives from the Arrow types.
     """
-    frame = bridge.python_session(bridge.session()).createDataFrame(rows, schema)
+    frame = from_arrow(bridge.python_session(bridge.session()), rows, schema)
     return frame._jdf.queryExecution().executedPlan().executeCollect()
 
 

@@ -10,6 +10,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from penstock.spark.connector.gateway import wrapped_class
 from penstock.spark.data_source.source import PenstockDataSource
 from penstock.spark.python_worker import ensure_python_worker
+from penstock.spark.versions.facts import PYTHON_SCANS, PYTHON_WRITES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -41,6 +42,7 @@ def python_factory(
         ``PythonPartitionReaderFactory`` of Spark, and ``pyspark.sql.worker.plan_data_source_read``, which defines the
         input of the factory: a pickled function from Arrow batches of partitions to Arrow batches of rows.
     """
+    PYTHON_SCANS.check("this query")
     ensure_python_worker(spark)
     source = bridge.private("UserDefinedPythonDataSource")(wrapped_class(spark, PenstockDataSource))
     function = bytearray(pickle.dumps((task, schema)))
@@ -55,6 +57,7 @@ def made_factory(bridge: Bridge, name: str, source: JavaObject, function: bytear
 
 def python_partitions(bridge: Bridge, values: Sequence[DataSplit] | Sequence[StreamTask]) -> JavaObject:
     """Return one partition for each value."""
+    PYTHON_SCANS.check("this query")
     made = bridge.private("PythonInputPartition")
     partitions = [made(place, bytearray(pickle.dumps(value))) for place, value in enumerate(values)]
     return bridge.array(bridge.connector("read.InputPartition"), partitions)
@@ -62,6 +65,7 @@ def python_partitions(bridge: Bridge, values: Sequence[DataSplit] | Sequence[Str
 
 def writer_source(bridge: Bridge, spark: SparkSession) -> JavaObject:
     """Return the data source that the factory of writers takes; it only names the Python executable."""
+    PYTHON_WRITES.check("this write")
     return bridge.private("UserDefinedPythonDataSource")(wrapped_class(spark, PenstockDataSource))
 
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import datasource as source
-
 from penstock.errors import InvalidFilterError
 from penstock.format.types.data_types import AtomicType
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import And, Compare, In, IsNull, Not, Operator, Predicate, StartsWith
 from penstock.printable import open_log
 from penstock.spark.read.filters import COMPARED_ALIKE
+from penstock.spark.versions.python_api import datasource as source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

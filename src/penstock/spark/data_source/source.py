@@ -10,13 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceArrowWriter,
-    DataSourceReader,
-    InputPartition,
-    WriterCommitMessage,
-)
+from pyspark.errors import AnalysisException
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from penstock.catalog.checks.features import check_writable
@@ -41,7 +35,8 @@ from penstock.spark.stream.options import (
     parallelism_of,
 )
 from penstock.spark.types import check_columns, columns_at_start, nullable, to_spark_schema, why_rows_may_not_fit
-from penstock.spark.versions.facts import STREAMS_OF_FORMAT
+from penstock.spark.versions.facts import PYTHON_SOURCES, STREAM_READS_OF_FORMAT, STREAM_WRITES_OF_FORMAT
+from penstock.spark.versions.python_api import datasource
 from penstock.spark.write.sink import collect_messages
 from penstock.spark.write.task import TaskOutcome, WriteTask
 from penstock.table.commit.cleanup import delete_job_files, delete_new_files
@@ -58,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
-    from pyspark.sql.datasource import Filter
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
     from penstock.predicate.tree import Predicate
@@ -73,7 +68,7 @@ _OWN_OPTIONS: Final = (
 _SPELLING: Final = {key.lower(): key for key in sorted(KNOWN_KEYS)}
 
 
-class PenstockDataSource(DataSource):
+class PenstockDataSource(datasource.DataSource):
     """The data source of ``format("penstock")``, as Spark finds it by itself and as Spark Connect uses it."""
 
     @classmethod
@@ -99,7 +94,7 @@ class PenstockDataSource(DataSource):
         return with_location(nullable(to_spark_schema(columns_at_start(ref).schema.fields)), location)
 
     @without_frames
-    def reader(self, schema: StructType) -> DataSourceReader:
+    def reader(self, schema: StructType) -> datasource.DataSourceReader:
         """Return the reader of a batch query."""
         location, system_table = _split_location(_location(self.options) or find_source(schema))
         ref = _load(location, self.options, is_read=True)
@@ -120,7 +115,7 @@ class PenstockDataSource(DataSource):
             )
         text = self.options.get(_FILTER)
         ref = _load(location, self.options)
-        STREAMS_OF_FORMAT.check(f"table {ref.name}")
+        STREAM_READS_OF_FORMAT.check(f"table {ref.name}")
         check_no_overwrite(ref, self.options, "a stream")
         check_side(dict(ref.dynamic_options), ref.name, Side.SOURCE)
         return PenstockStreamReader(
@@ -140,13 +135,14 @@ class PenstockDataSource(DataSource):
         ref = _load(location, self.options)
         if system_table is not None:
             raise InvalidOptionError(f"table {ref.name}${system_table} shows metadata; it cannot be written")
+        STREAM_WRITES_OF_FORMAT.check(f"table {ref.name}")
         check_no_overwrite(ref, self.options, "a stream")
         check_side(dict(ref.dynamic_options), ref.name, Side.SINK)
         check_writable(ref)
         return PenstockStreamWriter(ref, overwrite=overwrite)
 
     @without_frames
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001 - PySpark's signature
+    def writer(self, schema: StructType, overwrite: bool) -> datasource.DataSourceArrowWriter:  # noqa: FBT001 - PySpark's signature
         """Return the writer of ``df.write`` and ``INSERT``."""
         location, system_table = _split_location(_location(self.options) or find_target(schema))
         ref = _load(location, self.options)
@@ -189,8 +185,19 @@ class BatchDataSource(PenstockDataSource):
         )
 
 
+def register_format(spark: SparkSession, source: type[PenstockDataSource]) -> None:
+    """Make the format known to a session."""
+    PYTHON_SOURCES.check("Penstock")
+    try:
+        spark.dataSource.register(source)
+    except AnalysisException as error:
+        # Spark 4.0 has found the format by itself, and keeps what it has found.
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+            raise
+
+
 @dataclass
-class SplitPartition(InputPartition):
+class SplitPartition(datasource.InputPartition):
     """The files of one task."""
 
     split: DataSplit
@@ -207,21 +214,21 @@ class PushFilters:
         ``pyspark.sql.worker.plan_data_source_read``, ``is_pushdown_implemented``.
     """
 
-    __func__ = staticmethod(DataSourceReader.pushFilters)
+    __func__ = staticmethod(getattr(datasource.DataSourceReader, "pushFilters", take_filters))
 
     def __init__(self, ref: TableRef) -> None:
         self._ref = ref
         self.pushed: Predicate | None = None
         self.was_called = False
 
-    def __call__(self, filters: list[Filter]) -> list[Filter]:
+    def __call__(self, filters: list[datasource.Filter]) -> list[datasource.Filter]:
         """Record the filters that have equivalent predicates, and return all filters."""
         self.was_called = True
         self.pushed = take_filters(self._ref, filters)
         return filters
 
 
-class TableSourceReader(DataSourceReader):
+class TableSourceReader(datasource.DataSourceReader):
     """Reads the columns in ``schema``.
 
     Args:
@@ -239,7 +246,7 @@ class TableSourceReader(DataSourceReader):
         self.pushFilters = self._push_filters  # type: ignore[method-assign] # see PushFilters
 
     @without_frames
-    def partitions(self) -> list[InputPartition]:
+    def partitions(self) -> list[datasource.InputPartition]:
         """Plan the read: one task per split."""
         filter_option = () if self._filter is None else (parse_filter(self._filter),)
         pushed = () if self._push_filters.pushed is None else (self._push_filters.pushed,)
@@ -249,9 +256,9 @@ class TableSourceReader(DataSourceReader):
         if predicate is None and not self._push_filters.was_called:
             warn_of_all_files(query.ref.name, sum(len(split.files) for split in splits))
         # For an empty list, Spark creates one partition without a value.
-        return [SplitPartition(split) for split in splits] or [InputPartition(None)]
+        return [SplitPartition(split) for split in splits] or [datasource.InputPartition(None)]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split."""
         if not isinstance(partition, SplitPartition):
             return
@@ -259,14 +266,14 @@ class TableSourceReader(DataSourceReader):
         yield from to_spark_batches(reader.read_split(partition.split), self._schema)
 
 
-class SystemTableReader(DataSourceReader):
+class SystemTableReader(datasource.DataSourceReader):
     """Reads a system table in one task."""
 
     def __init__(self, ref: TableRef, name: str) -> None:
         self._ref = ref
         self._name = name
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - PySpark's signature
+    def read(self, partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - PySpark's signature
         """Yield the rows."""
         store = MetadataStore(self._ref)
         table = load_system_table(self._name, self._ref, store)
@@ -274,7 +281,7 @@ class SystemTableReader(DataSourceReader):
 
 
 @dataclass
-class OutcomeMessage(WriterCommitMessage):
+class OutcomeMessage(datasource.WriterCommitMessage):
     """Result that one task sends to ``commit``.
 
     Attributes:
@@ -285,7 +292,7 @@ class OutcomeMessage(WriterCommitMessage):
     overwrite_mode: str | None
 
 
-class TableSourceWriter(DataSourceArrowWriter):
+class TableSourceWriter(datasource.DataSourceArrowWriter):
     """Writes files in the tasks and commits on the driver.
 
     Args:
@@ -298,12 +305,12 @@ class TableSourceWriter(DataSourceArrowWriter):
         self._replaces = replaces
         self._note = note
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override] # PySpark's own classes differ so too
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> datasource.WriterCommitMessage:  # type: ignore[override] # PySpark's own classes differ so too
         """Write the rows of one task."""
         return OutcomeMessage(self._task.run(iterator), session_mode())
 
     @without_frames
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+    def commit(self, messages: list[datasource.WriterCommitMessage | None]) -> None:
         """Commit the rows of all tasks as one snapshot."""
         ref = self._task.ref
         done = [cast("OutcomeMessage", message) for message in messages if message is not None]
@@ -314,7 +321,7 @@ class TableSourceWriter(DataSourceArrowWriter):
         mode = next((each.overwrite_mode for each in done if each.overwrite_mode), None)
         TableWrite(ref=ref).commit(files, None if self._replaces is None else self._replaces.scope_in(mode))
 
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+    def abort(self, messages: list[datasource.WriterCommitMessage | None]) -> None:
         """Delete the files that the tasks of a failed job have written."""
         if None not in messages:
             # All tasks succeeded, so the commit failed. Only the commit knows which files may be live: delete none.

@@ -14,21 +14,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-
 from penstock.options import StreamOptions
 from penstock.printable import open_log
 from penstock.spark.data_source.tracebacks import without_frames
 from penstock.spark.stream.session import open_session
 from penstock.spark.stream.task import read_task
-from penstock.spark.versions.python_api import (
-    ReadAllAvailable,
-    ReadMaxBytes,
-    ReadMaxFiles,
-    ReadMaxRows,
-    ReadMinRows,
-    SupportsTriggerAvailableNow,
-)
+from penstock.spark.versions.python_api import datasource, streaming_datasource
 from penstock.table.stream.align.progress import AlignmentRule
 from penstock.table.stream.limits import limits_of
 from penstock.table.stream.offset import UNRESOLVED, decode_offset, encode_offset
@@ -47,11 +38,11 @@ if TYPE_CHECKING:
 
 _LOG: Final = open_log(__name__)
 # Spark has no limit by snapshots; any limit other than ReadAllAvailable will do.
-_SOME_LIMIT: Final = ReadMaxFiles(2**31 - 1)
+_SOME_LIMIT: Final = streaming_datasource.ReadMaxFiles(2**31 - 1)
 
 
 @dataclass
-class StreamPartition(InputPartition):
+class StreamPartition(datasource.InputPartition):
     """The files of one task.
 
     Attributes:
@@ -62,7 +53,7 @@ class StreamPartition(InputPartition):
     ref: TableRef
 
 
-class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class PenstockStreamReader(datasource.DataSourceStreamReader, streaming_datasource.SupportsTriggerAvailableNow):
     """Reads a table as a stream.
 
     Args:
@@ -104,14 +95,18 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # Spark calls this on all sources of a query before it calls latestOffset() on any of them.
             self._open().join_group()
         if limits.max_rows is not None:
-            return ReadMaxRows(limits.max_rows)
+            return streaming_datasource.ReadMaxRows(limits.max_rows)
         if limits.max_files is not None:
-            return ReadMaxFiles(limits.max_files)
+            return streaming_datasource.ReadMaxFiles(limits.max_files)
         if limits.max_bytes is not None:
-            return ReadMaxBytes(limits.max_bytes)
+            return streaming_datasource.ReadMaxBytes(limits.max_bytes)
         if limits.max_snapshots is not None or (self._is_aligned and limits.min_rows is None):
             return _SOME_LIMIT
-        return ReadAllAvailable() if limits.min_rows is None else ReadMinRows(limits.min_rows)
+        return (
+            streaming_datasource.ReadAllAvailable()
+            if limits.min_rows is None
+            else streaming_datasource.ReadMinRows(limits.min_rows)
+        )
 
     @without_frames
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - PySpark's name
@@ -122,7 +117,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - PySpark's name
         """Return the end of the next micro-batch; ``start`` itself if there is nothing to read."""
         # Spark passes ReadAllAvailable if no limit is set, and for a trigger that ignores the limits.
-        end = self._open().advance(start, applies_limits=not isinstance(limit, ReadAllAvailable))
+        end = self._open().advance(start, applies_limits=not isinstance(limit, streaming_datasource.ReadAllAvailable))
         if end != start and decode_offset(end).ended:
             _warn_of_kept_rows(self._ref.name)
         return end
@@ -136,7 +131,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Plan a micro-batch: in an ordered table, one task for each bucket number that has rows."""
         return [StreamPartition(task, self._ref) for task in self._open().plan(start, end)]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task in the order of delivery."""
         if not isinstance(partition, StreamPartition):
             return

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from penstock.errors import InvalidOptionError
 from penstock.spark.data_source.tracebacks import without_frames
 from penstock.spark.shared_storage import mark_storage
+from penstock.spark.versions.python_api import datasource
 from penstock.spark.write.sink import collect_messages
 from penstock.spark.write.task import QUERY_ID, TaskOutcome, WriteTask
 from penstock.table.commit.cleanup import delete_job_files, delete_new_files
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class StreamOutcome(WriterCommitMessage):
+class StreamOutcome(datasource.WriterCommitMessage):
     """Result that one task sends to ``commit``, which cannot read Spark's local properties.
 
     Attributes:
@@ -53,7 +53,7 @@ class StreamOutcome(WriterCommitMessage):
     job_id: str
 
 
-class PenstockStreamWriter(DataSourceStreamArrowWriter):
+class PenstockStreamWriter(datasource.DataSourceStreamArrowWriter):
     """Writes files in the tasks and commits once for all tasks: one snapshot per micro-batch, each exactly once.
 
     Args:
@@ -64,7 +64,7 @@ class PenstockStreamWriter(DataSourceStreamArrowWriter):
         self._task = WriteTask(ref=ref, job_id=new_job_id(), storage=mark_storage(ref))
         self._overwrite = overwrite
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override] # PySpark's own classes differ so too
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> datasource.WriterCommitMessage:  # type: ignore[override] # PySpark's own classes differ so too
         """Write the rows of one task."""
         context = TaskContext.get()
         query_id = context.getLocalProperty(QUERY_ID) if context is not None else None
@@ -75,7 +75,7 @@ class PenstockStreamWriter(DataSourceStreamArrowWriter):
         return StreamOutcome(self._task.run(iterator), query_id, self._task.job_id)
 
     @without_frames
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - PySpark's name
+    def commit(self, messages: list[datasource.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - PySpark's name
         """Commit the rows of all tasks as one snapshot, unless the batch is already committed; then merge small files.
 
         The process ends with the micro-batch, so it merges before it returns.
@@ -91,7 +91,7 @@ class PenstockStreamWriter(DataSourceStreamArrowWriter):
         if not self._overwrite:
             compact_written(ref, files, commit_user=f"{query_id}-compact")
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - PySpark's
+    def abort(self, messages: list[datasource.WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - PySpark's
         """Delete the files that the tasks of a failed job have written."""
         found = _outcomes(messages)
         if not found or len(found) == len(messages):
@@ -102,5 +102,5 @@ class PenstockStreamWriter(DataSourceStreamArrowWriter):
         delete_job_files(self._task.ref, found[0].job_id, keep=())
 
 
-def _outcomes(messages: list[WriterCommitMessage | None]) -> list[StreamOutcome]:
+def _outcomes(messages: list[datasource.WriterCommitMessage | None]) -> list[StreamOutcome]:
     return [cast("StreamOutcome", message) for message in messages if message is not None]

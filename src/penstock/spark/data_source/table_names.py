@@ -18,10 +18,11 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
-from pyspark.sql.types import ArrayType, MapType, StringType, StructField, StructType, TimestampType, VariantType
+from pyspark.sql.types import ArrayType, MapType, StringType, StructField, StructType, TimestampType
 
 from penstock.errors import InvalidOptionError
 from penstock.spark.types import DECLARED_TYPE
+from penstock.spark.versions.python_api import types
 
 _LOCATION_KEY: Final = "penstock.location"
 # Longer than any string in a row of Spark, so Spark's check of the length never fails.
@@ -70,7 +71,7 @@ def find_target(schema: StructType) -> str:
 
 def _place(schema: StructType) -> int | None:
     """Return the position of the column that gets the location: a STRING if there is one, else one of a simple type."""
-    nested = (ArrayType, MapType, StructType, VariantType)
+    nested = (ArrayType, MapType, StructType, types.VariantType)
     plain = [place for place, field in enumerate(schema.fields) if not isinstance(field.dataType, nested)]
     texts = [place for place in plain if isinstance(schema.fields[place].dataType, StringType)]
     return next(iter([*texts, *plain]), None)

@@ -30,6 +30,7 @@ from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.read.filters import to_column, without_float_pushdown
 from penstock.spark.read.native_files import NativeFileChecker
 from penstock.spark.types import nullable, to_spark_schema, to_spark_type
+from penstock.spark.versions.python_api import classic
 from penstock.table.read.batches import TableReader, select_fields
 from penstock.table.read.split import plan_splits
 from penstock.table.ref import ExternalPaths
@@ -215,7 +216,7 @@ def _load(spark: SparkSession, file_format: FileFormat, schema: StructType, uri:
     jvm: Any = spark._jvm  # noqa: SLF001 - see above
     resolved: Any = frame._jdf  # noqa: SLF001 - see above
     plan = resolved.queryExecution().analyzed()
-    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(java_session, plan), spark)
+    return DataFrame(classic(jvm).Dataset.ofRows(java_session, plan), spark)
 
 
 def log_line(uri: str, size: int) -> str:

@@ -23,6 +23,7 @@ from penstock.format.types.data_types import (
 )
 from penstock.spark.hadoop_options import why_not_by_spark
 from penstock.spark.types import SPARK_PRECISION, to_spark_type
+from penstock.spark.versions.facts import WIDENS_VALUES
 from penstock.table.read.prune import ColumnStatsReader
 from penstock.table.ref import ExternalPaths
 
@@ -372,6 +373,8 @@ def _plan_parquet(
     if by_id:
         reason = _why_not_by_id(ref, splits, schemas) if may_use_ids else _RENAMED
     retyped = frozenset(name for schema in schemas.values() for name in schema.retyped_columns)
+    if reason is None and retyped and not WIDENS_VALUES:
+        reason = f"files have an older type of column {min(retyped)}, which this version of Spark does not widen"
     return reason or NativeReading(file_format=FileFormat.PARQUET, by_id=by_id, retyped_columns=retyped)
 
 

@@ -23,6 +23,8 @@ from penstock.format.text.names import quoted
 from penstock.options import SinkStrategy, WriteOptions
 from penstock.printable import open_log
 from penstock.spark.compact.job import merge_on_executors
+from penstock.spark.versions.python_api import classic, to_arrow
+from penstock.spark.versions.python_api import types as newest_types
 from penstock.spark.write.sink import write_dataframe
 from penstock.spark.write.task import write_batches
 from penstock.table.compact.write import TableWrite
@@ -136,7 +138,7 @@ def collect_small(df: DataFrame, max_rows: int) -> pa.Table | None:
 def _collect(df: DataFrame) -> pa.Table | None:
     """Collect all rows; None if Spark refuses because the result is too large for the driver."""
     try:
-        return df.toArrow()
+        return to_arrow(df)
     except (PySparkException, Py4JJavaError) as error:
         if _TOO_LARGE not in str(error):
             raise
@@ -183,7 +185,7 @@ def _bytes_of(value: str, kind: spark_types.DataType, depth: int = 0) -> str | N
     match kind:
         case spark_types.StringType() | spark_types.BinaryType():
             size = f"octet_length({value})"
-        case spark_types.VariantType():
+        case newest_types.VariantType():
             size = f"octet_length(to_json({value}))"
         case spark_types.ArrayType():
             size = _bytes_of_elements(value, kind.elementType, depth)
@@ -244,7 +246,7 @@ def _classes_of(jvm: Any) -> _SparkClasses:  # noqa: ANN401 - py4j's view of the
         literal=sql.catalyst.expressions.Literal,
         integer=sql.types.DataTypes.IntegerType,
         local_limit=sql.catalyst.plans.logical.LocalLimit,
-        dataset=sql.classic.Dataset,
+        dataset=classic(jvm).Dataset,
     )
 
 

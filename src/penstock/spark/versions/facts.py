@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Version: TypeAlias = tuple[int, int]
 """Major and minor version, which decide what Spark has."""
 
-TESTED: Final[tuple[Version, ...]] = ((4, 1), (4, 2), (4, 3))
+TESTED: Final[tuple[Version, ...]] = ((4, 0), (4, 1), (4, 2), (4, 3))
 """Versions that the tests run with; the first one is the oldest that works."""
 
 INSTALLED: Final[Version] = (int((_parts := pyspark.__version__.split("."))[0]), int(_parts[1]))
@@ -34,11 +34,38 @@ Source:
 """
 
 _INTERFACES: Final[dict[str, tuple[bool, str | None]]] = {
+    f"{_CATALOG}ProcedureCatalog": (INSTALLED >= (4, 0), None),
+    f"{_CATALOG}procedures.BoundProcedure": (INSTALLED >= (4, 0), None),
+    f"{_CATALOG}procedures.UnboundProcedure": (INSTALLED >= (4, 0), None),
     f"{_CATALOG}RelationCatalog": (INSTALLED >= (4, 2), f"{_CATALOG}TableCatalog"),
     f"{_CATALOG}SupportsMetadataColumns": (NEEDS_METADATA_COLUMN, None),
     f"{_CATALOG}SupportsSchemaEvolution": (INSTALLED >= (4, 2), None),
 }
 """Interfaces, whether objects implement them, and what they implement otherwise."""
+
+HAS_CLASSIC: Final = INSTALLED >= (4, 0)
+"""Whether the sessions and DataFrames of this JVM are in ``org.apache.spark.sql.classic``, next to those of Connect."""
+
+_STREAMING: Final = f"{_SQL}execution.streaming."
+_MOVED: Final[dict[str, tuple[Version, str]]] = {
+    f"{_STREAMING}checkpointing.FileSystemBasedCheckpointFileManager": (
+        (4, 1),
+        f"{_STREAMING}FileSystemBasedCheckpointFileManager",
+    ),
+    f"{_SQL}classic.Dataset": ((4, 0), f"{_SQL}Dataset"),
+    f"{_SQL}classic.SparkSession": ((4, 0), f"{_SQL}SparkSession"),
+    f"{_STREAMING}runtime.SerializedOffset": ((4, 1), f"{_STREAMING}SerializedOffset"),
+}
+"""Private classes, since when they have their name, and what they were called before."""
+
+ERROR_CLASS: Final = "USER_RAISED_EXCEPTION" if INSTALLED >= (4, 0) else "_LEGACY_ERROR_TEMP_1332"
+"""Class of errors whose text is only the parameter ``errorMessage``."""
+
+WIDENS_VALUES: Final = INSTALLED >= (4, 0)
+"""Whether Spark's Parquet reader returns INT as BIGINT, and FLOAT as DOUBLE."""
+
+HAS_SAVE_COMMAND: Final = INSTALLED >= (4, 1)
+"""Whether ``DataFrameWriter`` has ``saveCommand``."""
 
 _NEW_CAPABILITIES: Final[dict[str, Version]] = {
     # 4.1 has it, but does not ask the table which changes of its columns it makes.
@@ -80,6 +107,44 @@ class Feature:
             raise UnsupportedFeatureError(f"{subject}: {text.replace('`', '')}")
 
 
+PYTHON_SOURCES: Final = Feature(
+    what='`format("penstock")`, `saveAsTable` with it',
+    since=(4, 0),
+    instead="use the catalog of `penstock.attach`, or `Table.to_spark`, `append`, `overwrite`",
+)
+PYTHON_SCANS: Final = Feature(
+    what="a scan of the catalog by Python workers (Avro, TIME, widened columns, deletion vectors)",
+    since=(4, 0),
+    instead="use `Table.to_spark`",
+)
+PYTHON_WRITES: Final = Feature(
+    what="a dynamic overwrite or `toTable` through the catalog",
+    since=(4, 0),
+    instead="use `Table.overwrite`, or `Table.write_stream`",
+)
+PROCEDURES: Final = Feature(
+    what="`CALL`",
+    since=(4, 0),
+    instead="use methods of `Table`, or `CALL` in `penstock.sql`",
+    refusal="refused by Spark",
+)
+VARIANT: Final = Feature(
+    what="a column of VARIANT",
+    since=(4, 0),
+    instead="leave it out, or use `Table.to_arrow`",
+)
+DELTA_OPTIONS: Final = Feature(
+    what="`versionAsOf` and `timestampAsOf` as options of `spark.read.table`",
+    since=(4, 0),
+    instead="use `VERSION AS OF`, or the option `scan.snapshot-id`",
+    refusal="refused by Spark",
+)
+SHOW_COLUMNS: Final = Feature(
+    what="`SHOW COLUMNS`",
+    since=(4, 0),
+    instead="use `DESCRIBE TABLE`",
+    refusal="refused by Spark",
+)
 VIEWS: Final = Feature(
     what="a view of the catalog (`CREATE VIEW`, `SHOW VIEWS`, `FROM` a view)",
     since=(4, 2),
@@ -98,10 +163,33 @@ SCHEMA_EVOLUTION: Final = Feature(
     instead="change the columns with `ALTER TABLE` first",
     refusal="refused by Spark",
 )
-STREAMS_OF_FORMAT: Final = Feature(
+STREAM_READS_OF_FORMAT: Final = Feature(
     what='`readStream.format("penstock")`',
     since=(4, 2),
     instead="use `Table.read_stream`, or `readStream.table` after `penstock.attach`",
+)
+STREAM_WRITES_OF_FORMAT: Final = Feature(
+    what='`writeStream.format("penstock")`',
+    since=(4, 1),
+    instead="use `Table.write_stream`, or `writeStream.toTable` after `penstock.attach`",
+)
+FILTERS_OF_FORMAT: Final = Feature(
+    what='`where` on `format("penstock")` prunes files',
+    since=(4, 1),
+    instead="use the option `filter`, or `Table.to_spark`",
+    refusal="opens all files",
+)
+OMITTED_DEFAULTS: Final = Feature(
+    what="`INSERT` that omits a column with a `DEFAULT`",
+    since=(4, 1),
+    instead="write `DEFAULT` as its value",
+    refusal="refused by Spark",
+)
+SHOW_PROCEDURES: Final = Feature(
+    what="`SHOW PROCEDURES`",
+    since=(4, 1),
+    instead="see the list in [sql.md](sql.md)",
+    refusal="refused by Spark",
 )
 COUNTED_UPDATES: Final = Feature(
     what="an `UPDATE` that matches no row makes no snapshot",
@@ -109,9 +197,26 @@ COUNTED_UPDATES: Final = Feature(
     instead="nothing is needed: the rows are the same, in new files",
     refusal="makes one",
 )
+COUNTED_MERGES: Final = Feature(
+    what="a `MERGE` that changes no row makes no snapshot",
+    since=(4, 1),
+    instead="nothing is needed: the rows are the same, in new files",
+    refusal="makes one",
+)
 
-FEATURES: Final = (VIEWS, CREATE_LIKE, SCHEMA_EVOLUTION, STREAMS_OF_FORMAT, COUNTED_UPDATES)
-"""What the oldest version that works does not have."""
+FEATURES: Final = (
+    VIEWS,
+    CREATE_LIKE,
+    SCHEMA_EVOLUTION,
+    STREAM_READS_OF_FORMAT,
+    STREAM_WRITES_OF_FORMAT,
+    FILTERS_OF_FORMAT,
+    OMITTED_DEFAULTS,
+    SHOW_PROCEDURES,
+    COUNTED_UPDATES,
+    COUNTED_MERGES,
+)
+"""What not all versions have."""
 
 
 def text_of(version: Version) -> str:
@@ -141,6 +246,12 @@ def interfaces_here(names: Iterable[str]) -> list[str]:
         is_here, other = _INTERFACES.get(name, (True, None))
         found.append(name if is_here else other)
     return list(dict.fromkeys(name for name in found if name is not None))
+
+
+def class_here(name: str) -> str:
+    """Return the name of a private class in the installed version."""
+    since, before = _MOVED.get(name, (INSTALLED, name))
+    return name if since <= INSTALLED else before
 
 
 def capabilities_here(names: Iterable[str]) -> tuple[str, ...]:

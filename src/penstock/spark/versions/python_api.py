@@ -1,4 +1,4 @@
-"""Functions and classes of PySpark that differ between versions."""
+"""Functions and classes of PySpark that differ between versions, as the newest one has them."""
 
 from __future__ import annotations
 
@@ -6,32 +6,103 @@ import importlib
 import inspect
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql.pandas.types import to_arrow_schema
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas import functions
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import BinaryType, StructField, StructType, TimestampType
+
+from penstock.spark.versions.facts import HAS_CLASSIC
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql.streaming.datasource import (
-        ReadAllAvailable,
-        ReadMaxBytes,
-        ReadMaxFiles,
-        ReadMaxRows,
-        ReadMinRows,
-        SupportsTriggerAvailableNow,
-    )
-    from pyspark.sql.types import StructType
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession, datasource, types
+    from pyspark.sql.streaming import datasource as streaming_datasource
+    from pyspark.sql.types import StringType
+
+    from penstock.datafile.types import ArrowAny
 
 __all__ = [
-    "ReadAllAvailable",
-    "ReadMaxBytes",
-    "ReadMaxFiles",
-    "ReadMaxRows",
-    "ReadMinRows",
-    "SupportsTriggerAvailableNow",
     "arrow_schema",
+    "classic",
+    "datasource",
+    "from_arrow",
+    "has_other_collation",
+    "streaming_datasource",
+    "to_arrow",
+    "types",
+    "with_binary_column",
 ]
 
 # Newer versions need the zone of instants, which older ones write as UTC.
 _ZONE: Final = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
+
+
+class Absent:
+    """Stands for a class that PySpark does not have: classes may inherit it, and no object of Spark's is one."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+
+class _Module:
+    """A module of PySpark, in which a subclass of ``Absent`` stands for each name that it does not have."""
+
+    def __init__(self, name: str) -> None:
+        try:
+            self._module: object = importlib.import_module(name)
+        except ModuleNotFoundError:
+            self._module = None
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the module has
+        # Each time another class: one cannot inherit a class twice.
+        return getattr(self._module, name, None) or type(name, (Absent,), {})
+
+
+if not TYPE_CHECKING:
+    datasource = _Module("pyspark.sql.datasource")
+    streaming_datasource = _Module("pyspark.sql.streaming.datasource")
+    types = _Module("pyspark.sql.types")
+
+
+def classic(jvm: Any) -> Any:  # noqa: ANN401 - packages of the JVM
+    """Return the package of the sessions and DataFrames that run in this JVM."""
+    sql = jvm.org.apache.spark.sql
+    return sql.classic if HAS_CLASSIC else sql
+
+
+def has_other_collation(text: StringType) -> bool:
+    """Whether texts of a type are compared by other than their bytes."""
+    return hasattr(text, "isUTF8BinaryCollation") and not text.isUTF8BinaryCollation()
+
+
+def to_arrow(frame: DataFrame) -> pa.Table:
+    """Return the rows of a DataFrame, in the memory of this process."""
+    if hasattr(frame, "toArrow"):
+        return frame.toArrow()
+    wanted = arrow_schema(frame.schema)
+    batches = frame._collect_as_arrow()  # type: ignore[operator] # noqa: SLF001 - what toPandas uses
+    # Instants come in the zone of the session.
+    return pa.Table.from_batches(batches).cast(wanted) if batches else wanted.empty_table()
+
+
+def from_arrow(spark: SparkSession, rows: pa.Table, schema: StructType | None = None) -> DataFrame:
+    """Return rows in memory as a DataFrame.
+
+    Args:
+        schema: of the rows in Spark; None for what Spark derives from the Arrow types.
+    """
+    if HAS_CLASSIC:
+        return spark.createDataFrame(rows, schema)
+    wanted = schema or from_arrow_schema(rows.schema)
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    columns = []
+    for column, spark_field in zip(rows.columns, wanted.fields, strict=True):
+        is_instant = isinstance(spark_field.dataType, TimestampType) and column.type.tz is None
+        values = pc.assume_timezone(column, zone, ambiguous="earliest", nonexistent="latest") if is_instant else column
+        columns.append(values.to_pylist(maps_as_pydicts="strict"))
+    return spark.createDataFrame(list(zip(*columns, strict=True)), wanted, verifySchema=False)
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
@@ -39,24 +110,19 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     return to_arrow_schema(schema, **_ZONE)  # type: ignore[arg-type] # of two parameters, one takes text
 
 
-class _Absent:
-    """Stands for a class that PySpark does not have: classes may inherit it, but Spark never makes objects of them."""
+def with_binary_column(
+    frame: DataFrame, name: str, function: Callable[..., ArrowAny], columns: Sequence[str]
+) -> DataFrame:
+    """Return a frame with a column that a function computes from Arrow arrays of other columns.
 
-    def __init__(self, *_: object) -> None:
-        pass
+    Without ``arrow_udf``, all columns pass through Python: ``pandas_udf`` would turn integers with NULL into floats.
+    """
+    if hasattr(functions, "arrow_udf"):
+        # PySpark's types know plain functions only.
+        return frame.withColumn(name, functions.arrow_udf(function, "binary")(*columns))  # type: ignore[call-overload]
 
+    def add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch.append_column(name, function(*(batch.column(column) for column in columns)))
 
-def _class(module: str, name: str) -> Any:  # noqa: ANN401 - a class, whose type is declared above
-    try:
-        return getattr(importlib.import_module(module), name, _Absent)
-    except ModuleNotFoundError:
-        return _Absent
-
-
-if not TYPE_CHECKING:
-    ReadAllAvailable = _class("pyspark.sql.streaming.datasource", "ReadAllAvailable")
-    ReadMaxBytes = _class("pyspark.sql.streaming.datasource", "ReadMaxBytes")
-    ReadMaxFiles = _class("pyspark.sql.streaming.datasource", "ReadMaxFiles")
-    ReadMaxRows = _class("pyspark.sql.streaming.datasource", "ReadMaxRows")
-    ReadMinRows = _class("pyspark.sql.streaming.datasource", "ReadMinRows")
-    SupportsTriggerAvailableNow = _class("pyspark.sql.streaming.datasource", "SupportsTriggerAvailableNow")
+    return frame.mapInArrow(add, StructType([*frame.schema, StructField(name, BinaryType())]))

@@ -23,6 +23,8 @@ from penstock.options import BucketOptions, FormatOptions, SinkStrategy, WriteOp
 from penstock.spark.logical_plan import analyzed_plan
 from penstock.spark.native_settings import WRITE_OPTIONS, WRITE_SETTINGS, clone_session, unknown_parquet_keys
 from penstock.spark.types import SPARK_PRECISION, to_spark_type
+from penstock.spark.versions.facts import HAS_SAVE_COMMAND
+from penstock.spark.versions.python_api import classic
 from penstock.spark.watermark.query_shape import observes_rows
 from penstock.table.commit.cleanup import delete_staging, staging_directory
 from penstock.table.write.imports import import_parquet_files
@@ -226,7 +228,7 @@ def _in_clone(df: DataFrame) -> DataFrame:
     java_frame: Any = df._jdf  # noqa: SLF001 - Python has no way to clone a session
     session = clone_session(java_frame.sparkSession(), WRITE_SETTINGS)
     jvm: Any = df.sparkSession._jvm  # noqa: SLF001 - see above
-    moved = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, java_frame.queryExecution().analyzed())
+    moved = classic(jvm).Dataset.ofRows(session, java_frame.queryExecution().analyzed())
     # Keep the Python session of the DataFrame: creating another one has side effects on all sessions.
     return DataFrame(moved, df.sparkSession)
 
@@ -264,12 +266,28 @@ def _write_files(df: DataFrame, ref: TableRef, staging: str, file_rows: int | No
         writer = writer.partitionBy(name)
     jvm: Any = df.sparkSession._jvm  # noqa: SLF001 - Python's writer drops the job's metrics
     # Not percent-encoded: Hadoop uses the text of a path unchanged.
-    command = writer._jwrite.saveCommand(jvm.scala.Option.apply(f"file://{staging}"))  # noqa: SLF001 - see above
+    if HAS_SAVE_COMMAND:
+        command = writer._jwrite.saveCommand(jvm.scala.Option.apply(f"file://{staging}"))  # noqa: SLF001 - see above
+    else:
+        command = _save_command(df, staging, options, [name] if keys else [])
     state = _session_of(df).sessionState()
     execution = state.executePlan(command, getattr(state, "executePlan$default$2")())
     execution.assertCommandExecuted()
     count = execution.commandExecuted().commandPhysicalPlan().metrics().get(_ROWS_METRIC)
     return int(count.get().value()) if count.isDefined() else None
+
+
+def _save_command(df: DataFrame, staging: str, options: dict[str, str], keys: list[str]) -> Any:  # noqa: ANN401 - of the JVM
+    """Return what ``DataFrameWriter.saveCommand`` of newer versions does."""
+    jvm: Any = df.sparkSession._jvm  # noqa: SLF001 - see _write_files
+    sql, utilities, nothing = jvm.org.apache.spark.sql, jvm.PythonUtils, jvm.scala.Option.empty()
+    columns = utilities.toSeq(keys)
+    place = utilities.toScalaMap({**options, "path": f"file://{staging}"})
+    session = _session_of(df)
+    source = sql.execution.datasources.DataSource(
+        session, "parquet", utilities.toSeq([]), nothing, columns, nothing, place, nothing
+    )
+    return source.planForWriting(sql.SaveMode.ErrorIfExists, analyzed_plan(df))
 
 
 def parquet_options(ref: TableRef, file_rows: int) -> dict[str, str]:

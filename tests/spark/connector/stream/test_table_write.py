@@ -24,6 +24,7 @@ from tests.spark.stream_feed import (
 import penstock
 from penstock.catalog.changes import AddColumn
 from penstock.errors import StorageError
+from penstock.spark.versions.facts import PYTHON_WRITES
 from penstock.table.lease import LeaseKeeper, acquire
 from penstock.table.stream_sink.committer import BATCH_DIGEST, StreamCommitter
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from penstock import Catalog
+
+pytestmark = pytest.mark.skipif(not PYTHON_WRITES.is_here, reason="this version of Spark has no writers in Python")
 
 QUEUE = {"bucket": "2", "bucket-key": "k"}
 

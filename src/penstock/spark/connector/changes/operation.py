@@ -120,6 +120,7 @@ class RowChangeOperation(Proxy):
         """Return the builder of the write."""
         statement = Statement(
             command=self._command,
+            scan_text=lambda: "" if self._scan is None else self._scan.toString(),
             read_files=self._read_files,
             arrangement=self._arrangement,
             check=partial(check_row_level, command=self._command),

@@ -47,6 +47,9 @@ _DELETED: Final = "numDeletedRows"
 _MERGE_DELETED: Final = "numTargetRowsDeleted"
 _ENCODING: Final = "sun.jnu.encoding"
 _UTF8: Final = "UTF-8"
+_EXECUTION_ID: Final = "spark.sql.execution.id"
+# Of ``Driver.scannedRows``: the optimizer has removed the scan.
+_NO_SCAN: Final = -1
 _FIELD_ID: Final = "parquet.field.id"
 
 
@@ -73,9 +76,11 @@ class Statement:
         read_files: returns the files to replace, once the statement has run.
         arrangement: returns the arrangement of the rows if tasks write the files of the table.
         check: refuses tables that the statement cannot change in this way.
+        scan_text: returns the text of its scan; empty if it has none.
     """
 
     command: str
+    scan_text: Callable[[], str]
     read_files: Callable[[], ReadFiles]
     arrangement: Callable[[], Arrangement]
     check: Callable[[TableRef], None]
@@ -165,7 +170,7 @@ class ReplaceFilesBatch(Proxy):
         """Replace the files that were read, unless no row has changed."""
         try:
             self._staged.write.commit(messages)
-            counts = _Counts(self._bridge, self._statement.command, messages, summary)
+            counts = _Counts(self._bridge, self._statement, messages, summary)
             read = self._statement.read_files()
             if counts.changes_nothing(self._ref, sum(split.row_count for split in read.splits)):
                 return
@@ -190,12 +195,13 @@ class _Counts:
         messages: what the tasks of the write have returned.
     """
 
-    def __init__(self, bridge: Bridge, command: str, messages: JavaObject, summary: JavaObject) -> None:
+    def __init__(self, bridge: Bridge, statement: Statement, messages: JavaObject, summary: JavaObject) -> None:
         reported: dict[str, int] = json.loads(bridge.driver.counts(summary))
         known = [reported[name] for name in (*_KEPT, *_CHANGED) if name in reported]
         self._is_reported = bool(known) and min(known) >= 0
         self._counts = reported if self._is_reported else {}
-        self._command = command
+        self._bridge = bridge
+        self._statement = statement
         self.written: int = sum(known) if self._is_reported else bridge.driver.writtenRows(messages)
         """Rows in the new files."""
 
@@ -211,24 +217,36 @@ class _Counts:
         Raises:
             StorageError: rows are missing.
         """
-        added = self._sum(_ADDED)
-        removed = rows_read + added - self.written
+        command = self._statement.command
+        if not self._is_reported and command == "MERGE":
+            self._check_scan(ref, rows_read)
+            return False
+        removed = rows_read + self._sum(_ADDED) - self.written
         if self._is_reported:
             # Spark derives the deleted rows of DELETE from those that its scan has returned. It has returned fewer than
             # the files hold where the optimizer, or a join with no rows on the other side, has left it out or ended it.
             max_removed = rows_read if _DELETED in self._counts else self._sum(_MERGE_DELETED)
-        elif self._command == "MERGE":
-            return False
         else:
-            max_removed = rows_read if self._command == "DELETE" else 0
+            max_removed = rows_read if command == "DELETE" else 0
         if not 0 <= removed <= max_removed:
-            raise StorageError(
-                f"table {ref.name}: of {rows_read} rows in the files to replace, {removed} are missing, although Spark "
-                f"counts {self._counts}, so nothing was changed; use Table.delete, Table.update, Table.merge, or "
-                "penstock.sql"
-            )
-        is_known = self._is_reported or self._command == "DELETE"
+            counts = f"Spark counts {self._counts}" if self._is_reported else f"Spark has written {self.written}"
+            raise _missing_rows(ref, rows_read, f"{removed} are missing, although {counts}")
+        is_known = self._is_reported or command == "DELETE"
         return is_known and removed == 0 and self._sum(*_CHANGED) == 0
+
+    def _check_scan(self, ref: TableRef, rows_read: int) -> None:
+        """Raise ``StorageError`` if Spark's scan has returned other than all rows of the files."""
+        execution = self._bridge.local_property(_EXECUTION_ID) or "-1"
+        scanned = self._bridge.driver.scannedRows(execution, self._statement.scan_text())
+        if scanned not in {rows_read, _NO_SCAN}:
+            raise _missing_rows(ref, rows_read, f"{rows_read - scanned} are missing among those that Spark has read")
+
+
+def _missing_rows(ref: TableRef, rows_read: int, what: str) -> StorageError:
+    return StorageError(
+        f"table {ref.name}: of {rows_read} rows in the files to replace, {what}, so nothing was changed; use "
+        "Table.delete, Table.update, Table.merge, or penstock.sql"
+    )
 
 
 def _names_any_directory(bridge: Bridge) -> bool:

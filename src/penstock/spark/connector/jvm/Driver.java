@@ -18,6 +18,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeoutException;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.catalog.BucketSpec;
@@ -44,12 +45,17 @@ import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.execution.CacheManager;
 import org.apache.spark.sql.execution.CachedData;
 import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.SQLExecution;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
+import org.apache.spark.sql.execution.adaptive.QueryStageExec;
 import org.apache.spark.sql.execution.datasources.BasicWriteTaskStats;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.V1WritesUtils;
 import org.apache.spark.sql.execution.datasources.WriteJobDescription;
 import org.apache.spark.sql.execution.datasources.WriteTaskResult;
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.FileWriterFactory;
 import org.apache.spark.sql.internal.SQLConf;
@@ -59,6 +65,7 @@ import org.apache.spark.sql.sources.InsertableRelation;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.QueryExecutionListener;
 import org.apache.spark.unsafe.Platform;
+import org.apache.spark.util.AccumulatorV2;
 
 /**
  * What would take a call between Python and the JVM for each item, done in the JVM. Stays on the driver: executors do
@@ -332,8 +339,10 @@ public class Driver {
                 }
             }
         }
-        for (Iterator each = names.iterator(); each.hasNext();) {
-            manager.recacheTableOrView(session, seq((List) each.next()), false);
+        // Older versions of Spark return cached rows of the same state of a table only.
+        Method recache = methodOf(CacheManager.class, "recacheTableOrView");
+        for (Iterator each = names.iterator(); recache != null && each.hasNext();) {
+            recache.invoke(manager, new Object[] {session, PythonUtils.toSeq((List) each.next()), Boolean.FALSE});
         }
     }
 
@@ -362,7 +371,7 @@ public class Driver {
     }
 
     private static List list(Object sequence) {
-        return scala.jdk.javaapi.CollectionConverters.asJava((scala.collection.Seq) sequence);
+        return scala.collection.JavaConverters.seqAsJavaList((scala.collection.Seq) sequence);
     }
 
     /** Return estimates of a scan; a negative number is not known. */
@@ -551,7 +560,7 @@ public class Driver {
         }
         // Spark fills one partition after the other, and takes the largest files first.
         files.sort(new LargestFirst());
-        List made = list(FilePartition.getFilePartitions(session, seq(files), most));
+        List made = list(FilePartition.getFilePartitions(session, PythonUtils.toSeq(files), most));
         return (InputPartition[]) made.toArray(new InputPartition[0]);
     }
 
@@ -603,6 +612,29 @@ public class Driver {
         return rows;
     }
 
+    /** Return how many rows the scans of a text have returned in a running statement; -1 if its plan has none. */
+    public long scannedRows(String executionId, String scan) {
+        QueryExecution query = SQLExecution.getQueryExecution(Long.parseLong(executionId));
+        List plans = new ArrayList();
+        if (query != null) {
+            plans.add(query.executedPlan());
+        }
+        long rows = -1;
+        while (!plans.isEmpty()) {
+            SparkPlan plan = (SparkPlan) plans.remove(plans.size() - 1);
+            if (plan instanceof AdaptiveSparkPlanExec) {
+                plans.add(((AdaptiveSparkPlanExec) plan).executedPlan());
+            } else if (plan instanceof QueryStageExec) {
+                plans.add(((QueryStageExec) plan).plan());
+            } else if (plan instanceof BatchScanExec && ((BatchScanExec) plan).scan().toString().equals(scan)) {
+                Object scanned = ((AccumulatorV2) plan.metrics().get("numOutputRows").get()).value();
+                rows = Math.max(rows, 0L) + ((Number) scanned).longValue();
+            }
+            plans.addAll(list(plan.children()));
+        }
+        return rows;
+    }
+
     /**
      * Return a factory whose writers begin a file for each partition, in a directory of its own; rows have to come
      * sorted by partition. A directory cannot show whether a text is NULL or empty, so the names of files have a hash.
@@ -621,16 +653,12 @@ public class Driver {
             keys.add(key);
             names.add(key.name());
         }
-        BucketSpec hash = new BucketSpec(session.sessionState().conf().bucketingMaxBuckets(), seq(names), seq(new ArrayList()));
+        BucketSpec hash = new BucketSpec(session.sessionState().conf().bucketingMaxBuckets(), PythonUtils.toSeq(names), PythonUtils.toSeq(new ArrayList()));
         WriteJobDescription made = new WriteJobDescription(
             job.uuid(), job.serializableHadoopConf(), job.outputWriterFactory(), job.allColumns(), job.dataColumns(),
-            seq(keys), V1WritesUtils.getWriterBucketSpec(scala.Option.apply(hash), job.allColumns(),
+            PythonUtils.toSeq(keys), V1WritesUtils.getWriterBucketSpec(scala.Option.apply(hash), job.allColumns(),
             scala.collection.immutable.Map$.MODULE$.empty()), job.path(), job.customPartitionLocations(),
             job.maxRecordsPerFile(), job.timeZoneId(), job.statsTrackers());
         return new FileWriterFactory(made, whole.committer());
-    }
-
-    private static scala.collection.immutable.Seq seq(List items) {
-        return scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq();
     }
 }

@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.spark.versions.facts import HAS_CLASSIC
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
@@ -40,7 +42,8 @@ def compile_class(compiler: Any, loader: Any, name: str) -> Any:  # noqa: ANN401
     """
     compiler.setParentClassLoader(loader)
     compiler.setTargetVersion(_TARGET_VERSION)
-    compiler.cook(files(__package__).joinpath(f"{name}.java").read_text(encoding="utf-8"))
+    text = files(__package__).joinpath(f"{name}.java").read_text(encoding="utf-8")
+    compiler.cook(text if HAS_CLASSIC else text.replace("spark.sql.classic.", "spark.sql."))
     return compiler.getClassLoader().loadClass(f"penstock.{name}").newInstance()
 
 

@@ -1,0 +1,73 @@
+"""Facts on versions of Spark: what is refused, and in which words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import types as spark_types
+from scripts.test_matrix import SPARKS
+
+import penstock
+from penstock.errors import UnsupportedFeatureError
+from penstock.spark.versions import facts, python_api
+from penstock.spark.versions.facts import FEATURES, TESTED, check_version, class_here, interfaces_here, text_of
+
+CATALOG = "org.apache.spark.sql.connector.catalog."
+
+
+def test_every_feature_is_lacking_in_a_version_that_is_tested_and_says_what_to_use() -> None:
+    for feature in FEATURES:
+        assert TESTED[0] < feature.since <= TESTED[-1]
+        assert feature.instead
+
+
+def test_a_missing_feature_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(facts, "INSTALLED", (4, 1))
+    with pytest.raises(UnsupportedFeatureError) as raised:
+        facts.STREAM_READS_OF_FORMAT.check("table d.t")
+    text = str(raised.value)
+    assert text.startswith('table d.t: readStream.format("penstock") needs Spark 4.2 or newer, this is ')
+    assert text.endswith(": use Table.read_stream, or readStream.table after penstock.attach")
+    facts.STREAM_WRITES_OF_FORMAT.check("table d.t")
+
+
+def test_older_versions_are_refused_and_newer_ones_warned_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(facts, "INSTALLED", (3, 4))
+    with pytest.raises(UnsupportedFeatureError, match=f"works with Spark {text_of(TESTED[0])} and newer"):
+        check_version()
+    monkeypatch.setattr(facts, "INSTALLED", (5, 0))
+    with pytest.warns(UserWarning, match="was never tested with Spark"):
+        check_version()
+
+
+def test_interfaces_and_classes_have_the_names_of_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"{CATALOG}StagingTableCatalog", f"{CATALOG}RelationCatalog"]
+    assert interfaces_here(names)[0] == names[0]
+    moved = "org.apache.spark.sql.classic.SparkSession"
+    monkeypatch.setattr(facts, "INSTALLED", (3, 5))
+    assert class_here(moved) == "org.apache.spark.sql.SparkSession"
+    monkeypatch.setattr(facts, "INSTALLED", (4, 0))
+    assert class_here(moved) == moved
+
+
+def test_a_class_that_pyspark_does_not_have_can_be_inherited() -> None:
+    module = python_api._Module("pyspark.sql.no_such_module")
+    kind = type("Reader", (module.Reader, module.Limits), {})
+    assert isinstance(kind(1), python_api.Absent)
+    assert python_api.types.StringType is spark_types.StringType
+    assert not isinstance(spark_types.StringType(), module.AnyType)
+
+
+def test_each_version_is_that_of_the_lock_file_or_of_the_matrix() -> None:
+    tried = {".".join(version.split(".")[:2]) for version in SPARKS} | {"4.2"}
+    assert tried == set(map(text_of, TESTED))
+    assert SPARKS[0].startswith(text_of(TESTED[0]))
+
+
+def test_no_other_module_asks_for_a_version() -> None:
+    src = Path(penstock.__file__).parent
+    asking = {path.name for path in src.rglob("*.py") if "pyspark.__version__" in path.read_text("utf-8")} - {
+        "facts.py"
+    }
+    assert asking == set()
