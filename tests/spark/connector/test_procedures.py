@@ -125,3 +125,10 @@ def test_a_catalog_attached_by_its_method_has_the_same_procedures(spark: SparkSe
     without_views = catalog.attach(spark, "same", views=False)
     spark.sql("CALL same.sys.delete_tag('d.same', 'x')").collect()
     assert (without_views is catalog, table.inspect.tags().num_rows) == (False, 0)
+
+
+def test_spark_describes_procedures(spark: SparkSession, catalog: Catalog) -> None:
+    assert catalog is not None
+    described = "\n".join(str(row[0]) for row in spark.sql("DESCRIBE PROCEDURE penstock.sys.rename_tag").collect())
+    assert "Rename a tag." in described
+    assert "targetTagName" in described

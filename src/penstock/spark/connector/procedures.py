@@ -68,8 +68,9 @@ class SparkProcedure(Proxy):
         return self._name
 
     def description(self) -> str:
-        """Return what it does."""
-        return self._source.descriptions[self._name]
+        """Return what it does, and its arguments."""
+        arguments = ", ".join(self._source.parameters[self._name])
+        return f"{self._source.descriptions[self._name]} Arguments: {arguments}"
 
     @from_spark
     def bind(self, types: JavaObject) -> JavaObject:
