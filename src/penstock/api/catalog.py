@@ -200,7 +200,7 @@ class Catalog:
         """Create a table.
 
         Args:
-            name: ``database.table``.
+            name: ``database.table``, or for a table outside of the warehouse its absolute path, ``./path`` or URI.
             schema: ``id BIGINT NOT NULL, name STRING``, or a pyarrow or Spark schema.
             partition_by: partition columns; a single one may be given as a string.
             options: with Paimon's keys; ``bucket`` and ``bucket-key`` make the table a queue.

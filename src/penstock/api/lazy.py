@@ -47,7 +47,7 @@ class LazyModule:
         try:
             module = importlib.import_module(self._name)
         except ModuleNotFoundError as error:
-            if error.name is None or not error.name.startswith(("pyspark", "pandas")):
+            if error.name is None or not error.name.startswith(("pyspark", "py4j", "pandas")):
                 raise
             raise UnsupportedFeatureError(
                 f"this needs PySpark ({error.name} is missing): pip install 'penstock[spark]'"

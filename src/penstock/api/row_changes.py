@@ -20,7 +20,7 @@ from penstock.api.handle import TableMethods
 from penstock.api.lazy import is_spark_object, lazy_spark
 from penstock.api.rows import Rows, arrow_rows, as_table
 from penstock.catalog.checks.features import check_writable
-from penstock.errors import InvalidFilterError
+from penstock.errors import InvalidFilterError, InvalidOptionError
 from penstock.predicate.parse import parse_filter
 from penstock.table.actions.changes import open_committer
 from penstock.table.assumptions import at_latest_schema
@@ -28,6 +28,7 @@ from penstock.table.dml.by_filter import DeleteRows, UpdateRows
 from penstock.table.dml.merge import MatchedClause, MergeClauses, MergeInsert, MergeRows
 from penstock.table.dml.run import run_change
 from penstock.table.dml.values import NewValues
+from penstock.table.read.travel import POSITION_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,7 +141,16 @@ class RowChanges(TableMethods):
         return run_change(committer, lambda ref: MergeRows(ref, rows, keys, clauses), dry_run=dry_run)
 
     def _change_committer(self) -> TableCommitter:
-        check_writable(self._handle.ref)
+        handle = self._handle.ref
+        check_writable(handle)
+        position = next(
+            (key for key in POSITION_KEYS[1:] if key in handle.options.keys() - handle.schema.option_map), None
+        )
+        if position is not None:
+            raise InvalidOptionError(
+                f"table {handle.name}: rows of the latest snapshot are changed, not those that '{position}' selects: "
+                "change them by a handle without time travel"
+            )
         ref = at_latest_schema(self._handle.ref, self._handle.checked_store)
         return open_committer(ref, self._handle.store)
 

@@ -172,6 +172,11 @@ class DirectoryBackend(Backend):
 
     def create_table(self, name: str, definition: TableDefinition, *, if_not_exists: bool = False) -> TableRef:
         """Create a table by writing ``schema/schema-0``."""
+        if is_location(name) and not name.startswith(("/", "./", "../")) and "://" not in name:
+            raise InvalidOptionError(
+                f"cannot create {name}: a table of the warehouse is named 'database.table'; a table at a path has an "
+                f"absolute path, a URI, or './{name}'"
+            )
         place = self.place_of(name)
         planned = self.plan_table(name, definition)
         if planned is not None and put_schema(place.file_io, place.location, planned.schema):

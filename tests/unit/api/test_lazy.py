@@ -35,3 +35,20 @@ def test_rows_are_written_and_read_without_importing_pandas(file_format: str, tm
     command = [sys.executable, "-c", WITHOUT_PANDAS, str(tmp_path), file_format]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize("missing", ["pyspark", "py4j"])
+def test_what_needs_spark_says_so_where_it_is_not_installed(missing: str) -> None:
+    script = f"""
+import sys
+sys.modules[{missing!r}] = None
+import penstock
+catalog = penstock.Catalog("memory://no-spark")
+catalog.create_database("d")
+try:
+    catalog.create_table("d.t", "id INT").compact("local[2]")
+except penstock.UnsupportedFeatureError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert "pip install 'penstock[spark]'" in done.stdout

@@ -261,3 +261,21 @@ def test_an_ordinary_stream_ignores_changes() -> None:
     given = {"scan.mode": "from-snapshot", "scan.snapshot-id": str(snapshot.id + 1)}
     batches = list(table.follow(["k"], options=given, once=True))
     assert pa.Table.from_batches(batches).column("k").to_pylist() == [4, 5]
+
+
+@pytest.mark.parametrize("option", [{"scan.snapshot-id": "1"}, {"scan.tag-name": "t"}, {"scan.timestamp-millis": "1"}])
+def test_rows_are_not_changed_through_a_handle_on_another_state(option: dict[str, str]) -> None:
+    table = new_table()
+    table.append(rows(range(3)))
+    table.append(rows(range(3, 6)))
+    old = table.with_options(option)
+    for change in (
+        lambda: old.delete("k = 4"),
+        lambda: old.update({"p": "x"}, "k = 4"),
+        lambda: old.merge(rows(range(4)), "k", matched=penstock.MergeDelete()),
+    ):
+        with pytest.raises(InvalidOptionError, match=f"not those that '{next(iter(option))}' selects"):
+            change()
+    assert len(keys(table)) == 6
+    table.with_options({"scan.mode": "latest-full"}).delete("k = 4")
+    assert len(keys(table)) == 5

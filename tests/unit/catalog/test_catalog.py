@@ -26,6 +26,7 @@ from penstock.errors import (
 )
 from penstock.format.layout import TableLayout, table_path
 from penstock.format.schema import decode_schema, encode_schema
+from penstock.format.types.ddl import parse_columns
 from penstock.io.file_io import FileIO
 from penstock.testing.file_io import RecordingFileIO
 
@@ -478,3 +479,15 @@ def test_a_lost_schema_is_no_missing_table(shop: DirectoryBackend) -> None:
     shop.file_io.delete(TableLayout(location).schema_path(0))
     with pytest.raises(FormatError, match=r"shop\.orders has snapshots.*restore.*do not create the table again"):
         shop.load_table("shop.orders")
+
+
+def test_a_table_is_not_created_at_a_relative_path_that_may_be_a_wrong_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    warehouse = open_warehouse(str(tmp_path / "w"))
+    definition = TableDefinition(columns=parse_columns("id INT"))
+    with pytest.raises(InvalidOptionError, match=r"a table of the warehouse is named 'database.table'.*'./a/t'"):
+        warehouse.create_table("a/t", definition)
+    assert not (tmp_path / "a").exists()
+    assert warehouse.create_table("./a/t", definition).location == str(tmp_path / "a" / "t")
