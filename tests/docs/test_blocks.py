@@ -155,7 +155,7 @@ def _check_command(words: list[str], place: str) -> None:
 
 def _check_spark_submit(words: list[str], place: str) -> None:
     options = {word for word in words if word.startswith("--")}
-    assert options <= {"--archives", "--packages"}, place
+    assert options <= {"--archives", "--conf", "--packages"}, place
     assert words[-1].endswith(".py"), place
 
 

@@ -158,6 +158,11 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "drop-partition": ("rows", "Remove the rows of partitions in a new snapshot."),
         "sql": ("sql", "Run Flink SQL statements, or open a prompt."),
     },
+    "Servers": {
+        "connect-server": ("servers", "Serve catalogs to clients of Spark Connect."),
+        "thrift-server": ("servers", "Serve catalogs over JDBC and ODBC."),
+        "spark-sql": ("servers", "Run Spark SQL in Spark's own spark-sql."),
+    },
     "Inspection": {
         "snapshots": ("inspect", "List snapshots, oldest first."),
         "schemas": ("inspect", "List schemas, oldest first."),

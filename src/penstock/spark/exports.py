@@ -11,6 +11,16 @@ from penstock.spark.hadoop_options import hadoop_store_options
 from penstock.spark.iceberg import read_iceberg
 from penstock.spark.kafka.frame import read_kafka
 from penstock.spark.python_worker import ensure_python_worker
+from penstock.spark.servers import (
+    CONNECT,
+    THRIFT,
+    Server,
+    is_running,
+    run_prompt,
+    submit,
+    submitted_session,
+    use_this_python,
+)
 from penstock.spark.session import cancellable_jobs, open_session
 from penstock.spark.ship import register, ship
 from penstock.spark.sql.frames import (
@@ -36,10 +46,13 @@ from penstock.spark.versions.python_api import from_arrow, to_arrow
 from penstock.spark.write.sink import write_dataframe
 
 __all__ = [
+    "CONNECT",
+    "THRIFT",
     "CatalogSource",
     "ConnectorSink",
     "ProcedureSource",
     "QueryStart",
+    "Server",
     "SparkMerger",
     "StreamWrite",
     "attach",
@@ -55,6 +68,7 @@ __all__ = [
     "from_spark_schema",
     "hadoop_store_options",
     "insert_frame",
+    "is_running",
     "nullable",
     "open_session",
     "query_frame",
@@ -64,16 +78,20 @@ __all__ = [
     "read_kafka",
     "read_stream",
     "register",
+    "run_prompt",
     "serve",
     "set_conf",
     "ship",
     "sort_compact",
     "start_connector",
     "stream_frame",
+    "submit",
+    "submitted_session",
     "to_arrow",
     "to_spark_schema",
     "typed_columns",
     "typed_frame",
+    "use_this_python",
     "view_frame",
     "write_connector",
     "write_dataframe",

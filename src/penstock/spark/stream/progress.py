@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import ref as weak
 
 from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
-from pyspark.sql.streaming.listener import StreamingQueryListener
+from pyspark.sql.streaming.listener import JStreamingQueryListener, StreamingQueryListener
 
 from penstock.errors import InvalidOptionError, TableStoreError
 from penstock.options import ConsumerOptions
@@ -172,6 +173,13 @@ class ProgressListener(StreamingQueryListener):
             with self._lock:
                 _put_last(self._consumers, stream_id, (ref, consumer))
 
+    def take_events(self, spark: SparkSession) -> None:
+        """Have the JVM of a session call this object for all events but the start of a query."""
+        jvm: Any = SparkContext._jvm  # noqa: SLF001 - no public way to the JVM
+        if hasattr(spark, "_jsparkSession"):
+            streaming = jvm.org.apache.spark.sql.streaming
+            self._jlistenerobj = streaming.PythonStreamingQueryListenerWrapper(_ProgressEvents(self))
+
     def use(self, spark: SparkSession) -> None:
         """End queries by this object of the session, as an earlier one may be gone."""
         if self._ender is not None:
@@ -224,6 +232,13 @@ class ProgressListener(StreamingQueryListener):
             _LOG.warning("table %s: consumer '%s' was not moved: %s", ref.name, consumer, error)
 
 
+class _ProgressEvents(JStreamingQueryListener):
+    """Events from the JVM, without that of a start, which PySpark fails to decode if the query has job tags."""
+
+    def onQueryStarted(self, jevent: object) -> None:  # noqa: N802 - PySpark's name
+        """Do nothing."""
+
+
 def _put_last(kept: dict[str, _Value], key: str, value: _Value) -> None:
     """Put a value at the end; evict the first ones if there are too many."""
     kept.pop(key, None)
@@ -243,6 +258,7 @@ def listen(spark: SparkSession) -> ProgressListener:
                 atexit.unregister(_detach_all)
                 atexit.register(_detach_all)
             listener = ProgressListener(ender=StreamEnder(spark))
+            listener.take_events(spark)
             spark.streams.addListener(listener)
         listener.use(spark)
         _LISTENERS[session] = weak(spark), listener
