@@ -22,7 +22,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[1]
 UV: Final = str(ROOT / "scripts" / "uv.sh")
 PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
-SPARKS: Final = ("4.0.5", "4.1.4", "4.3.0")
+SPARKS: Final = ("3.5.9", "4.0.5", "4.1.4", "4.3.0")
 """Versions of PySpark other than that of the lock file, the oldest one first."""
 
 SAMPLE: Final = (
@@ -34,10 +34,12 @@ SAMPLE: Final = (
 )
 """Each feature, row changes against Python, streams: their batches once, their order, and killed drivers."""
 
-# Py4J of PySpark 4.1 and older leaves sockets to the garbage collector.
-_UNCLOSED: Final = (
+# Py4J of PySpark 4.1 and older leaves sockets to the garbage collector; PySpark 3.5 uses a module that is deprecated.
+_IGNORED: Final = (
     "ignore:unclosed:ResourceWarning",
     "ignore:Exception ignored in:pytest.PytestUnraisableExceptionWarning",
+    "ignore:The distutils package:DeprecationWarning",
+    "ignore:distutils Version:DeprecationWarning",
 )
 IMPORT_SECONDS: Final = 0.3
 IMPORTS: Final = 7
@@ -164,7 +166,7 @@ def try_spark(version: str, wheel: Path, folder: Path) -> str:
     interpreter = make_environment(python, packages, folder / "environment")
     environment = {"PYSPARK_PYTHON": interpreter, "SPARK_LOCAL_IP": "127.0.0.1"}
     found = run([interpreter, "-c", SPARK], **environment).strip()
-    warnings = [part for each in _UNCLOSED for part in ("-W", each)]
+    warnings = [part for each in _IGNORED for part in ("-W", each)]
     tests = [interpreter, "-m", "pytest", "-q", "-m", "not slow and not cluster", "-p", "no:cacheprovider", *warnings]
     start = time.monotonic()
     done = run([*tests, *SAMPLE], ROOT, **environment)

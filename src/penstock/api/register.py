@@ -93,5 +93,6 @@ def ship(spark: SparkSession) -> tuple[str, ...]:
             "of its executors"
         )
     sent = lazy_spark.ship(spark)
-    lazy_spark.register(spark)
+    if lazy_spark.PYTHON_SOURCES.is_here:
+        lazy_spark.register(spark)
     return sent

@@ -42,11 +42,13 @@ from penstock.spark.stream.frame import read_stream
 from penstock.spark.stream.micro_batches import StreamWrite
 from penstock.spark.stream.sink import write_stream
 from penstock.spark.types import from_spark_schema, nullable, to_spark_schema
+from penstock.spark.versions.facts import PYTHON_SOURCES
 from penstock.spark.versions.python_api import from_arrow, to_arrow
 from penstock.spark.write.sink import write_dataframe
 
 __all__ = [
     "CONNECT",
+    "PYTHON_SOURCES",
     "THRIFT",
     "CatalogSource",
     "ConnectorSink",

@@ -195,6 +195,8 @@ def _atomic_to_spark(data_type: AtomicType, text: TextType) -> spark_types.DataT
     if data_type.root is TypeRoot.DECIMAL:
         return spark_types.DecimalType(data_type.precision or 10, data_type.scale or 0)
     found = _TO_SPARK.get(data_type.root)
+    if data_type.root is TypeRoot.VARIANT:
+        VARIANT.check("this table")
     if found is None:
         raise UnsupportedFeatureError(
             f"Spark has no type for {format_sql_type(data_type)}: leave the column out, or read it with to_arrow"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Version: TypeAlias = tuple[int, int]
 """Major and minor version, which decide what Spark has."""
 
-TESTED: Final[tuple[Version, ...]] = ((4, 0), (4, 1), (4, 2), (4, 3))
+TESTED: Final[tuple[Version, ...]] = ((3, 5), (4, 0), (4, 1), (4, 2), (4, 3))
 """Versions that the tests run with; the first one is the oldest that works."""
 
 INSTALLED: Final[Version] = (int((_parts := pyspark.__version__.split("."))[0]), int(_parts[1]))
@@ -111,6 +111,7 @@ PYTHON_SOURCES: Final = Feature(
     what='`format("penstock")`, `saveAsTable` with it',
     since=(4, 0),
     instead="use the catalog of `penstock.attach`, or `Table.to_spark`, `append`, `overwrite`",
+    refusal="refused by Spark",
 )
 PYTHON_SCANS: Final = Feature(
     what="a scan of the catalog by Python workers (Avro, TIME, widened columns, deletion vectors)",
@@ -132,6 +133,7 @@ VARIANT: Final = Feature(
     what="a column of VARIANT",
     since=(4, 0),
     instead="leave it out, or use `Table.to_arrow`",
+    refusal="refused, here or by Spark",
 )
 DELTA_OPTIONS: Final = Feature(
     what="`versionAsOf` and `timestampAsOf` as options of `spark.read.table`",
@@ -205,6 +207,13 @@ COUNTED_MERGES: Final = Feature(
 )
 
 FEATURES: Final = (
+    PYTHON_SOURCES,
+    PYTHON_SCANS,
+    PYTHON_WRITES,
+    PROCEDURES,
+    VARIANT,
+    DELTA_OPTIONS,
+    SHOW_COLUMNS,
     VIEWS,
     CREATE_LIKE,
     SCHEMA_EVOLUTION,
