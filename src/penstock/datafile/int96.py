@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.datafile.thrift import Kind, ThriftStruct, decode_struct, encode_struct, zigzag
-from penstock.errors import FormatError
+from penstock.errors import FormatError, SchemaMismatchError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,8 +51,10 @@ def encode_int96(array: Array) -> Array:
     return pa.Array.from_buffers(INT96_CARRIER, len(nanos), [validity, buffer], array.null_count)
 
 
-def decode_int96(array: Array, unit: str) -> Array:
+def decode_int96(array: Array, unit: str, *, exactly: bool = False) -> Array:
     """Convert carriers to numbers of ``unit`` since 1970; finer digits are truncated towards the past.
+
+    With ``exactly``, values with finer digits raise SchemaMismatchError.
 
     Java counts the nanoseconds of a day before 1970 backwards from the end of the day, so they may be negative.
     """
@@ -63,6 +65,8 @@ def decode_int96(array: Array, unit: str) -> Array:
     nanos = np.where(valid, cells["nanos_of_day"], 0)
     days, nanos = days + nanos // _NANOS_PER_DAY, nanos % _NANOS_PER_DAY
     per_day = _UNITS_PER_DAY[unit]
+    if exactly and (nanos % (_NANOS_PER_DAY // per_day)).any():
+        raise SchemaMismatchError(f"an INT96 value has more digits than {unit} hold: give the column more digits")
     _check_range(days, nanos, per_day)
     counts = days * per_day + nanos // (_NANOS_PER_DAY // per_day)
     return pa.array(counts, type=pa.int64(), mask=None if valid.all() else ~valid)

@@ -38,7 +38,6 @@ from penstock.api.exchange.source import (
     partition_types,
     read_file,
     source_schema,
-    with_types,
 )
 from penstock.api.lazy import lazy_spark
 from penstock.api.rows import fit_rows
@@ -208,7 +207,7 @@ class _FileReading(_Reading):
         self._file_io, self.location = file_io, root
         self._files = list_source(file_io, root, source_format)
         arrow_types = {each.name: to_arrow_type(each.type) for each in _specs(types)}
-        self._schema = with_types(source_schema(file_io, self._files), arrow_types)
+        self._schema = source_schema(file_io, self._files, arrow_types)
         self._partition_types = {**partition_types(self._files)}
 
     def columns(self) -> tuple[ColumnSpec, ...]:

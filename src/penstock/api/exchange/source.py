@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePosixPath
@@ -16,6 +17,8 @@ from pyarrow import fs
 from pyarrow.csv import ParseOptions
 
 from penstock.api.lazy import lazy_spark
+from penstock.datafile.parquet.reader import int96_types, read_with_int96
+from penstock.datafile.streams import as_native_file
 from penstock.errors import InvalidOptionError, NotFoundError, SchemaMismatchError, UnsupportedFeatureError
 from penstock.table.write.imports import files_below
 
@@ -48,6 +51,7 @@ _SUFFIXES: Final = {
     ".jsonl": SourceFormat.JSON,
     ".ndjson": SourceFormat.JSON,
 }
+_BATCH_ROWS: Final = 65_536
 _COMPRESSED: Final = (".gz", ".bz2", ".zst")
 _INTEGER: Final = re.compile(r"0|-?[1-9]\d{0,18}")
 
@@ -112,18 +116,25 @@ def list_source(file_io: FileIO, root: str, file_format: SourceFormat | None) ->
     return files
 
 
-def source_schema(file_io: FileIO, files: Sequence[SourceFile]) -> pa.Schema:
+def source_schema(file_io: FileIO, files: Sequence[SourceFile], types: Mapping[str, pa.DataType]) -> pa.Schema:
     """Return columns that fit the rows of all files, from each footer or from the first block of each text file.
 
     Columns with nothing but NULL are strings.
 
+    Args:
+        types: of some columns, instead of those of the files.
+
     Raises:
-        SchemaMismatchError: a file cannot be read, or has columns of unsupported types.
+        SchemaMismatchError: a file cannot be read, or has columns of unsupported types, or INT96 columns that are not
+            in ``types``.
     """
     schemas: list[pa.Schema] = []
     for file in files:
         with _named(file):
-            schema = _fragment(file_io, file).physical_schema
+            fragment = _fragment(file_io, file)
+            schema = fragment.physical_schema
+            if file.format is SourceFormat.PARQUET:
+                _check_int96(file.path, fragment.metadata, types)
         if schema not in schemas:
             schemas.append(schema)
     try:
@@ -135,11 +146,24 @@ def source_schema(file_io: FileIO, files: Sequence[SourceFile]) -> pa.Schema:
     partition = {name for name, _ in files[0].partition}
     return pa.schema(
         [
-            field.with_type(pa.string()) if pa.types.is_null(field.type) else field
+            field.with_type(types.get(field.name, pa.string() if pa.types.is_null(field.type) else field.type))
             for field in schema
             if field.name not in partition
         ]
     )
+
+
+def _check_int96(path: str, metadata: pq.FileMetaData, types: Mapping[str, pa.DataType]) -> None:
+    for name, known in int96_types(metadata).items():
+        chosen = types.get(name) or known
+        if chosen is None or not pa.types.is_timestamp(chosen):
+            raise SchemaMismatchError(
+                f"{path}: column '{name}' has timestamps of the old type INT96, which does not say whether they are "
+                "instants (Spark writes instants, Paimon wall clocks too): give its type, for instants --type "
+                f"{name}='TIMESTAMP_LTZ(6)' or types={{'{name}': 'TIMESTAMP_LTZ(6)'}}, for wall clocks --type "
+                f"{name}='TIMESTAMP(9)' or types={{'{name}': 'TIMESTAMP(9)'}}; if it is nested, write the files again "
+                "with spark.sql.parquet.outputTimestampType=TIMESTAMP_MICROS"
+            )
 
 
 def partition_types(files: Sequence[SourceFile]) -> dict[str, str]:
@@ -164,7 +188,24 @@ def read_file(file_io: FileIO, file: SourceFile, schema: pa.Schema) -> Iterator[
         SchemaMismatchError: a value does not fit, or the file is damaged; the message names the file.
     """
     with _named(file):
-        yield from _fragment(file_io, file).to_batches(schema=schema, batch_readahead=2)
+        fragment = _fragment(file_io, file)
+        if file.format is not SourceFormat.PARQUET or not int96_types(fragment.metadata):
+            yield from fragment.to_batches(schema=schema, batch_readahead=2)
+            return
+        types = {field.name: field.type for field in schema}
+        with closing(file_io.open_input(file.path)) as opened:
+            for batch in read_with_int96(as_native_file(opened), types, batch_rows=_BATCH_ROWS):
+                yield _with_schema(batch, schema)
+
+
+def _with_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    arrays = [
+        batch.column(field.name).cast(field.type)
+        if field.name in batch.schema.names
+        else pa.nulls(batch.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def count_rows(file_io: FileIO, file: SourceFile) -> int | None:
@@ -174,11 +215,6 @@ def count_rows(file_io: FileIO, file: SourceFile) -> int | None:
     with _named(file):
         rows: int = _fragment(file_io, file).count_rows()
     return rows
-
-
-def with_types(schema: pa.Schema, types: Mapping[str, pa.DataType]) -> pa.Schema:
-    """Return a schema for parsing text files, with other types for some columns."""
-    return pa.schema([field.with_type(types.get(field.name, field.type)) for field in schema])
 
 
 class _named:  # noqa: N801 - used like a function

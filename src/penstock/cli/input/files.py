@@ -16,6 +16,8 @@ from penstock.api.rows import fit_rows
 from penstock.cli.input.csv_files import infer_csv_schema, read_csv
 from penstock.cli.input.json_files import infer_json_schema, read_json
 from penstock.cli.input.options import InputFile, InputFormat, InputOptions
+from penstock.datafile.parquet.reader import int96_types, read_with_int96
+from penstock.datafile.streams import as_native_file
 from penstock.errors import InvalidOptionError, SchemaMismatchError
 from penstock.io.failures import to_storage_error
 from penstock.io.resolve import resolve
@@ -75,7 +77,9 @@ def infer_schema(path: str, options: InputOptions) -> pa.Schema:
     with _opened_input(given) as (_, stream), _named_errors(given):
         match given.format:
             case InputFormat.PARQUET:
-                return pq.read_schema(stream)
+                metadata = pq.read_metadata(stream)
+                _int96_columns(metadata, None)
+                return metadata.schema.to_arrow_schema()
             case InputFormat.CSV:
                 return infer_csv_schema(stream, options, _name(given))
             case InputFormat.JSON:
@@ -128,9 +132,36 @@ def _read(
             size = stream.seek(0, 2)
             file = pq.ParquetFile(stream)
             total_rows = max(file.metadata.num_rows, 1)
+            types = _int96_columns(file.metadata, wanted)
             # The file's row group size determines the memory; it is decoded in batches of this many rows, so that
             # progress is finer-grained.
-            return file.iter_batches(batch_size=options.batch_rows), lambda rows: size * rows // total_rows
+            batches = (
+                read_with_int96(as_native_file(stream), types, batch_rows=options.batch_rows)
+                if types
+                else file.iter_batches(batch_size=options.batch_rows)
+            )
+            return batches, lambda rows: size * rows // total_rows
+
+
+def _int96_columns(metadata: pq.FileMetaData, wanted: pa.Schema | None) -> dict[str, Any]:
+    """Return the types as which to read INT96 columns. Raises SchemaMismatchError if they are unknown.
+
+    Args:
+        wanted: the table's columns; None for a new table.
+    """
+    types = int96_types(metadata)
+    for name, known in types.items():
+        column = None if wanted is None or name not in wanted.names else wanted.field(name).type
+        if known is None and column is not None and pa.types.is_timestamp(column) and column.tz is not None:
+            types[name] = column
+        elif known is None:
+            raise SchemaMismatchError(
+                f"column '{name}' has timestamps of the old type INT96, which does not say whether they are instants "
+                "(Spark writes instants, Paimon wall clocks too): if they are, give the table a column "
+                f"{name} TIMESTAMP_LTZ(6); if they are wall clocks, penstock convert --type {name}='TIMESTAMP(9)' "
+                "makes a table of them, from which INSERT INTO copies; nested ones are not read"
+            )
+    return types
 
 
 @contextmanager

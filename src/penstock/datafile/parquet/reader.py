@@ -6,6 +6,7 @@ Source:
 
 from __future__ import annotations
 
+import base64
 from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
@@ -13,14 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.datafile.conform import conform_batch, make_batch, select_rows
-from penstock.datafile.int96 import int96_as_carriers
+from penstock.datafile.int96 import INT96_CARRIER, decode_int96, int96_as_carriers
 from penstock.datafile.streams import as_native_file, reading
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import FormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from penstock.datafile.types import ArrowAny
     from penstock.format.types.data_types import DataField
     from penstock.io.file_io import FileIO
 
@@ -54,6 +56,37 @@ def read_parquet(
         else:
             for batch in select_rows(_rowless(file.metadata.num_rows, batch_rows), 0, ranges):
                 yield conform_batch(batch, data_types, schema)
+
+
+def int96_types(metadata: pq.FileMetaData) -> dict[str, ArrowAny | None]:
+    """Return the INT96 columns of a file, by their paths: ``timestamp[ns]`` for wall clocks, None if it is unknown.
+
+    INT96 does not say whether a value is an instant: Spark writes instants only, Paimon wall clocks too. Only pyarrow's
+    own schema in the footer says it, for columns that are not nested.
+    """
+    columns = (metadata.schema.column(place) for place in range(len(metadata.schema)))
+    paths = [column.path for column in columns if column.physical_type == "INT96"]
+    text = (metadata.metadata or {}).get(b"ARROW:schema") if paths else None
+    stored = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text))) if text else pa.schema([])
+    wall_clocks = {each.name for each in stored if pa.types.is_timestamp(each.type) and each.type.tz is None}
+    return {path: pa.timestamp("ns") if path in wall_clocks else None for path in paths}
+
+
+def read_with_int96(
+    source: pa.NativeFile, types: Mapping[str, ArrowAny], *, batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Read all columns of a file of another writer with their own types, and INT96 exactly as timestamps of ``types``.
+
+    Args:
+        types: a timestamp type for each INT96 column, none of which is nested.
+    """
+    for batch in _open(source).iter_batches(batch_rows):
+        read = batch
+        for place, name in enumerate(batch.schema.names):
+            if name in types and batch.column(place).type == INT96_CARRIER:
+                numbers = decode_int96(batch.column(place), types[name].unit, exactly=True)
+                read = read.set_column(place, name, numbers.view(types[name]))
+        yield read
 
 
 def _rowless(rows: int, batch_rows: int) -> Iterator[pa.RecordBatch]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import gzip
 from typing import TYPE_CHECKING, Any
 
@@ -198,3 +199,50 @@ def test_an_export_that_fails_leaves_nothing(catalog: penstock.Catalog, hive: Pa
     assert list((tmp_path / "out").iterdir()) == []
     with pytest.raises(penstock.UnsupportedFeatureError, match=r"write\.parquet"):
         penstock.export_parquet(catalog.load_table("shop.t"), "s3://bucket/out")
+
+
+def int96_file(directory: Path, values: list[dt.datetime | None], *, with_schema: bool = False) -> None:
+    """Write timestamps as INT96, without pyarrow's schema as Spark does it, which stores instants."""
+    directory.mkdir(exist_ok=True)
+    rows = pa.table({"ts": pa.array(values, pa.timestamp("us")), "id": range(len(values))})
+    pq.write_table(rows, directory / "a.parquet", use_deprecated_int96_timestamps=True, store_schema=with_schema)
+
+
+MOMENT = dt.datetime(2026, 1, 1, 15, 0, 0, 123)  # noqa: DTZ001 - what pyarrow writes
+FAR = dt.datetime(9999, 12, 31, 23, 0)  # noqa: DTZ001 - likewise
+
+
+def test_int96_is_refused_until_its_type_is_given(catalog: penstock.Catalog, tmp_path: Path) -> None:
+    int96_file(tmp_path / "old", [MOMENT, None])
+    with pytest.raises(penstock.SchemaMismatchError, match=r"'ts'.*INT96.*Spark writes instants") as found:
+        penstock.convert(catalog, "shop.t", tmp_path / "old")
+    assert "--type ts='TIMESTAMP_LTZ(6)'" in str(found.value)
+    assert "--type ts='TIMESTAMP(9)'" in str(found.value)
+    with pytest.raises(penstock.SchemaMismatchError, match="INT96"):
+        penstock.convert(catalog, "shop.t", tmp_path / "old", types={"ts": "STRING"})
+    assert catalog.list_databases() == ()
+
+
+def test_int96_becomes_the_type_that_is_given(catalog: penstock.Catalog, tmp_path: Path) -> None:
+    int96_file(tmp_path / "old", [MOMENT, None, FAR])
+    penstock.convert(catalog, "shop.instants", tmp_path / "old", types={"ts": "TIMESTAMP_LTZ(6)", "id": "INT"})
+    found = catalog.load_table("shop.instants").to_arrow()
+    assert found.schema.types == [pa.timestamp("us", tz="UTC"), pa.int32()]
+    assert found["ts"].to_pylist() == [MOMENT.replace(tzinfo=dt.UTC), None, FAR.replace(tzinfo=dt.UTC)]
+    penstock.convert(catalog, "shop.clocks", tmp_path / "old", types={"ts": "TIMESTAMP(6)"})
+    assert catalog.load_table("shop.clocks").to_arrow()["ts"].to_pylist() == [MOMENT, None, FAR]
+
+
+def test_int96_that_does_not_fit_the_given_type_is_refused(catalog: penstock.Catalog, tmp_path: Path) -> None:
+    int96_file(tmp_path / "old", [MOMENT, FAR])
+    with pytest.raises(penstock.SchemaMismatchError, match="more digits than ms hold"):
+        penstock.convert(catalog, "shop.t", tmp_path / "old", types={"ts": "TIMESTAMP(3)"})
+    with pytest.raises(penstock.FormatError, match="1678 to 2261"):
+        penstock.convert(catalog, "shop.t", tmp_path / "old", types={"ts": "TIMESTAMP(9)"})
+
+
+def test_int96_with_the_schema_of_pyarrow_keeps_its_wall_clock(catalog: penstock.Catalog, tmp_path: Path) -> None:
+    int96_file(tmp_path / "old", [MOMENT], with_schema=True)
+    done = penstock.convert(catalog, "shop.t", tmp_path / "old")
+    assert done.plan.columns == "`ts` TIMESTAMP(9), `id` BIGINT"
+    assert catalog.load_table("shop.t").to_arrow()["ts"].cast(pa.timestamp("us")).to_pylist() == [MOMENT]

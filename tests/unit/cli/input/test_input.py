@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import gzip
 import json
 from decimal import Decimal
@@ -208,3 +209,25 @@ def test_fractions_and_infinities_in_text_become_the_nearest_numbers(orders: Com
     assert str(rows) == (
         "[{'f': 0.12345679104328156, 'x': 3.141592653589793}, {'f': inf, 'x': -inf}, {'f': 100.0, 'x': nan}]"
     )
+
+
+def test_int96_is_read_as_instants_only_into_a_column_of_instants(penstock: Command, tmp_path: Path) -> None:
+    (tmp_path / "old" / "dt=p").mkdir(parents=True)
+    path = tmp_path / "old" / "dt=p" / "a.parquet"
+    moments = pa.array([dt.datetime(2026, 1, 1, 15), None], pa.timestamp("us"))  # noqa: DTZ001 - as Spark writes it
+    pq.write_table(pa.table({"ts": moments}), path, use_deprecated_int96_timestamps=True, store_schema=False)
+    penstock("create", "shop.clocks", "ts TIMESTAMP(6), dt STRING", "--partition-by", "dt")
+    penstock("create", "shop.instants", "ts TIMESTAMP_LTZ(6), dt STRING", "--partition-by", "dt")
+
+    for arguments in (
+        ("import", "shop.clocks", str(tmp_path / "old")),
+        ("create", "shop.t", "--schema-from", str(path)),
+    ):
+        assert "ts TIMESTAMP_LTZ(6)" in penstock(*arguments, code=9).stderr.replace("\n", " ")
+    penstock("import", "shop.instants", str(tmp_path / "old"))
+
+    found = penstock.catalog.load_table("shop.instants").to_arrow()["ts"].to_pylist()
+    assert found == [dt.datetime(2026, 1, 1, 15, tzinfo=dt.UTC), None]
+    pq.write_table(pa.table({"ts": moments}), path, use_deprecated_int96_timestamps=True)
+    penstock("import", "shop.clocks", str(tmp_path / "old"))
+    assert penstock.catalog.load_table("shop.clocks").to_arrow().num_rows == 2
