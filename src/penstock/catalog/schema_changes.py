@@ -60,7 +60,7 @@ from penstock.catalog.checks.options import (
     with_bucket_key,
     without_choice,
 )
-from penstock.catalog.schema_files import has_snapshots, list_schema_ids, load_schema
+from penstock.catalog.schema_files import list_schema_ids, load_schema
 from penstock.clocks import utc_millis
 from penstock.datafile.conform import make_batch, null_array
 from penstock.datafile.evolve import can_cast, plan_evolution
@@ -85,7 +85,10 @@ from penstock.format.watermark import (
     rename_in_expressions,
     renumber_after_drop,
 )
+from penstock.table.assumptions import check_schema_exists
+from penstock.table.location import TableLocation
 from penstock.table.read.query import KEY as FALLBACK
+from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -255,13 +258,18 @@ def change_stored_schema(
     Raises:
         InvalidSchemaError: existing rows could no longer be read; and as ``apply_changes``.
         InvalidOptionError: a fallback branch that does not exist; and as ``apply_changes``.
+        FormatError: the schema file of the latest snapshot is lost, so that its id may not be used again.
     """
+    store = MetadataStore(TableLocation(file_io=file_io.confined(location), location=location, name=table))
+    latest = store.load_latest_snapshot()
+    if latest is not None and latest.schema_id != schema.id:
+        check_schema_exists(store, latest, store.list_schema_ids())
     sets_options = any(isinstance(change, SetOption | RemoveOption) for change in changes)
     evolved = apply_changes(
         schema,
         changes,
         table=table,
-        has_snapshots=sets_options and has_snapshots(file_io, location),
+        has_snapshots=sets_options and latest is not None,
         time_millis=utc_millis(),
     )
     if any(isinstance(change, SetOption) and change.key == FALLBACK for change in changes):

@@ -23,6 +23,7 @@ from penstock.clocks import utc_millis
 from penstock.datafile.widening import keeps_values
 from penstock.errors import (
     CommitConflictError,
+    FormatError,
     InvalidOptionError,
     NotFoundError,
     OtherEngineWarning,
@@ -195,6 +196,27 @@ def at_latest_schema(ref: TableRef, store: MetadataStore) -> TableRef:
     """Return the table with its latest schema. Raises as ``MetadataStore.load_latest_schema``."""
     latest = store.load_latest_schema()
     return ref if latest.id == ref.schema.id else replace(ref, schema=latest)
+
+
+def check_schema_exists(store: MetadataStore, snapshot: Snapshot | None, schema_ids: Sequence[int]) -> None:
+    """Refuse to build on a snapshot whose schema file is lost.
+
+    The schemas below it would be taken for the latest ones: new rows would get an older schema, and the next schema the
+    lost id with other columns, so that files written with the lost schema would be read wrongly.
+
+    Args:
+        snapshot: the latest one; None if nothing was ever committed.
+        schema_ids: from a listing that was made after the snapshot was read.
+
+    Raises:
+        FormatError: the file is lost.
+    """
+    if snapshot is not None and snapshot.schema_id not in schema_ids:
+        raise FormatError(
+            f"table {store.name}: schema {snapshot.schema_id} of snapshot {snapshot.id} is missing "
+            f"({store.layout.schema_path(snapshot.schema_id)}); nothing was changed: restore the file from a copy, or "
+            "roll back to a snapshot whose schema is there ('penstock rollback')"
+        )
 
 
 def check_schema_of_rewrites(

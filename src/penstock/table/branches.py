@@ -30,7 +30,7 @@ from penstock.format.layout import MAIN_BRANCH, TableLayout
 from penstock.format.snapshot import encode_hint, encode_snapshot
 from penstock.format.tag import decode_tag
 from penstock.format.text.json import decode_json, encode_json
-from penstock.table.assumptions import check_other_engines
+from penstock.table.assumptions import check_other_engines, check_schema_exists
 from penstock.table.commit.expiring import is_announced
 from penstock.table.commit.retry import note_change
 from penstock.table.commit.reused_ids import is_there
@@ -125,6 +125,8 @@ def fast_forward(ref: TableRef, branch: str) -> int:
         raise _diverged(ref, branch, ids[0])
     if latest is not None and latest.id in ids and other.load_snapshot(latest.id) != latest:
         raise _diverged(ref, branch, ids[0])
+    check_schema_exists(store, latest, store.list_schema_ids())
+    check_schema_exists(other, other.load_latest_snapshot(), other.list_schema_ids())
     new_ids = [each for each in ids if latest is None or each > latest.id]
     with _repeatable(ref, branch):
         for schema_id in other.list_schema_ids():

@@ -16,6 +16,7 @@ import penstock
 from penstock import (
     Catalog,
     CommitConflictError,
+    FormatError,
     MergeUpdate,
     NotFoundError,
     OtherEngineWarning,
@@ -23,7 +24,7 @@ from penstock import (
     Table,
     UnsupportedFeatureError,
 )
-from penstock.catalog.changes import AddColumn, DropColumn, UpdateColumnType
+from penstock.catalog.changes import AddColumn, DropColumn, SetOption, UpdateColumnType
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import open_committer
 from penstock.table.assumptions import check_other_engines, check_same_table, load_identity
@@ -35,6 +36,7 @@ from penstock.table.expire.rollback import apply_rollback, plan_rollback
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from penstock.io.file_io import FileIO
@@ -323,3 +325,57 @@ def test_on_a_disk_other_engines_commit_as_they_like(tmp_path: Path) -> None:
     commit_as_other_engine(table, 2)
     table.append(ROWS)
     assert table.to_arrow().num_rows == 6
+
+
+def _table_without_its_latest_schema(name: str, *, alter_again: bool = False) -> tuple[Catalog, Table]:
+    """Return a table of which snapshot 1 names schema 0, and snapshot 2 schema 1, whose file is lost."""
+    catalog = Catalog(f"memory://lost-schema/{name}")
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "n BIGINT")
+    table.append(pa.table({"n": [1]}))
+    table = catalog.alter_table("d.t", AddColumn(column="a", type="STRING"))
+    table.append(pa.table({"n": [2], "a": ["x"]}))
+    if alter_again:
+        catalog.alter_table("d.t", DropColumn(column="a"))
+    ref = table._ref
+    assert ref.file_io.delete(ref.layout.schema_path(1))
+    return catalog, catalog.load_table("d.t")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda catalog, _: catalog.alter_table("d.t", AddColumn(column="other", type="BIGINT")),
+        lambda catalog, _: catalog.alter_table("d.t", SetOption(key="snapshot.num-retained.min", value="3")),
+        lambda _, table: table.preview.alter(AddColumn(column="other", type="BIGINT")),
+        lambda _, table: table.append(pa.table({"n": [3]})),
+        lambda _, table: table.overwrite(pa.table({"n": [3]})),
+        lambda _, table: table.versions.rollback_to_as_latest(snapshot_id=1),
+        lambda _, table: table.versions.create_branch("b") or table.versions.fast_forward("b"),
+    ],
+)
+@pytest.mark.parametrize("alter_again", [False, True])
+def test_nothing_builds_on_a_snapshot_whose_schema_is_lost(
+    change: Callable[[Catalog, Table], object], alter_again: bool
+) -> None:
+    catalog, table = _table_without_its_latest_schema(uuid.uuid4().hex, alter_again=alter_again)
+    ids = table._store.list_schema_ids()
+    with pytest.raises(FormatError, match=r"schema 1 of snapshot 2 is missing \(.*schema-1\).*copy.*roll back"):
+        change(catalog, table)
+    assert table._store.list_schema_ids() == ids
+    assert table._store.list_snapshot_ids() == (1, 2)
+
+
+def test_after_a_rollback_to_an_older_schema_the_lost_one_is_not_missed() -> None:
+    catalog, table = _table_without_its_latest_schema(uuid.uuid4().hex)
+    table.rollback_to(snapshot_id=1)
+    table = catalog.alter_table("d.t", AddColumn(column="other", type="BIGINT"))
+    table.append(pa.table({"n": [3], "other": [4]}))
+    assert table.to_arrow().to_pydict() == {"n": [1, 3], "other": [None, 4]}
+
+
+def test_a_lost_schema_that_no_later_snapshot_names_is_not_missed() -> None:
+    catalog, table = _table_without_its_latest_schema(uuid.uuid4().hex, alter_again=True)
+    table.rollback_to(snapshot_id=1)
+    table.append(pa.table({"n": [3]}))
+    assert catalog.alter_table("d.t", AddColumn(column="other", type="BIGINT"))._ref.schema.id == 3

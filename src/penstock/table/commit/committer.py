@@ -34,6 +34,7 @@ from penstock.table.assumptions import (
     check_buckets_of_new_files,
     check_other_engines,
     check_same_table,
+    check_schema_exists,
     check_schema_of_rewrites,
     request_identity,
 )
@@ -178,6 +179,7 @@ class TableCommitter:
             CommitUnknownError: the storage did not answer; nothing was deleted.
             UnsupportedFeatureError: on an object store, another engine made the latest snapshot.
             NotFoundError: the table was dropped or renamed, or another table is in its place now.
+            FormatError: the schema file of the latest snapshot is lost.
             CheckpointError: ``check_committed`` is set, but snapshots have expired that may show whether the request
                 was committed before.
         """
@@ -297,6 +299,9 @@ class TableCommitter:
             self._request_base(ahead)
             check_same_table(replace(self.ref, file_io=ahead))
             base, self._schemas = load_base(self.store.reading(ahead), self.sleep)
+        if base is not None and base.schema_id not in self._schemas.ids:
+            self._schemas = self.store.list_schema_files()  # on object stores, the listing may be older than the base
+            check_schema_exists(self.store, base, self._schemas.ids)
         check_other_engines(self.ref, base)
         return base
 
