@@ -330,7 +330,9 @@ def test_a_refused_alteration_writes_nothing(shop: DirectoryBackend) -> None:
 
 def test_the_layout_is_fixed_by_the_first_snapshot_on_storage(shop: DirectoryBackend) -> None:
     changes = [SetOption(key="bucket", value="2"), SetOption(key="bucket-key", value="a")]
-    open_committer(shop.load_table("shop.orders")).commit(CommitRequest(commit_user="user", messages=(), commit_empty=True))
+    open_committer(shop.load_table("shop.orders")).commit(
+        CommitRequest(commit_user="user", messages=(), commit_empty=True)
+    )
     with pytest.raises(InvalidOptionError, match="once there are snapshots"):
         shop.alter_table("shop.orders", changes)
 

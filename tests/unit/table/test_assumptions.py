@@ -356,7 +356,7 @@ def _table_without_its_latest_schema(name: str, *, alter_again: bool = False) ->
 )
 @pytest.mark.parametrize("alter_again", [False, True])
 def test_nothing_builds_on_a_snapshot_whose_schema_is_lost(
-    change: Callable[[Catalog, Table], object], alter_again: bool
+    change: Callable[[Catalog, Table], object], *, alter_again: bool
 ) -> None:
     catalog, table = _table_without_its_latest_schema(uuid.uuid4().hex, alter_again=alter_again)
     ids = table._store.list_schema_ids()
