@@ -26,6 +26,7 @@ from penstock.errors import (
 )
 from penstock.format.layout import TableLayout, table_path
 from penstock.format.schema import decode_schema, encode_schema
+from penstock.format.snapshot import CommitKind
 from penstock.format.types.ddl import parse_columns
 from penstock.io.file_io import FileIO
 from penstock.table.actions.changes import open_committer
@@ -331,7 +332,7 @@ def test_a_refused_alteration_writes_nothing(shop: DirectoryBackend) -> None:
 def test_the_layout_is_fixed_by_the_first_snapshot_on_storage(shop: DirectoryBackend) -> None:
     changes = [SetOption(key="bucket", value="2"), SetOption(key="bucket-key", value="a")]
     open_committer(shop.load_table("shop.orders")).commit(
-        CommitRequest(commit_user="user", messages=(), commit_empty=True)
+        CommitRequest(commit_user="user", kind=CommitKind.APPEND, messages=(), commit_empty=True)
     )
     with pytest.raises(InvalidOptionError, match="once there are snapshots"):
         shop.alter_table("shop.orders", changes)
