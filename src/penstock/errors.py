@@ -28,7 +28,7 @@ class NotFoundError(TableStoreError, LookupError):
 
 
 class DataLossError(NotFoundError):
-    """The snapshot that a stream reads next has expired, was rolled back, or belongs to a table that was dropped."""
+    """A snapshot that a stream or a read of changes needs expired, was lost or rolled back, or the table is gone."""
 
 
 class AlreadyExistsError(TableStoreError):

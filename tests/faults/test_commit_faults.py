@@ -20,14 +20,13 @@ from penstock.errors import (
     TableStoreError,
 )
 from penstock.format.row.bucket import bucket_of
-from penstock.format.snapshot import CommitKind
+from penstock.format.snapshot import ROLLED_BACK_TO, CommitKind
 from penstock.format.types.data_types import BIGINT
 from penstock.io.memory import MemoryFileIO
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit import reused_ids
 from penstock.table.commit.cleanup import commit_or_discard
 from penstock.table.commit.delta import CommitRequest
-from penstock.table.commit.reused_ids import ROLLED_BACK_TO
 from penstock.table.read.live import load_live_entries
 from penstock.table.ref import FileLocator
 from penstock.table.store import MetadataStore

@@ -10,11 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
 
 from penstock.errors import FormatError
 from penstock.format.layout import changelog_id_of, snapshot_id_of
 from penstock.format.text.json import Json, JsonObject, decode_json, encode_json, parse_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 BATCH_COMMIT_IDENTIFIER: Final = 2**63 - 1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -225,3 +229,33 @@ def decode_hint(data: bytes) -> int | None:
 def encode_hint(snapshot_id: int) -> bytes:
     """Encode a hint file: decimal digits without a line break."""
     return str(snapshot_id).encode("ascii")
+
+
+ROLLED_BACK_TO: Final = "penstock.rolled-back-to"
+"""Property of a snapshot that a rollback makes: the id of the rollback's target."""
+
+
+def find_lost_ids(ids: Sequence[int], snapshots: Iterable[Snapshot]) -> list[range]:
+    """Return the ids that are missing between others although neither an expiration nor a rollback deletes them alone.
+
+    A rollback that runs while others commit leaves its own snapshot, and none between that and the id after its
+    target.
+
+    Args:
+        ids: of the existing snapshots, ascending.
+        snapshots: those of them that can be read.
+    """
+    gaps = [range(low + 1, high) for low, high in pairwise(ids) if high > low + 1]
+    if not gaps:
+        return []
+    freed = []
+    for snapshot in snapshots:
+        target_id = decode_hint(dict(snapshot.properties).get(ROLLED_BACK_TO, "").encode())
+        if target_id is not None:
+            freed.append(range(target_id + 2, snapshot.id))
+    return [gap for gap in gaps if not any(span.start <= gap.start and gap.stop <= span.stop for span in freed)]
+
+
+def ids_text(ranges: Iterable[range]) -> str:
+    """Return snapshot ids as text, such as ``5, 7 to 9``."""
+    return ", ".join(str(ids[0]) if len(ids) == 1 else f"{ids[0]} to {ids[-1]}" for ids in ranges)

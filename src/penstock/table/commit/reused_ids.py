@@ -31,9 +31,16 @@ from typing import TYPE_CHECKING, Final
 from penstock.clocks import utc_millis
 from penstock.errors import CommitConflictError, FormatError, NotFoundError, StorageError, TableStoreError
 from penstock.format.manifest.entry import FileKind
-from penstock.format.snapshot import CommitKind, decode_hint, encode_hint, encode_snapshot
+from penstock.format.snapshot import (
+    ROLLED_BACK_TO,
+    CommitKind,
+    decode_hint,
+    encode_hint,
+    encode_snapshot,
+    find_lost_ids,
+)
 from penstock.options import ManifestOptions
-from penstock.table.commit.expiring import is_announced, lower_announcement
+from penstock.table.commit.expiring import expiring_end, is_announced, lower_announcement
 from penstock.table.commit.manifests import ManifestWriter
 from penstock.table.read.scan import live_entries
 
@@ -43,9 +50,6 @@ if TYPE_CHECKING:
     from penstock.format.manifest.entry import FileIdentity, ManifestEntry, ManifestFileMeta
     from penstock.format.snapshot import Snapshot
     from penstock.table.store import MetadataStore, SchemaFiles
-
-ROLLED_BACK_TO: Final = "penstock.rolled-back-to"
-"""Property of a snapshot that a rollback makes: the id of the rollback's target."""
 
 
 def record_freed_ids(store: MetadataStore, target_id: int, latest_id: int) -> None:
@@ -74,6 +78,23 @@ def last_kept_id(snapshot_id: int, freed_ids: Iterable[range]) -> int:
     while targets := [ids.start - 2 for ids in ranges if ids.start - 1 <= snapshot_id < ids.stop]:
         snapshot_id = min(targets)
     return snapshot_id
+
+
+def load_lost_ids(store: MetadataStore, snapshots: Iterable[Snapshot]) -> list[range]:
+    """Return the ids of snapshots whose files were lost: see ``find_lost_ids``.
+
+    Args:
+        snapshots: those of the table that can be read, loaded before.
+    """
+    held = tuple(snapshots)
+    ids = store.list_snapshot_ids()
+    if not find_lost_ids(ids, held):
+        return []
+    # A listing may show the second of two snapshots that are put while it runs, and not the first.
+    again = store.list_snapshot_ids()
+    # Where many files are deleted with one request, an expiration may leave gaps.
+    end = max(min(again, default=0), expiring_end(store))
+    return [gap for gap in find_lost_ids(sorted({*ids, *again}), held) if gap.stop > end]
 
 
 def is_built_on_previous(store: MetadataStore, snapshot: Snapshot, freed_ids: Iterable[range]) -> bool:

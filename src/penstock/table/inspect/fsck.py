@@ -12,7 +12,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from penstock.errors import FormatError, NotFoundError, UnsupportedFeatureError
+from penstock.format.snapshot import ids_text
 from penstock.table.commit.expiring import is_expiring
+from penstock.table.commit.reused_ids import load_lost_ids
 from penstock.table.metadata_cache import MetadataCache
 from penstock.table.read.scan import live_entries
 from penstock.table.ref import FileLocator
@@ -120,7 +122,16 @@ class _Check:
     def snapshots(self) -> Iterator[Snapshot]:
         """Yield readable snapshots, the latest first, then those of tags; unreadable ones are reported as findings."""
         ids = sorted(self._store.list_snapshot_ids(), reverse=True)
-        yield from self._store.find_snapshots(ids, on_damaged=self._find_damaged_snapshot)
+        found = []
+        for snapshot in self._store.find_snapshots(ids, on_damaged=self._find_damaged_snapshot):
+            found.append(snapshot)
+            yield snapshot
+        for lost in load_lost_ids(self._store, found):
+            message = (
+                f"snapshots {ids_text([lost])} are missing between others: restore them from a copy; until then, their "
+                "changes cannot be read, and streams stop there"
+            )
+            self._find(FindingKind.MISSING, "snapshot", self._ref.layout.snapshot_path(lost[0]), lost[0], message)
         for name in self._store.list_tags():
             try:
                 snapshot = self._store.load_tag(name).snapshot

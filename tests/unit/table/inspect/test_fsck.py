@@ -11,7 +11,8 @@ import pytest
 
 from penstock import Catalog
 from penstock.catalog.place import load_location
-from penstock.format.snapshot import decode_snapshot, encode_snapshot
+from penstock.format.snapshot import ROLLED_BACK_TO, decode_snapshot, encode_snapshot
+from penstock.table.commit.expiring import announce_expiration
 from penstock.table.inspect.fsck import Finding, FindingKind, FsckReport, check_table
 from penstock.table.store import MetadataStore
 
@@ -111,6 +112,23 @@ def test_a_damaged_tag_is_found_and_a_tag_keeps_its_expired_snapshot_in_sight(re
     ref.file_io.write(f"{ref.location}/tag/tag-first", b"")
     finding = _only(_check(ref))
     assert (finding.what, finding.kind) == ("tag", FindingKind.DAMAGED)
+
+
+def test_a_snapshot_that_is_missing_between_others_is_found_unless_a_rollback_deleted_it(ref: TableRef) -> None:
+    ref.file_io.delete(ref.layout.snapshot_path(2))
+    finding = _only(_check(ref, all_snapshots=False))
+    assert (finding.kind, finding.what, finding.snapshot_id) == (FindingKind.MISSING, "snapshot", 2)
+    latest = MetadataStore(ref).load_snapshot(3)
+    properties = ((ROLLED_BACK_TO, "0"),)
+    ref.file_io.write(ref.layout.snapshot_path(3), encode_snapshot(replace(latest, properties=properties)))
+    assert _check(ref, all_snapshots=False).findings == ()
+
+
+def test_snapshots_below_the_end_of_an_expiration_may_be_missing(ref: TableRef) -> None:
+    """Where many files are deleted with one request, a stopped expiration leaves any of them."""
+    ref.file_io.delete(ref.layout.snapshot_path(2))
+    announce_expiration(MetadataStore(ref), 3)
+    assert _check(ref, all_snapshots=False).findings == ()
 
 
 def test_a_schema_that_files_need_is_missed(ref: TableRef) -> None:

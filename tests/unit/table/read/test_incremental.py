@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.unit.table.metadata_tables import MemoryTable
 
-from penstock.errors import InvalidOptionError, NotFoundError, UnsupportedFeatureError
+from penstock.errors import DataLossError, InvalidOptionError, NotFoundError, UnsupportedFeatureError
 from penstock.format.manifest.entry import FileKind
 from penstock.format.manifest.stats import ColumnStats
-from penstock.format.snapshot import CommitKind
+from penstock.format.snapshot import ROLLED_BACK_TO, CommitKind
 from penstock.table.inspect.explain import explain_plan
 from penstock.table.read.query import plan_query, read_ref
 from penstock.table.store import MetadataStore
@@ -103,6 +103,46 @@ def test_changes_are_those_behind_the_start_up_to_the_end(
     assert files(table, options) == expected
 
 
+def six_snapshots(*, rolled_back_to: int | None = None) -> MemoryTable:
+    """Snapshots 1 to 6 append files a to f; the fifth may be that of a rollback."""
+    table = MemoryTable()
+    for name in "abcdef":
+        is_fence = name == "e" and rolled_back_to is not None
+        properties = ((ROLLED_BACK_TO, str(rolled_back_to)),) if is_fence else ()
+        table.commit(table.entry(table.file(name)), properties=properties)
+    return table
+
+
+@pytest.mark.parametrize(
+    ("options", "lost"),
+    [
+        ({"incremental-between": "0,6"}, "3 to 4"),
+        ({"incremental-between": "2,5"}, "3 to 4"),
+        ({"incremental-between-timestamp": "1000,6000"}, "3 to 4"),
+        ({"incremental-between-timestamp": "1000,4500"}, "3 to 4"),
+        ({"incremental-between-timestamp": "3500,6000"}, "3 to 4"),
+        ({"incremental-between-timestamp": "3500,6000"} | DIFF, "3 to 4"),
+    ],
+)
+@pytest.mark.parametrize("rolled_back_to", [None, 2])
+def test_changes_of_lost_snapshots_are_refused(options: dict[str, str], lost: str, rolled_back_to: int | None) -> None:
+    """A rollback to snapshot 2 leaves a snapshot 3."""
+    table = six_snapshots(rolled_back_to=rolled_back_to)
+    for gone in (3, 4):
+        table.expire(gone)
+    with pytest.raises(DataLossError, match=f"snapshots {lost} are missing"):
+        files(table, options)
+
+
+def test_changes_next_to_lost_snapshots_are_read() -> None:
+    table = six_snapshots()
+    for gone in (3, 4):
+        table.expire(gone)
+    assert files(table, {"incremental-between": "0,2"}) == ["a", "b"]
+    assert files(table, {"incremental-between": "4,6"}) == ["e", "f"]
+    assert files(table, {"incremental-between-timestamp": "5000,6000"}) == ["f"]
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -115,18 +155,14 @@ def test_changes_are_those_behind_the_start_up_to_the_end(
 )
 def test_changes_reach_over_a_gap_of_ids(options: dict[str, str], expected: list[str]) -> None:
     """A rollback beside a commit leaves one."""
-    table = MemoryTable()
-    for name in "abcdef":
-        table.commit(table.entry(table.file(name)))
+    table = six_snapshots(rolled_back_to=1)
     for gone in (3, 4):
         table.expire(gone)
     assert files(table, options) == expected
 
 
 def test_changes_of_an_expired_snapshot_are_missing_beside_a_gap_too() -> None:
-    table = MemoryTable()
-    for name in "abcdef":
-        table.commit(table.entry(table.file(name)))
+    table = six_snapshots(rolled_back_to=2)
     for gone in (1, 4):
         table.expire(gone)
     assert files(table, {"incremental-between": "1,6"}) == ["b", "c", "e", "f"]
