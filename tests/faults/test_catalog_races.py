@@ -17,6 +17,7 @@ from penstock.catalog.schema_files import list_schema_ids, load_schema
 from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import AlreadyExistsError, NotFoundError, StorageError
 from penstock.format.schema import iter_fields
+from penstock.format.snapshot import CommitKind, Snapshot, encode_snapshot
 from penstock.format.types.ddl import parse_columns
 from penstock.io.memory import MemoryFileIO
 from penstock.testing.file_io import MUTATIONS, FailingFileIO, Fault, Operation, ProcessDiedError
@@ -189,13 +190,33 @@ def warehouse() -> Iterator[DirectoryBackend]:
     file_io.discard()
 
 
+FILES = {
+    "snapshot/snapshot-1": encode_snapshot(
+        Snapshot(
+            id=1,
+            schema_id=1,
+            total_record_count=0,
+            delta_record_count=0,
+            base_manifest_list="list-0",
+            delta_manifest_list="list-1",
+            commit_user="user",
+            commit_identifier=1,
+            commit_kind=CommitKind.APPEND,
+            time_millis=0,
+        )
+    ),
+    "manifest/manifest-1": b"manifest",
+    "bucket-0/data-1.parquet": b"data",
+}
+
+
 def _fill(warehouse: DirectoryBackend) -> None:
     warehouse.create_database("shop")
     warehouse.create_database("archive")
     ref = warehouse.create_table("shop.orders", _definition())
     warehouse.alter_table("shop.orders", [AddColumn(column="c", type="INT")])
-    for name in ("snapshot/snapshot-1", "manifest/manifest-1", "bucket-0/data-1.parquet"):
-        warehouse.file_io.write(f"{ref.location}/{name}", name.encode())
+    for name, content in FILES.items():
+        warehouse.file_io.write(f"{ref.location}/{name}", content)
 
 
 def _tables(warehouse: DirectoryBackend) -> dict[str, tuple[str, ...]]:
@@ -210,8 +231,8 @@ def _tables(warehouse: DirectoryBackend) -> dict[str, tuple[str, ...]]:
             for schema_id in ids:
                 load_schema(ref.file_io, ref.location, schema_id)
             if "c" in ref.schema.field_names:
-                for part in ("snapshot/snapshot-1", "manifest/manifest-1", "bucket-0/data-1.parquet"):
-                    assert ref.file_io.read(f"{ref.location}/{part}") == part.encode()
+                for part, content in FILES.items():
+                    assert ref.file_io.read(f"{ref.location}/{part}") == content
             found[name] = ref.schema.field_names
     return found
 

@@ -96,6 +96,7 @@ class Backend(ABC):
             cascade: drop its tables and views too; otherwise a database with any is not dropped.
 
         Raises:
+            FormatError: a directory in it has snapshots or manifests, but no schema; nothing is deleted.
             NotFoundError: the database does not exist, and ``if_exists`` is false.
             InvalidOptionError: the database has tables or views, and ``cascade`` is false.
         """

@@ -3,7 +3,8 @@
 A dropped directory is first renamed into the trash, which is one step on the storage, and deleted there, so that no
 reader sees a part of it. A crash in between leaves files that no reader opens; the next drop in the same warehouse
 deletes them. Object stores cannot rename directories. There the schema files are deleted first, the latest one last: a
-directory without schemas is not a table, and the next drop of the same name deletes its files.
+directory without schemas is not a table. Snapshots and manifests are next: while there are any, the schemas may be
+lost, and nothing is created or deleted there; after that, the next drop of the same name deletes what is left.
 
 Paimon does not support views there. Its engines do not mistake ``.views`` of a database for a table, as it has no
 schema and begins with a dot.
@@ -31,7 +32,7 @@ from penstock.catalog.names import (
 )
 from penstock.catalog.new_schema import TableDefinition, build_schema, table_defaults
 from penstock.catalog.place import TRASH_DIRECTORY, TablePlace, alter_place, load_place, place_at, ref_of
-from penstock.catalog.schema_files import list_schema_ids
+from penstock.catalog.schema_files import check_schemas_not_lost, list_schema_ids
 from penstock.catalog.stored_view import View, decode_view, encode_view
 from penstock.errors import (
     AlreadyExistsError,
@@ -145,6 +146,9 @@ class DirectoryBackend(Backend):
                 return
             raise self._missing_database(name)
         tables = sorted(self._tables_in(name))
+        for status in self.file_io.list(path):
+            if status.is_dir and status.name not in tables and not status.name.startswith("."):
+                check_schemas_not_lost(self.file_io, status.path, f"{name}.{status.name}")
         held = [*tables, *self._views_in(name)]
         if held and not cascade:
             raise InvalidOptionError(
@@ -219,14 +223,17 @@ class DirectoryBackend(Backend):
             ) from error
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
-        """Drop a table in one step, then delete its files; also a table directory without schema.
+        """Drop a table in one step, then delete its files; also what else is in a table's directory without schema.
 
         Raises:
+            FormatError: there are snapshots or manifests, but no schema; nothing is deleted.
             StorageError: the table is dropped, but its files could not be deleted; the next drop tries again.
         """
         place = self.place_of(name)
         is_table = bool(list_schema_ids(place.file_io, place.location))
         is_remains = place.database is not None and place.file_io.exists(place.location)
+        if is_remains and not is_table:
+            check_schemas_not_lost(place.file_io, place.location, place.name)
         if is_table or is_remains:
             name_there = place.location.rpartition("/")[2]
             _discard(place.file_io, place.location, place.trash, name_there, tables=(place.location,))
@@ -326,6 +333,7 @@ def _check_vacant(place: TablePlace) -> None:
         if status.name != own and not status.name.startswith(".") and _is_in_use(place.file_io, status)
     ]
     if names:
+        check_schemas_not_lost(place.file_io, place.location, place.name)
         cure = "drop_table removes it" if place.database is not None else "remove it, or choose another location"
         raise AlreadyExistsError(
             f"table {place.name} cannot be created: {place.location} holds {', '.join(names[:5])} but no schema, so it"
@@ -369,8 +377,12 @@ def _discard(file_io: FileIO, path: str, trash: str, name: str, *, tables: Seque
 
 def _delete_in_place(file_io: FileIO, path: str, tables: Sequence[str]) -> None:
     for table in tables:
+        layout = TableLayout(table)
         for schema_id in list_schema_ids(file_io, table):
-            file_io.delete(TableLayout(table).schema_path(schema_id))
+            file_io.delete(layout.schema_path(schema_id))
+        # Before the data files: without these, the next drop can tell the rest from a table whose schemas are lost.
+        file_io.delete(layout.snapshot_directory, recursive=True)
+        file_io.delete(layout.manifest_directory, recursive=True)
     if not file_io.delete(path, recursive=True) and not tables:
         raise NotFoundError(f"cannot drop {path}: it does not exist")
     if path not in tables and file_io.exists(path):

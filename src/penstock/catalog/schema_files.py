@@ -45,17 +45,25 @@ def load_latest_schema(file_io: FileIO, location: str, table: str) -> TableSchem
         FormatError: the file is not a valid schema, or it is lost.
     """
     ids, directory = list_schema_ids(file_io, location), TableLayout(location).schema_directory
-    if not ids and has_snapshots(file_io, location):
-        raise FormatError(
-            f"table {table} has snapshots, but no schema file in {directory}: restore the files schema-N of"
-            " that directory from a copy; do not create the table again"
-        )
     if not ids:
+        check_schemas_not_lost(file_io, location, table)
         raise NotFoundError(
             f"table {table} does not exist: there is no schema file in {directory}; create it, or check"
             " the name and the warehouse"
         )
     return load_schema(file_io, location, ids[-1])
+
+
+def check_schemas_not_lost(file_io: FileIO, location: str, table: str) -> None:
+    """Raise ``FormatError`` if a directory without schemas has snapshots or manifests: perhaps those of a table."""
+    layout = TableLayout(location)
+    found = "snapshots" if has_snapshots(file_io, location) else "manifests"
+    if found == "snapshots" or file_io.list(layout.manifest_directory):
+        raise FormatError(
+            f"table {table} has {found}, but no schema file in {layout.schema_directory}: restore the files schema-N of"
+            " that directory from a copy; do not create the table again. If its rows may be lost, delete"
+            f" {location} with the tools of the storage"
+        )
 
 
 def has_snapshots(file_io: FileIO, location: str) -> bool:

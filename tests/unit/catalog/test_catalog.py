@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from penstock.catalog.changes import AddColumn, RenameColumn, SchemaChange, SetOption, UpdateColumnType
@@ -29,8 +30,10 @@ from penstock.format.schema import decode_schema, encode_schema
 from penstock.format.snapshot import CommitKind
 from penstock.format.types.ddl import parse_columns
 from penstock.io.file_io import FileIO
-from penstock.table.actions.changes import open_committer
+from penstock.table.actions.changes import commit_append, open_committer
 from penstock.table.commit.delta import CommitRequest
+from penstock.table.compact.write import open_appender
+from penstock.table.write.writer import write_arrow
 from penstock.testing.file_io import RecordingFileIO
 
 GOLDEN = Path(__file__).parents[2] / "golden/data/warehouse"
@@ -265,7 +268,40 @@ def test_what_a_late_writer_leaves_of_a_dropped_table_is_not_taken_for_rows_of_t
     shop.drop_table("shop.orders")
     shop.file_io.write(TableLayout(location).snapshot_path(7), b"{}")
     assert shop.list_tables("shop") == ()
-    with pytest.raises(AlreadyExistsError, match=r"holds snapshot but no schema.*drop_table removes it"):
+    with pytest.raises(FormatError, match=r"has snapshots, but no schema.*delete .* with the tools of the storage"):
+        shop.create_table("shop.orders", definition("b INT"))
+    shop.file_io.delete(location, recursive=True)
+    shop.create_table("shop.orders", definition("b INT"))
+
+
+@pytest.mark.parametrize("lost", ["schema", "schema and snapshot"])
+def test_a_table_whose_schemas_are_lost_is_neither_created_nor_dropped(
+    shop: DirectoryBackend, definition: Define, lost: str
+) -> None:
+    ref = shop.load_table("shop.orders")
+    commit_append(open_appender(ref), write_arrow(ref, pa.table({"a": pa.array([1], pa.int32()), "dt": ["x"]})))
+    for name in lost.split(" and "):
+        shop.file_io.delete(f"{ref.location}/{name}", recursive=True)
+    files = _below(shop)
+    for call in (
+        lambda: shop.load_table("shop.orders"),
+        lambda: shop.create_table("shop.orders", definition("a INT")),
+        lambda: shop.create_table("shop.orders", definition("a INT"), if_not_exists=True),
+        lambda: shop.drop_table("shop.orders"),
+        lambda: shop.drop_table("shop.orders", if_exists=True),
+        lambda: shop.drop_database("shop"),
+        lambda: shop.drop_database("shop", cascade=True),
+    ):
+        with pytest.raises(FormatError, match=r"table shop.orders has .*, but no schema file .*: restore the files"):
+            call()
+    assert _below(shop) == files
+
+
+def test_data_files_without_metadata_are_dropped(shop: DirectoryBackend, definition: Define) -> None:
+    location = shop.load_table("shop.orders").location
+    shop.drop_table("shop.orders")
+    shop.file_io.write(f"{location}/bucket-0/data-0.parquet", b"x")
+    with pytest.raises(AlreadyExistsError, match=r"holds bucket-0 but no schema.*drop_table removes it"):
         shop.create_table("shop.orders", definition("b INT"))
     shop.drop_table("shop.orders")
     shop.create_table("shop.orders", definition("b INT"))
