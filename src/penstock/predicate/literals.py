@@ -236,6 +236,9 @@ def _timestamp_ticks(value: object, data_type: AtomicType) -> Ticks:
     nanos, has_zone = _to_nanos(value, "TIMESTAMP '2024-01-31 10:00:00' or a datetime.datetime")
     if has_zone and data_type.root is TypeRoot.TIMESTAMP:
         raise _expected("a timestamp without a time zone, which this column's values do not have", value)
+    if not has_zone and data_type.root is TypeRoot.TIMESTAMP_LTZ:
+        # Not UTC: the same text is a time of the session's zone in Spark, so the rows would differ.
+        raise _expected("a time with a zone, TIMESTAMP '2024-01-31 10:00:00+00:00' or a datetime with tzinfo", value)
     precision = 6 if data_type.precision is None else data_type.precision
     step = 10**6 if precision <= 3 else 10**3 if precision <= 6 else 1
     limit = 1 << 63

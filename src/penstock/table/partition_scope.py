@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -15,6 +15,7 @@ from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.options import LayoutOptions
 from penstock.predicate.bind import bind, columns_of
 from penstock.predicate.evaluate import evaluate
+from penstock.predicate.literals import parse_timestamp_text
 from penstock.predicate.parse import parse_filter
 from penstock.predicate.tree import And, BoundPredicate, Compare, IsNull, Operator, Or, Predicate
 
@@ -164,7 +165,7 @@ def _leaf(field: DataField, value: object, default_name: str) -> Predicate:
 
 
 def _parse_text(field: DataField, text: str) -> object:
-    """Parse the text of a number, BOOLEAN or epoch day; for other types, return the text as it is."""
+    """Parse the text of a number, BOOLEAN, epoch day or instant; for other types, return the text as it is."""
     root = field.type.root if isinstance(field.type, AtomicType) else None
     try:
         match root:
@@ -177,6 +178,9 @@ def _parse_text(field: DataField, text: str) -> object:
             case TypeRoot.DATE if _EPOCH_DAY.fullmatch(text):
                 # The names of partition directories have dates as epoch days.
                 return _EPOCH + dt.timedelta(days=int(text))
+            case TypeRoot.TIMESTAMP_LTZ:
+                # The names of partitions have instants in UTC, without a zone.
+                return replace(parse_timestamp_text(text), has_zone=True)
             case _:
                 return text
     except (ValueError, InvalidOperation, KeyError, OverflowError) as error:

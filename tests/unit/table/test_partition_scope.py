@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime as dt
 import itertools
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -192,3 +193,16 @@ def test_what_is_printed_of_a_partition_names_it_again(value: str | None) -> Non
     assert label == f"d={'__DEFAULT_PARTITION__' if value is None else '2026-01-01'}/h=3"
     for spec in (parse_partition(label), {"d": value, "h": "3"}):
         assert covered(ref, scope_of_specs(ref, [spec]), (20454, 3), (20455, 3), (None, 3)) == [(day, 3)]
+
+
+def test_names_of_partitions_have_instants_in_utc_and_conditions_need_a_zone() -> None:
+    ref = table("t TIMESTAMP_LTZ(3)", "t")
+    second = (10**9,)
+    for text in ("1970-01-01T00:00:01", "1970-01-01 01:00:01+01:00"):
+        assert covered(ref, scope_of_specs(ref, [{"t": text}]), second, (0,)) == [second]
+    with pytest.raises(InvalidOptionError, match="a time with a zone"):
+        scope_of_specs(ref, [{"t": dt.datetime(1970, 1, 1)}])  # noqa: DTZ001 - which is refused
+    with pytest.raises(InvalidOptionError, match="a time with a zone"):
+        scope_of_filter(ref, "t = TIMESTAMP '1970-01-01 00:00:01'", "replaceWhere")
+    with pytest.raises(InvalidOptionError, match="'t' = 'monday'"):
+        scope_of_specs(ref, [{"t": "monday"}])
