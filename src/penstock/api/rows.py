@@ -87,6 +87,10 @@ def _from_pandas(frame: Any, ref: TableRef) -> pa.Table:  # noqa: ANN401 - panda
             # Columns of Python values: Arrow would guess their type, and convert values to it.
             columns.append(python_array(series.where(series.notna(), None).tolist(), fields[name], ref.name))
             continue
+        if len(series) and not series.count() and name in fields:
+            # Nothing but NULL, for which pandas has a type of its own choice, such as float64.
+            columns.append(pa.nulls(len(series)))
+            continue
         try:
             columns.append(pa.Table.from_pandas(series.to_frame(name), preserve_index=False).column(0))
         except _ARROW_ERRORS as error:

@@ -127,3 +127,22 @@ def test_numbers_of_frames_fit_by_value() -> None:
     assert table.to_arrow().to_pylist() == [row, row]
     with pytest.raises(SchemaMismatchError, match=r"column 'i' in row 2 .* INT, which has no value 2147483648"):
         table.append(pd.DataFrame({"i": [1, 2, 2**31], "d": 0, "e": 0, "f": 0, "l": [[]] * 3}))
+
+
+def test_categories_of_polars_are_written_as_their_texts() -> None:
+    table = new_table("s STRING, e STRING")
+    texts = ["a", "b", None, "a"]
+    kinds = {"s": pl.Categorical, "e": pl.Enum(["b", "a"])}
+    table.append(pl.DataFrame({"s": texts, "e": texts}, schema=kinds))
+    assert table.to_arrow().to_pydict() == {"s": texts, "e": texts}
+
+
+def test_a_column_of_nothing_but_null_fits_every_nullable_column() -> None:
+    table = new_table("s STRING, d DATE, t TIMESTAMP_LTZ(6), l ARRAY<INT>, i INT NOT NULL")
+    nothing = {"s": [np.nan] * 2, "d": [pd.NaT] * 2, "t": [pd.NaT] * 2, "l": [np.nan] * 2}
+    table.append(pd.DataFrame({**nothing, "i": [1, 2]}))
+    assert table.to_arrow().to_pylist() == [{"s": None, "d": None, "t": None, "l": None, "i": i} for i in (1, 2)]
+    with pytest.raises(SchemaMismatchError, match="column 'i' is NOT NULL"):
+        table.append(pd.DataFrame({**nothing, "i": [np.nan] * 2}))
+    with pytest.raises(SchemaMismatchError, match="column 's' is given as double"):
+        table.append(pd.DataFrame({**nothing, "s": [np.nan, 1.0], "i": [1, 2]}))

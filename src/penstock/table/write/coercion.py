@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # Holds every integer of Arrow.
 _WHOLE: Final = pa.decimal128(20, 0)
+_WITHOUT_VIEW: Final = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 # The numbers of these extension types count something that only pandas knows, such as months since 1970.
 _UNKNOWN_NUMBERS: Final = "pandas."
 
@@ -69,6 +70,10 @@ def cast_array(array: ArrowAny, wanted: ArrowAny, path: str) -> ArrowAny:
     if isinstance(array.type, pa.BaseExtensionType):
         return cast_array(array.storage, wanted, path)
     if arrow.is_dictionary(array.type):
+        # Arrow does not decode dictionaries of views, as polars has them.
+        kind = _WITHOUT_VIEW.get(array.type.value_type)
+        if kind is not None:
+            array = pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(kind))
         return cast_array(array.dictionary_decode(), wanted, path)
     if arrow.is_null(array.type):
         return array.cast(wanted)

@@ -79,6 +79,16 @@ WIDENED = [
     ("STRING", pa.array(["a", "b"], pa.string_view()), ["a", "b"]),
     ("VARCHAR(9)", pa.array(["a", "b", "a", None]).dictionary_encode(), ["a", "b", "a", None]),
     ("BIGINT", pa.array([7, 7], pa.int32()).dictionary_encode(), [7, 7]),
+    (
+        "STRING",
+        pa.DictionaryArray.from_arrays(pa.array([1, None, 0], pa.uint32()), pa.array(["a", "b"], pa.string_view())),
+        ["b", None, "a"],
+    ),
+    (
+        "BYTES",
+        pa.DictionaryArray.from_arrays(pa.array([1, None, 0], pa.uint8()), pa.array([b"a", b"b"], pa.binary_view())),
+        [b"b", None, b"a"],
+    ),
     ("BYTES", pa.array([b"a"], pa.large_binary()), [b"a"]),
     ("BYTES", pa.array([b"ab"], pa.binary(2)), [b"ab"]),
     ("BYTES", pa.array([b"ab"], pa.binary_view()), [b"ab"]),
