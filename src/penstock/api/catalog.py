@@ -224,13 +224,15 @@ class Catalog:
         )
         return Table(self._warehouse.create_table(name, definition, if_not_exists=if_not_exists))
 
-    @accepts(name=TEXT)
-    def load_table(self, name: str, options: Options | None = None) -> Table:
+    @accepts(name=TEXT, skip_damaged_schemas=FLAG)
+    def load_table(self, name: str, options: Options | None = None, *, skip_damaged_schemas: bool = False) -> Table:
         """Load a table with its latest schema.
 
         Args:
             name: ``database.table``, ``database.table$branch_name`` or the location of a table.
             options: of this handle; they override the stored options.
+            skip_damaged_schemas: with the newest schema whose file is not damaged, to find and roll back the damage
+                with ``inspect.fsck`` and ``rollback_to``.
 
         Raises:
             NotFoundError: there is none.
@@ -238,7 +240,7 @@ class Catalog:
             UnsupportedFeatureError: its rows cannot be read correctly.
         """
         plain, branch = split_table_branch(name)
-        table = Table(self._warehouse.load_table(plain))
+        table = Table(self._warehouse.load_table(plain, skip_damaged_schemas=skip_damaged_schemas))
         all_options = {"branch": branch, **(options or {})} if branch is not None else options
         return table.with_options(all_options) if all_options else table
 

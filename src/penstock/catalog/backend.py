@@ -137,8 +137,11 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def load_table(self, name: str) -> TableRef:
+    def load_table(self, name: str, *, skip_damaged_schemas: bool = False) -> TableRef:
         """Load a table with its latest schema.
+
+        Args:
+            skip_damaged_schemas: with the newest schema whose file is not damaged, if the backend reads the files.
 
         Raises:
             NotFoundError: the table does not exist.

@@ -206,11 +206,11 @@ class DirectoryBackend(Backend):
         self._check_no_view(place)
         return ref_of(place, schema)
 
-    def load_table(self, name: str) -> TableRef:
+    def load_table(self, name: str, *, skip_damaged_schemas: bool = False) -> TableRef:
         """Load a table with its latest schema; a name that does not exist gets the most similar one as advice."""
         place = self.place_of(name)
         try:
-            return load_place(place)
+            return load_place(place, skip_damaged_schemas=skip_damaged_schemas)
         except NotFoundError as error:
             if place.database is None:
                 raise

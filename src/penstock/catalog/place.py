@@ -77,9 +77,9 @@ def load_location(location: str, options: Mapping[str, str] | None = None) -> Ta
     return load_place(place_at(location, options))
 
 
-def load_place(place: TablePlace) -> TableRef:
+def load_place(place: TablePlace, *, skip_damaged_schemas: bool = False) -> TableRef:
     """Load the table at a place. Raises as ``load_table``."""
-    schema = load_latest_schema(place.file_io, place.location, place.name)
+    schema = load_latest_schema(place.file_io, place.location, place.name, skip_damaged=skip_damaged_schemas)
     ref = ref_of(place, schema)
     check_readable(ref)
     check_schema(schema, place.name, is_stored=True)

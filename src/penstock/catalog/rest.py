@@ -176,7 +176,7 @@ class RestBackend(Backend):
                 ) from error
         return self.load_table(name)
 
-    def load_table(self, name: str) -> TableRef:
+    def load_table(self, name: str, *, skip_damaged_schemas: bool = False) -> TableRef:  # noqa: ARG002 - no files
         """Load a table with the server's schema."""
         table = self._parsed(name)
         found = self.server.get(*_path(table), about=f"table {table}")

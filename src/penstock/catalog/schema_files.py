@@ -9,6 +9,7 @@ Source:
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.errors import FormatError, NotFoundError
@@ -37,8 +38,11 @@ def load_schema(file_io: FileIO, location: str, schema_id: int) -> TableSchema:
     return decode_schema(file_io.confined(location).read(path), path)
 
 
-def load_latest_schema(file_io: FileIO, location: str, table: str) -> TableSchema:
+def load_latest_schema(file_io: FileIO, location: str, table: str, *, skip_damaged: bool = False) -> TableSchema:
     """Read the schema with the highest id.
+
+    Args:
+        skip_damaged: read the one with the highest id that is not damaged; the lowest one must not be.
 
     Raises:
         NotFoundError: the table does not exist.
@@ -51,6 +55,11 @@ def load_latest_schema(file_io: FileIO, location: str, table: str) -> TableSchem
             f"table {table} does not exist: there is no schema file in {directory}; create it, or check"
             " the name and the warehouse"
         )
+    if skip_damaged:
+        for schema_id in reversed(ids[1:]):
+            with suppress(FormatError):
+                return load_schema(file_io, location, schema_id)
+        return load_schema(file_io, location, ids[0])
     return load_schema(file_io, location, ids[-1])
 
 

@@ -38,9 +38,9 @@ class Session:
         """Return the catalog to look up a name in."""
         return Catalog(self._warehouse_for(name))
 
-    def table(self, name: str) -> Table:
+    def table(self, name: str, *, skip_damaged_schemas: bool = False) -> Table:
         """Load a table by ``database.table`` or by its path."""
-        return self.catalog(name).load_table(name)
+        return self.catalog(name).load_table(name, skip_damaged_schemas=skip_damaged_schemas)
 
     def place(self, name: str) -> TablePlace:
         """Return the location of a table, which need not exist."""

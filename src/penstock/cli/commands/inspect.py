@@ -107,7 +107,7 @@ def fsck(
     ] = False,
 ) -> None:
     """Check that the files that the table needs exist; exit with code 8 if one is missing or damaged."""
-    loaded = session.table(table)
+    loaded = session.table(table, skip_damaged_schemas=True)
     with progress_bar(session, f"checking {loaded.name}", None) as progress:
         report = loaded.inspect.fsck(all_snapshots=all_snapshots, progress=progress)
     findings = [{**asdict(finding), "kind": finding.kind.value} for finding in report.findings]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_text
-from penstock.errors import InvalidOptionError, NotFoundError
+from penstock.errors import FormatError, InvalidOptionError, NotFoundError
 from penstock.format.snapshot import decode_hint, encode_hint, encode_snapshot
 from penstock.printable import open_log
 from penstock.table.commit.expiring import forget_expiration
@@ -44,12 +44,14 @@ class RollbackPlan:
         is_recreated: whether the target has expired, so that its file is created again from the tag.
         snapshot_ids: snapshots to delete, newest first.
         tags: tags of later snapshots, which are deleted too.
+        damaged_schema_ids: schemas after the target's whose files are damaged, which are deleted too.
     """
 
     target: Snapshot
     is_recreated: bool
     snapshot_ids: tuple[int, ...]
     tags: tuple[str, ...]
+    damaged_schema_ids: tuple[int, ...]
 
 
 def plan_rollback(
@@ -62,7 +64,7 @@ def plan_rollback(
 ) -> RollbackPlan:
     """Find what a rollback to a snapshot, to a tag, or to a point in event time would delete.
 
-    Snapshots after the target may be damaged: they are deleted without being read.
+    Snapshots after the target may be damaged: they are deleted unread. The target's schema must be readable.
 
     Args:
         timestamp_millis: ms since 1970-01-01 UTC; the target is the newest snapshot committed then or before.
@@ -80,18 +82,33 @@ def plan_rollback(
             f"table {store.name}: tag '{tag}' names snapshot {target.id}, and the latest snapshot is {ids[-1]}: the "
             "tag was left by a rollback that was stopped, or is damaged; roll back to another one, or read by this tag"
         )
+    store.load_schema(target.schema_id)  # without it, the table could not be read afterwards
     return RollbackPlan(
         target=target,
         is_recreated=target.id not in ids,
         snapshot_ids=tuple(sorted((each for each in ids if each > target.id), reverse=True)),
         tags=tuple(name for name in store.list_tags() if store.load_tag(name).snapshot.id > target.id),
+        damaged_schema_ids=tuple(each for each in store.list_schema_ids() if _is_damaged(store, each, target)),
     )
+
+
+def _is_damaged(store: MetadataStore, schema_id: int, latest: Snapshot | None) -> bool:
+    """Whether a schema is damaged that no snapshot up to the latest one can need."""
+    if latest is None or schema_id <= latest.schema_id:
+        return False
+    try:
+        store.load_schema(schema_id)
+    except NotFoundError:
+        return False
+    except FormatError:
+        return True
+    return False
 
 
 def apply_rollback(
     store: MetadataStore, plan: RollbackPlan, *, check: Callable[[Snapshot], None] = lambda _latest: None
 ) -> Snapshot:
-    """Make the target the latest snapshot. Files of the deleted snapshots become orphans; schemas are kept.
+    """Make the target the latest snapshot. Files of the deleted snapshots become orphans; readable schemas are kept.
 
     Consumers that have read a deleted snapshot continue after the target, since its id is used again.
 
@@ -118,7 +135,12 @@ def apply_rollback(
         if server is not None:
             return _apply_on_server(store, server, plan)
         with rolling_back(store, plan.target, is_recreated=plan.is_recreated):
-            return _apply(store, plan, check)
+            latest = _apply(store, plan, check)
+        for schema_id in plan.damaged_schema_ids:
+            # A commit may have built on the rollback with this schema, or somebody may have restored the file.
+            if _is_damaged(store, schema_id, store.load_latest_snapshot()):
+                store.file_io.delete(store.layout.schema_path(schema_id))
+        return latest
     finally:
         note_change(store.location)
 

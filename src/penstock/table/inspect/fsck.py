@@ -79,7 +79,7 @@ def check_table(
     all_snapshots: bool = False,
     progress: Callable[[int, int | None], None] = lambda _files, _bytes: None,
 ) -> FsckReport:
-    """Check all files that the latest readable snapshot needs, and the file of every snapshot and tag.
+    """Check all files that the latest readable snapshot needs, and the file of every snapshot, tag and schema.
 
     Args:
         all_snapshots: also check manifests and data files that only older snapshots and tags need.
@@ -92,6 +92,7 @@ def check_table(
             check.check_snapshot(snapshot)
         else:
             check.check_lists(snapshot)
+    check.check_unused_schemas()
     return FsckReport(
         snapshots=check.snapshot_count,
         unchecked=check.unchecked_count,
@@ -209,7 +210,12 @@ class _Check:
             self._find_unreadable("index manifest", path, snapshot.id, error)
         return entries if is_whole else None
 
-    def _check_schema(self, schema_id: int, snapshot_id: int) -> None:
+    def check_unused_schemas(self) -> None:
+        """Check the other schema files: a damaged latest one ends reads and writes before a snapshot names it."""
+        for schema_id in self._store.list_schema_ids():
+            self._check_schema(schema_id, None)
+
+    def _check_schema(self, schema_id: int, snapshot_id: int | None) -> None:
         if schema_id in self._schemas:
             return
         self._schemas.add(schema_id)
@@ -249,7 +255,9 @@ class _Check:
             sizes = self._sizes[directory] = {status.name: status.size for status in listed if not status.is_dir}
         return sizes.get(name)
 
-    def _find_unreadable(self, what: str, path: str, snapshot_id: int, error: NotFoundError | FormatError) -> None:
+    def _find_unreadable(
+        self, what: str, path: str, snapshot_id: int | None, error: NotFoundError | FormatError
+    ) -> None:
         kind = FindingKind.MISSING if isinstance(error, NotFoundError) else FindingKind.DAMAGED
         # One finding per file, for the newest snapshot that needs it.
         if all(finding.path != path for finding in self.findings):

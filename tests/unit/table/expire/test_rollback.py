@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.table.commit.interleaved import PausedFileIO, commit_rows
 from tests.unit.table.commit_tables import append, committer, new_queue, new_table, on, row_counts, rows
 
-from penstock.errors import CommitConflictError, InvalidOptionError, NotFoundError, StorageError
+from penstock import Catalog
+from penstock.catalog.changes import AddColumn, DropColumn
+from penstock.errors import CommitConflictError, FormatError, InvalidOptionError, NotFoundError, StorageError
 from penstock.format.snapshot import encode_hint, encode_snapshot
 from penstock.table.actions.changes import truncate
 from penstock.table.expire.rollback import apply_rollback, plan_rollback
@@ -24,6 +28,7 @@ from penstock.table.tags import create_tag
 from penstock.testing.file_io import FailingFileIO, Fault, ProcessDiedError
 
 if TYPE_CHECKING:
+    from penstock import Table
     from penstock.table.ref import TableRef
 
 FAULTS = list(Fault)
@@ -329,3 +334,51 @@ def test_a_tag_of_a_snapshot_after_the_latest_is_no_target() -> None:
     with pytest.raises(NotFoundError, match="names snapshot 999, and the latest snapshot is 2"):
         plan_rollback(store, tag="late")
     assert store.list_snapshot_ids() == (1, 2)
+
+
+def _table_of_two_schemas() -> tuple[Catalog, Table]:
+    """Return a table with snapshots 1 of schema 0, 2 of schema 1, and a schema 2 that no snapshot names."""
+    catalog = Catalog(f"memory://{uuid.uuid4()}/w")
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "n BIGINT")
+    table.append(pa.table({"n": [1]}))
+    table = catalog.alter_table("d.t", AddColumn(column="a", type="STRING"))
+    table.append(pa.table({"n": [2], "a": ["x"]}))
+    return catalog, catalog.alter_table("d.t", DropColumn(column="a"))
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"no json"])
+@pytest.mark.parametrize(("damaged", "target"), [((2,), 2), ((2,), 1), ((1, 2), 1), ((1,), 1)])
+def test_a_rollback_deletes_damaged_schemas_after_that_of_its_target(
+    damage: bytes, damaged: tuple[int, ...], target: int
+) -> None:
+    catalog, table = _table_of_two_schemas()
+    for schema_id in damaged:
+        table._ref.file_io.write(table._ref.layout.schema_path(schema_id), damage)
+    if 2 in damaged:
+        with pytest.raises(FormatError, match="schema-2"):
+            catalog.load_table("d.t")
+    loaded = catalog.load_table("d.t", skip_damaged_schemas=True)
+    assert [finding.path[-8:] for finding in loaded.inspect.fsck().findings][:1] == [f"schema-{min(damaged)}"]
+    plan = loaded.rollback_to(snapshot_id=target, dry_run=True)
+    assert plan.damaged_schema_ids == damaged
+    assert loaded._store.list_schema_ids() == (0, 1, 2)
+    loaded.rollback_to(snapshot_id=target)
+    table = catalog.load_table("d.t")
+    assert table._store.list_schema_ids() == tuple(each for each in (0, 1, 2) if each not in damaged)
+    assert table.inspect.fsck().findings == ()
+    assert table.to_arrow()["n"].to_pylist() == [1, 2][:target]
+    table = catalog.alter_table("d.t", AddColumn(column="other", type="BIGINT"))
+    table.append(pa.table({name: pa.array([None], pa.null()) for name in table.to_arrow().column_names}))
+
+
+@pytest.mark.parametrize("data", [b"", None])
+def test_a_snapshot_whose_schema_cannot_be_read_is_no_target(data: bytes | None) -> None:
+    catalog, table = _table_of_two_schemas()
+    path = table._ref.layout.schema_path(1)
+    if data is None:
+        table._ref.file_io.delete(path)
+    else:
+        table._ref.file_io.write(path, data)
+    with pytest.raises((FormatError, NotFoundError), match="schema-1"):
+        catalog.load_table("d.t").rollback_to(snapshot_id=2)

@@ -178,3 +178,14 @@ def test_the_files_of_the_newest_readable_snapshot_are_checked_if_the_latest_is_
     report = _check(ref, all_snapshots=False)
     assert (report.snapshots, report.files, report.unchecked) == (1, 2, 1)
     assert _only(report).snapshot_id == 3
+
+
+def test_a_damaged_schema_that_no_snapshot_names_is_found(ref: TableRef) -> None:
+    ref.file_io.write(ref.layout.schema_path(1), b"")
+    finding = _only(_check(ref))
+    assert (finding.kind, finding.what, finding.path, finding.snapshot_id) == (
+        FindingKind.DAMAGED,
+        "schema",
+        ref.layout.schema_path(1),
+        None,
+    )
