@@ -216,6 +216,10 @@ class MetadataStore:
             return hint
         return min(self.list_snapshot_ids(), default=None)
 
+    def load_latest_hint(self) -> int | None:
+        """Return the id in the hint of the latest snapshot; None without a usable hint."""
+        return self._read_hint(self.layout.latest_hint_path)
+
     def load_snapshot(self, snapshot_id: int) -> Snapshot:
         """Load one snapshot.
 

@@ -87,6 +87,9 @@ def load_lost_ids(store: MetadataStore, snapshots: Iterable[Snapshot]) -> list[r
         snapshots: those of the table that can be read, loaded before.
     """
     held = tuple(snapshots)
+    # Nothing is listed if the snapshots themselves have no gap.
+    if not find_lost_ids(sorted(snapshot.id for snapshot in held), held):
+        return []
     ids = store.list_snapshot_ids()
     if not find_lost_ids(ids, held):
         return []
@@ -95,6 +98,22 @@ def load_lost_ids(store: MetadataStore, snapshots: Iterable[Snapshot]) -> list[r
     # Where many files are deleted with one request, an expiration may leave gaps.
     end = max(min(again, default=0), expiring_end(store))
     return [gap for gap in find_lost_ids(sorted({*ids, *again}), held) if gap.stop > end]
+
+
+def find_lost_latest(store: MetadataStore, newest_id: int, hint: int | None) -> int | None:
+    """Return the id in the hint of the latest snapshot if that snapshot and later ones were lost; None if not.
+
+    A hint is written after its snapshot, the latest snapshot never expires, and a rollback corrects the hint.
+
+    Args:
+        newest_id: of the snapshots, as listed before; 0 if there are none.
+        hint: as read before.
+    """
+    if hint is None or hint <= newest_id or is_rolling_back(store):
+        return None
+    # A snapshot was put since the listing, or a rollback has ended in between.
+    hint = store.load_latest_hint()
+    return None if hint is None or hint <= max(store.list_snapshot_ids(), default=0) else hint
 
 
 def is_built_on_previous(store: MetadataStore, snapshot: Snapshot, freed_ids: Iterable[range]) -> bool:
@@ -449,6 +468,14 @@ def _with_own_lists(store: MetadataStore, writer: ManifestWriter, snapshot: Snap
         delta_manifest_list=delta_list.name,
         delta_manifest_list_size=delta_list.size,
     )
+
+
+def lower_latest_hint(store: MetadataStore) -> None:
+    """Correct the hint of the latest snapshot if a rollback that was stopped has left it above the latest one."""
+    latest_id = max(store.list_snapshot_ids(), default=0)
+    hint = store.load_latest_hint()
+    if hint is not None and hint > latest_id:
+        _write_hint(store, latest_id)
 
 
 def _write_hint(store: MetadataStore, snapshot_id: int) -> None:

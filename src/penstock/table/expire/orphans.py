@@ -19,7 +19,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_millis
-from penstock.errors import InvalidOptionError, StorageError
+from penstock.errors import FormatError, InvalidOptionError, StorageError
 from penstock.format.layout import (
     INDEX_MANIFEST_PREFIX,
     MAIN_BRANCH,
@@ -58,6 +58,9 @@ class OrphanKind(StrEnum):
     TEMPORARY = "temporary"
     STAGING = "staging"
     LEASE = "lease"
+
+
+_COMMITTED: Final = (OrphanKind.DATA, OrphanKind.MANIFEST, OrphanKind.INDEX, OrphanKind.STATISTICS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +232,7 @@ class _Found:
     cutoff: int = 0
     listing: Listing = field(default_factory=lambda: Listing(candidates=(), buckets=()))
     used: frozenset[str] = frozenset()
+    has_snapshots: bool = False
 
 
 def remove_orphan_files(
@@ -253,7 +257,8 @@ def remove_orphan_files(
     Raises:
         InvalidOptionError: ``older_than_millis`` is too recent, or in the future.
         NotFoundError: the table or a branch has no schema.
-        FormatError: metadata is damaged or missing, so the used files are not known; nothing was deleted.
+        FormatError: metadata is damaged or missing, also a snapshot, so the used files are not known; nothing was
+            deleted.
         StorageError: a directory or file cannot be listed or read, and nothing was deleted; or an orphan could not be
             deleted.
     """
@@ -269,7 +274,9 @@ def remove_orphan_files(
         directories = ref.file_io.list_tree(ref.location)
         found.listing = list_candidates(ref, directories, threads=threads, progress=progress)
         shared = None if directories is ref.file_io else directories
-        found.used = UsedFiles(ref, threads=threads, progress=progress, directories=shared).collect()
+        used_files = UsedFiles(ref, threads=threads, progress=progress, directories=shared)
+        found.used = used_files.collect()
+        found.has_snapshots = used_files.has_snapshots
 
     with enough_memory(ref.name):
         ref.file_io.run_many([find_cutoff, find_files])
@@ -277,6 +284,12 @@ def remove_orphan_files(
     leases_until = min(cutoff, now_millis - MIN_AGE_MS)
     unused = [candidate for candidate in listing.candidates if candidate.name not in used]
     orphans = [each for each in unused if _is_old(each, leases_until if each.kind is OrphanKind.LEASE else cutoff)]
+    if not found.has_snapshots and any(each.kind in _COMMITTED for each in orphans):
+        raise FormatError(
+            f"table {ref.name} has no snapshot, but manifests or data files, so it is unknown which files are used, "
+            "and nothing was deleted: restore the files in snapshot/ from a copy; if nothing was ever committed, so "
+            "that a stopped job has left the files, append to the table and repeat this"
+        )
     report = OrphanReport(
         orphans=tuple(sorted(orphans, key=lambda orphan: orphan.path)),
         bytes=sum(orphan.size for orphan in orphans),

@@ -15,7 +15,7 @@ from penstock.format.snapshot import decode_hint, encode_hint, encode_snapshot
 from penstock.printable import open_log
 from penstock.table.commit.expiring import forget_expiration
 from penstock.table.commit.retry import note_change
-from penstock.table.commit.reused_ids import clear_below, put_fence, remove_fences, rolling_back
+from penstock.table.commit.reused_ids import clear_below, lower_latest_hint, put_fence, remove_fences, rolling_back
 from penstock.table.read.travel import (
     find_at_or_after,
     nearest_with_watermark,
@@ -170,6 +170,8 @@ def _apply(store: MetadataStore, plan: RollbackPlan, check: Callable[[Snapshot],
         if latest.id > target.id:
             # No snapshot up to the fence has rows, and some ids have none: a reader could not continue there.
             move_consumers(store, range(target.id + 1, latest.id + 1), to=latest.id + 1)
+    else:
+        lower_latest_hint(store)  # an earlier attempt was stopped between its last deletion and its last hint
     _lower_earliest_hint(store, target)
     for name in plan.tags:
         file_io.delete(layout.tag_path(name))

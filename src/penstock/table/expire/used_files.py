@@ -9,10 +9,11 @@ from penstock.errors import FormatError, NotFoundError, StorageError
 from penstock.format.layout import MAIN_BRANCH, changelog_id_of, schema_id_of, snapshot_id_of, tag_name_of
 from penstock.format.manifest.files import decode_manifest, decode_manifest_list
 from penstock.format.manifest.index_manifest import decode_index_files
-from penstock.format.snapshot import decode_snapshot
+from penstock.format.snapshot import decode_snapshot, ids_text
 from penstock.format.tag import decode_tag
 from penstock.table.bulk_files import map_parallel
 from penstock.table.commit.expiring import expiring_end
+from penstock.table.commit.reused_ids import find_lost_latest, load_lost_ids
 from penstock.table.expire.files import list_branches
 from penstock.table.location import TableLocation
 from penstock.table.store import MetadataStore
@@ -72,13 +73,25 @@ class UsedFiles:
         # Metadata file to those that name it, up to the files of snapshots and tags.
         self._owners: dict[str, set[str]] = {}
         self._read: set[str] = set()
+        # Locations of the table and its branches, as listed last.
+        self._branches: tuple[str, ...] = ()
+        # Directory to its snapshots.
+        self._snapshots: dict[str, list[Snapshot]] = {}
+        # Location of the table or a branch to the hint of its latest snapshot.
+        self._hints: dict[str, int | None] = {}
 
     def collect(self) -> frozenset[str]:
-        """Return the base names of all used files."""
+        """Return the base names of all used files.
+
+        Raises:
+            FormatError: snapshots were lost, or other metadata is missing or damaged.
+            StorageError: the storage failed.
+        """
         for _ in range(_MAX_ROUNDS):
             new = [status for status in self._list_roots() if status not in self._seen]
             self._directories = None
             if not new:
+                self._check_no_snapshot_lost()
                 return frozenset(self.names)
             self._seen.update(new)
             self._load_roots(new)
@@ -87,6 +100,36 @@ class UsedFiles:
             "written",
             True,  # noqa: FBT003 - positional, so that pickling works
         )
+
+    @property
+    def has_snapshots(self) -> bool:
+        """Whether the main branch has snapshots."""
+        return self._layout.snapshot_directory in self._snapshots
+
+    def _check_no_snapshot_lost(self) -> None:
+        """Raise ``FormatError`` if the table or a branch lacks snapshots: the files that they use are unknown."""
+        for branch in self._branches:
+            if branch in self._unfinished:
+                continue
+            store = self._store_of(branch)
+            layout = store.layout
+            snapshots = self._snapshots.get(layout.snapshot_directory, [])
+            newest_id = max((snapshot.id for snapshot in snapshots), default=0)
+            lost = load_lost_ids(store, snapshots)
+            read = self._hints[branch] if branch in self._hints else store.load_latest_hint()
+            hint = find_lost_latest(store, newest_id, read)
+            if hint is not None:
+                lost.append(range(newest_id + 1, hint + 1))
+            if lost:
+                raise FormatError(
+                    f"table {self._table}: the files of snapshots {ids_text(lost)} in {layout.snapshot_directory} are "
+                    "missing, so it is unknown which files are used, and nothing was deleted: restore them from a "
+                    "copy; if a rollback was stopped, repeat it. If there is no copy, copy the rows of the "
+                    "other snapshots to a new table"
+                )
+
+    def _store_of(self, location: str) -> MetadataStore:
+        return MetadataStore(TableLocation(file_io=self._file_io, location=location, name=self._table))
 
     def _list_roots(self) -> list[FileStatus]:
         """Return the files of snapshots, tags and changelogs."""
@@ -102,11 +145,16 @@ class UsedFiles:
                 layout.changelog_directory,
             ):
                 ahead.request_list(directory)
-            return list(self._roots_in(ahead))
+            ahead.request_read(layout.latest_hint_path)
+            roots = list(self._roots_in(ahead))
+            for branch in self._branches:
+                self._hints[branch] = self._store_of(branch).reading(ahead).load_latest_hint()
+            return roots
 
     def _roots_in(self, directories: Directories) -> Iterator[FileStatus]:
-        for name in (MAIN_BRANCH, *list_branches(directories, self._layout)):
-            layout = self._layout.branch(name)
+        layouts = [self._layout.branch(name) for name in (MAIN_BRANCH, *list_branches(directories, self._layout))]
+        self._branches = tuple(layout.location for layout in layouts)
+        for layout in layouts:
             schema_ids = {schema_id_of(status.name) for status in directories.list(layout.schema_directory)}
             if 0 not in schema_ids and layout != self._layout:
                 self._unfinished.add(layout.location)
@@ -129,6 +177,7 @@ class UsedFiles:
         indexes: set[str] = set()
         for status, snapshot in zip(roots, map_parallel(self._load_root, roots, threads=self._threads), strict=True):
             if snapshot is not None:
+                self._snapshots.setdefault(status.path.rpartition("/")[0], []).append(snapshot)
                 self._own_metadata(snapshot, status.path, lists, indexes)
         for _, files in self._load_all(indexes, decode_index_files):
             self.names.update(files)

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from penstock.errors import FormatError, NotFoundError, UnsupportedFeatureError
 from penstock.format.snapshot import ids_text
 from penstock.table.commit.expiring import is_expiring
-from penstock.table.commit.reused_ids import load_lost_ids
+from penstock.table.commit.reused_ids import find_lost_latest, load_lost_ids
 from penstock.table.metadata_cache import MetadataCache
 from penstock.table.read.scan import live_entries
 from penstock.table.ref import FileLocator
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from penstock.format.manifest.entry import DataFileMeta, ManifestEntry, ManifestFileMeta
     from penstock.format.snapshot import Snapshot
@@ -127,12 +127,7 @@ class _Check:
         for snapshot in self._store.find_snapshots(ids, on_damaged=self._find_damaged_snapshot):
             found.append(snapshot)
             yield snapshot
-        for lost in load_lost_ids(self._store, found):
-            message = (
-                f"snapshots {ids_text([lost])} are missing between others: restore them from a copy; until then, their "
-                "changes cannot be read, and streams stop there"
-            )
-            self._find(FindingKind.MISSING, "snapshot", self._ref.layout.snapshot_path(lost[0]), lost[0], message)
+        self._check_ids(found, max(ids, default=0))
         for name in self._store.list_tags():
             try:
                 snapshot = self._store.load_tag(name).snapshot
@@ -141,6 +136,34 @@ class _Check:
                 continue
             if snapshot.id not in ids:
                 yield snapshot
+
+    def _check_ids(self, found: Sequence[Snapshot], newest_id: int) -> None:
+        """Check that no snapshots are missing between others, and that the newest ones are there."""
+        layout = self._ref.layout
+        for lost in load_lost_ids(self._store, found):
+            message = (
+                f"snapshots {ids_text([lost])} are missing between others: restore them from a copy; until then, their "
+                "changes cannot be read, and streams stop there"
+            )
+            self._find(FindingKind.MISSING, "snapshot", layout.snapshot_path(lost[0]), lost[0], message)
+        lost_id = find_lost_latest(self._store, newest_id, self._store.load_latest_hint())
+        if lost_id is not None:
+            message = (
+                f"snapshots {newest_id + 1} to {lost_id} are missing: the hint snapshot/LATEST names {lost_id}, and "
+                "the rows that they added are not in the table; write nothing before they are restored from a copy. If "
+                "a rollback was stopped, repeat it"
+            )
+            self._find(FindingKind.MISSING, "snapshot", layout.snapshot_path(lost_id), lost_id, message)
+        elif not newest_id and not self._store.list_snapshot_ids() and self._was_committed():
+            message = (
+                "there is no snapshot, although a tag or the hint snapshot/EARLIEST is there, so there was one: "
+                "restore the snapshots from a copy"
+            )
+            self._find(FindingKind.MISSING, "snapshot", layout.snapshot_directory, None, message)
+
+    def _was_committed(self) -> bool:
+        # Manifests are no sign of a commit: a stopped one leaves them, and branches share their directory.
+        return bool(self._store.list_tags()) or self._ref.file_io.exists(self._ref.layout.earliest_hint_path)
 
     def _find_damaged_snapshot(self, snapshot_id: int, error: FormatError) -> None:
         path = self._ref.layout.snapshot_path(snapshot_id)

@@ -20,6 +20,7 @@ from penstock.errors import FormatError, InvalidOptionError, StorageError
 from penstock.format.layout import TableLayout
 from penstock.format.snapshot import encode_snapshot
 from penstock.format.tag import Tag, encode_tag
+from penstock.table.commit.reused_ids import find_lost_latest
 from penstock.table.expire import orphans
 from penstock.table.expire.orphans import OrphanKind, remove_orphan_files
 from penstock.table.expire.used_files import UsedFiles
@@ -181,6 +182,48 @@ def test_unreadable_metadata_ends_the_removal_before_anything_is_deleted(
     with pytest.raises(FormatError, match="missing, which .*snapshot-[23] needs" if damage is None else "manifest"):
         remove(table)
     assert set(walk(table._ref.file_io, table.location)) == before
+
+
+@pytest.mark.parametrize(("lost", "has_hint"), [([3], 1), ([2], 1), ([2], 0), ([1, 2, 3], 1), ([1, 2, 3], 0)])
+def test_nothing_is_removed_while_snapshots_are_missing(table: Table, lost: list[int], has_hint: int) -> None:
+    layout, file_io = TableLayout(table.location), table._ref.file_io
+    table.versions.delete_tag("first")
+    for each in lost:
+        file_io.delete(layout.snapshot_path(each))
+    if not has_hint:
+        file_io.delete(layout.latest_hint_path)
+    before = set(walk(file_io, table.location))
+    with pytest.raises(FormatError, match="it is unknown which files are used"):
+        remove(table)
+    assert set(walk(file_io, table.location)) == before
+
+
+def test_nothing_is_removed_while_snapshots_of_a_branch_are_missing(table: Table) -> None:
+    table.versions.create_branch("b")
+    table.with_options({"branch": "b"}).append(pa.table({"k": [5], "dt": ["a"]}))
+    layout = TableLayout(table.location).branch("b")
+    table._ref.file_io.delete(layout.snapshot_path(1))
+    with pytest.raises(FormatError, match=r"snapshots 1 in .*branch-b/snapshot are missing"):
+        remove(table)
+
+
+def test_a_rollback_that_was_stopped_before_its_last_hint_is_repeated(table: Table) -> None:
+    layout, file_io = TableLayout(table.location), table._ref.file_io
+    table.rollback_to(snapshot_id=2)
+    file_io.write(layout.latest_hint_path, b"4")
+    with pytest.raises(FormatError, match=r"snapshots 3 to 4 .* repeat it"):
+        remove(table)
+    table.rollback_to(snapshot_id=2)
+    assert {orphan.kind for orphan in remove(table).orphans} == {OrphanKind.DATA, OrphanKind.MANIFEST}
+
+
+def test_a_hint_above_the_listing_is_accepted_while_a_rollback_runs_or_a_commit_was_put_since(table: Table) -> None:
+    layout, file_io = TableLayout(table.location), table._ref.file_io
+    assert find_lost_latest(table._store, 2, 3) is None
+    file_io.write(layout.latest_hint_path, b"4")
+    assert find_lost_latest(table._store, 3, 4) == 4
+    file_io.write(layout.rolling_back_path("x"), b"2")
+    assert find_lost_latest(table._store, 3, 4) is None
 
 
 def used(table: Table, sleep: Any = time.sleep) -> frozenset[str]:

@@ -124,6 +124,25 @@ def test_a_snapshot_that_is_missing_between_others_is_found_unless_a_rollback_de
     assert _check(ref, all_snapshots=False).findings == ()
 
 
+@pytest.mark.parametrize("lost", [[3], [1, 2, 3]])
+def test_newest_snapshots_that_are_missing_are_found(ref: TableRef, lost: list[int]) -> None:
+    for each in lost:
+        ref.file_io.delete(ref.layout.snapshot_path(each))
+    finding = _only(_check(ref, all_snapshots=False))
+    assert (finding.kind, finding.what, finding.snapshot_id) == (FindingKind.MISSING, "snapshot", 3)
+
+
+@pytest.mark.parametrize("sign", ["tag/tag-first", "snapshot/EARLIEST"])
+def test_a_table_without_snapshots_that_had_some_is_not_whole(ref: TableRef, sign: str) -> None:
+    data = ref.file_io.read(f"{ref.location}/{sign}")
+    for directory in (ref.layout.snapshot_directory, ref.layout.tag_directory):
+        ref.file_io.delete(directory, recursive=True)
+    assert _check(ref).findings == ()
+    ref.file_io.write(f"{ref.location}/{sign}", data)
+    finding = _only(_check(ref))
+    assert (finding.kind, finding.path) == (FindingKind.MISSING, ref.layout.snapshot_directory)
+
+
 def test_snapshots_below_the_end_of_an_expiration_may_be_missing(ref: TableRef) -> None:
     """Where many files are deleted with one request, a stopped expiration leaves any of them."""
     ref.file_io.delete(ref.layout.snapshot_path(2))
