@@ -99,6 +99,15 @@ def test_a_deleted_tag_is_gone_and_its_name_is_free() -> None:
     assert store.load_tag("t").snapshot.id == 3
 
 
+def test_a_damaged_tag_is_deleted() -> None:
+    ref = with_snapshots()
+    store = MetadataStore(ref)
+    create_tag(store, "t", snapshot_id=2)
+    ref.file_io.write(store.layout.tag_path("t"), b"{")
+    assert delete_tag(ref, store, "t") is None
+    assert store.list_tags() == ()
+
+
 @pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.REFUSED])
 def test_a_tag_whose_answer_was_lost_is_found_to_be_there(fault: Fault) -> None:
     ref = with_snapshots()

@@ -1,5 +1,6 @@
 """Operations on tags."""
 
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from typing import Annotated, Final
@@ -10,7 +11,7 @@ from penstock.api.operations.declaration import Named, Operation
 from penstock.api.operations.procedure import Procedure, ResultRows
 from penstock.catalog.checks.features import check_taggable, check_writable
 from penstock.clocks import to_millis
-from penstock.errors import InvalidOptionError
+from penstock.errors import FormatError, InvalidOptionError
 from penstock.format.snapshot import Snapshot
 from penstock.options import TagCreation, TagOptions
 from penstock.table.actions.auto_tags import TagMaker
@@ -128,7 +129,8 @@ class DeleteTag(Operation[TableHandle, None]):
     def run(self, table: TableHandle, /) -> None:
         check_taggable(table.ref)
         if self.dry_run:
-            table.checked_store.load_tag(self.name)
+            with suppress(FormatError):  # a damaged tag is deleted too
+                table.checked_store.load_tag(self.name)
         else:
             delete_tag(table.ref, table.checked_store, self.name)
 

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from penstock.clocks import EPOCH, local_now, to_wall_clock
-from penstock.errors import NotFoundError, TableStoreError
+from penstock.errors import FormatError, NotFoundError, TableStoreError
 from penstock.format.layout import tag_name_of
 from penstock.format.tag import encode_tag
 from penstock.options import RetentionOptions, TagOptions
@@ -41,19 +41,22 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
 
 
-def delete_tag(ref: TableRef, store: MetadataStore, name: str) -> Snapshot:
+def delete_tag(ref: TableRef, store: MetadataStore, name: str) -> Snapshot | None:
     """Delete a tag; if its snapshot has expired, also delete the files that only the tag kept.
 
     The tag file is deleted first: after an interruption, or if a file cannot be deleted, the other files are orphans.
 
     Returns:
-        The snapshot that the tag named.
+        The snapshot that the tag named; None if the tag was damaged: then the files that only it kept are orphans.
     """
-    snapshot = store.load_tag(name).snapshot
+    snapshot = None
+    with suppress(FormatError):
+        snapshot = store.load_tag(name).snapshot
     store.file_io.delete(store.layout.tag_path(name))
     if ref.parsed(TagOptions).create_success_file:
         store.file_io.delete(store.layout.tag_success_path(name))
-    forget_snapshot(ref, store, snapshot)
+    if snapshot is not None:
+        forget_snapshot(ref, store, snapshot)
     return snapshot
 
 

@@ -43,7 +43,7 @@ class Finding:
     """A problem.
 
     Attributes:
-        what: the kind of file: snapshot, tag, schema, manifest or data file.
+        what: the kind of file: snapshot, tag, consumer, schema, manifest or data file.
         snapshot_id: the first snapshot found to need the file; None if unknown.
     """
 
@@ -87,6 +87,7 @@ def check_table(
     """
     # With a cache of its own: a file that this process has read before may be gone from an object store.
     check = _Check(ref, MetadataStore(ref, cache=MetadataCache()), progress)
+    check.check_consumers()
     for snapshot in check.snapshots():
         if all_snapshots or not check.snapshot_count:
             check.check_snapshot(snapshot)
@@ -132,10 +133,22 @@ class _Check:
             try:
                 snapshot = self._store.load_tag(name).snapshot
             except FormatError as error:
-                self._find(FindingKind.DAMAGED, "tag", self._ref.layout.tag_path(name), None, str(error))
+                message = f"{error}: restore it from a copy, or delete it with 'penstock tag delete'"
+                self._find(FindingKind.DAMAGED, "tag", self._ref.layout.tag_path(name), None, message)
                 continue
             if snapshot.id not in ids:
                 yield snapshot
+
+    def check_consumers(self) -> None:
+        for name in self._store.list_consumers():
+            try:
+                self._store.load_consumer(name)
+            except FormatError as error:
+                message = (
+                    f"{error}: set its position with 'penstock consumer reset', or delete it with 'penstock consumer "
+                    "delete'"
+                )
+                self._find(FindingKind.DAMAGED, "consumer", self._ref.layout.consumer_path(name), None, message)
 
     def _check_ids(self, found: Sequence[Snapshot], newest_id: int) -> None:
         """Check that no snapshots are missing between others, and that the newest ones are there."""

@@ -11,6 +11,7 @@ import pytest
 
 from penstock import Catalog
 from penstock.catalog.place import load_location
+from penstock.format.consumer import encode_consumer
 from penstock.format.snapshot import ROLLED_BACK_TO, decode_snapshot, encode_snapshot
 from penstock.table.commit.expiring import announce_expiration
 from penstock.table.inspect.fsck import Finding, FindingKind, FsckReport, check_table
@@ -112,6 +113,7 @@ def test_a_damaged_tag_is_found_and_a_tag_keeps_its_expired_snapshot_in_sight(re
     ref.file_io.write(f"{ref.location}/tag/tag-first", b"")
     finding = _only(_check(ref))
     assert (finding.what, finding.kind) == ("tag", FindingKind.DAMAGED)
+    assert "penstock tag delete" in finding.message
 
 
 def test_a_snapshot_that_is_missing_between_others_is_found_unless_a_rollback_deleted_it(ref: TableRef) -> None:
@@ -148,6 +150,19 @@ def test_snapshots_below_the_end_of_an_expiration_may_be_missing(ref: TableRef) 
     ref.file_io.delete(ref.layout.snapshot_path(2))
     announce_expiration(MetadataStore(ref), 3)
     assert _check(ref, all_snapshots=False).findings == ()
+
+
+def test_a_damaged_consumer_is_found(ref: TableRef, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.table.store._CONSUMER_WAIT_SECONDS", 0)
+    ref.file_io.write(ref.layout.consumer_path("good"), encode_consumer(2))
+    ref.file_io.write(ref.layout.consumer_path("bad"), b"{")
+    finding = _only(_check(ref, all_snapshots=False))
+    assert (finding.what, finding.kind, finding.path) == (
+        "consumer",
+        FindingKind.DAMAGED,
+        ref.layout.consumer_path("bad"),
+    )
+    assert "penstock consumer reset" in finding.message
 
 
 def test_a_schema_that_files_need_is_missed(ref: TableRef) -> None:
