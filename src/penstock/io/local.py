@@ -95,7 +95,7 @@ class LocalFileIO(FileIO):
     def file_version(self, path: str) -> tuple[int, int, int]:
         """Return inode, size and modification time."""
         try:
-            status = Path(path).stat()
+            status = os.stat(path)  # noqa: PTH116 - of each cached manifest of a plan: a Path costs five times as much
         except FAILURES as error:
             raise to_storage_error("look for", path, error) from error
         return status.st_ino, status.st_size, status.st_mtime_ns
@@ -266,7 +266,7 @@ class LocalFileIO(FileIO):
 
     def with_durability(self, *, durable: bool) -> LocalFileIO:
         """Return the storage with ``durable`` set."""
-        return replace(self, durable=durable)
+        return self if self.durable == durable else replace(self, durable=durable)
 
     def _check_read(self, action: str, path: str) -> None:
         if self.bounds is not None:
