@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+from abc import ABC, abstractmethod
 from dataclasses import MISSING, dataclass
 from typing import (
     TYPE_CHECKING,
@@ -40,14 +41,14 @@ _Result_co = TypeVar("_Result_co", covariant=True)
 _TIMES: Final = "\n\nTimes are in ms since 1970-01-01 UTC, or datetimes, local without a zone."
 
 
-class Operation(Generic[_Target_contra, _Result_co]):
+class Operation(ABC, Generic[_Target_contra, _Result_co]):
     """An operation and its arguments; subclasses are frozen dataclasses."""
 
     __slots__ = ()
 
+    @abstractmethod
     def run(self, target: _Target_contra, /) -> _Result_co:
         """Run the operation on a table or a warehouse."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
