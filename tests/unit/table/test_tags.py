@@ -14,6 +14,7 @@ from tests.unit.table.metadata_tables import MemoryTable
 
 from penstock.clocks import local_now
 from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError, StorageError
+from penstock.format.snapshot import ROLLED_BACK_TO
 from penstock.options import TagOptions
 from penstock.table.expire.tags import delete_tag
 from penstock.table.store import MetadataStore
@@ -127,7 +128,8 @@ def test_a_tag_whose_answer_was_lost_is_found_to_be_there(fault: Fault) -> None:
 def test_the_first_snapshot_since_a_time_may_come_after_a_gap_of_ids(millis: int, expected: int) -> None:
     table = MemoryTable()
     for number in range(1, 10):
-        table.commit(watermark=1000 * number)
+        properties = ((ROLLED_BACK_TO, "2"),) if number == 7 else ()
+        table.commit(watermark=1000 * number, properties=properties)
     for gone in (4, 5, 6):
         table.expire(gone)
     assert first_since(table.store, millis).id == expected

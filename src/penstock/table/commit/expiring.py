@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.errors import NotFoundError, StorageError
-from penstock.format.snapshot import decode_hint, encode_hint
+from penstock.errors import StorageError
+from penstock.format.snapshot import encode_hint
 from penstock.io.failures import is_full
+from penstock.table.read.travel import expiring_end
 
 if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
@@ -70,11 +71,3 @@ def lower_announcement(store: MetadataStore, snapshot_id: int) -> None:
     """
     if is_announced(store, snapshot_id):
         store.file_io.write(store.layout.expiring_path, encode_hint(snapshot_id))
-
-
-def expiring_end(store: MetadataStore) -> int:
-    """Return the id below which files of snapshots may be deleted; 0 if there are none. Raises ``StorageError``."""
-    try:
-        return decode_hint(store.file_io.read(store.layout.expiring_path)) or 0
-    except NotFoundError:
-        return 0

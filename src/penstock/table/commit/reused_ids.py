@@ -40,9 +40,10 @@ from penstock.format.snapshot import (
     find_lost_ids,
 )
 from penstock.options import ManifestOptions
-from penstock.table.commit.expiring import expiring_end, is_announced, lower_announcement
+from penstock.table.commit.expiring import is_announced, lower_announcement
 from penstock.table.commit.manifests import ManifestWriter
 from penstock.table.read.scan import live_entries
+from penstock.table.read.travel import expiring_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -26,7 +26,7 @@ from penstock.options import ConsumerOptions, RetentionOptions
 from penstock.printable import mask_locations, open_log
 from penstock.table.branches import check_not_on_branch
 from penstock.table.bulk_files import delete_empty_directories, delete_files, thread_count
-from penstock.table.commit.expiring import announce_expiration, expiring_end
+from penstock.table.commit.expiring import announce_expiration
 from penstock.table.commit.reused_ids import is_built_on_previous, is_rolling_back, is_there
 from penstock.table.expire.files import (
     BranchReaders,
@@ -44,6 +44,7 @@ from penstock.table.expire.files import (
     tags_between,
 )
 from penstock.table.expire.plan import ExpirationPlan, ExpireRules, Retainer, RetainerKind, plan_expiration
+from penstock.table.read.travel import expiring_end
 from penstock.table.ref import FileLocator
 from penstock.table.tags import TagReader
 

@@ -12,10 +12,10 @@ from penstock.format.manifest.index_manifest import decode_index_files
 from penstock.format.snapshot import decode_snapshot, ids_text
 from penstock.format.tag import decode_tag
 from penstock.table.bulk_files import map_parallel
-from penstock.table.commit.expiring import expiring_end
 from penstock.table.commit.reused_ids import find_lost_latest, load_lost_ids
 from penstock.table.expire.files import list_branches
 from penstock.table.location import TableLocation
+from penstock.table.read.travel import expiring_end
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:

@@ -11,15 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.errors import DataLossError, InvalidOptionError, NotFoundError, UnsupportedFeatureError
-from penstock.format.snapshot import CommitKind, find_lost_ids, ids_text
+from penstock.errors import InvalidOptionError, NotFoundError, UnsupportedFeatureError
+from penstock.format.snapshot import CommitKind
 from penstock.options.choices import IncrementalScanMode, ScanMode
 from penstock.table.read.scan import ScanPlan, funnel_stage, plan_added, plan_scan
-from penstock.table.read.travel import find_at_or_after, newest_by_time, parse_local_time, read_mode
+from penstock.table.read.travel import check_not_lost, newest_by_time, parse_local_time, read_mode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from penstock.format.snapshot import Snapshot
     from penstock.options import ReadOptions
     from penstock.predicate.tree import Predicate
@@ -111,19 +109,11 @@ def _load_all(store: MetadataStore, first_id: int, last_id: int) -> list[Snapsho
     # Snapshots expire in the order of their ids: if one of these two is there, none of the range has expired.
     if not is_whole and not store.has_snapshot(first_id) and not store.has_snapshot(first_id - 1):
         store.load_snapshot(first_id)  # raises, and says what there is
-    _check_not_lost(store, first_id, snapshots, last_id)
+    what = f"the changes of snapshots {first_id} to {last_id} are"
+    if not check_not_lost(store, first_id - 1, snapshots, last_id + 1, what):
+        there = {snapshot.id for snapshot in snapshots}
+        store.load_snapshot(min(each for each in range(first_id, last_id + 1) if each not in there))
     return snapshots
-
-
-def _check_not_lost(store: MetadataStore, first_id: int, snapshots: Sequence[Snapshot], last_id: int) -> None:
-    """Raise ``DataLossError`` if a snapshot of a range is missing that no rollback deleted."""
-    lost = find_lost_ids((first_id - 1, *(snapshot.id for snapshot in snapshots), last_id + 1), snapshots)
-    if lost:
-        raise DataLossError(
-            f"table {store.name}: the changes of snapshots {first_id} to {last_id} are not known: the files of "
-            f"snapshots {ids_text(lost)} are missing, and no rollback deleted them: restore them from a backup, or "
-            "read changes before or after them; 'penstock fsck' lists what is missing"
-        )
 
 
 def _plan_difference(store: MetadataStore, ref: TableRef, span: _Span, predicate: Predicate | None) -> ScanPlan:
@@ -191,11 +181,6 @@ def _between_times(store: MetadataStore, latest: Snapshot, text: str, *, is_diff
     _check_order(start_millis, end_millis, _TIMES, text, store.name)
     start = newest_by_time(store, latest, start_millis, or_equal=True)
     end = newest_by_time(store, latest, end_millis, or_equal=True)
-    for found in (start, end):
-        if found is not None and found.id < latest.id:
-            # A snapshot that was lost after the one found may have been committed before the time, too.
-            following = find_at_or_after(store, found.id + 1) or latest
-            _check_not_lost(store, found.id + 1, [following], following.id)
     if end is None or (start is not None and start.id == end.id):
         return None
     if start is None:

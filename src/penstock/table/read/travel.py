@@ -14,14 +14,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_text
-from penstock.errors import InvalidOptionError, NotFoundError, UnsupportedFeatureError
-from penstock.format.snapshot import CommitKind
+from penstock.errors import DataLossError, InvalidOptionError, NotFoundError, UnsupportedFeatureError
+from penstock.format.snapshot import CommitKind, decode_hint, find_lost_ids, ids_text
 from penstock.options import ReadOptions
 from penstock.options.choices import ScanMode
 from penstock.table.times import instant, parse_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from penstock.format.snapshot import Snapshot
     from penstock.table.ref import TableRef
@@ -271,11 +271,15 @@ def newest_before(store: MetadataStore, latest: Snapshot, is_before: Callable[[S
 
     ``is_before`` must be true for all snapshots up to some id, and false for all later ones. Ids may be missing between
     two snapshots, after a rollback concurrent with a commit.
+
+    Raises:
+        DataLossError: the next snapshots after it were lost, and might be the newest.
     """
     earliest = store.load_earliest_snapshot()
     if earliest is None or not is_before(earliest):
         return None
-    found, low, high = earliest, earliest.id + 1, latest.id
+    found, above = earliest, None
+    low, high = earliest.id + 1, latest.id
     while low <= high:
         middle = (low + high) // 2
         snapshot = latest if middle == latest.id else find_at_or_before(store, middle)
@@ -284,8 +288,8 @@ def newest_before(store: MetadataStore, latest: Snapshot, is_before: Callable[[S
         elif is_before(snapshot):
             found, low = snapshot, middle + 1
         else:
-            high = snapshot.id - 1
-    return found
+            above, high = snapshot, snapshot.id - 1
+    return found if above is None else _next_below(store, found, above)
 
 
 def newest_by_time(store: MetadataStore, latest: Snapshot, millis: int, *, or_equal: bool = False) -> Snapshot | None:
@@ -297,6 +301,9 @@ def newest_by_time(store: MetadataStore, latest: Snapshot, millis: int, *, or_eq
     Args:
         millis: since 1970-01-01 UTC.
         or_equal: whether snapshots of exactly this time also count as before it.
+
+    Raises:
+        DataLossError: the next snapshots after it were lost, and might be the newest.
 
     Source:
         Paimon ``core:table/source/snapshot/TimeTravelUtil.java`` assumes ascending times; so does this function, but it
@@ -310,12 +317,15 @@ def newest_by_time(store: MetadataStore, latest: Snapshot, millis: int, *, or_eq
     if start is None:
         return None
     found: Snapshot | None = start
-    clean = 0
+    above, clean = None, 0
     for previous in _predecessors(store, start.id):
-        found, clean = (found or previous, clean + 1) if is_before(previous) else (None, 0)
+        if is_before(previous):
+            found, clean = found or previous, clean + 1
+        else:
+            found, above, clean = None, previous, 0
         if clean == _CLEAN_STEPS:
             break
-    return found
+    return found if found is None or above is None else _next_below(store, found, above)
 
 
 def _predecessors(store: MetadataStore, snapshot_id: int) -> Iterator[Snapshot]:
@@ -354,11 +364,13 @@ def _first_with_watermark(store: MetadataStore, latest: Snapshot, watermark: int
     first = store.earliest_snapshot_id()
     low, high = first or latest.id, latest.id
     found: Snapshot | None = None
+    below_id = low
     while low <= high:
         middle = (low + high) // 2
         holder = nearest_with_watermark(store, middle, low)
         if holder is None or (holder.watermark or 0) < watermark:
             low = middle + 1
+            below_id = below_id if holder is None else holder.id
         else:
             found, high = holder, holder.id - 1
     if found is None:
@@ -366,6 +378,9 @@ def _first_with_watermark(store: MetadataStore, latest: Snapshot, watermark: int
             f"table {store.name}: no snapshot has a watermark of {utc_text(watermark)} ({watermark}) or later; the "
             f"latest, snapshot {latest.id}, has {watermark_of(latest)}"
         )
+    between = store.find_snapshots(range(below_id + 1, found.id))
+    what = f"the first snapshot with a watermark of {watermark} is"
+    check_not_lost(store, below_id, [*between, found], found.id + 1, what)
     return found
 
 
@@ -375,7 +390,7 @@ def nearest_with_watermark(store: MetadataStore, snapshot_id: int, first_id: int
     while snapshot is not None and snapshot.id >= first_id:
         if watermark_of(snapshot) is not None:
             return snapshot
-        snapshot = find_at_or_before(store, snapshot.id - 1)
+        snapshot = _load_below(store, snapshot)
     return None
 
 
@@ -390,8 +405,57 @@ def newest_compacted(
     while snapshot is not None:
         if snapshot.commit_kind is CommitKind.COMPACT and is_meant(snapshot):
             return snapshot
-        snapshot = find_at_or_before(store, snapshot.id - 1)
+        snapshot = _load_below(store, snapshot)
     return latest
+
+
+def check_not_lost(
+    store: MetadataStore, below_id: int, snapshots: Sequence[Snapshot], above_id: int, what: str
+) -> bool:
+    """Check that no snapshot between two ids was lost.
+
+    Args:
+        snapshots: those between the two ids that exist, ascending.
+        what: what is not known without the lost ones, for the error.
+
+    Returns:
+        False if some are missing because an expiration deletes them, in no certain order. A rollback may have deleted
+        some in any case.
+
+    Raises:
+        DataLossError: some were lost.
+    """
+    lost = find_lost_ids((below_id, *(snapshot.id for snapshot in snapshots), above_id), snapshots)
+    if lost and lost[-1].stop > expiring_end(store):
+        raise DataLossError(
+            f"table {store.name}: {what} not known: the files of snapshots {ids_text(lost)} are missing, and no "
+            "rollback deleted them: restore them from a backup, or read before or after them, by snapshot ids; "
+            "'penstock fsck' lists what is missing"
+        )
+    return not lost
+
+
+def _next_below(store: MetadataStore, below: Snapshot, above: Snapshot) -> Snapshot | None:
+    """Return the snapshot next below another; None if those between, and so this one too, are being expired.
+
+    Raises:
+        DataLossError: those between were lost.
+    """
+    what = f"the snapshot that is looked for before snapshot {above.id} is"
+    return below if check_not_lost(store, below.id, [above], above.id + 1, what) else None
+
+
+def _load_below(store: MetadataStore, above: Snapshot) -> Snapshot | None:
+    below = find_at_or_before(store, above.id - 1)
+    return None if below is None else _next_below(store, below, above)
+
+
+def expiring_end(store: MetadataStore) -> int:
+    """Return the id below which files of snapshots may be deleted; 0 if there are none. Raises ``StorageError``."""
+    try:
+        return decode_hint(store.file_io.read(store.layout.expiring_path)) or 0
+    except NotFoundError:
+        return 0
 
 
 def _from_creation(store: MetadataStore, latest: Snapshot, millis: int) -> ReadPoint:

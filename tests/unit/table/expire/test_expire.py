@@ -7,9 +7,10 @@ from tests.unit.table.commit.interleaved import PausedFileIO, commit_rows, expir
 from tests.unit.table.commit_tables import new_table, on, row_counts
 
 from penstock.errors import NotFoundError
-from penstock.table.commit.expiring import announce_expiration, expiring_end
+from penstock.table.commit.expiring import announce_expiration
 from penstock.table.expire.rollback import apply_rollback, plan_rollback
 from penstock.table.expire.snapshots import SnapshotExpirer
+from penstock.table.read.travel import expiring_end
 from penstock.table.store import MetadataStore
 from penstock.testing.file_io import RecordingFileIO
 

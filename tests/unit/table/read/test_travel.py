@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import datetime as dt
+from contextlib import nullcontext
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.table.metadata_tables import MemoryTable
 
-from penstock.errors import InvalidOptionError, NotFoundError, UnsupportedFeatureError
-from penstock.format.snapshot import CommitKind, Snapshot
+from penstock.errors import DataLossError, InvalidOptionError, NotFoundError, UnsupportedFeatureError
+from penstock.format.snapshot import ROLLED_BACK_TO, CommitKind, Snapshot
 from penstock.format.types.data_types import BIGINT, DataField
 from penstock.options import ReadOptions
+from penstock.table.commit.expiring import announce_expiration
 from penstock.table.read.incremental import plan_changes
 from penstock.table.read.travel import (
     NO_WATERMARK,
@@ -121,10 +124,67 @@ def test_a_gap_of_ids_is_no_end_of_history(options: dict[str, str], expected: in
     table = MemoryTable()
     for number in range(1, 12):
         kind = CommitKind.COMPACT if number == 3 else CommitKind.APPEND
-        table.commit(watermark=10 * number if number != 10 else None, commit_kind=kind)
+        properties = ((ROLLED_BACK_TO, "2"),) if number == 9 else ()
+        table.commit(watermark=10 * number if number != 10 else None, commit_kind=kind, properties=properties)
     for gone in (*range(1, earliest), *range(4, 9)):
         table.expire(gone)
     assert resolved(table, options) == expected
+
+
+GAP_POSITIONS = [
+    {"scan.timestamp-millis": "3000"},
+    {"scan.timestamp-millis": "8999"},
+    {"scan.creation-time-millis": "3001"},
+    {"scan.creation-time-millis": "9000"},
+    {"scan.watermark": "31"},
+    {"scan.watermark": "90"},
+    {"scan.version": "watermark-90"},
+    {"scan.mode": "compacted-full"},
+]
+
+
+def gap() -> MemoryTable:
+    """Snapshots 1 to 3 and 9 to 11; the third is of a compaction."""
+    table = MemoryTable()
+    for number in range(1, 12):
+        kind = CommitKind.COMPACT if number == 3 else CommitKind.APPEND
+        table.commit(watermark=10 * number, commit_kind=kind)
+    for gone in range(4, 9):
+        table.expire(gone)
+    return table
+
+
+@pytest.mark.parametrize("options", GAP_POSITIONS)
+def test_a_position_next_to_lost_snapshots_is_refused(options: dict[str, str]) -> None:
+    with pytest.raises(DataLossError, match="the files of snapshots 4 to 8 are missing, and no rollback deleted them"):
+        resolved(gap(), options)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"scan.timestamp-millis": "2999"}, 2),
+        ({"scan.timestamp-millis": "9000"}, 9),
+        ({"scan.timestamp-millis": "11000"}, 11),
+        ({"scan.creation-time-millis": "2500"}, 3),
+        ({"scan.watermark": "30"}, 3),
+        ({"scan.watermark": "91"}, 10),
+        ({"scan.snapshot-id": "3"}, 3),
+        ({"scan.snapshot-id": "9"}, 9),
+    ],
+)
+def test_positions_away_from_lost_snapshots_are_found(options: dict[str, str], expected: int) -> None:
+    assert resolved(gap(), options) == expected
+
+
+@pytest.mark.parametrize(("options", "expected"), [*zip(GAP_POSITIONS, [None, None, 11, 11, 9, 9, 9, 11], strict=True)])
+def test_an_expiration_that_deletes_in_no_order_leaves_no_older_state(
+    options: dict[str, str], expected: int | None
+) -> None:
+    table = gap()
+    announce_expiration(table.store, 9)
+    with nullcontext() if expected else pytest.raises(NotFoundError, match="no snapshot at or before"):
+        assert resolved(table, options) == expected
 
 
 @pytest.mark.parametrize(
@@ -295,7 +355,10 @@ class Snapshots:
         some.commit()
         base = some.store.load_latest_snapshot()
         assert base is not None
-        self.snapshots = {each: replace(base, id=each, time_millis=millis) for each, millis in times.items()}
+        self.snapshots = {}
+        for below, each in pairwise((0, *sorted(times))):  # rollbacks leave the gaps
+            properties = ((ROLLED_BACK_TO, str(below - 1)),)
+            self.snapshots[each] = replace(base, id=each, time_millis=times[each], properties=properties)
         self.requests = 0
 
     def find_snapshot(self, snapshot_id: int) -> Snapshot | None:

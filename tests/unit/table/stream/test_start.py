@@ -9,7 +9,7 @@ from tests.unit.table.stream.queues import Queue
 from penstock.errors import DataLossError, DataLossWarning, InvalidOptionError, UnsupportedFeatureError
 from penstock.format.consumer import encode_consumer
 from penstock.format.layout import TableLayout
-from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, ROLLED_BACK_TO, CommitKind
 from penstock.options import ConsumerOptions, ReadOptions
 from penstock.table.stream.limits import NO_LIMITS
 from penstock.table.stream.offset import UNRESOLVED, Phase, Position
@@ -75,8 +75,8 @@ def test_a_mode_says_where_a_stream_begins(
 @pytest.mark.parametrize(("millis", "expected"), [(3000, 3), (3001, 7), (7000, 7), (7001, 8), (9000, 9), (9001, 10)])
 def test_a_time_in_a_gap_of_ids_begins_after_it(millis: int, expected: int) -> None:
     table = Queue()
-    for _ in range(9):
-        table.append()
+    for number in range(1, 10):
+        table.append(properties=((ROLLED_BACK_TO, "2"),) if number == 7 else ())
     for gone in (4, 5, 6):
         table.expire(gone)
     assert described(start_of(table, {"scan.timestamp-millis": str(millis)})) == ("changes", expected)
