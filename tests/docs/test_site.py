@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import subprocess
 import sys
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+import griffe
 import pytest
 from scripts import site_hooks
 from tests.docs.test_examples import ROOT
 
 import penstock
+from penstock.api.operations.declaration import method_name
+from penstock.api.procedures import PROCEDURES
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+_OWNERS: Final = (penstock.Catalog, penstock.Table, penstock.TableMaintenance, penstock.TableVersions)
+_BUILD: Final = """import sys
+sys.modules.update(penstock=None, pyarrow=None, pyspark=None)  # which the environment of make site does not have
+from mkdocs.__main__ import cli
+cli()
+"""
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("site")
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(directory)],
+        [sys.executable, "-c", _BUILD, "build", "--strict", "--site-dir", str(directory)],
         cwd=ROOT,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
@@ -106,3 +117,16 @@ def test_pages_with_a_diagram_load_its_script_from_the_site(tmp_path: Path, monk
     (tmp_path / ".mermaid" / "1" / "mermaid.min.js").touch()
     assert '<script src="../assets/mermaid.min.js"></script></head>' in site_hooks.on_post_page(page, page=deep)
     assert site_hooks.on_post_page("<head></head>", page=deep) == "<head></head>"
+
+
+def test_methods_of_operations_have_on_the_site_the_docstrings_of_python() -> None:
+    extension = griffe.load_extensions("dataclasses", str(ROOT / "scripts" / "operation_methods.py"))
+    package = griffe.load("penstock", search_paths=[str(ROOT / "src")], extensions=extension)
+    methods = {(kind, method_name(each.operation)) for each in PROCEDURES.values() for kind in _OWNERS}
+    compared = 0
+    for kind, name in methods:
+        if (method := vars(kind).get(name)) is not None:
+            compared += 1
+            site = package[kind.__module__.removeprefix("penstock.")][kind.__name__][name].docstring
+            assert site.value == inspect.getdoc(method), f"{kind.__name__}.{name}"
+    assert compared >= 20
