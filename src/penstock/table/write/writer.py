@@ -373,7 +373,9 @@ def warn_too_many_writers(
     _warned[ref.location] = now
     partitions = len({message.partition for message in messages})
     buckets = len({message.bucket for message in messages})
-    cures = [f"write fewer than {partitions} partitions at a time"]
+    cures = []
+    if partitions > 1:
+        cures.append(f"write fewer than {partitions} partitions at a time")
     if buckets > 1:
         cures.append(f"use fewer than {buckets} buckets")
     if tasks > 1 and ref.parsed(WriteOptions).sink_strategy is SinkStrategy.NONE:

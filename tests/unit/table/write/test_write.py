@@ -129,6 +129,11 @@ def test_a_hundred_are_reported_once_an_hour_with_the_option_to_set(caplog: pyte
     assert len(caplog.records) == 2
 
 
+def test_of_one_partition_only_the_buckets_are_too_many(caplog: pytest.LogCaptureFixture) -> None:
+    warn_too_many_writers(ref_of(bucket="512", **{"bucket-key": "k"}), messages(1, 512), tasks=1)
+    assert "open writers take memory: use fewer than 512 buckets, or write with" in caplog.text
+
+
 def test_an_append_without_spark_is_one_task(caplog: pytest.LogCaptureFixture) -> None:
     catalog = Catalog(f"memory://rule-{next(_NUMBERS)}")
     catalog.create_database("db")
