@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from typing import TYPE_CHECKING
 
 from penstock.printable import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class _OneLine:
@@ -107,12 +111,25 @@ class DataLossWarning(_OneLine, UserWarning):
     """A stream has skipped rows that can no longer be read, because an option allows it."""
 
 
+class DamagedFileWarning(_OneLine, UserWarning):
+    """A damaged metadata file was left out of a result, or of an expiration, that does not need it."""
+
+
 class OtherEngineWarning(_OneLine, UserWarning):
     """Another engine commits to a table on an object store, where it can replace Penstock's commits."""
 
 
 class OptionWarning(_OneLine, UserWarning):
     """An option is unknown or has no effect; the message has the nearest known name."""
+
+
+def warn_damaged(table: str, snapshot_ids: Sequence[int]) -> None:
+    """Issue a ``DamagedFileWarning`` for snapshots whose files are damaged; none if there are no ids."""
+    if snapshot_ids:
+        ids = ", ".join(map(str, sorted(snapshot_ids)))
+        kind = "snapshots" if len(snapshot_ids) > 1 else "snapshot"
+        text = f"table {table}: {kind} {ids} cannot be read and is left out: 'penstock fsck {table}' shows why"
+        warn(text.replace("is left", "are left") if len(snapshot_ids) > 1 else text, DamagedFileWarning)
 
 
 def warn(text: str, category: type[Warning]) -> None:

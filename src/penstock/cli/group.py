@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import typer
@@ -17,7 +18,7 @@ from typer.main import get_group
 
 from penstock.cli.arguments import GLOBAL_OPTIONS
 from penstock.cli.exit_codes import ExitCode, exit_code_of
-from penstock.errors import OptionWarning, TableStoreError
+from penstock.errors import DamagedFileWarning, OptionWarning, TableStoreError
 from penstock.printable import one_line
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ ClickAny: TypeAlias = Any
 """An object of click: some versions of typer bring a click of their own, so the module of its classes differs."""
 
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+_OURS: Final = (OptionWarning, DamagedFileWarning)
 _FLAGS: Final = frozenset({"--quiet", "-q", "--debug"})
 _WITH_VALUE: Final = frozenset({"--warehouse", "-w", "--format"})
 _JOINED: Final = ("--warehouse=", "--format=")
@@ -59,11 +61,12 @@ class PenstockGroup(TyperGroup):
         """Run the command."""
         try:
             with _output_errors(ctx), warnings.catch_warnings():
-                warnings.simplefilter("always", OptionWarning)
-                warnings.showwarning = _show_warning
+                shown: list[type[Warning]] = []
+                for category in _OURS:
+                    warnings.simplefilter("always", category)
+                warnings.showwarning = partial(_show_warning, shown)
                 result = super().invoke(ctx)
                 sys.stdout.flush()
-                return result
         except TableStoreError as error:
             if getattr(ctx.obj, "debug", False):
                 raise
@@ -72,6 +75,9 @@ class PenstockGroup(TyperGroup):
         except KeyboardInterrupt:
             _say("error", "interrupted")
             raise typer.Exit(ExitCode.INTERRUPTED) from None
+        if DamagedFileWarning in shown:
+            raise typer.Exit(ExitCode.DAMAGED)
+        return result
 
 
 @contextmanager
@@ -126,8 +132,11 @@ def _next(waiting: ClickAny) -> list[str]:
     return [value for value in [next(waiting, None)] if value is not None]
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *_rest: object, **_more: object) -> None:
-    _say("warning", str(message) if issubclass(category, OptionWarning) else f"{category.__name__}: {message}")
+def _show_warning(
+    shown: list[type[Warning]], message: Warning | str, category: type[Warning], *_rest: object, **_more: object
+) -> None:
+    shown.append(category)
+    _say("warning", str(message) if issubclass(category, _OURS) else f"{category.__name__}: {message}")
 
 
 def _say(kind: str, text: str) -> None:

@@ -233,6 +233,8 @@ def encode_hint(snapshot_id: int) -> bytes:
 
 ROLLED_BACK_TO: Final = "penstock.rolled-back-to"
 """Property of a snapshot that a rollback makes: the id of the rollback's target."""
+RESTORES: Final = "penstock.restores"
+"""Property of a snapshot that adds the files of an older snapshot again: the id of that snapshot."""
 
 
 def find_lost_ids(ids: Sequence[int], snapshots: Iterable[Snapshot]) -> list[range]:

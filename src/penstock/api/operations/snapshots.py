@@ -10,6 +10,7 @@ from penstock.api.operations.declaration import Operation
 from penstock.api.operations.procedure import Extra, Procedure, ResultRows
 from penstock.catalog.checks.features import check_writable
 from penstock.clocks import to_millis
+from penstock.errors import DamagedFileWarning, warn
 from penstock.table.actions.changes import open_committer
 from penstock.table.actions.missing_files import (
     MissingFile,
@@ -46,7 +47,8 @@ class ExpireSnapshots(Operation[TableHandle, Expiration]):
 
     Raises:
         InvalidOptionError: arguments that contradict each other.
-        FormatError: metadata that a tag or consumer needs cannot be read; nothing that it may need was deleted.
+        FormatError: the latest snapshot, a tag, a consumer or what one of them needs cannot be read; nothing that it
+            may need was deleted. Of older damaged snapshots a ``DamagedFileWarning`` tells.
         StorageError: not everything could be deleted; repeat the call to continue.
         UnsupportedFeatureError: a table that Penstock only reads.
     """
@@ -67,7 +69,17 @@ class ExpireSnapshots(Operation[TableHandle, Expiration]):
             older_than=None if self.older_than is None else to_millis(self.older_than),
             max_deletes=self.max_deletes,
         )
-        return expirer.run(rules, dry_run=self.dry_run, progress=self.progress)
+        found = expirer.run(rules, dry_run=self.dry_run, progress=self.progress)
+        name, gone = table.ref.name, found.snapshot_ids
+        for snapshot_id in found.unreadable_ids:
+            cure = (
+                "files that only it used are orphans then: 'penstock remove-orphan-files' finds them"
+                if snapshot_id in gone
+                else f"'penstock fsck {name}' shows why"
+            )
+            expired = ", and expires nevertheless" if snapshot_id in gone else ""
+            warn(f"table {name}: snapshot {snapshot_id} is damaged{expired}; {cure}", DamagedFileWarning)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

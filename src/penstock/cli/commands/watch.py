@@ -24,7 +24,7 @@ from penstock.cli.output.render import print_drawn, print_line, print_rows
 from penstock.cli.output_format import OutputFormat
 from penstock.cli.session import Session  # noqa: TC001 - evaluated with the annotations of the command
 from penstock.cli.times import instant_text
-from penstock.errors import InvalidOptionError
+from penstock.errors import InvalidOptionError, warn_damaged
 from penstock.options import parse_duration_ms
 
 if TYPE_CHECKING:
@@ -61,7 +61,9 @@ def watch(
     reader = open_history(session.table(table), checkpoints=checkpoint or (), limit=limit)
     interval_ms = parse_duration_ms(interval)
     if once:
-        _print(session, reader.load())
+        history = reader.load()
+        _print(session, history)
+        warn_damaged(history.name, [snapshot_id for snapshot_id, _ in history.unreadable])
         return
     with until_interrupted() as interrupted:
         if session.format is OutputFormat.TABLE and sys.stdout.isatty():
@@ -114,6 +116,9 @@ def history_record(history: TableHistory) -> dict[str, Plain]:
         ],
         "history": _rows(history_table(history.commits)),
         "left_out_snapshots": history.left_out,
+        "damaged_snapshots": [
+            {"snapshot_id": snapshot_id, "message": message} for snapshot_id, message in history.unreadable
+        ],
         "standstills": [_stalled_watermark(each) for each in history.standstills],
         "compaction": None if history.debt is None else dict(asdict(history.debt)),
         "readers": [_reader(reader) for reader in history.readers],

@@ -54,11 +54,14 @@ def headline(history: TableHistory) -> str:
 
 
 def snapshots_read(history: TableHistory) -> str:
-    """Return which snapshots were read, and how many older ones were omitted."""
+    """Return which snapshots were read, how many older ones were omitted, and which are damaged."""
     if not history.commits:
         return "nothing was ever committed"
     first, last = history.commits[0].snapshot, history.commits[-1].snapshot
     left = f"; {count_text(history.left_out, 'older one')} left out" if history.left_out else ""
+    damaged = ", ".join(f"{snapshot_id:,}" for snapshot_id, _ in history.unreadable)
+    if damaged:
+        left += f"; damaged and left out, see penstock fsck: {damaged}"
     return (
         f"{count_text(len(history.commits), 'snapshot')}, {first.id:,} to {last.id:,}, of "
         f"{time_text(first.time_millis)} to {time_text(last.time_millis)} UTC{left}"

@@ -11,7 +11,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from penstock.errors import CommitConflictError, InvalidOptionError, UnsupportedFeatureError
-from penstock.format.snapshot import CommitKind
+from penstock.format.snapshot import RESTORES, CommitKind
 from penstock.options import TagOptions
 from penstock.table.actions.manifests import merge_everything
 from penstock.table.commit.committer import new_commit_user
@@ -87,6 +87,7 @@ def _restore(committer: TableCommitter, target: Snapshot) -> Snapshot | None:
                     has_read=True,
                     read=base,
                     restores=True,
+                    properties=((RESTORES, str(target.id)),),
                 )
             )
         except CommitConflictError:

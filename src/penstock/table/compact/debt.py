@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import NotFoundError
+from penstock.errors import FormatError, NotFoundError, warn_damaged
 from penstock.format.snapshot import CommitKind
 from penstock.table.compact.plan import CompactStrategy, check_compactable, picker
 from penstock.table.compact.task import CompactSizes
@@ -36,7 +36,7 @@ class PartitionDebt:
         buckets: number of buckets with a live file.
         most_files: live files of the bucket that has the most.
         last_compaction: id of the newest unexpired COMPACT snapshot that merged files of the partition; None if none
-            of the newest 1,000 snapshots did.
+            of the newest 1,000 snapshots did, or if a damaged one is newer.
     """
 
     data: bytes
@@ -107,6 +107,11 @@ def _last_compactions(store: MetadataStore, snapshot: Snapshot, partitions: froz
             touched = {entry.partition for entry in entries}
         except NotFoundError:
             break  # this snapshot has expired, and so have all earlier ones
+        except FormatError:
+            if snapshot_id == snapshot.id:
+                raise
+            warn_damaged(store.name, [snapshot_id])
+            break  # it may be the one
         for partition in touched & partitions:
             found.setdefault(partition, snapshot_id)
     return found

@@ -15,13 +15,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import FormatError, NotFoundError, StorageError
 from penstock.format.layout import TableLayout, branch_name_of, extra_file_paths, snapshot_id_of, tag_name_of
 from penstock.format.manifest.entry import FileKind
 from penstock.format.manifest.index_manifest import decode_index_files
-from penstock.format.snapshot import CommitKind, decode_snapshot
+from penstock.format.snapshot import RESTORES, CommitKind, decode_snapshot
 from penstock.format.tag import decode_tag
 from penstock.table.assumptions import WRITER_VERSION
 from penstock.table.bulk_files import map_parallel
@@ -341,35 +342,94 @@ def _tagged(file_io: FileIO, layout: TableLayout) -> Iterator[Snapshot]:
                 continue
 
 
-class ReaddedFiles:
-    """Finds the snapshots whose deltas may add files that an older delta deleted.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaterSnapshots:
+    """Kept snapshots that may read files that an older delta deleted, ascending.
 
-    Newer versions of Paimon roll back by a new snapshot that adds the old files again; Penstock never does. Each
-    snapshot is read only once, however often ``find`` is called.
+    Attributes:
+        adding: snapshots whose deltas may add such files again.
+        after_gaps: the first readable snapshots after lost or damaged ones, which may have added such files again.
+        unreadable_ids: of the damaged ones.
+    """
+
+    adding: tuple[Snapshot, ...]
+    after_gaps: tuple[Snapshot, ...]
+    unreadable_ids: tuple[int, ...]
+
+    @property
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        """All of them."""
+        return (*self.adding, *self.after_gaps)
+
+
+class ReaddedFiles:
+    """Finds the snapshots after which files that an older delta deleted may be live again.
+
+    A rollback as the latest is a new snapshot that adds the old files again. Each snapshot is read only once, however
+    often ``find`` is called.
 
     Source:
         docs/spec/commit.md section 7.2, "rollback as latest".
     """
 
     def __init__(self) -> None:
-        self._suspects: dict[int, Snapshot] = {}
+        self._adding: dict[int, Snapshot] = {}
+        self._after_gaps: dict[int, Snapshot] = {}
+        self._unreadable: set[int] = set()
         self._from = 0
         self._until: Snapshot | None = None
 
-    def find(self, store: MetadataStore, *, after_id: int, latest_id: int, threads: int) -> list[Snapshot]:
-        """Return such snapshots with ``after_id`` < id <= ``latest_id``, ascending."""
+    def find(self, store: MetadataStore, *, after_id: int, latest_id: int, threads: int) -> LaterSnapshots:
+        """Return such snapshots with ``after_id`` < id <= ``latest_id``.
+
+        Raises:
+            FormatError: the latest snapshot is damaged, so it is not known which files it reads.
+        """
         seen = self._until
         # After a rollback, the same ids may have other content.
         if seen is None or self._from > after_id or not is_in_history(store, seen):
-            self._suspects.clear()
+            self._adding.clear()
+            self._after_gaps.clear()
+            self._unreadable.clear()
             self._from, seen = after_id, None
         first = after_id + 1 if seen is None else seen.id + 1
         ids = range(first, latest_id + 1)
-        for snapshot in map_parallel(store.find_snapshot, ids, threads=threads):
-            if snapshot is not None:
-                seen = snapshot
-                if snapshot.commit_kind is CommitKind.OVERWRITE and snapshot.writer_version != WRITER_VERSION:
-                    self._suspects[snapshot.id] = snapshot
+        is_gap = False
+        for snapshot_id, snapshot in zip(
+            ids, map_parallel(partial(self._load, store, latest_id), ids, threads=threads), strict=True
+        ):
+            if snapshot is None:
+                is_gap = True
+                continue
+            seen = snapshot
+            if is_gap:
+                self._after_gaps[snapshot_id] = snapshot
+                is_gap = False
+            elif _may_add_again(snapshot):
+                self._adding[snapshot_id] = snapshot
         self._until = seen
-        self._suspects = {each: snapshot for each, snapshot in self._suspects.items() if each > after_id}
-        return [self._suspects[each] for each in sorted(self._suspects) if each <= latest_id]
+        return LaterSnapshots(
+            adding=_within(self._adding, after_id, latest_id),
+            after_gaps=_within(self._after_gaps, after_id, latest_id),
+            unreadable_ids=tuple(sorted(each for each in self._unreadable if each > after_id)),
+        )
+
+    def _load(self, store: MetadataStore, latest_id: int, snapshot_id: int) -> Snapshot | None:
+        try:
+            return store.find_snapshot(snapshot_id)
+        except FormatError:
+            if snapshot_id == latest_id:
+                raise
+            self._unreadable.add(snapshot_id)
+            return None
+
+
+def _may_add_again(snapshot: Snapshot) -> bool:
+    """Whether a snapshot may add files of older ones; of Penstock's, only a rollback as the latest does."""
+    if snapshot.commit_kind is not CommitKind.OVERWRITE:
+        return False
+    return snapshot.writer_version != WRITER_VERSION or RESTORES in dict(snapshot.properties)
+
+
+def _within(snapshots: Mapping[int, Snapshot], after_id: int, latest_id: int) -> tuple[Snapshot, ...]:
+    return tuple(snapshots[each] for each in sorted(snapshots) if after_id < each <= latest_id)

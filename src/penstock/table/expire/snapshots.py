@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_millis
-from penstock.errors import NotFoundError, TableStoreError, UnsupportedFeatureError
+from penstock.errors import FormatError, NotFoundError, TableStoreError, UnsupportedFeatureError
 from penstock.format.snapshot import decode_hint, encode_hint
 from penstock.io.failures import enough_memory
 from penstock.metrics import FILES_EXPIRED, SNAPSHOTS_EXPIRED, record
@@ -31,6 +31,7 @@ from penstock.table.commit.reused_ids import is_built_on_previous, is_rolling_ba
 from penstock.table.expire.files import (
     BranchReaders,
     FilesToDelete,
+    LaterSnapshots,
     NamedSnapshot,
     ReaddedFiles,
     data_paths,
@@ -49,10 +50,12 @@ from penstock.table.ref import FileLocator
 from penstock.table.tags import TagReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from penstock.format.manifest.entry import FileIdentity
     from penstock.format.snapshot import Snapshot
     from penstock.io.file_io import FileIO
+    from penstock.table.expire.files import Deletion
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
@@ -62,14 +65,15 @@ class Chunk:
     """A run of snapshots to delete.
 
     Attributes:
-        end: id of the first snapshot that is kept.
-        kept: that snapshot.
+        snapshot_ids: also of damaged ones.
+        kept: the first snapshot that is kept.
+        unreadable_ids: of damaged snapshots, those after the chunk included.
     """
 
     snapshot_ids: tuple[int, ...]
-    end: int
     kept: Snapshot
     files: FilesToDelete
+    unreadable_ids: tuple[int, ...]
 
 
 class ChunkFinder:
@@ -90,37 +94,45 @@ class ChunkFinder:
         branches = load_branch_readers(self._store, up_to=end)
         return branches == self._branches_seen and self._load_tags() == self._tags_seen
 
-    def find(self, first: int, end: int, latest_id: int) -> Chunk | None:
-        """Find the files to delete with snapshots ``first`` to ``end - 1``; None if ``end`` has expired itself."""
-        # Load the first kept snapshot before all others: if it has expired, the other work is useless.
-        kept = self._store.find_snapshot(end)
-        if kept is None:
-            return None
-        expired = list(self._store.find_snapshots(range(first, end)))
+    def find(self, first: int, kept: Snapshot, latest_id: int) -> Chunk | None:
+        """Find the files to delete with the snapshots from ``first`` to before ``kept``; None if that has expired."""
+        damaged: list[int] = []
+        ids = range(first, kept.id)
+        expired = list(self._store.find_snapshots(ids, on_damaged=lambda each, _error: damaged.append(each)))
         self._store.fetch_changes([*expired, kept])
+        later = LaterSnapshots(adding=(), after_gaps=(), unreadable_ids=())
         try:
-            files = self._find_files(expired, kept, latest_id)
+            # Files that the first snapshot's delta deleted are only read by earlier ones, and were deleted with those.
+            deletions = find_deletions(self._store, [*expired[1:], kept] if expired else [])
+            if deletions or any(snapshot.index_manifest or snapshot.statistics for snapshot in expired):
+                later = self._watch.find(self._store, after_id=kept.id, latest_id=latest_id, threads=self._threads)
+            # A lost or damaged snapshot may have added files again.
+            after_gaps = (*later.after_gaps, *([kept] if len(expired) < len(ids) else []))
+            files = self._find_files(expired, kept, deletions, replace(later, after_gaps=after_gaps))
         except NotFoundError:
-            if self._store.find_snapshot(end) is None:
+            if self._store.find_snapshot(kept.id) is None:
                 return None
             raise
-        return Chunk(snapshot_ids=tuple(snapshot.id for snapshot in expired), end=end, kept=kept, files=files)
+        return Chunk(
+            snapshot_ids=tuple(sorted([*damaged, *(snapshot.id for snapshot in expired)])),
+            kept=kept,
+            files=files,
+            unreadable_ids=(*damaged, *later.unreadable_ids),
+        )
 
-    def _find_files(self, expired: list[Snapshot], kept: Snapshot, latest_id: int) -> FilesToDelete:
-        # Files that the first snapshot's delta deleted are only read by earlier snapshots, and were deleted with those.
-        changed = [*expired[1:], kept] if expired else []
-        deletions = find_deletions(self._store, changed)
-        later: list[Snapshot] = []
-        if deletions or any(snapshot.index_manifest or snapshot.statistics for snapshot in expired):
-            later = self._watch.find(self._store, after_id=kept.id, latest_id=latest_id, threads=self._threads)
-            retain_readded(self._store, deletions, later)
+    def _find_files(
+        self, expired: list[Snapshot], kept: Snapshot, deletions: dict[FileIdentity, Deletion], later: LaterSnapshots
+    ) -> FilesToDelete:
+        retain_readded(self._store, deletions, later.adding)
+        after_gaps = [NamedSnapshot(name="", snapshot=each) for each in later.after_gaps]
+        retain_read(self._ref, self._store, deletions, after_gaps)
         tags = self._tags_seen = self._load_tags()
         spared = retain_tagged(self._ref, self._store, deletions, tags)
         branches = self._branches_seen = load_branch_readers(self._store, up_to=kept.id)
         by_branches = retain_read(self._ref, self._store, deletions, branches.oldest)
         by_branches += retain_added(self._store, deletions, branches.later)
         first = expired[0].id if expired else kept.id
-        keepers = (kept, *later, *tags_between(tags, first, kept.id), *branches.snapshots)
+        keepers = (kept, *later.snapshots, *tags_between(tags, first, kept.id), *branches.snapshots)
         manifests, lists = find_metadata(self._store, expired, keepers)
         entries = [deletion.entry for deletion in deletions.values()]
         return FilesToDelete(
@@ -168,6 +180,8 @@ class Expiration:
         holds: what keeps the other snapshots, and files of the expired ones.
         next_cutoff_millis: no further snapshot expires by age before the rules' cutoff is later than this; None if age
             is not what keeps the next one.
+        unreadable_ids: snapshots whose files are damaged, ascending. Those among ``snapshot_ids`` are deleted, and the
+            files that only they use become orphans.
     """
 
     snapshot_ids: tuple[int, ...] = ()
@@ -177,6 +191,7 @@ class Expiration:
     earliest_id: int | None = None
     holds: tuple[Retainer, ...] = ()
     next_cutoff_millis: int | None = None
+    unreadable_ids: tuple[int, ...] = ()
     is_dry_run: bool = False
 
 
@@ -242,8 +257,8 @@ class SnapshotExpirer:
 
         Raises:
             StorageError: files could not be deleted or read; the next run continues.
-            FormatError: the metadata of a tag, a consumer or the first kept snapshot cannot be read; no file that it
-                may need was deleted.
+            FormatError: the latest snapshot, a tag or a consumer is damaged, or metadata of the first kept snapshot; no
+                file that it may need was deleted.
             UnsupportedFeatureError: another engine keeps changelogs longer than snapshots.
         """
         with enough_memory(self.ref.name):
@@ -298,16 +313,36 @@ class SnapshotExpirer:
             files_gone += count
             progress(files_gone, None)
 
-        for first in range(plan.first, plan.end, _CHUNK):
-            chunk = self._find(first, min(first + _CHUNK, plan.end), latest_id, dry_run=dry_run)
+        first, damaged = plan.first, list[int]()
+        last = self._load_readable(self._last_ids(plan), damaged)
+        while last is not None and first < last.id:
+            kept = self._load_readable(range(min(first + _CHUNK, last.id), last.id), damaged) or last
+            chunk = self._find(first, kept, latest_id, dry_run=dry_run)
             if chunk is None:
                 break  # another process is expiring these snapshots and is ahead, or a rollback has changed them
             if not dry_run:
                 self._delete(chunk, note_deleted)
-            done = _add(done, chunk)
+            done, first = _add(done, chunk), kept.id
+        done = replace(done, unreadable_ids=tuple(sorted({*done.unreadable_ids, *damaged})))
         if done.snapshot_ids and not dry_run:
             self._note(done)
         return done
+
+    def _last_ids(self, plan: ExpirationPlan) -> Iterator[int]:
+        """Yield the ids of which the first readable snapshot is kept: which files it reads has to be known."""
+        if plan.first < plan.end:
+            yield plan.end
+            # Snapshots below the end that an interrupted expiration has announced may have lost files.
+            yield from range(plan.end - 1, max(plan.first, expiring_end(self._store) - 1), -1)
+
+    def _load_readable(self, ids: Iterable[int], damaged: list[int]) -> Snapshot | None:
+        """Return the first of the snapshots that is not damaged; None if that one has expired, or there is none."""
+        for snapshot_id in ids:
+            try:
+                return self._store.find_snapshot(snapshot_id)
+            except FormatError:
+                damaged.append(snapshot_id)
+        return None
 
     def _note(self, done: Expiration) -> None:
         table = mask_locations(self.ref.name)
@@ -318,22 +353,21 @@ class SnapshotExpirer:
         record(SNAPSHOTS_EXPIRED, len(done.snapshot_ids), table)
         record(FILES_EXPIRED, done.data_files, table)
 
-    def _find(self, first: int, end: int, latest_id: int, *, dry_run: bool) -> Chunk | None:
+    def _find(self, first: int, kept: Snapshot, latest_id: int, *, dry_run: bool) -> Chunk | None:
         """Find the files to delete and announce the expiration, so that these snapshots cannot become tags or targets.
 
         Returns:
             None if the chunk must not be deleted: another expiration is ahead, a rollback runs or has run, or the first
             kept snapshot was put late and is about to be deleted.
         """
-        chunk = self._finder.find(first, end, latest_id)
+        chunk = self._finder.find(first, kept, latest_id)
         if chunk is None or dry_run:
             return chunk
-        kept = chunk.kept
         if not is_built_on_previous(self._store, kept, self._store.list_schema_files().freed_ids):
             return None
-        announce_expiration(self._store, end)
-        if not self._finder.has_seen_all_readers(end):
-            chunk = self._finder.find(first, end, latest_id)
+        announce_expiration(self._store, kept.id)
+        if not self._finder.has_seen_all_readers(kept.id):
+            chunk = self._finder.find(first, kept, latest_id)
         return None if is_rolling_back(self._store) or self._was_rolled_back(kept) else chunk
 
     def _was_rolled_back(self, kept: Snapshot) -> bool:
@@ -359,7 +393,7 @@ class SnapshotExpirer:
             latest=latest_id,
             rules=rules,
             consumers=_load_consumers(store) if has_some and not self._ignores_consumers else {},
-            time_of=partial(_time_of, store),
+            time_of=partial(_time_of, store, latest_id),
         )
 
     def _check_changelogs(self) -> None:
@@ -381,7 +415,7 @@ class SnapshotExpirer:
         paths = [self.ref.layout.snapshot_path(snapshot_id) for snapshot_id in chunk.snapshot_ids]
         for part in [paths] if file_io.delete_batch_size > 1 else [[path] for path in paths]:
             delete_files(file_io, part, threads=1, deleted=note_deleted)
-        self._write_hint(chunk.end)
+        self._write_hint(chunk.kept.id)
 
     def _write_hint(self, snapshot_id: int) -> None:
         # Errors are ignored: if the hint is wrong, readers list the directory.
@@ -394,9 +428,17 @@ def _load_consumers(store: MetadataStore) -> Mapping[str, int]:
     return {name: next_id for name, next_id in found.items() if next_id is not None}
 
 
-def _time_of(store: MetadataStore, snapshot_id: int) -> int | None:
-    snapshot = store.find_snapshot(snapshot_id)
-    return None if snapshot is None else snapshot.time_millis
+def _time_of(store: MetadataStore, latest_id: int, snapshot_id: int) -> int | None:
+    """Return the commit time; for a damaged snapshot that of the next readable one, which keeps more."""
+    for each in range(snapshot_id, latest_id + 1):
+        try:
+            snapshot = store.find_snapshot(each)
+        except FormatError:
+            if each == latest_id:
+                raise
+            continue
+        return None if snapshot is None else snapshot.time_millis
+    return None
 
 
 def _add(done: Expiration, chunk: Chunk) -> Expiration:
@@ -407,6 +449,7 @@ def _add(done: Expiration, chunk: Chunk) -> Expiration:
         data_files=done.data_files + chunk.files.data_file_count,
         data_bytes=done.data_bytes + chunk.files.data_bytes,
         metadata_files=done.metadata_files + len(chunk.files.manifests) + len(chunk.files.lists),
-        earliest_id=chunk.end,
+        earliest_id=chunk.kept.id,
+        unreadable_ids=tuple(sorted({*done.unreadable_ids, *chunk.unreadable_ids})),
         holds=add_file_holds(done.holds, chunk.files),
     )

@@ -179,8 +179,9 @@ def _delete_files(ref: TableRef, store: MetadataStore, gone: Snapshot) -> None:
     threads = thread_count(ref.parsed(RetentionOptions).file_operation_threads, ref.file_io)
     latest_id = store.latest_snapshot_id() or earliest.id
     later = ReaddedFiles().find(store, after_id=earliest.id, latest_id=latest_id, threads=threads)
-    retain_readded(store, deletions, later)
-    manifests, lists = find_metadata(store, [gone], [*neighbours, *branches.snapshots, *later])
+    retain_readded(store, deletions, later.adding)
+    retain_read(ref, store, deletions, [NamedSnapshot(name="", snapshot=each) for each in later.after_gaps])
+    manifests, lists = find_metadata(store, [gone], [*neighbours, *branches.snapshots, *later.snapshots])
     entries = [deletion.entry for deletion in deletions.values()]
     delete_files(ref.file_io, data_paths(FileLocator.of(ref), entries), threads=threads)
     delete_files(ref.file_io, manifests, threads=threads)

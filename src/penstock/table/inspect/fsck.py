@@ -15,6 +15,7 @@ from penstock.errors import FormatError, NotFoundError, UnsupportedFeatureError
 from penstock.format.snapshot import ids_text
 from penstock.table.commit.expiring import is_expiring
 from penstock.table.commit.reused_ids import find_lost_latest, load_lost_ids
+from penstock.table.expire.files import list_branches
 from penstock.table.metadata_cache import MetadataCache
 from penstock.table.read.scan import live_entries
 from penstock.table.ref import FileLocator
@@ -167,16 +168,33 @@ class _Check:
                 "a rollback was stopped, repeat it"
             )
             self._find(FindingKind.MISSING, "snapshot", layout.snapshot_path(lost_id), lost_id, message)
-        elif not newest_id and not self._store.list_snapshot_ids() and self._was_committed():
-            message = (
-                "there is no snapshot, although a tag or the hint snapshot/EARLIEST is there, so there was one: "
-                "restore the snapshots from a copy"
-            )
-            self._find(FindingKind.MISSING, "snapshot", layout.snapshot_directory, None, message)
+        elif not newest_id and not self._store.list_snapshot_ids():
+            reason = self._why_no_snapshot()
+            if reason is not None:
+                self._find(FindingKind.MISSING, "snapshot", layout.snapshot_directory, None, reason)
 
-    def _was_committed(self) -> bool:
-        # Manifests are no sign of a commit: a stopped one leaves them, and branches share their directory.
-        return bool(self._store.list_tags()) or self._ref.file_io.exists(self._ref.layout.earliest_hint_path)
+    def _why_no_snapshot(self) -> str | None:
+        """Return what the absence of snapshots means; None if nothing was ever committed."""
+        file_io, layout = self._ref.file_io, self._ref.layout
+        tags = self._store.list_tags()
+        if tags:
+            return (
+                f"there is no snapshot, although there are the tags {', '.join(tags)}: restore the snapshots from a "
+                "copy; without one, 'penstock rollback TABLE --tag NAME' brings the state of a tag back"
+            )
+        if file_io.exists(layout.earliest_hint_path):
+            return (
+                "there is no snapshot, although the hint snapshot/EARLIEST is there, so there was one: restore the "
+                "snapshots from a copy"
+            )
+        has_branches = file_io.branch_name is not None or list_branches(file_io, layout)  # they share the manifests
+        if not has_branches and file_io.list(layout.manifest_directory):
+            return (
+                "there is no snapshot, although there are manifests: if the table had rows, restore the snapshots from "
+                "a copy and write nothing before; if its first job was stopped, nothing is lost, and after the next "
+                "commit 'penstock remove-orphan-files' deletes what that job has left"
+            )
+        return None
 
     def _find_damaged_snapshot(self, snapshot_id: int, error: FormatError) -> None:
         path = self._ref.layout.snapshot_path(snapshot_id)

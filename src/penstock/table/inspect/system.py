@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import pyarrow as pa
 
 from penstock.clocks import to_wall_clock
-from penstock.errors import NotFoundError, UnsupportedFeatureError
+from penstock.errors import NotFoundError, UnsupportedFeatureError, warn_damaged
 from penstock.format.layout import format_of
 from penstock.format.row.row import arity_of, decode_row
 from penstock.format.text.json import format_json
@@ -217,6 +217,8 @@ def _snapshot_of_use(name: str, ref: TableRef, store: MetadataStore) -> Snapshot
 
 
 def _snapshots(_ref: TableRef, store: MetadataStore, _snapshot: Snapshot | None) -> pa.Table:
+    damaged: list[int] = []
+    ids = store.list_snapshot_ids()
     rows = [
         (
             snapshot.id,
@@ -233,8 +235,9 @@ def _snapshots(_ref: TableRef, store: MetadataStore, _snapshot: Snapshot | None)
             snapshot.changelog_record_count,
             snapshot.watermark,
         )
-        for snapshot in store.snapshots_between()
+        for snapshot in store.find_snapshots(ids, on_damaged=lambda each, _error: damaged.append(each))
     ]
+    warn_damaged(store.name, damaged)
     return _table(rows, _SNAPSHOTS)
 
 

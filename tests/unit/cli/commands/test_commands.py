@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from penstock.cli.exit_codes import ExitCode
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -210,3 +212,22 @@ def test_fsck_finds_nothing_wrong_and_then_what_is(history: Command) -> None:
 def _findings(command: Command) -> list[dict[str, object]]:
     found: list[dict[str, object]] = json.loads(command("fsck", "shop.orders", "--format", "json", code=8).stdout)
     return found
+
+
+def test_a_damaged_older_snapshot_is_left_out_by_name_and_the_exit_code_says_so(history: Command) -> None:
+    table = history.catalog.load_table("shop.orders")
+    table._ref.file_io.write(table._ref.layout.snapshot_path(2), b"")
+    warning = "warning: table shop.orders: snapshot 2 cannot be read and is left out: 'penstock fsck shop.orders' shows"
+    for command in (("snapshots",), ("watch", "--once"), ("debt",), ("report", "-o", "-")):
+        result = history(command[0], "shop.orders", *command[1:], code=ExitCode.DAMAGED)
+        assert warning in result.stderr, command
+    listed = history("snapshots", "shop.orders", "--format", "json", code=ExitCode.DAMAGED).stdout
+    assert [row["snapshot_id"] for row in json.loads(listed)] == [1, 3]
+    seen = json.loads(history("watch", "shop.orders", "--once", "--format", "json", code=ExitCode.DAMAGED).stdout)
+    assert [each["snapshot_id"] for each in seen["damaged_snapshots"]] == [2]
+    assert "is empty" in seen["damaged_snapshots"][0]["message"]
+    gone = history("expire", "shop.orders", "--retain-min", "1", "--retain-max", "1", code=ExitCode.DAMAGED)
+    assert "expired 2 snapshots of shop.orders (1 to 2)" in gone.stdout
+    assert "snapshot 2 is damaged, and expires nevertheless" in gone.stderr
+    history("snapshots", "shop.orders")
+    history("fsck", "shop.orders")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import uuid
+import warnings
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -16,7 +17,7 @@ from tests.support.garbage import needed_files, stored_files
 
 from penstock import Catalog, Table
 from penstock.clocks import utc_millis
-from penstock.errors import FormatError, InvalidOptionError, NotFoundError, UnsupportedFeatureError
+from penstock.errors import DamagedFileWarning, FormatError, InvalidOptionError, NotFoundError, UnsupportedFeatureError
 from penstock.format.consumer import encode_consumer
 from penstock.format.layout import TableLayout
 from penstock.format.snapshot import CommitKind, encode_snapshot
@@ -169,6 +170,89 @@ def test_files_that_a_later_snapshot_adds_again_are_retained() -> None:
     table._ref.file_io.write(TableLayout(table.location).snapshot_path(5), encode_snapshot(brought_back))
     expire(table, retain_min=2)
     assert sorted(Table.at(table.location).to_arrow().column("k").to_pylist()) == [1, 3, 4]
+
+
+def damage(table: Table, snapshot_id: int) -> None:
+    table._ref.file_io.write(TableLayout(table.location).snapshot_path(snapshot_id), b"")
+
+
+def test_files_that_a_rollback_as_the_latest_adds_again_are_retained_without_its_tag() -> None:
+    table = overwritten(2)
+    table.versions.rollback_to_as_latest(snapshot_id=1)
+    for name in table.inspect.tags().column("tag_name").to_pylist():
+        table.versions.delete_tag(name)
+    assert expire(table, retain_min=2).snapshot_ids == (1,)
+    assert table.to_arrow().column("k").to_pylist() == [1]
+    assert table.inspect.fsck().findings == ()
+
+
+@pytest.mark.parametrize("retain_min", [1, 3])
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_files_that_a_lost_or_damaged_snapshot_added_again_are_retained(retain_min: int, *, is_lost: bool) -> None:
+    """The snapshot is below the first kept one, or above it."""
+    table = overwritten(2)
+    table.versions.rollback_to_as_latest(snapshot_id=1)
+    for name in table.inspect.tags().column("tag_name").to_pylist():
+        table.versions.delete_tag(name)
+    table.append(rows(4))
+    if is_lost:
+        table._ref.file_io.delete(TableLayout(table.location).snapshot_path(3))
+        expire(table, retain_min=retain_min)
+    else:
+        damage(table, 3)
+        with pytest.warns(DamagedFileWarning, match="snapshot 3 is damaged"):
+            expire(table, retain_min=retain_min)
+    assert sorted(table.to_arrow().column("k").to_pylist()) == [1, 4]
+    assert Table.at(table.location).inspect.fsck().findings == () or retain_min == 3
+
+
+@pytest.mark.parametrize(
+    ("damaged", "retain_min", "expired", "kept"),
+    [
+        pytest.param(3, 2, (1, 2, 3, 4), (5, 6), id="among those that expire"),
+        pytest.param(5, 2, (1, 2, 3), (4, 5, 6), id="the first that is kept"),
+        pytest.param(5, 3, (1, 2, 3), (4, 5, 6), id="after the first that is kept"),
+        pytest.param(1, 2, (1, 2, 3, 4), (5, 6), id="the earliest"),
+    ],
+)
+def test_an_expiration_goes_past_a_damaged_snapshot(
+    damaged: int, retain_min: int, expired: tuple[int, ...], kept: tuple[int, ...]
+) -> None:
+    table = overwritten(6)
+    damage(table, damaged)
+    with pytest.warns(DamagedFileWarning, match=f"table db.t: snapshot {damaged} is damaged") as warned:
+        found = expire(table, retain_min=retain_min)
+    cure = "remove-orphan-files" if damaged in expired else "penstock fsck db.t"
+    assert cure in str(warned[0].message)
+    assert warned[0].filename == __file__
+    assert (found.snapshot_ids, found.unreadable_ids) == (expired, (damaged,))
+    assert table._store.list_snapshot_ids() == kept
+    assert table.to_arrow().column("k").to_pylist() == [6]
+    assert [each.snapshot_id for each in table.inspect.fsck(all_snapshots=True).findings] == [
+        each for each in kept if each == damaged
+    ]
+    table.overwrite(rows(7))
+    table.overwrite(rows(8))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DamagedFileWarning)
+        assert expire(table, retain_min=1).earliest_id == 8
+
+
+def test_a_damaged_snapshot_keeps_what_its_age_may_keep() -> None:
+    table = overwritten(4)
+    times = [snapshot.time_millis for snapshot in table._store.snapshots_between()]
+    damage(table, 2)
+    # Whether snapshot 2 is older than the cutoff is not known; snapshot 3 is not.
+    assert expire(table, older_than=times[2], retain_max=4).snapshot_ids == ()
+
+
+def test_an_expiration_next_to_a_damaged_latest_snapshot_deletes_nothing() -> None:
+    table = overwritten(4)
+    damage(table, 4)
+    before = stored_files(table._ref)
+    with pytest.raises(FormatError, match="snapshot-4"):
+        expire(table, retain_min=2)
+    assert stored_files(table._ref) == before
 
 
 def test_states_of_the_table_since_a_time_stay_readable() -> None:

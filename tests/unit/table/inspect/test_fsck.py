@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from penstock import Catalog
+from penstock import Catalog, Table
 from penstock.catalog.place import load_location
 from penstock.format.consumer import encode_consumer
 from penstock.format.snapshot import ROLLED_BACK_TO, decode_snapshot, encode_snapshot
@@ -139,7 +139,7 @@ def test_a_table_without_snapshots_that_had_some_is_not_whole(ref: TableRef, sig
     data = ref.file_io.read(f"{ref.location}/{sign}")
     for directory in (ref.layout.snapshot_directory, ref.layout.tag_directory):
         ref.file_io.delete(directory, recursive=True)
-    assert _check(ref).findings == ()
+    assert "if its first job was stopped, nothing is lost" in _only(_check(ref)).message
     ref.file_io.write(f"{ref.location}/{sign}", data)
     finding = _only(_check(ref))
     assert (finding.kind, finding.path) == (FindingKind.MISSING, ref.layout.snapshot_directory)
@@ -185,6 +185,42 @@ def test_a_table_without_commits_is_whole() -> None:
     catalog.create_database("shop")
     ref = load_location(catalog.create_table("shop.t", "id INT").location)
     assert _check(ref) == FsckReport(snapshots=0, unchecked=0, manifests=0, files=0, bytes=0, findings=())
+
+
+@pytest.mark.parametrize("has_tag", [True, False])
+def test_the_loss_of_all_snapshots_and_hints_is_found(ref: TableRef, *, has_tag: bool) -> None:
+    for status in ref.file_io.list(ref.layout.snapshot_directory):
+        ref.file_io.delete(status.path)
+    if not has_tag:
+        ref.file_io.delete(ref.layout.tag_path("first"))
+    finding = _only(_check(ref))
+    assert (finding.kind, finding.what, finding.path) == (
+        FindingKind.MISSING,
+        "snapshot",
+        ref.layout.snapshot_directory,
+    )
+    assert "restore the snapshots from a copy" in finding.message
+    assert ("'penstock rollback TABLE --tag NAME'" in finding.message) == has_tag
+    assert ("remove-orphan-files" in finding.message) != has_tag
+
+
+def test_a_tag_brings_its_state_back_if_all_snapshots_are_lost(ref: TableRef) -> None:
+    for status in ref.file_io.list(ref.layout.snapshot_directory):
+        ref.file_io.delete(status.path)
+    table = Table.at(ref.location)
+    table.rollback_to(tag="first")
+    assert table.to_arrow().column("id").to_pylist() == [1]
+    table.append(pa.table({"id": [9], "dt": ["b"]}))
+    assert sorted(table.to_arrow().column("id").to_pylist()) == [1, 9]
+    assert _check(ref).findings == ()
+
+
+def test_manifests_of_a_branch_are_no_lost_snapshots(ref: TableRef) -> None:
+    table = Catalog(ref.location.rpartition("/")[0].rpartition("/")[0]).create_table("shop.t", "id INT")
+    table.versions.create_branch("b")
+    table.with_options({"branch": "b"}).append([{"id": 1}])
+    assert _check(load_location(table.location)).findings == ()
+    assert _check(table.with_options({"branch": "b"})._ref).findings == ()
 
 
 @pytest.mark.parametrize("snapshot_id", [1, 2])

@@ -11,11 +11,11 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import END_OF_TIME_MS
-from penstock.errors import NotFoundError
+from penstock.errors import FormatError, NotFoundError
 from penstock.format.manifest.entry import FileKind
 from penstock.format.snapshot import CommitKind
 from penstock.table.compact.task import CompactSizes
-from penstock.table.read.live import is_in_history
+from penstock.table.read.live import is_in_history, load_live_entries
 from penstock.table.read.travel import watermark_of
 
 if TYPE_CHECKING:
@@ -124,10 +124,12 @@ class Changes:
 
     Attributes:
         left_out: number of older snapshots that exist.
+        unreadable: for the ids of the snapshots among them that are damaged, what is wrong; newest first.
     """
 
     changes: tuple[Change, ...]
     left_out: int
+    unreadable: tuple[tuple[int, str], ...]
 
 
 class ChangeReader:
@@ -137,6 +139,7 @@ class ChangeReader:
         self._store = store
         self._sizes = CompactSizes.of(ref)
         self._known: dict[int, Change] = {}
+        self._live_before_gaps: dict[Snapshot, FileSums] = {}
 
     def load(self, limit: int = DEFAULT_LIMIT) -> Changes:
         """Load the changes of the newest commits.
@@ -146,19 +149,58 @@ class ChangeReader:
 
         Returns:
             Fewer than requested if snapshots expire meanwhile.
+
+        Raises:
+            FormatError: the latest snapshot is damaged.
+            NotFoundError: a manifest of it is lost.
         """
         ids = self._store.list_snapshot_ids()
         self._forget(frozenset(ids))
         changes: list[Change] = []
+        unreadable: list[tuple[int, str]] = []
         for snapshot_id in reversed(ids[max(0, len(ids) - limit) :]):
-            change = self._known.get(snapshot_id) or self._load(snapshot_id)
+            try:
+                change = self._known.get(snapshot_id) or self._load(snapshot_id)
+            except (NotFoundError, FormatError) as error:
+                if not changes:
+                    raise
+                unreadable.append((snapshot_id, str(error)))
+                continue
             if change is None:
                 if changes:
                     break  # it has expired meanwhile, and so have all before it
                 continue  # a rollback runs at the same time
             self._known[snapshot_id] = change
             changes.append(change)
-        return Changes(changes=tuple(reversed(changes)), left_out=len(ids) - len(changes))
+        left_out = len(ids) - len(changes) - len(unreadable)
+        return Changes(changes=tuple(reversed(changes)), left_out=left_out, unreadable=tuple(unreadable))
+
+    def with_totals(self, changes: Sequence[Change], live: FileSums) -> tuple[Commit, ...]:
+        """Return for each commit the state of the table after it.
+
+        Before a snapshot that is lost or damaged, the state is read, because the changes of that one are not known.
+
+        Args:
+            changes: of snapshots, oldest first.
+            live: after the last one.
+
+        Raises:
+            NotFoundError, FormatError: a manifest of the snapshot before such a one is lost or damaged.
+        """
+        commits: list[Commit] = []
+        for change in reversed(changes):
+            if commits and commits[-1].snapshot.id > change.snapshot.id + 1:
+                live = self._load_live(change.snapshot)
+            commits.append(Commit(change=change, live=live))
+            live = live - change.added + change.removed
+        return tuple(reversed(commits))
+
+    def _load_live(self, snapshot: Snapshot) -> FileSums:
+        found = self._live_before_gaps.get(snapshot)
+        if found is None:
+            entries = load_live_entries(self._store, snapshot, lambda _: True).values()
+            found = self._live_before_gaps[snapshot] = self.sum_up(entry.file for entry in entries)
+        return found
 
     def sum_up(self, files: Iterable[DataFileMeta]) -> FileSums:
         """Return the sums over some files."""
@@ -194,20 +236,6 @@ class ChangeReader:
             added=self.sum_up(entry.file for entry in entries if entry.kind is FileKind.ADD),
             removed=self.sum_up(entry.file for entry in entries if entry.kind is FileKind.DELETE),
         )
-
-
-def with_totals(changes: Sequence[Change], live: FileSums) -> tuple[Commit, ...]:
-    """Return for each commit the state of the table after it.
-
-    Args:
-        changes: of successive snapshots, oldest first.
-        live: after the last one.
-    """
-    commits = []
-    for change in reversed(changes):
-        commits.append(Commit(change=change, live=live))
-        live = live - change.added + change.removed
-    return tuple(reversed(commits))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from penstock.clocks import utc_millis
-from penstock.errors import NotFoundError, UnsupportedFeatureError
+from penstock.errors import NotFoundError, UnsupportedFeatureError, warn_damaged
 from penstock.format.snapshot import CommitKind
 from penstock.format.watermark import declared_watermark
 from penstock.options import BucketOptions
 from penstock.table.compact.debt import measure_debt
 from penstock.table.compact.task import CompactSizes
 from penstock.table.inspect.history.buckets import measure_buckets, measure_order
-from penstock.table.inspect.history.commits import DEFAULT_LIMIT, ChangeReader, find_stalled_watermarks, with_totals
+from penstock.table.inspect.history.commits import DEFAULT_LIMIT, ChangeReader, find_stalled_watermarks
 from penstock.table.read.live import load_live_entries
 from penstock.table.ref import FileLocator
 from penstock.table.stream.lag import measure_lag
@@ -118,6 +118,7 @@ class TableHistory:
         event_time_column: the column of the declared watermark; None if none is declared.
         commits: the newest ones, oldest first.
         left_out: number of older snapshots that exist.
+        unreadable: for the ids of damaged snapshots, what is wrong; newest first.
         standstills: stalls of the watermark, oldest first.
         debt: None for a table that Penstock does not compact; ``no_debt`` is the reason.
         buckets: of the newest snapshot, as ``order``, which is None for a scalable table.
@@ -132,6 +133,7 @@ class TableHistory:
     event_time_column: str | None
     commits: tuple[Commit, ...]
     left_out: int
+    unreadable: tuple[tuple[int, str], ...]
     standstills: tuple[StalledWatermark, ...]
     debt: Debt | None
     no_debt: str | None
@@ -158,11 +160,16 @@ class TableHistory:
 
 
 def load_history(ref: TableRef, store: MetadataStore, *, limit: int = DEFAULT_LIMIT) -> tuple[Commit, ...]:
-    """Load the newest commits and the state of the table after each, oldest first; see ``ChangeReader.load``."""
+    """Load the newest commits and the state of the table after each, oldest first; see ``ChangeReader.load``.
+
+    Warns with ``DamagedFileWarning`` about damaged snapshots, which are left out.
+    """
     reader = ChangeReader(ref, store)
-    changes = reader.load(limit).changes
+    loaded = reader.load(limit)
+    warn_damaged(store.name, [snapshot_id for snapshot_id, _ in loaded.unreadable])
+    changes = loaded.changes
     live = load_live_entries(store, changes[-1].snapshot, lambda _: True).values() if changes else ()
-    return with_totals(changes, reader.sum_up(entry.file for entry in live))
+    return reader.with_totals(changes, reader.sum_up(entry.file for entry in live))
 
 
 class HistoryReader:
@@ -203,7 +210,7 @@ class HistoryReader:
         if latest is None or latest != self._live[0]:
             self._load_files(latest)
         live = self._live[1]
-        commits = with_totals(loaded.changes, self._changes.sum_up(entry.file for entry in live))
+        commits = self._changes.with_totals(loaded.changes, self._changes.sum_up(entry.file for entry in live))
         declared = declared_watermark(ref.options)
         total_buckets = ref.parsed(BucketOptions).bucket
         debt, no_debt = self._debt
@@ -218,6 +225,7 @@ class HistoryReader:
             event_time_column=None if declared is None else declared.column,
             commits=commits,
             left_out=loaded.left_out,
+            unreadable=loaded.unreadable,
             standstills=find_stalled_watermarks(commits),
             debt=debt,
             no_debt=no_debt,

@@ -16,7 +16,7 @@ from tests.unit.table.metadata_tables import MemoryTable
 
 from penstock import Catalog, Table
 from penstock.clocks import END_OF_TIME_MS
-from penstock.errors import NotFoundError
+from penstock.errors import DamagedFileWarning, FormatError, NotFoundError
 from penstock.format.layout import TableLayout
 from penstock.format.manifest.entry import FileKind
 from penstock.format.snapshot import CommitKind
@@ -148,6 +148,40 @@ def test_a_manifest_that_a_snapshot_has_lost_is_an_error() -> None:
     made.file_io.delete(TableLayout(made.location).manifest_path(made.snapshots[0].delta_manifest_list))
     with pytest.raises(NotFoundError, match="penstock fsck"):
         ChangeReader(made.ref, made.store).load()
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_the_state_before_a_lost_or_damaged_snapshot_is_read(*, is_lost: bool) -> None:
+    made = MemoryTable()
+    for number in range(6):
+        made.commit(made.entry(made.file(f"f{number}")))
+    path = TableLayout(made.location).snapshot_path(4)
+    if is_lost:
+        made.file_io.delete(path)
+        commits = load_history(made.ref, made.store)
+    else:
+        made.file_io.write(path, b"{")
+        with pytest.warns(DamagedFileWarning, match="snapshot 4 cannot be read and is left out: 'penstock fsck"):
+            commits = load_history(made.ref, made.store)
+    assert [(commit.snapshot.id, commit.live.files) for commit in commits] == [(1, 1), (2, 2), (3, 3), (5, 5), (6, 6)]
+    ref, log = recorded(made.ref)
+    reader = HistoryReader(ref, MetadataStore(ref))
+    history = reader.load()
+    assert [(each.snapshot.id, each.live.files) for each in history.commits] == [(1, 1), (2, 2), (3, 3), (5, 5), (6, 6)]
+    assert [snapshot_id for snapshot_id, _ in history.unreadable] == ([] if is_lost else [4])
+    assert history.left_out == 0
+    log.forget()
+    reader.load()
+    assert log.paths(Operation.READ, containing="/manifest/") == (), "the state before the gap is read once"
+
+
+def test_a_damaged_latest_snapshot_has_no_history() -> None:
+    made = MemoryTable()
+    for number in range(2):
+        made.commit(made.entry(made.file(f"f{number}")))
+    made.file_io.write(TableLayout(made.location).snapshot_path(2), b"")
+    with pytest.raises(FormatError, match="snapshot-2"):
+        load_history(made.ref, made.store)
 
 
 def test_after_a_rollback_the_new_snapshots_are_reported() -> None:
