@@ -41,8 +41,7 @@ def arrow_rows(rows: object, ref: TableRef) -> ArrowRows:
 
     Args:
         rows: Arrow data; a pandas DataFrame, without its index; an object with ``__arrow_c_stream__``; or a list of
-            dicts, whose values are converted to the column types. A column that is missing in a dict is NULL in its
-            row.
+            dicts with the same keys, whose values are converted to the column types.
 
     Raises:
         SchemaMismatchError: the rows have another form, or a value does not match the type of its column.
@@ -103,9 +102,15 @@ def _from_pandas(frame: Any, ref: TableRef) -> pa.Table:  # noqa: ANN401 - panda
 def _from_dicts(rows: Sequence[Mapping[str, Any]], ref: TableRef) -> pa.Table:
     names = dict.fromkeys(name for row in rows for name in row) if rows else dict.fromkeys(ref.schema.field_names)
     fields = {field.name: field for field in ref.schema.fields}
-    return pa.table(
-        {name: _column([row.get(name) for row in rows], name, fields.get(name), ref.name) for name in names}
-    )
+    for place, row in enumerate(rows):
+        if len(row) < len(names):
+            missing = next(name for name in names if name not in row)
+            # NULL would hide a misspelled key of a row, and would be no DEFAULT.
+            raise SchemaMismatchError(
+                f"table {ref.name}: row {place} (counted from 0) lacks the key '{missing}', which other rows have; "
+                "give None for NULL"
+            )
+    return pa.table({name: _column([row[name] for row in rows], name, fields.get(name), ref.name) for name in names})
 
 
 def _column(values: Sequence[object], name: str, field: DataField | None, table: str) -> ArrowAny:

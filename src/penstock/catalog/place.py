@@ -86,8 +86,12 @@ def load_place(place: TablePlace, *, skip_damaged_schemas: bool = False) -> Tabl
     return ref
 
 
-def alter_place(place: TablePlace, changes: Sequence[SchemaChange]) -> TableRef:
-    """Apply changes to the schema of the table at a place, as ``alter_table`` does."""
+def alter_place(place: TablePlace, changes: Sequence[SchemaChange], *, is_rescale: bool = False) -> TableRef:
+    """Apply changes to the schema of the table at a place, as ``alter_table`` does.
+
+    Args:
+        is_rescale: the existing rows are rewritten next.
+    """
     stalled = 0
     latest_id = -1
     while stalled < _TRIES_WITHOUT_PROGRESS:
@@ -95,7 +99,12 @@ def alter_place(place: TablePlace, changes: Sequence[SchemaChange]) -> TableRef:
         stalled = 0 if ref.schema.id > latest_id else stalled + 1
         latest_id = ref.schema.id
         evolved = change_stored_schema(
-            ref.schema, changes, table=place.name, file_io=place.file_io, location=place.location
+            ref.schema,
+            changes,
+            table=place.name,
+            file_io=place.file_io,
+            location=place.location,
+            is_rescale=is_rescale,
         )
         if evolved is ref.schema:
             return ref

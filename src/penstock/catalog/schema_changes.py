@@ -49,6 +49,7 @@ from penstock.catalog.checks.options import (
     BUCKET,
     BUCKET_KEY,
     CHOSEN,
+    bucket_count,
     check_fallback_branch,
     check_given_options,
     check_option_changes,
@@ -66,7 +67,14 @@ from penstock.datafile.conform import make_batch, null_array
 from penstock.datafile.evolve import can_cast, plan_evolution
 from penstock.datafile.types import to_arrow_schema
 from penstock.datafile.widening import is_widening
-from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError, UnsupportedFeatureError
+from penstock.errors import (
+    AlreadyExistsError,
+    InvalidSchemaError,
+    NotFoundError,
+    OptionWarning,
+    UnsupportedFeatureError,
+    warn,
+)
 from penstock.format.schema import highest_field_id, next_field
 from penstock.format.types.data_types import (
     ArrayType,
@@ -251,9 +259,20 @@ def _check_new_refusals(before: TableSchema, after: TableSchema, table: str) -> 
 
 
 def change_stored_schema(
-    schema: TableSchema, changes: Sequence[SchemaChange], *, table: str, file_io: FileIO, location: str
+    schema: TableSchema,
+    changes: Sequence[SchemaChange],
+    *,
+    table: str,
+    file_io: FileIO,
+    location: str,
+    is_rescale: bool = False,
 ) -> TableSchema:
     """Return the schema after the changes, or the same object if they have no effect. Nothing is written.
+
+    Warns with ``OptionWarning`` if existing rows keep another number of buckets.
+
+    Args:
+        is_rescale: the existing rows are rewritten next.
 
     Raises:
         InvalidSchemaError: existing rows could no longer be read; and as ``apply_changes``.
@@ -272,12 +291,25 @@ def change_stored_schema(
         has_snapshots=sets_options and latest is not None,
         time_millis=utc_millis(),
     )
+    if latest is not None and latest.total_record_count != 0 and not is_rescale:
+        _warn_of_old_buckets(schema, evolved, table)
     if any(isinstance(change, SetOption) and change.key == FALLBACK for change in changes):
         check_fallback_branch(evolved.option_map, file_io=file_io, location=location, table=table)
     if evolved is not schema and any(isinstance(change, UpdateColumnType) for change in changes):
         earlier = (number for number in list_schema_ids(file_io, location) if number <= schema.id)
         _check_history((load_schema(file_io, location, number) for number in earlier), evolved, table)
     return evolved
+
+
+def _warn_of_old_buckets(before: TableSchema, after: TableSchema, table: str) -> None:
+    old, new = (bucket_count(schema.option_map, table) for schema in (before, after))
+    if old != new:
+        warn(
+            f"table {table}: 'bucket' = '{new}' holds for new partitions; existing ones keep {old} buckets, and "
+            "appends to them are refused, until table.maintenance.rescale(), CALL sys.rescale or an overwrite rewrites "
+            "them",
+            OptionWarning,
+        )
 
 
 def _check_history(schemas: Iterable[TableSchema], evolved: TableSchema, table: str) -> None:

@@ -170,9 +170,19 @@ class Exporting:
 def test_rows_of_other_libraries_are_taken(table: Table) -> None:
     table.append(pd.DataFrame({"dt": ["a"], "id": pd.array([1], dtype="int32")}, index=[7]))
     table.append(Exporting(pa.table({"id": pa.array([2], pa.int32()), "dt": pa.array(["a"], pa.string_view())})))
-    table.append([{"id": 3, "dt": "a"}, {"dt": "a"}])
+    table.append([{"id": 3, "dt": "a"}, {"dt": "a", "id": None}])
     table.append([])
     assert table.to_arrow("id")["id"].to_pylist() == [1, 2, 3, None]
+
+
+@pytest.mark.parametrize("write", ["append", "overwrite"])
+def test_a_dict_that_lacks_a_key_of_the_others_is_refused(table: Table, write: str) -> None:
+    """NULL would hide a misspelled key, and would be no DEFAULT."""
+    rows = [{"id": 3, "dt": "a"}, {"dt": "a"}]
+    message = r"row 1 \(counted from 0\) lacks the key 'id', which other rows have; give None for NULL"
+    with pytest.raises(SchemaMismatchError, match=message):
+        getattr(table, write)(rows)
+    assert table.latest_snapshot() is None
 
 
 def test_dicts_become_values_of_the_columns(catalog: Catalog) -> None:

@@ -224,7 +224,7 @@ class Rescale(Operation[TableHandle, tuple[RescaledPartition, ...]]):
             )
         if buckets != now and not self.dry_run:
             place = TablePlace(name=ref.name, location=ref.location, file_io=ref.file_io, database=None, trash="")
-            altered = alter_place(place, [SetOption(key="bucket", value=str(buckets))])
+            altered = alter_place(place, [SetOption(key="bucket", value=str(buckets))], is_rescale=True)
             ref = replace(ref, schema=altered.schema)
         committer = open_committer(ref, table.store, adds_rows=False)
         one = None if self.partition is None else partition_of_spec(ref, self.partition)

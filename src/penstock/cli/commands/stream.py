@@ -15,7 +15,7 @@ from penstock.cli.output.render import note, print_rows
 from penstock.cli.output.row_stream import RowStream
 from penstock.cli.session import Session
 from penstock.cli.times import parse_millis
-from penstock.errors import InvalidOptionError
+from penstock.errors import InvalidOptionError, NotFoundError
 from penstock.options import parse_duration_ms
 
 _MODES: Final = frozenset({"earliest", "latest", "latest-full"})
@@ -94,6 +94,11 @@ def lag(
         note(session, f"{row['reader']}: {row['expired_snapshots']} snapshots expired before they were read")
     limits = {"snapshots_behind": max_snapshots, "rows_behind": max_rows}
     given = {column: most for column, most in limits.items() if most is not None}
+    if not found.num_rows:
+        nothing = f"nothing reads {table}: it has no consumer, and no --checkpoint was given"
+        if given:
+            raise NotFoundError(f"{nothing}, so no lag was compared with the limit")
+        note(session, nothing)
     lagging = [found.filter(pc.field(column) > most) for column, most in given.items()]
     late = {str(name) for rows in (*lagging, lost) for name in rows.column("reader").to_pylist() if given}
     if late:

@@ -296,7 +296,8 @@ class BucketIndex:
             if known is not None and message.new_files and known != message.total_buckets:
                 raise InvalidOptionError(
                     f"table {table}: a partition was written with {known} buckets, option 'bucket' is now "
-                    f"{message.total_buckets}; rewrite that partition with an overwrite first, or set 'bucket' back"
+                    f"{message.total_buckets}; rewrite it first, with table.maintenance.rescale() or an "
+                    "overwrite, or set 'bucket' back"
                 )
 
     def number(self, messages: Sequence[CommitMessage]) -> tuple[CommitMessage, ...]:

@@ -70,6 +70,7 @@ def test_streams_do_not_deliver_the_rows_again(catalog: Catalog) -> None:
     ]
 
 
+@pytest.mark.filterwarnings("ignore:.*existing ones keep:penstock.OptionWarning")
 def test_a_dry_run_changes_nothing_and_single_partitions_follow_the_option(catalog: Catalog) -> None:
     table = queue(catalog, {"bucket": 2, "bucket-key": "k"})
     latest = table.latest_snapshot()
@@ -84,6 +85,7 @@ def test_a_dry_run_changes_nothing_and_single_partitions_follow_the_option(catal
         table.append([{"k": 1, "n": 9, "dt": "a"}])
 
 
+@pytest.mark.filterwarnings("ignore:.*existing ones keep:penstock.OptionWarning")
 def test_writers_with_the_old_number_are_refused_where_it_would_come_back(catalog: Catalog) -> None:
     old = queue(catalog, {"bucket": 2, "bucket-key": "k"})
     table = catalog.alter_table("d.q", penstock.SetOption(key="bucket", value="3"))
@@ -127,9 +129,35 @@ def test_a_commit_of_others_is_not_lost(catalog: Catalog, monkeypatch: pytest.Mo
     assert len(orders(table)) == 41
 
 
+@pytest.mark.filterwarnings("ignore:.*existing ones keep:penstock.OptionWarning")
 def test_the_procedure_has_flinks_arguments(catalog: Catalog) -> None:
     queue(catalog, {"bucket": 2, "bucket-key": "k"})
     rows = penstock.sql(None, catalog, "CALL sys.rescale(`table` => 'd.q', bucket_num => 4, sink_parallelism => 2)")
     assert rows.to_pylist() == [{"partition": f"dt={dt}", "buckets_before": 2, "rows": 80} for dt in ("a", "b")]
     penstock.sql(None, catalog, "ALTER TABLE d.q SET ('bucket' = '3'); CALL sys.rescale('d.q', 3, 'dt=a')")
     assert catalog.load_table("d.q").maintenance.rescale(dry_run=True)[0].directory == "dt=b"
+
+
+def test_another_number_of_buckets_alone_warns_that_old_partitions_keep_theirs(catalog: Catalog) -> None:
+    table = queue(catalog, {"bucket": 2, "bucket-key": "k"})
+    rows = table.to_arrow().num_rows
+    with pytest.warns(
+        penstock.OptionWarning, match="existing ones keep 2 buckets, and appends to them are refused"
+    ) as told:
+        table = catalog.alter_table("d.q", penstock.SetOption(key="bucket", value="4"))
+    assert told[0].filename == __file__
+    assert table.to_arrow().num_rows == rows
+    with pytest.raises(InvalidOptionError, match=r"written with 2 buckets.*table\.maintenance\.rescale\(\)"):
+        table.append([{"k": 1, "n": 9, "dt": "a"}])
+    table.append([{"k": 1, "n": 9, "dt": "new"}])
+    table.maintenance.rescale()
+    table.append([{"k": 1, "n": 9, "dt": "a"}])
+    assert table.to_arrow().num_rows == rows + 2
+    catalog.alter_table("d.q", penstock.SetOption(key="comment", value="x"))
+
+
+def test_the_number_of_buckets_of_an_empty_table_changes_without_a_word(catalog: Catalog) -> None:
+    catalog.create_table("d.q", "k INT", options={"bucket": 2, "bucket-key": "k"})
+    table = catalog.alter_table("d.q", penstock.SetOption(key="bucket", value="4"))
+    table.append([{"k": 1}])
+    assert table.to_arrow().num_rows == 1
