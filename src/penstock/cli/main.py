@@ -1,11 +1,13 @@
 """The ``penstock`` command."""
 
+import atexit
 import importlib
 import os
 import sys
+from contextlib import suppress
 from importlib.metadata import version
 from io import TextIOWrapper
-from typing import Annotated, Final, Literal, TextIO
+from typing import Annotated, Final, Literal, NoReturn, TextIO
 
 import typer
 
@@ -54,10 +56,26 @@ def penstock(
     context.obj = session(warehouse=warehouse, format=format, quiet=quiet, debug=debug)
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Run the command line; ends the process with an exit code of ``ExitCode``."""
     _prepare_streams()
-    sys.exit(app())
+    try:
+        sys.exit(app())
+    except SystemExit as ended:
+        _end(ended.code)
+
+
+def _end(code: int | str | None) -> NoReturn:
+    """End the process as the interpreter would, but without finalizing it.
+
+    Arrow's threads read ahead from Python files, such as standard input. The interpreter ends a thread that wants its
+    lock during finalization, and Arrow then aborts the process (``terminate called without an active exception``).
+    """
+    atexit._run_exitfuncs()  # noqa: SLF001 - os._exit does not run them
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # closed, or its reader has gone
+            stream.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 def _prepare_streams() -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -135,6 +136,23 @@ def test_streams_may_be_closed(warehouse: Path, redirection: str, code: int, say
         check=False,
     )
     assert (done.returncode, says in done.stderr, "Traceback" in done.stderr) == (code, True, False)
+
+
+def test_rows_that_do_not_fit_end_the_command_while_their_producer_goes_on(warehouse: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", MAIN, "append", "shop.t", "-", "--input-format", "csv"],
+        env=_environment(warehouse),
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as running:
+        assert running.stdin is not None
+        assert running.stderr is not None
+        with suppress(BrokenPipeError):
+            running.stdin.write(b"n\nx\n" + b"12345678\n" * 800_000)  # Arrow's thread waits for more
+        assert running.wait(60) == 9
+        with suppress(BrokenPipeError):
+            running.stdin.close()
+        assert running.stderr.read().decode().startswith("error: standard input, row 2, column")
 
 
 @pytest.mark.parametrize(
