@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
@@ -174,8 +175,11 @@ def accepts(**types: ArgumentType) -> Callable[[Callable[_P, _R]], Callable[_P, 
         def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
             try:
                 arguments = signature.bind(*args, **kwargs).arguments
-            except TypeError:
-                arguments = {}  # the call itself raises it, with Python's words
+            except TypeError as error:
+                # Python's own words would name the class of an operation, or that of a base.
+                owner = f"{type(args[0]).__name__}." if args and "." in function.__qualname__ else ""
+                reason = _unknown_keyword(signature, kwargs) or error
+                raise TypeError(f"{owner}{function.__name__}() {reason}") from None
             for name, argument in arguments.items():
                 if name not in types:
                     continue
@@ -191,6 +195,15 @@ def accepts(**types: ArgumentType) -> Callable[[Callable[_P, _R]], Callable[_P, 
         return call
 
     return decorate
+
+
+def _unknown_keyword(signature: inspect.Signature, keywords: Mapping[str, object]) -> str | None:
+    known = [each.name for each in signature.parameters.values() if each.kind is not inspect.Parameter.POSITIONAL_ONLY]
+    unknown = next((name for name in keywords if name not in known), None)
+    if unknown is None:
+        return None
+    near = get_close_matches(unknown, known, n=1)
+    return f"got an unexpected keyword argument '{unknown}'{f'; did you mean {near[0]}?' if near else ''}"
 
 
 def _call_name(function: Callable[..., object], args: tuple[Any, ...]) -> str:

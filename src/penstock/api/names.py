@@ -24,7 +24,9 @@ _MAX_PARTS: Final = 3
 class TableCatalog(Protocol):
     """What names are resolved in; ``Catalog`` is one."""
 
-    def load_table(self, name: str, options: Mapping[str, str] | None = None, /) -> Table:
+    def load_table(
+        self, name: str, options: Mapping[str, str] | None = None, /, *, skip_damaged_schemas: bool = False
+    ) -> Table:
         """Load a table. Raises ``TableStoreError``."""
 
     def list_databases(self) -> tuple[str, ...]:
@@ -108,8 +110,13 @@ class CatalogNames(Generic[_Catalog]):
             )
         return self.catalog(catalog), str(TableName(database=database, table=table))
 
-    def load(self, path: Path, options: Mapping[str, str] | None = None) -> Table:
+    def load(
+        self, path: Path, options: Mapping[str, str] | None = None, *, skip_damaged_schemas: bool = False
+    ) -> Table:
         """Load a table of a catalog.
+
+        Args:
+            skip_damaged_schemas: as for ``Catalog.load_table``.
 
         Raises:
             TableStoreError: as ``Catalog.load_table``; if there is no such table, the message lists those that there
@@ -120,6 +127,9 @@ class CatalogNames(Generic[_Catalog]):
         if branch is not None:
             options = {"branch": branch, **(options or {})}
         try:
+            if skip_damaged_schemas:
+                catalog, name = self.catalog_of(path)
+                return catalog.load_table(name, options, skip_damaged_schemas=True)
             return self._open(path, options)
         except NotFoundError as error:
             raise self._not_found(path, error) from error
@@ -152,4 +162,7 @@ class CatalogNames(Generic[_Catalog]):
         if table in tables:
             return error
         own = self._session_names(catalog, database)
-        return NotFoundError(f"there is no table {database}.{table}; {near_or_all(table, (*tables, *own))}")
+        # As it has to be written: with the database if the name had one.
+        before = ".".join((*path[:-1], ""))
+        written = [f"{before}{each}" for each in (*tables, *own)]
+        return NotFoundError(f"there is no table {database}.{table}; {near_or_all(f'{before}{table}', written)}")

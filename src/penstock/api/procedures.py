@@ -109,7 +109,7 @@ def _tables(procedure: Procedure, names: CatalogNames[Any], arguments: Arguments
         return []
     path = split_name(arguments.needed("table"))
     if path[-1] != "*" or not procedure.takes_database:
-        return [names.load(path, options)]
+        return [names.load(path, options, skip_damaged_schemas=procedure.skips_damaged_schemas)]
     catalog, database = names.full_database(path[:-1])
     tables = names.catalog(catalog).list_tables(database)
     return [names.load((catalog, database, table), options) for table in tables]

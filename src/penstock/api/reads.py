@@ -128,6 +128,7 @@ class TableReads(TableMethods):
         other columns are converted as pyarrow does it.
         """
         import_library("pandas", self._handle.name)
+        position_options(at, "to_pandas")
         rows = self.to_arrow(columns, filter, limit=limit, options=options, **at)
         return pandas_frame(rows, self._handle.name)
 
@@ -142,6 +143,7 @@ class TableReads(TableMethods):
         **at: Unpack[ReadAt],
     ) -> pl.DataFrame:
         """Read into a polars DataFrame; arguments as for ``to_arrow``."""
+        position_options(at, "to_polars")
         rows = self.to_arrow(columns, filter, limit=limit, options=options, **at)
         frame: pl.DataFrame = import_library("polars", self._handle.name).from_arrow(rows)
         return frame
@@ -163,6 +165,7 @@ class TableReads(TableMethods):
             connection: a DuckDB connection; None for the default one.
         """
         module = import_library("duckdb", self._handle.name)
+        position_options(at, "to_duckdb")
         rows = self.to_arrow(columns, filter, limit=limit, options=options, **at)
         relation: duckdb.DuckDBPyRelation = (connection or module.default_connection()).from_arrow(rows)
         return relation

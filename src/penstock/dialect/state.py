@@ -160,15 +160,20 @@ class SqlState(CatalogNames["Catalog"]):
         catalog = self.catalog(catalog_name)
         return database in catalog.list_databases() and table in catalog.list_tables(database)
 
-    def load(self, path: Path, options: Mapping[str, str] | None = None) -> Table:
+    def load(
+        self, path: Path, options: Mapping[str, str] | None = None, *, skip_damaged_schemas: bool = False
+    ) -> Table:
         """Load a table of a catalog.
+
+        Args:
+            skip_damaged_schemas: as for ``Catalog.load_table``.
 
         Raises:
             UnsupportedFeatureError: the name is a session table or a view.
             TableStoreError: as ``Catalog.load_table``.
         """
         self._check_stored(path)
-        return super().load(path, options)
+        return super().load(path, options, skip_damaged_schemas=skip_damaged_schemas)
 
     def _open(self, path: Path, options: Mapping[str, str] | None) -> Table:
         found = self._tables.pop(self.full(path), None)

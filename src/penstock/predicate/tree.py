@@ -7,6 +7,7 @@ and a row passes only if the whole filter is true.
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
@@ -153,6 +154,13 @@ class TimestampLiteral:
 
     nanos: int
     has_zone: bool
+
+    def __repr__(self) -> str:
+        """Return it as SQL, as error messages show it."""
+        seconds, fraction = divmod(self.nanos, 1_000_000_000)
+        second = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=seconds)  # noqa: DTZ001 - a wall clock
+        digits = f".{fraction:09d}".rstrip("0") if fraction else ""
+        return f"TIMESTAMP '{second.isoformat(sep=' ')}{digits}{'Z' if self.has_zone else ''}'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -276,6 +276,20 @@ def test_wrong_names_of_arguments_are_errors_of_python(table: Table) -> None:
         table.to_arrow(snapshot="x")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'rows'"):
         table.append()  # type: ignore[call-arg]
+    for wrong, message in (
+        (
+            lambda: table.create_tag(nme="x"),
+            "Table.create_tag() got an unexpected keyword argument 'nme'; did you mean name?",
+        ),
+        (
+            lambda: table.rollback_to(snapshot=1),
+            "Table.rollback_to() got an unexpected keyword argument 'snapshot'; did you",
+        ),
+        (lambda: table.delete(condition="k = 1"), "Table.delete() got an unexpected keyword argument 'condition'"),
+        (table.versions.create_branch, "TableVersions.create_branch() missing a required argument: 'name'"),
+    ):
+        with pytest.raises(TypeError, match=re.escape(message)):
+            wrong()  # type: ignore[no-untyped-call]
 
 
 def test_methods_keep_their_names_and_signatures(table: Table) -> None:

@@ -99,7 +99,7 @@ def test_reads_pick_columns_rows_and_snapshots(table: penstock.Table) -> None:
     assert pairs(table.to_batches(filter="p = 'b'").read_all()) == [(2, "b")]
 
 
-@pytest.mark.parametrize("method", ["to_arrow", "to_batches", "explain"])
+@pytest.mark.parametrize("method", ["to_arrow", "to_batches", "to_pandas", "to_polars", "to_duckdb", "explain"])
 def test_a_keyword_that_names_no_snapshot_is_an_error_of_that_method(table: penstock.Table, method: str) -> None:
     with pytest.raises(TypeError, match=rf"{method}\(\) got an unexpected keyword argument 'snapshot'"):
         getattr(table, method)(snapshot=1)

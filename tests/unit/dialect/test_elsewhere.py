@@ -64,7 +64,7 @@ def test_procedures_are_listed_with_their_arguments(sql: Sql) -> None:
             ),
         ),
         ("SELECT * FROM `default`.b", "there is no database default in catalog paimon; there are shop"),
-        ("SELECT * FROM shop.order", "there is no table shop.order; did you mean orders?"),
+        ("SELECT * FROM shop.order", "there is no table shop.order; did you mean shop.orders?"),
     ],
 )
 def test_a_table_that_is_not_there(sql: Sql, statement: str, says: str) -> None:

@@ -65,6 +65,7 @@ class Procedure:
         extras: the arguments that the operation does not have.
         table_aliases: other names of the table.
         takes_database: whether the table may be ``database.*``, for all tables of a database.
+        skips_damaged_schemas: whether it works on a table whose newest schema files are damaged.
         note: what its page says besides the description of the operation.
     """
 
@@ -80,6 +81,7 @@ class Procedure:
     extras: tuple[Extra, ...] = ()
     table_aliases: tuple[str, ...] = ()
     takes_database: bool = False
+    skips_damaged_schemas: bool = False
     note: str = ""
 
     @property

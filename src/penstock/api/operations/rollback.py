@@ -122,22 +122,27 @@ _ROLLED_BACK: Final = "snapshot_id BIGINT, removed_snapshots BIGINT, removed_tag
 PROCEDURES: Final = (
     Procedure(
         "rollback", RollbackTo, "table, version, snapshot, tag", _ROLLED_BACK, _rolled_back, build=_to_version,
+        skips_damaged_schemas=True,
         note="as `rollback_to`, in the form of Paimon on Spark; `version` is a snapshot id or the name of a tag"
     ),
     Procedure(
         "rollback_to", RollbackTo, "table, tag, snapshot_id", _ROLLED_BACK, _rolled_back, build=_to_tag_or_id,
+        skips_damaged_schemas=True,
         note="make an older snapshot the latest one, and remove all later ones; a number as the tag is a snapshot id"
     ),
     Procedure(
         "rollback_to_as_latest", RollbackToAsLatest, "table, tag, snapshot_id",
-        "previous_snapshot_id BIGINT, rolled_back_snapshot_id BIGINT, current_snapshot_id BIGINT", _restored
+        "previous_snapshot_id BIGINT, rolled_back_snapshot_id BIGINT, current_snapshot_id BIGINT", _restored,
+        skips_damaged_schemas=True,
     ),
     Procedure(
         "rollback_to_timestamp", RollbackTo, "table, timestamp", _ROLLED_BACK, _rolled_back, needed="timestamp",
+        skips_damaged_schemas=True,
         note="roll back to the newest snapshot committed at or before a time in ms"
     ),
     Procedure(
         "rollback_to_watermark", RollbackTo, "table, watermark", _ROLLED_BACK, _rolled_back, needed="watermark",
+        skips_damaged_schemas=True,
         note="roll back to the newest snapshot whose watermark is not later than an event time in ms"
     ),
 )  # fmt: skip

@@ -114,7 +114,7 @@ def rollback(
     """
     if [operation.snapshot_id, operation.tag, operation.watermark, operation.timestamp].count(None) != 3:
         raise InvalidOptionError("give either --snapshot-id, or --tag, or --timestamp, or --watermark")
-    loaded = session.table(table, skip_damaged_schemas=not as_latest)
+    loaded = session.table(table, skip_damaged_schemas=True)
     plan = run_on(loaded, replace(operation, dry_run=True))
     # The snapshot in the question, even if the watermark selects another one by now.
     snapshot_id = plan.target.id if operation.tag is None else None

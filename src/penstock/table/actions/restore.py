@@ -10,7 +10,7 @@ import uuid
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from penstock.errors import CommitConflictError, InvalidOptionError, UnsupportedFeatureError
+from penstock.errors import CommitConflictError, FormatError, InvalidOptionError, UnsupportedFeatureError
 from penstock.format.snapshot import RESTORES, CommitKind
 from penstock.options import TagOptions
 from penstock.table.actions.manifests import merge_everything
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.format.manifest.entry import FileIdentity, ManifestEntry
     from penstock.format.snapshot import Snapshot
     from penstock.table.commit.committer import TableCommitter
+    from penstock.table.store import MetadataStore
 
 _TRIES = 5
 _PREFIX = "rollback-to-as-latest-"
@@ -49,6 +50,7 @@ def restore_snapshot(
     committer.manifest_options = merge_everything(committer.manifest_options)
     if (snapshot_id is None) == (tag is None):
         raise InvalidOptionError(f"table {ref.name}: name either a snapshot id or a tag to go back to")
+    _check_latest_schema(store)
     made = None
     if tag is None:
         made = tag = f"{_PREFIX}{snapshot_id}-{uuid.uuid4()}"
@@ -62,6 +64,23 @@ def restore_snapshot(
     if restored is None and made is not None:
         delete_tag(ref, store, made)
     return restored
+
+
+def _check_latest_schema(store: MetadataStore) -> None:
+    """Raise if the newest schema, which the new snapshot would name, is damaged."""
+    schema_id = store.latest_schema_id()
+    try:
+        store.load_schema(schema_id)
+    except FormatError as error:
+        latest = store.load_latest_snapshot()
+        if latest is not None and schema_id > latest.schema_id:
+            cure = (
+                f"'penstock rollback {store.name} --snapshot-id {latest.id}' deletes it, and no snapshot; then repeat "
+                "this"
+            )
+        else:
+            cure = "without a copy of it, roll back without as-latest to a snapshot with an older schema"
+        raise FormatError(f"{error}; a new snapshot would need schema-{schema_id}: {cure}") from error
 
 
 def _restore(committer: TableCommitter, target: Snapshot) -> Snapshot | None:

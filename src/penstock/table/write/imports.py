@@ -363,7 +363,7 @@ def _columns_of(file_io: FileIO, path: str) -> tuple[FileFormat, tuple[ColumnSpe
             file = pq.ParquetFile(source)
             kinds = {file.schema.column(place).physical_type for place in range(len(file.schema))}
             if "INT96" in kinds:
-                raise UnsupportedFeatureError(f"{path} has timestamps of the old type INT96; {_COPY_INSTEAD}")
+                raise UnsupportedFeatureError(f"has timestamps of the old type INT96; {_COPY_INSTEAD}")
             schema = file.schema_arrow
         else:
             schema = orc.ORCFile(source).schema

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.unit.table.commit.interleaved import PausedFileIO, commit_rows
 from tests.unit.table.commit_tables import append, committer, new_queue, new_table, on, row_counts, rows
 
-from penstock import Catalog
+from penstock import Catalog, sql
 from penstock.catalog.changes import AddColumn, DropColumn
 from penstock.errors import CommitConflictError, FormatError, InvalidOptionError, NotFoundError, StorageError
 from penstock.format.snapshot import ROLLED_BACK_TO, encode_hint, encode_snapshot
@@ -376,6 +376,56 @@ def test_a_rollback_deletes_damaged_schemas_after_that_of_its_target(
     assert table.to_arrow()["n"].to_pylist() == [1, 2][:target]
     table = catalog.alter_table("d.t", AddColumn(column="other", type="BIGINT"))
     table.append(pa.table({name: pa.array([None], pa.null()) for name in table.to_arrow().column_names}))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CALL sys.rollback('d.t', '1')",
+        "CALL sys.rollback_to(`table` => 'd.t', snapshot_id => 1)",
+        "CALL sys.rollback_to_timestamp('d.t', {millis})",
+    ],
+)
+def test_rollback_procedures_go_past_damaged_schemas(statement: str) -> None:
+    catalog, table = _table_of_two_schemas()
+    first = table._store.load_snapshot(1)
+    for schema_id in (1, 2):
+        table._ref.file_io.write(table._ref.layout.schema_path(schema_id), b"")
+    sql(None, catalog, statement.format(millis=first.time_millis))
+    table = catalog.load_table("d.t")
+    assert table.to_arrow().to_pylist() == [{"n": 1}]
+    assert table._store.list_schema_ids() == (0,)
+
+
+def test_a_rollback_as_the_latest_names_what_deletes_a_damaged_schema() -> None:
+    catalog, table = _table_of_two_schemas()
+    table._ref.file_io.write(table._ref.layout.schema_path(2), b"")
+    loaded = catalog.load_table("d.t", skip_damaged_schemas=True)
+    cure = "'penstock rollback d.t --snapshot-id 2' deletes it, and no snapshot; then repeat this"
+    for attempt in (
+        lambda: loaded.versions.rollback_to_as_latest(snapshot_id=1),
+        lambda: sql(None, catalog, "CALL sys.rollback_to_as_latest(`table` => 'd.t', snapshot_id => 1)"),
+    ):
+        with pytest.raises(FormatError, match=cure):
+            attempt()
+    assert loaded.inspect.tags().num_rows == 0
+    loaded.rollback_to(snapshot_id=2)
+    table = catalog.load_table("d.t")
+    assert table._store.list_snapshot_ids() == (1, 2)
+    table.versions.rollback_to_as_latest(snapshot_id=1)
+    assert table.to_arrow()["n"].to_pylist() == [1]
+
+
+def test_a_rollback_as_the_latest_needs_the_schema_of_the_latest_snapshot() -> None:
+    catalog, table = _table_of_two_schemas()
+    for schema_id in (1, 2):
+        table._ref.file_io.write(table._ref.layout.schema_path(schema_id), b"")
+    table._ref.file_io.delete(table._ref.layout.schema_path(2))
+    loaded = catalog.load_table("d.t", skip_damaged_schemas=True)
+    with pytest.raises(FormatError, match="roll back without as-latest to a snapshot with an older schema"):
+        loaded.versions.rollback_to_as_latest(snapshot_id=1)
+    loaded.rollback_to(snapshot_id=1)
+    assert catalog.load_table("d.t").to_arrow()["n"].to_pylist() == [1]
 
 
 @pytest.mark.parametrize("data", [b"", None])
