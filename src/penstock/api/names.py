@@ -39,10 +39,16 @@ class TableCatalog(Protocol):
 _Catalog = TypeVar("_Catalog", bound=TableCatalog)
 
 
-def near_or_all(name: str, names: Sequence[str]) -> str:
-    """Return the end of an error text: the most similar of these names, or the list of all."""
+def near_or_all(name: str, names: Sequence[str], before: str = "") -> str:
+    """Return the end of an error text: the most similar of these names, or the list of all.
+
+    Args:
+        before: what is written before each name.
+    """
     near = get_close_matches(name, names, n=1)
-    return f"did you mean {near[0]}?" if near else f"there are {', '.join(dict.fromkeys(names)) or 'none yet'}"
+    if near:
+        return f"did you mean {before}{near[0]}?"
+    return f"there are {', '.join(f'{before}{each}' for each in dict.fromkeys(names)) or 'none yet'}"
 
 
 class CatalogNames(Generic[_Catalog]):
@@ -163,6 +169,6 @@ class CatalogNames(Generic[_Catalog]):
             return error
         own = self._session_names(catalog, database)
         # As it has to be written: with the database if the name had one.
-        before = ".".join((*path[:-1], ""))
-        written = [f"{before}{each}" for each in (*tables, *own)]
-        return NotFoundError(f"there is no table {database}.{table}; {near_or_all(f'{before}{table}', written)}")
+        before = "" if len(path) == 1 else f"{database}." if catalog == self.catalog_name else f"{catalog}.{database}."
+        found = near_or_all(table, (*tables, *own), before)
+        return NotFoundError(f"there is no table {database}.{table}; {found}")

@@ -76,7 +76,7 @@ def test_a_temporary_view_hides_a_table_of_its_name(shop: Sql) -> None:
     ("text", "error", "says"),
     [
         ("CREATE VIEW orders AS SELECT id FROM orders", AlreadyExistsError, "a TEMPORARY VIEW of that name would hide"),
-        ("CREATE VIEW v AS SELECT id FROM nope", NotFoundError, r"there is no table shop\.nope; there are shop\.orders"),
+        ("CREATE VIEW v AS SELECT id FROM nope", NotFoundError, r"no table shop\.nope; there are shop\.orders"),
         ("CREATE VIEW v (a, a) AS SELECT id, dt FROM orders", InvalidSqlError, "'a' is given twice"),
         ("CREATE VIEW v (a) AS SELECT id, dt FROM orders; SELECT * FROM v", InvalidSqlError, "1 columns, and .* 2"),
         ("{v}; CREATE VIEW v AS SELECT 1", AlreadyExistsError, r"view shop\.v already exists in this session"),
