@@ -5,16 +5,24 @@ from __future__ import annotations
 import datetime as dt
 import math
 import operator
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.datafile.filter import filter_batch, row_mask
 from penstock.datafile.types import to_arrow_schema
-from penstock.format.manifest.stats import ColumnStats, truncate_stats
+from penstock.format.manifest import columns
+from penstock.format.manifest.columns import decode_manifest_columns
+from penstock.format.manifest.entry import EMPTY_ROW, DataFileMeta, FileKind, ManifestEntry
+from penstock.format.manifest.files import encode_manifest
+from penstock.format.manifest.stats import ColumnStats, StatsMode, build_stats, truncate_stats
+from penstock.format.schema import TableSchema
 from penstock.format.types.data_types import (
     BIGINT,
     BOOLEAN,
@@ -45,7 +53,10 @@ from penstock.predicate.tree import (
     Or,
     Predicate,
     StartsWith,
+    col,
 )
+from penstock.table.read.prune import StatsPruner
+from penstock.table.read.prune_columns import ColumnsPruner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,6 +95,7 @@ COLUMNS: Final[dict[str, tuple[Any, SearchStrategy[Any], SearchStrategy[Any]]]] 
 }
 FIELDS: Final = tuple(DataField(id=i, name=name, type=COLUMNS[name][0]) for i, name in enumerate(COLUMNS))
 SCHEMA: Final = to_arrow_schema(FIELDS)
+TABLE_SCHEMA: Final = TableSchema(id=0, fields=FIELDS, highest_field_id=len(FIELDS))
 
 rows = st.lists(st.fixed_dictionaries({name: st.none() | column[1] for name, column in COLUMNS.items()}), max_size=6)
 
@@ -264,3 +276,84 @@ def test_pruning_by_one_condition_skips_files(predicate: Predicate, python_rows:
     if python_rows and not {"f", "d", "raw"}.intersection(bound.columns):
         row = to_internal(python_rows[0])
         assert may_match(bound, stats_of([row]), 1) == (model(predicate, python_rows[0]) is True)
+
+
+@given(filters, st.lists(rows, min_size=1, max_size=5), st.sampled_from([None, 1, 2]), st.data())
+def test_pruning_in_columns_keeps_the_same_files(
+    predicate: Predicate, files: list[list[Row]], truncate: int | None, data: st.DataObject
+) -> None:
+    entries = [file_of(number, part, truncate, data) for number, part in enumerate(files * 20)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns, "MIN_RECORDS", 1)
+        decoded = decode_manifest_columns(encode_manifest(entries), "x")
+    assert decoded is not None
+    bound = bind(predicate, FIELDS, "t")
+    reference = StatsPruner(lambda _: TABLE_SCHEMA)
+    chosen = np.arange(0, len(entries), data.draw(st.integers(1, 3)))
+    expected = [reference.keeps(entries[place].file, bound) for place in chosen]
+    assert ColumnsPruner(reference).keeps(decoded, chosen, bound).tolist() == expected
+
+
+def file_of(number: int, python_rows: list[Row], truncate: int | None, data: st.DataObject) -> ManifestEntry:
+    """An entry with statistics of the rows, some of which are left out, or damaged."""
+    found = stats_of([to_internal(row) for row in python_rows])
+    if truncate is not None:
+        found = {name: truncate_stats(each, truncate) for name, each in found.items()}
+    change = number % 7 if number < 10 else 0
+    names = [name for name in COLUMNS if change != 1 or name not in ("big", "s")]
+    stats, covered = build_stats(
+        [field for field in FIELDS if field.name in names],
+        [replace(found[name], null_count=None if change == 2 else found[name].null_count) for name in names],
+        [StatsMode.parse("full")] * len(names),
+        dense=change == 3,
+    )
+    if change == 4:
+        place = data.draw(st.integers(0, len(stats.min_values) - 1))
+        damaged = (
+            stats.min_values[:place] + data.draw(st.binary(min_size=1, max_size=1)) + stats.min_values[place + 1 :]
+        )
+        stats = replace(stats, min_values=damaged)
+    elif change == 5:
+        stats = replace(stats, max_values=stats.max_values[: data.draw(st.integers(0, len(stats.max_values)))])
+    elif change == 6:
+        stats = replace(stats, null_counts=stats.null_counts[:-1])
+    file = DataFileMeta(
+        file_name=f"data-{number}.{'orc' if number % 5 == 0 else 'parquet'}",
+        file_size=1,
+        row_count=len(python_rows),
+        min_sequence_number=0,
+        max_sequence_number=0,
+        schema_id=0,
+        value_stats=stats,
+        value_stats_cols=tuple(names) if change == 1 else covered,
+    )
+    return ManifestEntry(kind=FileKind.ADD, partition=EMPTY_ROW, bucket=0, total_buckets=-1, file=file)
+
+
+def test_pruning_in_columns_decides_files_with_usual_statistics() -> None:
+    number, text = ColumnStats(min=1, max=9, null_count=0), ColumnStats(min="ab", max="b" * 12, null_count=3)
+    used = [field for field in FIELDS if field.name in ("big", "s")]
+    stats, covered = build_stats(used, [number, text], [StatsMode.parse("full")] * 2, dense=True)
+    file = DataFileMeta(
+        file_name="data-1.parquet",
+        file_size=1,
+        row_count=4,
+        min_sequence_number=0,
+        max_sequence_number=0,
+        schema_id=0,
+        value_stats=stats,
+        value_stats_cols=covered or ("big", "s"),
+    )
+    entry = ManifestEntry(kind=FileKind.ADD, partition=EMPTY_ROW, bucket=0, total_buckets=-1, file=file)
+    decoded = decode_manifest_columns(encode_manifest([entry] * 100), "x")
+    assert decoded is not None
+    pruner = ColumnsPruner(StatsPruner(lambda _: TABLE_SCHEMA))
+    for predicate, is_kept in (
+        (col("big") == 10, False),
+        (col("big") == 9, True),
+        ((col("s") > "b" * 13) | col("s").is_null(), True),
+        ((col("s") < "aa") | (col("big") > 9), False),
+    ):
+        kept = pruner.keeps(decoded, np.arange(100), bind(predicate, FIELDS, "t"))
+        assert kept.tolist() == [is_kept] * 100
+    assert pruner.undecided == 0

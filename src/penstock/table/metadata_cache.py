@@ -19,6 +19,7 @@ from penstock.errors import TableStoreError
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
+    from penstock.format.manifest.columns import ManifestColumns
     from penstock.format.manifest.entry import ManifestEntry, ManifestFileMeta
     from penstock.io.file_io import FileIO
 
@@ -32,7 +33,7 @@ _IN_USE_SECONDS: Final = 60.0
 _ENTRY_BYTES: Final = 560
 _META_BYTES: Final = 700
 
-Content: TypeAlias = bytes | tuple[Any, ...]
+Content: TypeAlias = "bytes | tuple[Any, ...] | ManifestColumns"
 """The bytes of a file, or what they were decoded to."""
 
 

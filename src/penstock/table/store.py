@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.errors import FormatError, NotFoundError, StorageError
 from penstock.format.consumer import decode_consumer
 from penstock.format.layout import consumer_id_of, freed_ids_of, schema_id_of, snapshot_id_of, tag_name_of
+from penstock.format.manifest.columns import ManifestColumns, columns_of_entries, decode_manifest_columns
 from penstock.format.manifest.files import decode_file_numbers, decode_manifest, decode_manifest_list
 from penstock.format.schema import decode_schema
 from penstock.format.snapshot import decode_hint, decode_snapshot
@@ -383,6 +384,22 @@ class MetadataStore:
         for meta in self._in_batches(metas):
             yield self.load_manifest(meta.file_name, meta.file_size, snapshot_id=snapshot_id)
 
+    def iter_columns(
+        self, metas: Sequence[ManifestFileMeta], *, snapshot_id: int | None = None
+    ) -> Iterator[ManifestColumns]:
+        """Yield the entries of each manifest as columns; otherwise like ``iter_manifests``."""
+        for meta in self._in_batches(metas):
+            path = self.layout.manifest_path(meta.file_name)
+            content = self._decoded(path)
+            if content is None:
+                data = self._read_whole_manifest(meta.file_name, meta.file_size, snapshot_id)
+                content = decode_manifest_columns(data, path, self.limits)
+                if content is not None:
+                    self._cache.put(self.file_io, path, content, content.nbytes)
+                else:
+                    content = self._decode(data, path)
+            yield content if isinstance(content, ManifestColumns) else columns_of_entries(content)
+
     def iter_entry_numbers(
         self, metas: Sequence[ManifestFileMeta], *, snapshot_id: int | None = None
     ) -> Iterator[Sequence[ManifestEntry | EntryNumbers]]:
@@ -391,7 +408,7 @@ class MetadataStore:
             path = self.layout.manifest_path(meta.file_name)
             content = self._decoded(path)
             if content is not None:
-                yield content
+                yield self._entries_of(content, path)
                 continue
             data = self._read_whole_manifest(meta.file_name, meta.file_size, snapshot_id)
             yield decode_file_numbers(data, path, self.limits)
@@ -467,9 +484,18 @@ class MetadataStore:
         path = self.layout.manifest_path(name)
         content = self._decoded(path)
         if content is not None:
-            return content
-        data = self._read_whole_manifest(name, size, snapshot_id)
+            return self._entries_of(content, path)
+        return self._decode(self._read_whole_manifest(name, size, snapshot_id), path)
+
+    def _decode(self, data: bytes, path: str) -> tuple[ManifestEntry, ...]:
         entries = tuple(decode_manifest(data, path, self.limits))
+        self._cache.put(self.file_io, path, entries, entry_bytes(entries))
+        return entries
+
+    def _entries_of(self, content: tuple[Any, ...] | ManifestColumns, path: str) -> tuple[Any, ...]:
+        if isinstance(content, tuple):
+            return content
+        entries = tuple(content.entries())
         self._cache.put(self.file_io, path, entries, entry_bytes(entries))
         return entries
 
@@ -480,7 +506,7 @@ class MetadataStore:
     def _load_list(self, name: str, snapshot_id: int) -> tuple[ManifestFileMeta, ...]:
         path = self.layout.manifest_path(name)
         content = self._decoded(path)
-        if content is not None:
+        if isinstance(content, tuple):
             return content
         metas = tuple(decode_manifest_list(self._read_manifest(name, snapshot_id), path, self.limits))
         if len({meta.file_name for meta in metas}) < len(metas):
@@ -492,10 +518,10 @@ class MetadataStore:
         self._cache.put(self.file_io, path, metas, meta_bytes(metas))
         return metas
 
-    def _decoded(self, path: str) -> tuple[Any, ...] | None:
+    def _decoded(self, path: str) -> tuple[Any, ...] | ManifestColumns | None:
         """Return the decoded content, if it is cached and has no more records than the limit of this table."""
         content = self._cache.get(self.file_io, path)
-        return content if isinstance(content, tuple) and len(content) <= self.limits.records else None
+        return None if isinstance(content, bytes) or content is None or len(content) > self.limits.records else content
 
     def _read_whole_manifest(self, name: str, size: int, snapshot_id: int | None) -> bytes:
         data = self._read_manifest(name, snapshot_id)

@@ -232,6 +232,29 @@ def decode_container(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS
         data: the whole file.
         path: for messages only.
     """
+    schema, codec, position = _parse_header(data, path)
+    return Container(schema=schema, codec=codec, blocks=_uncompressed(data, position, codec, path, limits))
+
+
+class BlockPlace(NamedTuple):
+    """Number of records of a compressed block, and its position in the file."""
+
+    record_count: int
+    start: int
+    end: int
+
+
+def find_blocks(data: bytes, path: str) -> tuple[str, AvroCodec, list[BlockPlace]]:
+    """Return the schema and the codec of an Avro file, and the places of its blocks; arguments as above."""
+    schema, codec, position = _parse_header(data, path)
+    try:
+        return schema, codec, list(_find_blocks(data, position))
+    except ValueError as error:
+        raise damaged(path, str(error)) from error
+
+
+def _parse_header(data: bytes, path: str) -> tuple[str, AvroCodec, int]:
+    """Return the schema, the codec, and the position of the sync mark after the header."""
     if not data:
         raise damaged(path, "it has no bytes")
     if not data.startswith(_MAGIC):
@@ -249,7 +272,7 @@ def decode_container(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS
         raise damaged(path, "its Avro schema is nested too deeply") from error
     except ValueError as error:
         raise damaged(path, str(error)) from error
-    return Container(schema=schema, codec=codec, blocks=_uncompressed(data, position, codec, path, limits))
+    return schema, codec, position
 
 
 def damaged(path: str, reason: str) -> FormatError:
@@ -306,8 +329,8 @@ def _read_header(data: bytes) -> tuple[dict[str, bytes], int]:
 def _uncompressed(data: bytes, position: int, codec: AvroCodec, path: str, limits: AvroLimits) -> Iterator[Block]:
     left = limits.file_bytes
     try:
-        for number, (record_count, body) in enumerate(_read_blocks(data, position)):
-            payload = uncompress(codec, body, min(limits.block_bytes, left))
+        for number, (record_count, start, end) in enumerate(_find_blocks(data, position)):
+            payload = uncompress(codec, data[start:end], min(limits.block_bytes, left))
             if payload is None:
                 if left < limits.block_bytes:
                     raise too_large(path, "its blocks hold more bytes than", FILE_KEY, limits.file_bytes)
@@ -318,7 +341,7 @@ def _uncompressed(data: bytes, position: int, codec: AvroCodec, path: str, limit
         raise damaged(path, str(error) or repr(error)) from error
 
 
-def _read_blocks(data: bytes, position: int) -> Iterator[tuple[int, bytes]]:
+def _find_blocks(data: bytes, position: int) -> Iterator[BlockPlace]:
     sync = data[position : position + _SYNC_BYTES]
     position += _SYNC_BYTES
     if position > len(data):
@@ -326,12 +349,15 @@ def _read_blocks(data: bytes, position: int) -> Iterator[tuple[int, bytes]]:
     number = 0
     while position < len(data):
         record_count, position = _read_long(data, position)
-        body, position = _read_bytes(data, position)
+        size, position = _read_long(data, position)
+        if not 0 <= size <= len(data) - position:
+            raise ValueError(_CUT_OFF)
+        start, position = position, position + size
         if data[position : position + _SYNC_BYTES] != sync:
             raise ValueError(f"block {number} is not followed by the sync marker of the file")
         position += _SYNC_BYTES
         number += 1
-        yield record_count, body
+        yield BlockPlace(record_count, start, start + size)
 
 
 def _known_codec(name: str, path: str) -> AvroCodec:

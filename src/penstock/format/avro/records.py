@@ -11,6 +11,8 @@ from penstock.format.avro.reader import RecordMapping, dict_reader, record_reade
 from penstock.format.avro.values import DEFAULT_LIMITS, RECORDS_KEY, AvroLimits
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from penstock.format.avro.container import Container
     from penstock.format.avro.reader import RecordReader
     from penstock.format.avro.values import Read
@@ -43,6 +45,30 @@ def decode_values(data: bytes, path: str, shape: RecordMapping, limits: AvroLimi
         reader = _READERS.take(key) or record_reader(json.loads(container.schema), shape, limits)
         reader.items.start_file()
         values = _read_all(container, path, reader.read, limits)
+    except _DAMAGES as error:
+        raise damaged(path, _reason(error)) from error
+    _READERS.give_back(key, reader)
+    return values
+
+
+def decode_values_at(
+    payload: bytes, positions: Iterable[int], schema: str, path: str, shape: RecordMapping, limits: AvroLimits
+) -> list[Any]:
+    """Decode some records of a block to values.
+
+    Args:
+        payload: the uncompressed block, or several.
+        positions: where the records begin.
+        schema: the writer's, as JSON text.
+        path: for messages only.
+        shape: mapping of records to values.
+        limits: how much the file may hold.
+    """
+    key = schema, id(shape), limits.records
+    try:
+        reader = _READERS.take(key) or record_reader(json.loads(schema), shape, limits)
+        reader.items.start_file()
+        values = [reader.read(payload, position)[0] for position in positions]
     except _DAMAGES as error:
         raise damaged(path, _reason(error)) from error
     _READERS.give_back(key, reader)

@@ -92,6 +92,15 @@ class DataFileMeta:
     is_of_newer_release: bool = False
 
 
+class StatsLayout(NamedTuple):
+    """What files have in common whose statistics are in the same places; the fields are those of ``DataFileMeta``."""
+
+    schema_id: int
+    value_stats_cols: tuple[str, ...] | None
+    write_cols: tuple[str, ...] | None
+    is_orc: bool
+
+
 class FileIdentity(NamedTuple):
     """The identity of a file: entries with equal identity refer to the same file (docs/spec/format.md section 5.2)."""
 

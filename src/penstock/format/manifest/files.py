@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.format.avro.container import Block, encode_container, parse_codec
-from penstock.format.avro.reader import PAST_ALIKE, FieldMapping, RecordMapping
-from penstock.format.avro.records import decode_values
+from penstock.format.avro.reader import PAST_ALIKE, REQUIRED, FieldMapping, RecordMapping
+from penstock.format.avro.records import decode_values, decode_values_at
 from penstock.format.avro.schemas import MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
 from penstock.format.avro.values import (
     DEFAULT_LIMITS,
@@ -67,6 +67,13 @@ def decode_manifest(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS)
         The entries in file order.
     """
     return decode_values(data, path, _ENTRY, limits)
+
+
+def decode_entries_at(
+    payload: bytes, positions: Iterable[int], schema: str, path: str, limits: AvroLimits
+) -> list[ManifestEntry]:
+    """Decode some entries of a manifest; arguments as of ``decode_values_at``."""
+    return decode_values_at(payload, positions, schema, path, _ENTRY, limits)
 
 
 def decode_file_numbers(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS) -> list[EntryNumbers]:
@@ -222,6 +229,9 @@ _FILE: Final = RecordMapping(
     },
     unknown="is_of_newer_release",
 )
+
+REQUIRED_FILE_FIELDS: Final = frozenset(name for name, slot in _FILE.slots.items() if slot.absent is REQUIRED)
+"""Fields of ``_FILE`` that every manifest has."""
 
 _ENTRY: Final = RecordMapping(
     value_type=ManifestEntry,

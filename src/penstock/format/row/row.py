@@ -349,13 +349,14 @@ def _codec(data_type: DataType) -> SlotCodec:
             assert_never(other)
 
 
-def _null_area_bytes(arity: int) -> int:
+def null_area_bytes(arity: int) -> int:
+    """Return the number of bytes before the first slot of a row, without the arity prefix."""
     # The first byte is the row kind, the null bits follow.
     return (arity + 8 + 63) // 64 * 8
 
 
 def _pack_row(values: Sequence[object], codecs: tuple[SlotCodec, ...]) -> bytes:
-    head = _null_area_bytes(len(codecs))
+    head = null_area_bytes(len(codecs))
     offset = head + 8 * len(codecs)
     nulls = 0
     slots, tails = [], []
@@ -375,7 +376,7 @@ def _pack_row(values: Sequence[object], codecs: tuple[SlotCodec, ...]) -> bytes:
 
 
 def _unpack_row(data: bytes, start: int, arity: int, wanted: Wanted) -> tuple[object, ...]:
-    first_slot = start + _null_area_bytes(arity)
+    first_slot = start + null_area_bytes(arity)
     take(data, first_slot, 8 * arity)
     nulls = int.from_bytes(data[start:first_slot], "little") >> 8
     return tuple(

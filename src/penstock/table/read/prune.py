@@ -15,7 +15,10 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from penstock.errors import FormatError
+from penstock.format.manifest.entry import StatsLayout
 from penstock.format.manifest.stats import ColumnStats, decode_stats
 from penstock.format.row.bucket import BucketFunction, bucket_of
 from penstock.format.row.row import arity_of, row_decoder
@@ -27,9 +30,11 @@ from penstock.predicate.tree import FALSE, TRUE, BoundPredicate
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from penstock.format.avro.columns import Array
     from penstock.format.manifest.entry import DataFileMeta, ManifestEntry, ManifestFileMeta
     from penstock.format.schema import TableSchema
     from penstock.format.types.data_types import DataField, DataType
+    from penstock.table.read.files import FileColumns
     from penstock.table.ref import TableRef
 
 _INTEGERS: Final = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
@@ -37,19 +42,21 @@ _TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
+class StatsPlaces:
     """Positions of the columns' statistics in the manifest entries of files of one kind.
 
     Attributes:
         arity: number of columns that the entries cover.
         decode: decodes the bytes of a minimum or maximum row to the values of ``columns``.
         columns: name in the read schema, position in the row, and whether minimum and maximum can be trusted.
+        types: of ``columns``, in the files.
         lacking: columns that the files do not have, so that all their values are null.
     """
 
     arity: int
     decode: Callable[[bytes], tuple[object, ...]]
     columns: tuple[tuple[str, int, bool], ...]
+    types: tuple[DataType, ...]
     lacking: tuple[str, ...]
 
 
@@ -64,7 +71,7 @@ class ColumnStatsReader:
     def __init__(self, load_schema: Callable[[int], TableSchema], fields: Sequence[DataField]) -> None:
         self._load_schema = load_schema
         self._fields = fields
-        self._plans: dict[tuple[object, ...], _Plan] = {}
+        self._places: dict[StatsLayout, StatsPlaces] = {}
 
     def read(self, file: DataFileMeta) -> Mapping[str, ColumnStats]:
         """Return the known statistics by column name; columns without known statistics are left out.
@@ -72,10 +79,7 @@ class ColumnStatsReader:
         Statistics are only used to skip files, so invalid ones are treated as unknown.
         """
         is_orc = file.file_name.endswith(".orc")
-        key = (file.schema_id, file.value_stats_cols, file.write_cols, is_orc)
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = self._plans[key] = self._plan(file, is_orc=is_orc)
+        plan = self.places(StatsLayout(file.schema_id, file.value_stats_cols, file.write_cols, is_orc))
         found = {name: ColumnStats(null_count=file.row_count) for name in plan.lacking}
         stats = file.value_stats
         if not plan.columns or len(stats.null_counts) != plan.arity:
@@ -91,25 +95,35 @@ class ColumnStatsReader:
             )
         return found
 
-    def _plan(self, file: DataFileMeta, *, is_orc: bool) -> _Plan:
-        file_fields = self._load_schema(file.schema_id).fields
-        held = [field for field in file_fields if file.write_cols is None or field.name in file.write_cols]
+    def places(self, layout: StatsLayout) -> StatsPlaces:
+        """Return where the statistics of files are."""
+        places = self._places.get(layout)
+        if places is None:
+            places = self._places[layout] = self._find_places(layout)
+        return places
+
+    def _find_places(self, layout: StatsLayout) -> StatsPlaces:
+        file_fields = self._load_schema(layout.schema_id).fields
+        held = [field for field in file_fields if layout.write_cols is None or field.name in layout.write_cols]
         by_name = {field.name: field for field in held}
         by_id = {field.id: field for field in held}
-        covered = tuple(by_name) if file.value_stats_cols is None else file.value_stats_cols
+        covered = tuple(by_name) if layout.value_stats_cols is None else layout.value_stats_cols
         columns = []
         for field in self._fields:
             stored = by_id.get(field.id)
             if stored is not None and stored.name in covered and is_comparable(stored.type, field.type):
                 # ORC's timestamp statistics are whole milliseconds in the writer's zone.
-                is_trusted = not (is_orc and isinstance(field.type, AtomicType) and field.type.root in _TIMESTAMPS)
+                is_trusted = not (
+                    layout.is_orc and isinstance(field.type, AtomicType) and field.type.root in _TIMESTAMPS
+                )
                 columns.append((field.name, covered.index(stored.name), is_trusted))
         known = all(name in by_name for name in covered)
         types = tuple(by_name[name].type for name in covered) if known else ()
-        return _Plan(
+        return StatsPlaces(
             arity=len(covered),
             decode=row_decoder(types, [place for _, place, _ in columns] if known else []),
             columns=tuple(columns) if known else (),
+            types=tuple(types[place] for _, place, _ in columns) if known else (),
             lacking=tuple(field.name for field in self._fields if field.id not in by_id),
         )
 
@@ -218,9 +232,24 @@ class BucketPruner:
 
     def keeps(self, entry: ManifestEntry) -> bool:
         """Whether the entry's bucket may contain one of the keys, by the bucket count that the entry records."""
-        if self._keys is None or entry.total_buckets <= 0 or not self._has_same_key(entry.file.schema_id):
-            return True
-        return entry.bucket in self.buckets(entry.total_buckets)
+        buckets = self.kept_buckets(entry.total_buckets, entry.file.schema_id)
+        return buckets is None or entry.bucket in buckets
+
+    def keeps_columns(self, files: FileColumns) -> Array:
+        """Return the same as ``keeps`` for each file."""
+        buckets, totals, schema_ids = map(files.column, ("bucket", "total_buckets", "schema_id"))
+        kept = np.zeros(len(files), bool)
+        for total, schema_id in set(zip(totals.tolist(), schema_ids.tolist(), strict=True)):
+            chosen = (totals == total) & (schema_ids == schema_id)
+            wanted = self.kept_buckets(total, schema_id)
+            kept |= chosen if wanted is None else chosen & np.isin(buckets, np.array(sorted(wanted), np.int64))
+        return kept
+
+    def kept_buckets(self, total: int, schema_id: int) -> frozenset[int] | None:
+        """Return the buckets to keep, of files with this bucket count and schema; None for all."""
+        if self._keys is None or total <= 0 or not self._has_same_key(schema_id):
+            return None
+        return self.buckets(total)
 
     def may_hold(self, meta: ManifestFileMeta, totals: frozenset[int]) -> bool:
         """Whether a manifest may name a file of a bucket for which ``keeps`` is true.
@@ -270,10 +299,14 @@ class StatsPruner:
             return False
         if not predicate.fields:
             return predicate.root != FALSE
+        return may_match(predicate, self.reader(predicate).read(file), file.row_count)
+
+    def reader(self, predicate: BoundPredicate) -> ColumnStatsReader:
+        """Return a reader of the statistics that a filter needs."""
         reader = self._readers.get(predicate.columns)
         if reader is None:
             reader = self._readers[predicate.columns] = ColumnStatsReader(self._load_schema, predicate.fields)
-        return may_match(predicate, reader.read(file), file.row_count)
+        return reader
 
 
 def _key_fields(ref: TableRef, names: Sequence[str]) -> tuple[DataField, ...]:

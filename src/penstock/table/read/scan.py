@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from penstock.clocks import to_wall_clock
 from penstock.errors import UnsupportedFeatureError
@@ -24,17 +26,22 @@ from penstock.format.manifest.index_manifest import (
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import FALSE, TRUE, BoundPredicate, Predicate
 from penstock.table.assumptions import check_schema_of_file
+from penstock.table.read.files import FileColumns, LazyEntries, count_pairs, count_values
 from penstock.table.read.indexes import FileIndexPruner, has_index
 from penstock.table.read.prune import BucketPruner, PartitionPruner, PartitionPruneResult, StatsPruner
+from penstock.table.read.prune_columns import ColumnsPruner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from penstock.format.avro.columns import Array
     from penstock.format.manifest.entry import ManifestFileMeta
     from penstock.format.snapshot import Snapshot
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
+# With fewer entries in the manifests, columns take as long as objects.
+_MIN_COLUMNS: Final = 1_000
 # With more schemas than this, reading all of them costs more than skipping manifests by bucket saves.
 _MAX_SCHEMAS: Final = 32
 
@@ -49,14 +56,14 @@ class ScanPartition:
         created_millis: earliest creation time of its live files, including pruned ones; the writer's wall clock time as
             ms since 1970-01-01.
         rest: the remaining filter for the rows.
-        entries: in manifest order.
+        entries: in manifest order; of many files, decoded when they are first used.
     """
 
     data: bytes
     values: tuple[object, ...]
     created_millis: int
     rest: BoundPredicate
-    entries: tuple[ManifestEntry, ...]
+    entries: Sequence[ManifestEntry]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +139,13 @@ class ScanPlan:
     @property
     def row_count(self) -> int:
         """Number of rows in the files to read, before the filter."""
-        return sum(entry.file.row_count for partition in self.partitions for entry in partition.entries)
+        return sum(_row_count(partition.entries) for partition in self.partitions)
+
+
+def _row_count(entries: Sequence[ManifestEntry]) -> int:
+    if isinstance(entries, LazyEntries):
+        return entries.files.total("row_count")
+    return sum(entry.file.row_count for entry in entries)
 
 
 def plan_scan(
@@ -159,11 +172,19 @@ def plan_scan(
     if not with_vectors:
         check_deletion_vectors(store, snapshot)
     scan = _Scan(store, ref, bound)
-    live = live_entries(scan.load(snapshot, store.load_manifests(snapshot)))
-    if created_from_millis is not None:
-        wall_clock = to_wall_clock(created_from_millis)
-        live = [entry for entry in live if (entry.file.creation_millis or 0) >= wall_clock]
-    plan = scan.plan(snapshot, live, snapshot.total_record_count)
+    metas = scan.choose(store.load_manifests(snapshot))
+    wall_clock = None if created_from_millis is None else to_wall_clock(created_from_millis)
+    if _entry_count(metas) >= _MIN_COLUMNS:
+        files = FileColumns.live(store.iter_columns(metas, snapshot_id=snapshot.id))
+        if wall_clock is not None:
+            files = files.where(files.column("created_millis") >= wall_clock)
+        partitions = scan.prune_columns(files)
+    else:
+        live = live_entries(scan.load(snapshot, metas))
+        if wall_clock is not None:
+            live = [entry for entry in live if (entry.file.creation_millis or 0) >= wall_clock]
+        partitions = scan.prune(live)
+    plan = scan.plan(snapshot, partitions, snapshot.total_record_count)
     return replace(plan, vectors=vectors) if vectors else plan
 
 
@@ -182,12 +203,16 @@ def plan_added(
     added = [
         entry
         for snapshot in snapshots
-        for entry in scan.load(snapshot, store.load_delta_manifests(snapshot))
+        for entry in scan.load(snapshot, scan.choose(store.load_delta_manifests(snapshot)))
         if entry.kind is FileKind.ADD
     ]
     counts = [snapshot.delta_record_count for snapshot in snapshots]
     rows_total = None if None in counts else sum(count or 0 for count in counts)
-    return scan.plan(snapshots[-1] if snapshots else None, added, rows_total)
+    return scan.plan(snapshots[-1] if snapshots else None, scan.prune(added), rows_total)
+
+
+def _entry_count(metas: Iterable[ManifestFileMeta]) -> int:
+    return sum(meta.num_added_files + meta.num_deleted_files for meta in metas)
 
 
 def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
@@ -276,8 +301,8 @@ class _Scan:
             and self._buckets.may_hold(meta, self._totals)
         )
 
-    def load(self, snapshot: Snapshot, metas: Sequence[ManifestFileMeta]) -> Iterator[ManifestEntry]:
-        """Yield the entries of a snapshot's manifests, without manifests that can be skipped."""
+    def choose(self, metas: Sequence[ManifestFileMeta]) -> list[ManifestFileMeta]:
+        """Return a snapshot's manifests without those that can be skipped."""
         self._metas += metas
         if self._predicate.root != TRUE:
             # The reader checks this too, but a filter by the older type may prune a file with newer values, so that the
@@ -286,12 +311,17 @@ class _Scan:
                 check_schema_of_file(self._ref, self._store, schema_id, self._ref.schema.fields)
         read = [meta for meta in metas if self._may_hold(meta)]
         self._manifests_read += len(read)
-        for entries in self._store.iter_manifests(read, snapshot_id=snapshot.id):
+        return read
+
+    def load(self, snapshot: Snapshot, metas: Sequence[ManifestFileMeta]) -> Iterator[ManifestEntry]:
+        """Yield the entries of some of a snapshot's manifests."""
+        for entries in self._store.iter_manifests(metas, snapshot_id=snapshot.id):
             yield from entries
 
-    def plan(self, snapshot: Snapshot | None, entries: Sequence[ManifestEntry], rows_total: int | None) -> ScanPlan:
-        """Prune the loaded files and return the plan."""
-        planned = self._prune(entries)
+    def plan(
+        self, snapshot: Snapshot | None, partitions: tuple[ScanPartition, ...], rows_total: int | None
+    ) -> ScanPlan:
+        """Return the plan, with the counts of its steps."""
         funnel = Funnel(
             manifests_total=len(self._metas),
             manifests_read=self._manifests_read,
@@ -301,9 +331,10 @@ class _Scan:
             index_files=self._index_budget.files,
             index_bytes=self._index_budget.bytes,
         )
-        return ScanPlan(snapshot=snapshot, predicate=self._predicate, partitions=planned, funnel=funnel)
+        return ScanPlan(snapshot=snapshot, predicate=self._predicate, partitions=partitions, funnel=funnel)
 
-    def _prune(self, live: Sequence[ManifestEntry]) -> tuple[ScanPartition, ...]:
+    def prune(self, live: Sequence[ManifestEntry]) -> tuple[ScanPartition, ...]:
+        """Return the files to read, by partition."""
         groups: dict[bytes, list[ManifestEntry]] = {}
         for entry in live:
             groups.setdefault(entry.partition, []).append(entry)
@@ -339,6 +370,73 @@ class _Scan:
         self._note("statistics", groups)
         return self._kept_by_indexes(groups, verdicts)
 
+    def prune_columns(self, files: FileColumns) -> tuple[ScanPartition, ...]:
+        """Return the same as ``prune``, for files in columns."""
+        data, codes = files.partitions()
+        verdicts = [self._partitions.evaluate(each) for each in data]
+        created = np.zeros(len(data), np.int64)
+        for code, part in _by_code(files, codes):
+            created[code] = part.column("created_millis").min()
+        self._note_columns("live", files, codes)
+        if self._predicate.root != TRUE:
+            files, codes = self._pruned_columns(files, codes, verdicts)
+        groups: dict[int, Sequence[ManifestEntry]] = {code: LazyEntries(part) for code, part in _by_code(files, codes)}
+        if self._predicate.root != TRUE and files.column("may_have_index").any():
+            by_data = self._kept_by_indexes(
+                {data[code]: list(entries) for code, entries in groups.items()},
+                {data[code]: verdicts[code] for code in groups},
+            )
+            groups = {code: by_data[data[code]] for code in groups if data[code] in by_data}
+        return tuple(
+            ScanPartition(
+                data=data[code],
+                values=verdicts[code].values,
+                created_millis=int(created[code]),
+                rest=verdicts[code].rest,
+                entries=entries,
+            )
+            for code, entries in groups.items()
+        )
+
+    def _pruned_columns(
+        self, files: FileColumns, codes: Array, verdicts: Sequence[PartitionPruneResult]
+    ) -> tuple[FileColumns, Array]:
+        kept = ~np.array([verdict.is_excluded for verdict in verdicts], bool)[codes]
+        files, codes = files.where(kept), codes[kept]
+        self._note_columns("partition", files, codes)
+        if self._buckets.is_active:
+            kept = self._buckets.keeps_columns(files)
+            files, codes = files.where(kept), codes[kept]
+        self._note_columns("bucket", files, codes)
+        kept = self._kept_by_statistics(files, codes, verdicts)
+        files, codes = files.where(kept), codes[kept]
+        self._note_columns("statistics", files, codes)
+        return files, codes
+
+    def _kept_by_statistics(self, files: FileColumns, codes: Array, verdicts: Sequence[PartitionPruneResult]) -> Array:
+        # Most often all partitions have the same filter for their rows.
+        filters: list[BoundPredicate] = []
+        numbers: dict[Predicate, int] = {}
+        filter_of = np.zeros(len(verdicts), np.int64)
+        for code, verdict in enumerate(verdicts):
+            number = numbers.setdefault(verdict.rest.root, len(filters))
+            if number == len(filters):
+                filters.append(verdict.rest)
+            filter_of[code] = number
+        of_files = filter_of[codes]
+        pruner = ColumnsPruner(self._stats)
+        kept = np.zeros(len(files), bool)
+        at = 0
+        for part, rows in files.by_part():
+            numbers_of = of_files[at : at + len(rows)]
+            answers = np.zeros(len(rows), bool)
+            for number in np.unique(numbers_of).tolist():
+                chosen = numbers_of == number
+                answers[chosen] = pruner.keeps(part, rows[chosen], filters[number])
+            kept[at : at + len(rows)] = answers
+            at += len(rows)
+        return kept
+
     def _kept_by_indexes(
         self, groups: dict[bytes, list[ManifestEntry]], verdicts: Mapping[bytes, PartitionPruneResult]
     ) -> dict[bytes, list[ManifestEntry]]:
@@ -353,6 +451,18 @@ class _Scan:
     def _note(self, name: str, groups: Mapping[bytes, Sequence[ManifestEntry]]) -> None:
         self._stages.append(funnel_stage(name, groups))
 
+    def _note_columns(self, name: str, files: FileColumns, codes: Array) -> None:
+        self._stages.append(
+            FunnelStage(
+                name=name,
+                partitions=count_values(codes),
+                buckets=count_pairs(codes, files.column("bucket")),
+                files=len(files),
+                bytes=files.total("file_size"),
+                rows=files.total("row_count"),
+            )
+        )
+
     def _bucket_counts(self) -> frozenset[int]:
         """Return all bucket counts that the table has had; includes -1 if they are not known."""
         ids = self._store.list_schema_ids()
@@ -360,6 +470,15 @@ class _Scan:
             return frozenset({-1})
         options = [self._ref.options, *(self._store.load_schema(schema_id).option_map for schema_id in ids)]
         return frozenset(int(each.get("bucket", "-1")) for each in options)
+
+
+def _by_code(files: FileColumns, codes: Array) -> Iterator[tuple[int, FileColumns]]:
+    """Yield each code and its files, in the order of the codes."""
+    order = np.argsort(codes, kind="stable")
+    ascending = codes[order]
+    starts = np.flatnonzero(np.diff(ascending, prepend=-1)).tolist()
+    for start, end in pairwise([*starts, len(order)]):
+        yield int(ascending[start]), files.at(order[start:end])
 
 
 def _filtered(groups: Mapping[bytes, Iterable[ManifestEntry]]) -> dict[bytes, list[ManifestEntry]]:

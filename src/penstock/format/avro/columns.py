@@ -1,0 +1,268 @@
+"""Decode Avro records by columns: the same field of many records at once, with numpy.
+
+A cursor holds one position per record; each step reads or skips one field at all positions. It never raises for what
+the bytes contain: records that are damaged, or encoded in a way that is not supported here, are marked, and the caller
+decodes their file with ``records``, which decides what is an error.
+
+For 100,000 manifest entries that takes 0.1 s, where ``records`` takes 1.5 s (2 cores, Python 3.11).
+
+Source:
+    Avro 1.11 specification, "Binary Encoding".
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from penstock.format.avro.schemas import AvroType
+
+    Array: TypeAlias = np.ndarray[Any, Any]
+    Step: TypeAlias = Callable[["Cursor"], None]
+    """Moves a cursor past a field."""
+
+PAD: Final = bytes(64)
+"""Bytes after the records, so that a read at their end stays inside of the buffer."""
+
+_U64: Final = np.uint64
+_STOPS: Final = _U64(0x8080808080808080)
+_LAST_STOP: Final = _U64(1 << 63)
+_DIGITS: Final = _U64(0x7F7F7F7F7F7F7F7F)
+_EXPONENT_BIAS: Final = 1022  # of a 64-bit float, less one: bit 7 is the last bit of the first byte
+# Items of an array are read one by one, each in all records; a table rarely has more columns.
+_MAX_ITEMS: Final = 2048
+# Longer fields are not compared with those of the first record.
+_MAX_ALIKE_BYTES: Final = 1024
+
+
+class Records:
+    """The bytes of several records, for cursors.
+
+    Args:
+        parts: the bytes of each block.
+
+    Attributes:
+        payload: with padding.
+        size: number of bytes without padding.
+        items: number of items of arrays that cursors have passed.
+    """
+
+    __slots__ = ("bytes", "items", "payload", "size", "words")
+
+    def __init__(self, parts: Iterable[bytes]) -> None:
+        self.payload = b"".join((*parts, PAD))
+        self.size = len(self.payload) - len(PAD)
+        self.bytes: Array = np.frombuffer(self.payload, np.uint8)
+        # Overlapping: one word begins at each byte.
+        self.words: Array = np.ndarray((self.size + len(PAD) - 7,), "<u8", self.payload, strides=(1,))
+        self.items = 0
+
+    def rows(self, starts: Array, width: int) -> Array:
+        """Return ``width`` bytes from each start, as a matrix; bytes after the end are zero."""
+        padded = self.bytes
+        if width > len(PAD):
+            padded = np.concatenate([padded, np.zeros(width - len(PAD), np.uint8)])
+        windows: Array = np.ndarray((len(padded) - width + 1, width), np.uint8, padded.data, strides=(1, 1))
+        return windows[starts]
+
+
+class Cursor:
+    """One position in each of many records.
+
+    Args:
+        records: the bytes.
+        positions: index of the next byte, one per record.
+
+    Attributes:
+        positions: never greater than the number of bytes.
+        is_good: per record, whether all its fields so far were understood.
+    """
+
+    __slots__ = ("is_good", "positions", "records")
+
+    def __init__(self, records: Records, positions: Array) -> None:
+        self.records = records
+        self.positions = positions
+        self.is_good: Array = np.ones(len(positions), bool)
+
+    def longs(self) -> Array:
+        """Read an int or a long of at most 8 bytes; longer ones are not understood."""
+        first = self.records.bytes[self.positions]
+        if first.size == 0 or first.max() < 0x80:
+            self._advance(1)
+            values = first.astype(np.int64)
+        else:
+            words = self.records.words[self.positions]
+            stops = ~words & _STOPS
+            if not stops.all():
+                self.is_good &= stops != 0
+                stops[stops == 0] = _LAST_STOP
+            stop = stops & (~stops + _U64(1))  # the lowest bit that is set
+            digits = words & (stop | (stop - _U64(1))) & _DIGITS
+            digits = (digits & _U64(0x007F007F007F007F)) | ((digits & _U64(0x7F007F007F007F00)) >> _U64(1))
+            digits = (digits & _U64(0x00003FFF00003FFF)) | ((digits & _U64(0x3FFF00003FFF0000)) >> _U64(2))
+            digits = (digits & _U64(0x000000000FFFFFFF)) | ((digits & _U64(0x0FFFFFFF00000000)) >> _U64(4))
+            # The exponent of a power of two is the number of its bit.
+            self._advance((stop.astype(np.float64).view(np.int64) >> 52) - _EXPONENT_BIAS >> 3)
+            values = digits.view(np.int64)
+        numbers: Array = (values >> 1) ^ -(values & 1)
+        return numbers
+
+    def ints(self) -> Array:
+        """Read an int; as ``longs``, and numbers of more than 32 bits are not understood."""
+        values = self.longs()
+        if values.size and (values.max() >= 1 << 31 or values.min() < -(1 << 31)):
+            self.is_good &= (values < 1 << 31) & (values >= -(1 << 31))
+        return values
+
+    def spans(self) -> tuple[Array, Array]:
+        """Pass bytes or a string; return the position of the first byte, and the number of bytes."""
+        sizes = self.longs()
+        starts = self.positions
+        if sizes.size and (sizes.min() < 0 or int(sizes.max()) + int(starts.max()) > self.records.size):
+            inside = (sizes >= 0) & (sizes <= self.records.size - starts)
+            self.is_good &= inside
+            sizes = np.where(inside, sizes, 0)
+        self.positions = starts + sizes
+        return starts, sizes
+
+    def present(self) -> Array:
+        """Read the branch of a nullable value: whether it is not null."""
+        branches = self.records.bytes[self.positions]
+        self._advance(1)
+        if branches.size and (branches.max() > 2 or (branches == 1).any()):
+            self.is_good &= (branches == 0) | (branches == 2)
+        present: Array = branches == 2
+        return present
+
+    def some(self, chosen: Array) -> Cursor:
+        """Return a cursor at the positions of some records; ``rejoin`` moves this one to its positions.
+
+        Args:
+            chosen: per record, whether it is one of them.
+        """
+        return Cursor(self.records, self.positions[chosen])
+
+    def rejoin(self, other: Cursor, chosen: Array) -> None:
+        """Move some records to the positions of a cursor that ``some`` returned for them."""
+        positions = self.positions.copy()
+        positions[chosen] = other.positions
+        self.positions = positions
+        self.is_good[chosen] &= other.is_good
+
+    def nullable(self, step: Step) -> Array:
+        """Pass a nullable value; return whether it is not null."""
+        present = self.present()
+        if present.all():
+            step(self)
+        elif present.any():
+            part = self.some(present)
+            step(part)
+            self.rejoin(part, present)
+        return present
+
+    def items(self, step: Step) -> Array:
+        """Pass an array in one block of items; return their number. Other arrays are not understood."""
+        counts = self.longs()
+        if counts.size and (counts.min() < 0 or counts.max() > _MAX_ITEMS):
+            inside = (counts >= 0) & (counts <= _MAX_ITEMS)
+            self.is_good &= inside
+            counts = np.where(inside, counts, 0)
+        most = int(counts.max()) if counts.size else 0
+        if most == 0:
+            return counts
+        self.records.items += int(counts.sum())
+        for number in range(most):
+            has_item = counts > number
+            if has_item.all():
+                step(self)
+            else:
+                part = self.some(has_item)
+                step(part)
+                self.rejoin(part, has_item)
+        has_items = counts > 0
+        self.is_good &= ~has_items | (self.records.bytes[self.positions] == 0)
+        self._advance(has_items.astype(np.int64))
+        return counts
+
+    def alike(self, step: Step) -> None:
+        """Pass a field that is often equal in all records, which is seen at once; no Avro encoding begins another."""
+        if len(self.positions) < 2:
+            step(self)
+            return
+        first = Cursor(self.records, self.positions[:1])
+        items = self.records.items
+        step(first)
+        items = self.records.items - items
+        size = int(first.positions[0] - self.positions[0])
+        if not first.is_good[0] or not 0 < size <= _MAX_ALIKE_BYTES:
+            step(self)
+            return
+        rows = self.records.rows(self.positions, size)
+        differs = (rows != rows[0]).any(axis=1)
+        self.records.items += items * (len(differs) - 1)
+        if not differs.any():
+            self._advance(size)
+            return
+        part = self.some(differs)
+        step(part)
+        self._advance(np.where(differs, 0, size))
+        self.rejoin(part, differs)
+
+    def _advance(self, count: int | Array) -> None:
+        positions = self.positions + count
+        if positions.size and positions.max() > self.records.size:
+            inside = positions <= self.records.size
+            self.is_good &= inside
+            positions = np.where(inside, positions, self.records.size)
+        self.positions = positions
+
+
+def step_of(avro_type: AvroType) -> Step | None:
+    """Return a function that passes a value of a type; None if the type is not supported."""
+    step: Step | None = None
+    match avro_type:
+        case "int" | "long":
+            step = _past_long
+        case "bytes" | "string":
+            step = _past_span
+        case ["null", branch]:
+            step = _past(step_of(branch), Cursor.nullable)
+        case {"type": "array", "items": items}:
+            step = _past(step_of(items), Cursor.items)
+        case {"type": "record", "fields": [*fields]}:
+            steps = [step_of(field.get("type")) if isinstance(field, dict) else None for field in fields]
+            known = [each for each in steps if each]
+            if known and len(known) == len(steps):
+                step = partial(_past_all, known)
+        case {"type": str() | list() as inner} if inner not in ("array", "record"):
+            step = step_of(inner)
+        case _:
+            pass
+    return step
+
+
+def _past_long(cursor: Cursor) -> None:
+    cursor.longs()
+
+
+def _past_span(cursor: Cursor) -> None:
+    cursor.spans()
+
+
+def _past_all(steps: Sequence[Step], cursor: Cursor) -> None:
+    for step in steps:
+        step(cursor)
+
+
+def _past(step: Step | None, pass_all: Callable[[Cursor, Step], Array]) -> Step | None:
+    return None if step is None else lambda cursor: discard(pass_all(cursor, step))
+
+
+def discard(_value: object) -> None:
+    """Return None."""

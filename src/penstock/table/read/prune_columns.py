@@ -1,0 +1,398 @@
+"""Pruning of many files at once by the statistics in their manifest entries.
+
+``StatsPruner`` is the reference: files for which the columns do not give the answer for sure, such as those with
+damaged statistics, are decided by it.
+
+Source:
+    As ``prune``; design/0093.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from penstock.format.row.row import ARITY_BYTES, null_area_bytes
+from penstock.format.types.data_types import AtomicType, TypeRoot
+from penstock.predicate.tree import (
+    FALSE,
+    And,
+    BoundPredicate,
+    Compare,
+    Constant,
+    In,
+    IsNull,
+    Operator,
+    Or,
+    Predicate,
+    StartsWith,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.format.avro.columns import Array, Cursor
+    from penstock.format.manifest.columns import ManifestColumns
+    from penstock.table.read.prune import StatsPlaces, StatsPruner
+
+_WORD_BYTES: Final = 8
+_MAX_INLINE: Final = 7
+# Longer bounds are left to the reference; by default, writers truncate them to 16 characters.
+_MAX_TEXT_BYTES: Final = 64
+_NANOS_PER_MILLI: Final = 1_000_000
+_MAX_MILLIS: Final = (1 << 63) // _NANOS_PER_MILLI - 1
+_INT64: Final = range(-(1 << 63), 1 << 63)
+_LOW_HALF: Final = np.uint64(0xFFFFFFFF)
+_HIGH_HALF: Final = np.uint64(32)
+_INTEGERS: Final[dict[TypeRoot, Any]] = {
+    TypeRoot.TINYINT: np.int8,
+    TypeRoot.SMALLINT: np.int16,
+    TypeRoot.INT: np.int32,
+    TypeRoot.BIGINT: np.int64,
+    TypeRoot.DATE: np.int32,
+    TypeRoot.TIME: np.int32,
+}
+_TIMESTAMPS: Final = (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ)
+
+
+class ColumnsPruner:
+    """Prunes files in columns; its answers are those of ``StatsPruner``.
+
+    Attributes:
+        undecided: number of files that were decided by the reference.
+    """
+
+    def __init__(self, reference: StatsPruner) -> None:
+        self._reference = reference
+        self.undecided = 0
+
+    def keeps(self, files: ManifestColumns, rows: Array, predicate: BoundPredicate) -> Array:
+        """Return for each file whether it may contain a row that passes the filter.
+
+        Args:
+            files: the entries of a manifest.
+            rows: ascending; the entries to decide on.
+            predicate: as of ``StatsPruner.keeps``.
+        """
+        has_rows: Array = files.row_count[rows] != 0
+        if not predicate.fields:
+            return has_rows if predicate.root != FALSE else has_rows & False
+        kept: Array = np.zeros(len(rows), bool)
+        is_known = ~has_rows
+        at = 0
+        for part, cursor in files.statistics(rows):
+            answer = self._evaluate(files, part, cursor, predicate)
+            end = at + len(part)
+            kept[at:end] = answer.may
+            is_known[at:end] |= answer.may | answer.cannot
+            at = end
+        kept &= has_rows
+        unknown = np.flatnonzero(~is_known)
+        self.undecided += len(unknown)
+        entries = files.entries(rows[unknown]) if len(unknown) else []
+        kept[unknown] = [self._reference.keeps(entry.file, predicate) for entry in entries]
+        return kept
+
+    def _evaluate(self, files: ManifestColumns, rows: Array, cursor: Cursor, predicate: BoundPredicate) -> _Answer:
+        layouts = files.layout[rows]
+        distinct = [layouts[0]] if (layouts == layouts[0]).all() else np.unique(layouts)
+        whole = _Answer(may=np.zeros(len(rows), bool), cannot=np.zeros(len(rows), bool))
+        reader = self._reference.reader(predicate)
+        for layout in distinct:
+            chosen = layouts == layout
+            places = reader.places(files.layouts[int(layout)])
+            part = cursor if len(distinct) == 1 else cursor.some(chosen)
+            row_counts = files.row_count[rows[chosen]]
+            stats = _read_statistics(part, places)
+            answer = _Evaluation(stats, places, row_counts).answer(predicate.root)
+            whole.may[chosen] = answer.may & stats.is_good & (row_counts > 0)
+            whole.cannot[chosen] = (answer.cannot & stats.is_good) | (row_counts <= 0)
+        return whole
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """For each file, whether it may for sure, or for sure cannot, contain a row that passes; else it is not known."""
+
+    may: Array
+    cannot: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bounds:
+    """Bounds of one column in many files.
+
+    Attributes:
+        low: minimum, where ``has_low``.
+        nulls: number of nulls, where ``has_nulls``.
+    """
+
+    low: Array
+    high: Array
+    has_low: Array
+    has_high: Array
+    nulls: Array
+    has_nulls: Array
+    data_type: AtomicType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Statistics:
+    """Statistics of many files; ``is_good`` is false where the reference has to read them."""
+
+    columns: dict[str, _Bounds]
+    is_good: Array
+
+
+def _read_statistics(cursor: Cursor, places: StatsPlaces) -> _Statistics:
+    """Read statistics at a cursor, which is moved."""
+    size = len(cursor.positions)
+    if not places.columns:
+        return _Statistics(columns={}, is_good=np.ones(size, bool))
+    types = [each for each in places.types if isinstance(each, AtomicType) and _is_supported(each)]
+    if len(types) < len(places.types):
+        return _Statistics(columns={}, is_good=np.zeros(size, bool))
+    low, high = (_Rows(cursor, *cursor.spans(), places.arity) for _ in range(2))
+    nulls = _read_nulls(cursor, places)
+    columns = {}
+    for (name, place, is_trusted), data_type in zip(places.columns, types, strict=True):
+        low_values, has_low = low.values(place, data_type)
+        high_values, has_high = high.values(place, data_type)
+        if data_type.root in (TypeRoot.FLOAT, TypeRoot.DOUBLE):
+            # As in the reference: a maximum may leave out NaN, which is the greatest number.
+            has_low, has_high = has_low & ~np.isnan(low_values), has_high & False
+        columns[name] = _Bounds(
+            low=low_values,
+            high=high_values,
+            has_low=has_low & is_trusted,
+            has_high=has_high & is_trusted,
+            nulls=nulls[place][0],
+            has_nulls=nulls[place][1],
+            data_type=data_type,
+        )
+    return _Statistics(columns=columns, is_good=cursor.is_good & low.is_good & high.is_good)
+
+
+def _is_supported(data_type: AtomicType) -> bool:
+    root = data_type.root
+    return root in _INTEGERS or root in _TIMESTAMPS or root in (TypeRoot.FLOAT, TypeRoot.DOUBLE, TypeRoot.VARCHAR)
+
+
+def _read_nulls(cursor: Cursor, places: StatsPlaces) -> dict[int, tuple[Array, Array]]:
+    """Read the null counts of some columns: the counts, and where they are known."""
+    records, size = cursor.records, len(cursor.positions)
+    first = cursor.some(np.arange(size) < 1)
+    wanted = _read_counts(first, places)
+    width = int(first.positions[0] - cursor.positions[0])
+    if first.is_good[0] and 0 < width <= _MAX_TEXT_BYTES:
+        rows = records.rows(cursor.positions, width)
+        if (rows == rows[0]).all():
+            return {place: (np.repeat(each, size), np.repeat(known, size)) for place, (each, known) in wanted.items()}
+    return _read_counts(cursor, places)
+
+
+def _read_counts(cursor: Cursor, places: StatsPlaces) -> dict[int, tuple[Array, Array]]:
+    cursor.is_good &= cursor.present()
+    cursor.is_good &= cursor.longs() == places.arity
+    counts = {}
+    last = max(place for _, place, _ in places.columns)
+    for place in range(last + 1):
+        is_known = cursor.present()
+        values = np.zeros(len(is_known), np.int64)
+        if is_known.all():
+            values = cursor.longs()
+        elif is_known.any():
+            part = cursor.some(is_known)
+            values[is_known] = part.longs()
+            cursor.rejoin(part, is_known)
+        counts[place] = values, is_known
+    return counts
+
+
+class _Rows:
+    """The serialized rows of minima, or of maxima, of many files.
+
+    Attributes:
+        is_good: where the values that were read are sound.
+    """
+
+    def __init__(self, cursor: Cursor, starts: Array, sizes: Array, arity: int) -> None:
+        self._records = cursor.records
+        self._body_sizes = sizes - ARITY_BYTES
+        self._head = null_area_bytes(arity)
+        is_whole = self._body_sizes >= self._head + _WORD_BYTES * arity
+        self._starts = np.where(is_whole, starts + ARITY_BYTES, ARITY_BYTES)
+        written = cursor.records.words[self._starts - ARITY_BYTES] & _LOW_HALF
+        self.is_good = is_whole & (written == np.uint64(int.from_bytes(arity.to_bytes(4, "big"), "little")))
+
+    def values(self, place: int, data_type: AtomicType) -> tuple[Array, Array]:
+        """Return the values of a column, and where they are not null."""
+        bit = place + 8
+        nulls = self._records.bytes[self._starts + bit // 8]
+        present = (nulls >> np.uint8(bit % 8) & 1) == 0
+        slots = self._starts + self._head + _WORD_BYTES * place
+        slots = np.where(self.is_good & present, slots, 0)
+        words = self._records.words[slots]
+        if data_type.root is TypeRoot.DOUBLE:
+            return words.view(np.float64), present
+        if data_type.root is TypeRoot.FLOAT:
+            return (words & _LOW_HALF).astype(np.uint32).view(np.float32).astype(np.float64), present
+        if data_type.root in _TIMESTAMPS:
+            return self._timestamps(words, present, 6 if data_type.precision is None else data_type.precision), present
+        if data_type.root is TypeRoot.VARCHAR:
+            return self._texts(slots, words, present), present
+        return words.astype(_INTEGERS[data_type.root]).astype(np.int64), present
+
+    def _timestamps(self, words: Array, present: Array, precision: int) -> Array:
+        rest: Array = np.zeros(len(words), np.int64)
+        if precision > 3:
+            rest = (words & _LOW_HALF).astype(np.int64)
+            words = self._records.words[self._tails(words, present, np.full(len(words), _WORD_BYTES))]
+        millis = words.view(np.int64)
+        self.is_good &= ~present | ((millis < _MAX_MILLIS) & (millis > -_MAX_MILLIS))
+        return np.where(self.is_good, millis, 0) * _NANOS_PER_MILLI + rest
+
+    def _texts(self, slots: Array, words: Array, present: Array) -> Array:
+        mark = (words >> np.uint64(56)).astype(np.int64)
+        is_inline = mark >= 0x80
+        sizes = np.where(is_inline, mark & 0x7F, (words & _LOW_HALF).astype(np.int64))
+        self.is_good &= ~present | (sizes <= np.where(is_inline, _MAX_INLINE, _MAX_TEXT_BYTES))
+        in_tail = present & ~is_inline
+        starts = np.where(in_tail, self._tails(words, in_tail, sizes), slots)
+        sizes = np.where(self.is_good & present, sizes, 0)
+        width = max(int(sizes.max(initial=0)), 1)
+        rows = self._records.rows(starts, width)
+        has_byte = np.arange(width) < sizes[:, None]
+        # Zeros at the end do not count in comparisons of numpy, and other bytes than ASCII may be invalid.
+        self.is_good &= ~(((rows == 0) | (rows > 0x7F)) & has_byte).any(axis=1)
+        rows[~has_byte] = 0
+        return np.ascontiguousarray(rows).view(f"S{width}")[:, 0]
+
+    def _tails(self, words: Array, present: Array, sizes: Array) -> Array:
+        """Return where the values are whose slots hold an offset."""
+        offsets = (words >> _HIGH_HALF).astype(np.int64)
+        is_inside = offsets + sizes <= self._body_sizes
+        self.is_good &= ~present | is_inside
+        return np.where(is_inside & present, self._starts + offsets, 0)
+
+
+class _Evaluation:
+    """A filter on the statistics of many files of one layout."""
+
+    def __init__(self, stats: _Statistics, places: StatsPlaces, row_counts: Array) -> None:
+        self._stats = stats
+        self._lacking = places.lacking
+        self._row_counts = row_counts
+
+    def answer(self, node: Predicate) -> _Answer:
+        """Return the answer for each file."""
+        match node:
+            case Constant(value=value):
+                return self._all(may=value is True)
+            case And(operands=operands):
+                answers = [self.answer(operand) for operand in operands]
+                may = np.logical_and.reduce([each.may for each in answers])
+                return _Answer(may, np.logical_or.reduce([each.cannot for each in answers]))
+            case Or(operands=operands):
+                answers = [self.answer(operand) for operand in operands]
+                may = np.logical_or.reduce([each.may for each in answers])
+                return _Answer(may, np.logical_and.reduce([each.cannot for each in answers]))
+            case Compare() | In() | IsNull() | StartsWith():
+                return self._leaf(node)
+            case _:
+                return self._unknown()
+
+    def _leaf(self, node: Compare | In | IsNull | StartsWith) -> _Answer:
+        if node.column in self._lacking:
+            return self._all(may=isinstance(node, IsNull) and not node.negated)
+        bounds = self._stats.columns.get(node.column)
+        if bounds is None:
+            return self._all(may=True)
+        if isinstance(node, IsNull):
+            has_some = bounds.nulls < self._row_counts if node.negated else bounds.nulls > 0
+            may = ~bounds.has_nulls | has_some
+            return _Answer(may, ~may)
+        may_match = _values(node, bounds)
+        if may_match is None:
+            return self._unknown()
+        may = may_match & ~(bounds.has_nulls & (bounds.nulls >= self._row_counts))
+        return _Answer(may, ~may)
+
+    def _all(self, *, may: bool) -> _Answer:
+        size = len(self._row_counts)
+        return _Answer(np.full(size, may), np.full(size, not may))
+
+    def _unknown(self) -> _Answer:
+        size = len(self._row_counts)
+        return _Answer(np.zeros(size, bool), np.zeros(size, bool))
+
+
+def _values(node: Compare | In | StartsWith, bounds: _Bounds) -> Array | None:
+    """Return whether a value between the bounds may satisfy a leaf; None if that is left to the reference."""
+    match node:
+        case Compare(operator=Operator.EQ | Operator.NE as operator, value=value):
+            literals = _literals([value], bounds.data_type)
+            return None if literals is None else _member(literals, bounds, negated=operator is Operator.NE)
+        case Compare(operator=operator, value=value):
+            literals = _literals([value], bounds.data_type)
+            return None if literals is None else _ordered(operator, literals[0], bounds)
+        case In(values=values, negated=negated):
+            if negated and None in values:
+                return np.zeros(len(bounds.low), bool)
+            literals = _literals([value for value in values if value is not None], bounds.data_type)
+            return None if literals is None else _member(literals, bounds, negated=negated)
+        case StartsWith(prefix=prefix, negated=negated):
+            return _starts_with(str(prefix), bounds, negated=negated)
+
+
+def _literals(values: Sequence[object], data_type: AtomicType) -> Array | None:
+    """Return the values of a filter, ascending; None if numpy may compare them in another way than the reference."""
+    if data_type.root is TypeRoot.VARCHAR:
+        texts = [value.encode() for value in values if isinstance(value, str) and "\0" not in value]
+        return np.sort(np.array(texts, bytes)) if len(texts) == len(values) else None
+    if data_type.root in (TypeRoot.FLOAT, TypeRoot.DOUBLE):
+        floats = [value for value in values if isinstance(value, float) and not math.isnan(value)]
+        return np.sort(np.array(floats, np.float64)) if len(floats) == len(values) else None
+    numbers = [value for value in values if type(value) is int and value in _INT64]
+    return np.sort(np.array(numbers, np.int64)) if len(numbers) == len(values) else None
+
+
+def _member(literals: Array, bounds: _Bounds, *, negated: bool) -> Array:
+    if negated:
+        is_one: Array = bounds.has_low & bounds.has_high & (bounds.low == bounds.high)
+        return ~(is_one & np.isin(bounds.low, literals))
+    if not len(literals):
+        return np.zeros(len(bounds.low), bool)
+    # The first literal that is not below the minimum must not be above the maximum.
+    at = np.where(bounds.has_low, np.searchsorted(literals, bounds.low, "left"), 0)
+    found = literals[np.minimum(at, len(literals) - 1)]
+    may: Array = (at < len(literals)) & (~bounds.has_high | (found <= bounds.high))
+    return may
+
+
+def _ordered(operator: Operator, value: object, bounds: _Bounds) -> Array:
+    match operator:
+        case Operator.LT:
+            return ~bounds.has_low | (bounds.low < value)
+        case Operator.LE:
+            return ~bounds.has_low | (bounds.low <= value)
+        case Operator.GT:
+            return ~bounds.has_high | (bounds.high > value)
+        case _:
+            return ~bounds.has_high | (bounds.high >= value)
+
+
+def _starts_with(prefix: str, bounds: _Bounds, *, negated: bool) -> Array | None:
+    data = prefix.encode()
+    if b"\0" in data or bounds.data_type.root is not TypeRoot.VARCHAR:
+        return None
+    low_has = bounds.has_low & np.char.startswith(bounds.low, data)
+    if negated:
+        return ~(low_has & bounds.has_high & np.char.startswith(bounds.high, data))
+    literal = np.array([data], bytes)[0]
+    is_above: Array = bounds.has_low & (bounds.low > literal) & ~low_has
+    may: Array = ~is_above & (~bounds.has_high | (bounds.high >= literal))
+    return may

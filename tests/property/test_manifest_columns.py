@@ -1,0 +1,187 @@
+"""Manifests decoded by columns equal those decoded entry by entry, or are not decoded at all."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.property.test_spec_binary_manifest import PLAIN_SCHEMA, other_schemas, seen_by_fastavro
+from tests.support import strategies_manifest
+
+from penstock.errors import FormatError
+from penstock.format.avro.container import AvroCodec, Block, decode_container, encode_container
+from penstock.format.manifest import columns
+from penstock.format.manifest.columns import ManifestColumns, columns_of_entries, decode_manifest_columns
+from penstock.format.manifest.entry import EMPTY_ROW, FileKind, ManifestEntry
+from penstock.format.manifest.files import decode_manifest, encode_manifest
+
+ARRAYS = (
+    "is_delete",
+    "bucket",
+    "total_buckets",
+    "file_size",
+    "row_count",
+    "schema_id",
+    "created_millis",
+    "name_hash",
+    "may_have_index",
+)
+MANIFESTS = sorted((Path(__file__).parents[1] / "golden" / "data" / "warehouse").glob("*.db/*/manifest/manifest-*"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_manifests_have_columns() -> Any:
+    patch = pytest.MonkeyPatch()
+    patch.setattr(columns, "MIN_RECORDS", 1)
+    yield
+    patch.undo()
+
+
+def assert_equal(decoded: ManifestColumns, entries: list[ManifestEntry]) -> None:
+    """The columns are those of the entries, and the entries come back, all of them or some."""
+    expected = columns_of_entries(entries)
+    for name in ARRAYS:
+        assert getattr(decoded, name).tolist() == getattr(expected, name).tolist(), name
+    assert [decoded.partitions[code] for code in decoded.partition] == [entry.partition for entry in entries]
+    assert [decoded.layouts[code] for code in decoded.layout] == [expected.layouts[code] for code in expected.layout]
+    assert decoded.partitions == expected.partitions
+    assert decoded.entries() == entries
+    assert decoded.entries(np.arange(1, len(entries), 2)) == entries[1::2]
+
+
+def check(data: bytes, *, is_known: bool | None = None) -> None:
+    """Both decoders agree on a manifest."""
+    decoded = decode_manifest_columns(data, "manifest-x")
+    if is_known is not None:
+        assert (decoded is not None) == is_known
+    if decoded is not None:
+        assert_equal(decoded, decode_manifest(data, "manifest-x"))
+
+
+def as_usual(entry: ManifestEntry) -> ManifestEntry:
+    """An entry with the numbers, names and partitions of real ones, which columns represent."""
+
+    def short(number: int | None) -> int | None:
+        return None if number is None else number % 2**50
+
+    def name(text: str) -> str:
+        return f"data-{text.encode().hex()[:200]}"
+
+    file = entry.file
+    numbers = ("file_size", "row_count", "min_sequence_number", "max_sequence_number", "schema_id")
+    nullable = ("creation_millis", "delete_row_count", "first_row_id")
+    file = replace(
+        file,
+        **{each: short(getattr(file, each)) for each in (*numbers, *nullable)},
+        file_name=name(file.file_name),
+        extra_files=tuple(map(name, file.extra_files)),
+        external_path=file.external_path and name(file.external_path),
+    )
+    return replace(entry, file=file, partition=EMPTY_ROW[:4] + entry.partition[4:])
+
+
+ANY = strategies_manifest.manifest_entries()
+USUAL = ANY.map(as_usual)
+
+
+@given(st.lists(ANY, min_size=1, max_size=8), st.sampled_from(AvroCodec))
+def test_any_entries_come_back(entries: list[ManifestEntry], codec: AvroCodec) -> None:
+    check(encode_manifest(entries, codec=codec))
+    check(encode_manifest(list(map(as_usual, entries)), codec=codec), is_known=True)
+
+
+@given(st.lists(USUAL, min_size=1, max_size=4), st.integers(1, 500))
+def test_many_entries_in_blocks_of_any_size_come_back(entries: list[ManifestEntry], size: int) -> None:
+    many = [replace(entry, bucket=number) for number, entry in enumerate(entries * 200)]
+    records = [next(iter(decode_container(encode_manifest([entry]), "x").blocks)).payload for entry in many]
+    blocks = (
+        Block(len(part), b"".join(part))
+        for part in (records[start : start + size] for start in range(0, len(records), size))
+    )
+    schema = decode_container(encode_manifest(many), "x").schema
+    check(encode_container(schema, blocks), is_known=True)
+
+
+@given(st.lists(ANY, min_size=1, max_size=5), other_schemas())
+def test_manifests_of_other_releases_come_back(entries: list[ManifestEntry], other: tuple[Any, dict[str, Any]]) -> None:
+    schema, extras = other
+    first = {"_VERSION": 0, "_KIND": 1, "_PARTITION": 2}
+    schema["fields"].sort(key=lambda field: first.get(field["name"], 3))
+    records = seen_by_fastavro(entries)
+    for record in records:
+        record["_FILE"] |= extras
+    stream = BytesIO()
+    fastavro.writer(stream, schema, records)
+    check(stream.getvalue())
+
+
+def test_manifests_without_the_newest_fields_and_with_unknown_ones_have_columns() -> None:
+    schema: Any = json.loads(PLAIN_SCHEMA)
+    file = next(field for field in schema["fields"] if field["name"] == "_FILE")["type"]
+    file["fields"] = [field for field in file["fields"] if "default" not in field]
+    file["fields"].append({"name": "_NEW", "type": ["null", {"type": "array", "items": ["null", "long"]}]})
+    stream = BytesIO()
+    records = seen_by_fastavro([usual(number) for number in range(300)])
+    for number, record in enumerate(records):
+        record["_FILE"]["_NEW"] = [number, None] if number % 3 else None
+    fastavro.writer(stream, schema, records)
+    decoded = decode_manifest_columns(stream.getvalue(), "x")
+    assert decoded is not None
+    assert_equal(decoded, decode_manifest(stream.getvalue(), "x"))
+    assert decoded.entries()[0].file.is_of_newer_release
+
+
+def usual(number: int, **values: Any) -> ManifestEntry:
+    from tests.unit.format.manifest.test_manifest import entry
+
+    made = entry(number)
+    return replace(made, file=replace(made.file, **values))
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: f"{path.parts[-3]}-{path.name[-10:]}")
+def test_manifests_of_real_engines_have_columns(path: Path) -> None:
+    if not path.name.startswith("manifest-list"):
+        check(path.read_bytes(), is_known=True)
+
+
+@given(
+    st.lists(USUAL, min_size=1, max_size=4),
+    st.lists(st.tuples(st.integers(0, 5_000), st.integers(0, 255)), min_size=1, max_size=3),
+    st.integers(-1, 2),
+)
+def test_damaged_blocks_have_no_columns_or_equal_entries(
+    entries: list[ManifestEntry], changes: list[tuple[int, int]], more: int
+) -> None:
+    container = decode_container(encode_manifest(entries, codec=AvroCodec.NULL), "x")
+    (block,) = container.blocks
+    payload = bytearray(block.payload)
+    for place, value in changes:
+        payload[place % len(payload)] = value
+    data = encode_container(
+        container.schema, [Block(max(block.record_count + more, 1), bytes(payload))], codec=AvroCodec.NULL
+    )
+    decoded = decode_manifest_columns(data, "x")
+    try:
+        expected = decode_manifest(data, "x")
+    except FormatError:
+        assert decoded is None
+    else:
+        if decoded is not None:
+            assert_equal(decoded, expected)
+
+
+def test_bytes_that_look_like_the_start_of_an_entry_are_not_taken_for_one() -> None:
+    head = b"\x04\x00\x38" + usual(0).partition[:4]
+    entries = [
+        replace(usual(number, embedded_file_index=head * (number % 3)), kind=FileKind(number % 2))
+        for number in range(500)
+    ]
+    check(encode_manifest(entries), is_known=True)

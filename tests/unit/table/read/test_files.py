@@ -1,0 +1,168 @@
+"""Plans made from columns equal those made from entries, and decode few entries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.table.metadata_tables import MemoryTable
+
+from penstock.errors import FormatError
+from penstock.format.manifest import columns
+from penstock.format.manifest.columns import EncodedEntries, columns_of_entries
+from penstock.format.manifest.entry import FileKind, ManifestEntry
+from penstock.format.manifest.stats import ColumnStats
+from penstock.predicate.parse import parse_filter
+from penstock.table.metadata_cache import clear_metadata_cache
+from penstock.table.read import scan
+from penstock.table.read.files import FileColumns, LazyEntries, count_pairs, total
+from penstock.table.read.scan import ScanPlan, live_entries, plan_scan
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FILTERS = (
+    None,
+    "dt = 'a'",
+    "id = 25",
+    "dt <> 'b' and id > 30",
+    "id = 3 or dt = 'c'",
+    "name is null",
+    "id in (1, 2, 55)",
+    "id > 1000",
+)
+
+
+@pytest.fixture
+def in_columns(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    clear_metadata_cache()
+    monkeypatch.setattr(columns, "MIN_RECORDS", 1)
+    monkeypatch.setattr(scan, "_MIN_COLUMNS", 0)
+    yield monkeypatch
+    clear_metadata_cache()
+
+
+def file_of(table: MemoryTable, number: int, **values: Any) -> ManifestEntry:
+    stats = {"id": ColumnStats(min=number, max=number + 9, null_count=0)}
+    file = table.file(f"data-{number}", stats, creation_millis=1_000 + number * 7 % 50, **values)
+    return table.entry(file, ["abc"[number % 3]], bucket=number % 4, total_buckets=4)
+
+
+def assert_same(table: MemoryTable, where: str | None, created: int | None = None) -> None:
+    predicate = None if where is None else parse_filter(where)
+    plans: list[ScanPlan] = []
+    for minimum in (0, 10**9):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(columns, "MIN_RECORDS", 1)
+            patch.setattr(scan, "_MIN_COLUMNS", minimum)
+            plans.append(plan_scan(table.store, table.ref, table.snapshots[-1], predicate, created))
+    by_columns, by_entries = plans
+    assert by_columns.funnel == by_entries.funnel
+    assert (by_columns.file_count, by_columns.row_count) == (by_entries.file_count, by_entries.row_count)
+    assert [replace(each, entries=tuple(each.entries)) for each in by_columns.partitions] == [
+        replace(each, entries=tuple(each.entries)) for each in by_entries.partitions
+    ]
+
+
+# Numbers of files: an even step adds what is not there, an odd one deletes what is there.
+STEPS = st.lists(st.lists(st.integers(0, 60), min_size=1, max_size=30), min_size=1, max_size=8)
+
+
+@given(STEPS, st.sampled_from(FILTERS), st.sampled_from(["-1", "4"]), st.sampled_from([None, 20]))
+def test_plans_from_columns_equal_plans_from_entries(
+    steps: list[list[int]], where: str | None, buckets: str, created: int | None
+) -> None:
+    clear_metadata_cache()
+    table = MemoryTable(partition_keys=("dt",), options={"bucket": buckets, "bucket-key": "id"})
+    live: set[int] = set()
+    for place, numbers in enumerate(steps):
+        distinct = dict.fromkeys(numbers)
+        changed = [number for number in distinct if (number in live) == (place % 2 == 1)]
+        kind = FileKind.DELETE if place % 2 else FileKind.ADD
+        live ^= set(changed)
+        if changed:
+            table.commit(*(replace(file_of(table, number), kind=kind) for number in changed))
+    if table.snapshots:
+        assert_same(table, where, created)
+
+
+@given(STEPS)
+def test_live_files_in_columns_are_those_of_the_entries(steps: list[list[int]]) -> None:
+    table = MemoryTable(partition_keys=("dt",))
+    kinds = (FileKind.ADD, FileKind.DELETE)
+    manifests = [
+        [replace(file_of(table, number), kind=kinds[(place + number) % 2]) for number in numbers]
+        for place, numbers in enumerate(steps)
+    ]
+    try:
+        expected = live_entries(entry for entries in manifests for entry in entries)
+    except FormatError:
+        with pytest.raises(FormatError, match="added twice"):
+            FileColumns.live(map(columns_of_entries, manifests))
+    else:
+        assert FileColumns.live(map(columns_of_entries, manifests)).entries() == expected
+
+
+def test_a_plan_of_columns_decodes_the_files_that_are_left(in_columns: pytest.MonkeyPatch) -> None:
+    table = MemoryTable(partition_keys=("dt",))
+    table.commit(*(file_of(table, number) for number in range(0, 3_000, 10)))
+    decoded: list[int] = []
+    entries = EncodedEntries.entries
+
+    def counted(self: EncodedEntries, rows: Any) -> Any:
+        decoded.append(len(rows))
+        return entries(self, rows)
+
+    in_columns.setattr(EncodedEntries, "entries", counted)
+    store, snapshot = table.store, table.snapshots[-1]
+    plan = plan_scan(store, table.ref, snapshot)
+    assert (plan.file_count, plan.row_count, decoded) == (300, 3_000, [])
+    plan = plan_scan(store, table.ref, snapshot, parse_filter("id = 1234"))
+    assert (plan.file_count, decoded) == (1, [])
+    (partition,) = plan.partitions
+    assert isinstance(partition.entries, LazyEntries)
+    assert [entry.file.file_name for entry in partition.entries] == ["data-1230.parquet"]
+    assert partition.entries[0] is next(iter(partition.entries))
+    assert decoded == [1]
+
+
+def test_a_manifest_in_the_cache_serves_as_columns_and_as_entries(in_columns: pytest.MonkeyPatch) -> None:
+    table = MemoryTable(partition_keys=("dt",))
+    table.commit(*(file_of(table, number) for number in range(200)))
+    store, (meta,) = table.store, table.store.load_manifests(table.snapshots[-1])
+    reads: list[str] = []
+    read = MetadataStore._read_whole_manifest
+
+    def counted(self: MetadataStore, name: str, size: int, snapshot_id: int | None) -> bytes:
+        reads.append(name)
+        return read(self, name, size, snapshot_id)
+
+    in_columns.setattr(MetadataStore, "_read_whole_manifest", counted)
+    (first,) = store.iter_columns([meta])
+    entries = store.load_manifest(meta.file_name, meta.file_size)
+    (again,) = store.iter_columns([meta])
+    assert [entry.file.file_name for entry in entries] == [f"data-{number}.parquet" for number in range(200)]
+    assert first.entries() == again.entries() == list(entries)
+    assert len(reads) == 1
+
+
+@pytest.mark.usefixtures("in_columns")
+def test_a_manifest_with_more_entries_than_the_limit_is_refused_although_it_is_cached() -> None:
+    table = MemoryTable(partition_keys=("dt",))
+    table.commit(*(file_of(table, number) for number in range(200)))
+    assert plan_scan(table.store, table.ref, table.snapshots[-1]).file_count == 200
+    ref = replace(table.ref, dynamic_options=(("penstock.metadata.max-records", "100"),))
+    with pytest.raises(FormatError, match="more records"):
+        plan_scan(MetadataStore(ref), ref, table.snapshots[-1])
+
+
+def test_sums_are_exact_and_pairs_are_counted() -> None:
+    assert total(np.array([2**63 - 1, 2**63 - 1, -5])) == 2**64 - 7
+    assert total(np.zeros(0, np.int64)) == 0
+    assert count_pairs(np.array([0, 0, 1, 1]), np.array([5, 5, 5, -(2**40)])) == 3
+    assert count_pairs(np.array([0, 0, 1, 1]), np.array([5, 6, 5, 5])) == 3
