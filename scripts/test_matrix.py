@@ -1,9 +1,9 @@
 """Build the wheel twice, compare both byte by byte, and try it on every available interpreter and version of PySpark.
 
 On each interpreter the wheel is installed alone into an empty environment. There it creates, appends to and reads a
-table, also from the command line, and its import is timed. With each version of PySpark the same is done through a
-session, and the tests of ``SAMPLE`` run. Interpreters and versions that are not available are listed; they are an error
-only with ``--require-all``.
+table, also from the command line; its import is timed, and its files are measured. With each version of PySpark the
+same is done through a session, and the tests of ``SAMPLE`` run. Interpreters and versions that are not available are
+listed; they are an error only with ``--require-all``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ _IGNORED: Final = (
     "ignore:The distutils package:DeprecationWarning",
     "ignore:distutils Version:DeprecationWarning",
 )
-IMPORT_SECONDS: Final = 0.3
+IMPORT_SECONDS: Final = 0.15
+INSTALLED_BYTES: Final = 300_000_000
+"""Of the files of Penstock and what it installs; Arrow and numpy are three quarters of them."""
 IMPORTS: Final = 7
 # 2020-01-01: any fixed time makes two builds equal.
 EPOCH: Final = "1577836800"
@@ -152,8 +154,14 @@ def try_bare(python: str, wheel: Path, folder: Path) -> tuple[str, str]:
     seconds, with_catalog = (min(map(float, column)) for column in zip(*times, strict=True))
     if seconds > IMPORT_SECONDS:
         sys.exit(f"Python {python}: import penstock takes {seconds:.2f} s, more than {IMPORT_SECONDS} s")
+    (packages,) = (folder / "lib").glob("python*/site-packages")
+    size = sum(path.lstat().st_size for path in packages.rglob("*") if path.suffix != ".pyc")
+    if size > INSTALLED_BYTES:
+        sys.exit(f"Python {python}: {size / 1e6:.0f} MB are installed, more than {INSTALLED_BYTES / 1e6:.0f} MB")
     version = run([interpreter, "-c", "import platform; print(platform.python_version())"]).strip()
-    return version, f"import {seconds:.2f} s, with Catalog and Arrow {with_catalog:.2f} s of processor time"
+    return version, (
+        f"{size / 1e6:.0f} MB, import {seconds:.2f} s, with Catalog and Arrow {with_catalog:.2f} s of processor time"
+    )
 
 
 def try_spark(version: str, wheel: Path, folder: Path) -> str:

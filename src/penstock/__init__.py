@@ -1,8 +1,8 @@
 """Apache Paimon append tables for PySpark, in Python, without JARs."""
 
-import importlib
 from typing import TYPE_CHECKING, Final
 
+from penstock.api.lazy import load_module
 from penstock.errors import (
     AlreadyExistsError,
     CheckpointError,
@@ -163,7 +163,7 @@ if TYPE_CHECKING:
         before,
     )
     from penstock.catalog.stored_view import View
-    from penstock.dialect.session import sql
+    from penstock.dialect import sql
     from penstock.format.schema import TableSchema
     from penstock.format.snapshot import CommitKind, Snapshot
     from penstock.format.types.data_types import DataField
@@ -222,7 +222,7 @@ _MODULES: Final = {
         "before",
     ),
     "penstock.catalog.stored_view": ("View",),
-    "penstock.dialect.session": ("sql",),
+    "penstock.dialect": ("sql",),
     "penstock.format.schema": ("TableSchema",),
     "penstock.format.snapshot": ("CommitKind", "Snapshot"),
     "penstock.format.types.data_types": ("DataField",),
@@ -253,7 +253,7 @@ _HOMES: Final = {name: module for module, names in _MODULES.items() for name in 
 
 def __getattr__(name: str) -> object:
     if name in _HOMES:
-        value: object = getattr(importlib.import_module(_HOMES[name]), name)
+        value: object = getattr(load_module(_HOMES[name]), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""What is imported on first use: the package ``spark``, what imports pandas, and libraries for exports.
+"""What is imported on first use: what needs a library that only some features need, or imports pandas.
 
 ``import penstock`` must not need PySpark: plain Python works without it and without a JVM.
 """
@@ -6,11 +6,18 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import UnsupportedFeatureError
 
-__all__ = ["LazyModule", "import_library", "is_spark_object", "lazy_dataset", "lazy_spark"]
+__all__ = ["LazyModule", "import_library", "is_spark_object", "lazy_dataset", "lazy_spark", "load_module"]
+
+# By the first names of modules: what is missing without them, and the extra that installs them.
+_EXTRAS: Final = {
+    **dict.fromkeys(("pyspark", "py4j", "pandas"), ("PySpark", "spark")),
+    "sqlglot": ("a parser of SQL", "sql"),
+    "prompt_toolkit": ("a prompt", "sql"),
+}
 
 
 def import_library(name: str, table: str) -> Any:  # noqa: ANN401 - a module that is not there for a type checker
@@ -32,27 +39,33 @@ def import_library(name: str, table: str) -> Any:  # noqa: ANN401 - a module tha
         ) from error
 
 
+def load_module(name: str) -> Any:  # noqa: ANN401 - a module that is imported late
+    """Import a module of Penstock that needs a library on which only some features depend.
+
+    Raises:
+        UnsupportedFeatureError: the library is not installed; the message names the extra that installs it.
+    """
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        needed = _EXTRAS.get((error.name or "").partition(".")[0])
+        if needed is None:
+            raise
+        what, extra = needed
+        raise UnsupportedFeatureError(
+            f"this needs {what} ({error.name} is missing): pip install 'penstock[{extra}]'"
+        ) from error
+
+
 class LazyModule:
-    """A module that is imported when one of its names is first used."""
+    """A module that is imported, as by ``load_module``, when one of its names is first used."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the module has
-        """Return a name of the module.
-
-        Raises:
-            UnsupportedFeatureError: the module needs PySpark, which is not installed.
-        """
-        try:
-            module = importlib.import_module(self._name)
-        except ModuleNotFoundError as error:
-            if error.name is None or not error.name.startswith(("pyspark", "py4j", "pandas")):
-                raise
-            raise UnsupportedFeatureError(
-                f"this needs PySpark ({error.name} is missing): pip install 'penstock[spark]'"
-            ) from error
-        return getattr(module, name)
+        """Return a name of the module. Raises as ``load_module``."""
+        return getattr(load_module(self._name), name)
 
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
+from penstock.api.lazy import load_module
 from penstock.cli.arguments import GLOBAL_OPTIONS
 from penstock.cli.exit_codes import ExitCode, exit_code_of
 from penstock.errors import DamagedFileWarning, OptionWarning, TableStoreError
@@ -234,7 +235,7 @@ class Commands(MutableMapping[str, Any]):
 
 
 def _make(name: str, module: str) -> Any:  # noqa: ANN401 - as above
-    found = importlib.import_module(f"{_HERE}.{module}").COMMANDS[name]
+    found = load_module(f"{_HERE}.{module}").COMMANDS[name]
     parent = typer.Typer(rich_markup_mode=None)
     if isinstance(found, typer.Typer):
         parent.add_typer(found, name=name, epilog=GLOBAL_OPTIONS)

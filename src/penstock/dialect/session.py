@@ -82,27 +82,8 @@ _RUNNERS: Final[Mapping[type, Callable[[SqlState, Any], Outcome]]] = {
 _STATES: Final[WeakKeyDictionary[Catalog, SqlState]] = WeakKeyDictionary()
 
 
-def sql(spark: SparkSession | None, catalog: Catalog | str | os.PathLike[str], text: str) -> Value:
-    """Run a Flink SQL script.
-
-    Scripts with the same ``Catalog`` object share settings, the current names and declarations; with the location of a
-    warehouse each call is a separate session.
-
-    Args:
-        spark: None for statements that need no engine: all except ``INSERT`` of a query and most ``SELECT`` statements.
-        text: statements separated by semicolons.
-
-    Returns:
-        The result of the last statement. For a query: with ``spark`` a DataFrame (a streaming one if a table is read as
-        a stream), else a pyarrow Table. For ``SHOW``, ``DESCRIBE`` and ``CALL``: a pyarrow Table. For a row change: the
-        snapshot, or None if nothing changed. For an ``INSERT`` from a stream: the started ``StreamingQuery``. Otherwise
-        None.
-
-    Raises:
-        InvalidSqlError: a statement cannot be parsed; the message has the line and column, and nothing was run.
-        InvalidOptionError: arguments of other types, or in another order.
-        TableStoreError: a statement failed; the effects of the statements before it remain.
-    """
+def run_text(spark: SparkSession | None, catalog: Catalog | str | os.PathLike[str], text: str) -> Value:
+    """Run a script in the state that belongs to a catalog, as ``penstock.sql`` describes it."""
     handle = _checked(spark, catalog, text)
     state = _STATES.setdefault(handle, SqlState())
     value: Value = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,7 +38,8 @@ def resolve(location: str, options: Mapping[str, str] | None = None) -> tuple[Fi
 
     Raises:
         InvalidOptionError: the location is empty, a memory store has no name, or a bucket or an option is invalid.
-        UnsupportedFeatureError: a storage that Penstock does not support, or a file of another host.
+        UnsupportedFeatureError: a storage that Penstock does not support, or whose library is not installed; or a file
+            of another host.
     """
     scheme, colon, rest = location.partition(":")
     kind = scheme.lower() if colon and _is_scheme(scheme) else ""
@@ -55,6 +57,10 @@ def resolve(location: str, options: Mapping[str, str] | None = None) -> tuple[Fi
             return MemoryFileIO(name), f"memory://{name}/{path}".rstrip("/")
         case _ if kind in SCHEMES:
             address, path = parse_address(location)
+            if importlib.util.find_spec("obstore") is None:
+                raise UnsupportedFeatureError(
+                    f"location '{location}': object stores need the package obstore: pip install 'penstock[cloud]'"
+                )
             return ObjectFileIO(store_settings(address, options or {})), path
         case _ if kind == HDFS:
             return hdfs_location(location, options or {})

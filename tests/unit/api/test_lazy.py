@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.api.lazy import load_module
+from penstock.cli.exit_codes import ExitCode
+from penstock.errors import UnsupportedFeatureError
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -52,3 +56,57 @@ except penstock.UnsupportedFeatureError as error:
 """
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     assert "pip install 'penstock[spark]'" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("missing", "call", "message"),
+    [
+        (
+            "sqlglot",
+            "penstock.sql(None, catalog, 'SHOW DATABASES')",
+            "this needs a parser of SQL (sqlglot is missing): pip install 'penstock[sql]'",
+        ),
+        (
+            "obstore",
+            "penstock.Catalog('s3://bucket/warehouse').list_databases()",
+            "location 's3://bucket/warehouse': object stores need the package obstore: pip install 'penstock[cloud]'",
+        ),
+    ],
+)
+def test_what_needs_an_extra_names_it_where_it_is_not_installed(missing: str, call: str, message: str) -> None:
+    script = f"""
+import sys
+sys.modules[{missing!r}] = None
+from penstock import *
+import penstock
+catalog = penstock.Catalog("memory://bare")
+catalog.create_database("d")
+catalog.create_table("d.t", "id INT").append([{{"id": 1}}])
+try:
+    {call}
+except penstock.UnsupportedFeatureError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout == f"{message}\n"
+
+
+def test_a_command_that_needs_an_extra_names_it_in_one_line() -> None:
+    script = "import sys; sys.modules['sqlglot'] = None; from penstock.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "-w", "memory://bare", "sql", "-e", "SHOW DATABASES"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == ExitCode.UNSUPPORTED
+    message = "this needs a parser of SQL (sqlglot is missing): pip install 'penstock[sql]'"
+    assert (done.stdout, done.stderr) == ("", f"error: {message}\n")
+
+
+def test_a_prompt_without_its_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "prompt_toolkit", None)
+    for name in [name for name in sys.modules if name.startswith("penstock.cli.prompt.")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(UnsupportedFeatureError, match=r"this needs a prompt .*: pip install 'penstock\[sql\]'"):
+        load_module("penstock.cli.prompt.loop")

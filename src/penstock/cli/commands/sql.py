@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from penstock.api.lazy import load_module
 from penstock.cli.arguments import parse_pairs
 from penstock.cli.output.render import note
 from penstock.cli.output.spark_failure import disable_error_logs, failure_of, open_spark
@@ -65,7 +65,7 @@ def sql(
     master = None if spark is None else open_spark(session, spark, settings)
     if not scripts:
         # The prompt's imports take longer than most commands take to run.
-        importlib.import_module("penstock.cli.prompt.loop").run_prompt(session, catalog, master, show_all=all_)
+        load_module("penstock.cli.prompt.loop").run_prompt(session, catalog, master, show_all=all_)
         return
     state, started = SqlState(), []
     with state.attached(catalog, master):

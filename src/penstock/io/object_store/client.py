@@ -6,6 +6,7 @@ block forever. A forked process therefore loads a copy of the library's file, wh
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import random
@@ -21,9 +22,6 @@ from functools import partial
 from importlib.machinery import ExtensionFileLoader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
-
-import obstore
-import obstore.store
 
 from penstock.errors import UnsupportedFeatureError
 from penstock.io.object_store.address import StoreKind
@@ -56,7 +54,7 @@ def load_library() -> Any:  # noqa: ANN401 - a module that no type describes
     """Return the library's module; it has the store classes in ``_store`` and the errors in ``exceptions``."""
     with _LOADED.lock:
         if _LOADED.process_id is None:
-            _LOADED.module = sys.modules[_NAME]
+            _LOADED.module = importlib.import_module(_NAME)
         elif _LOADED.process_id != os.getpid():
             _LOADED.module = _load_copy()
         _LOADED.process_id = os.getpid()
@@ -69,7 +67,7 @@ def _load_copy() -> ModuleType:
     Raises:
         UnsupportedFeatureError: no place for the copy permits it.
     """
-    origin = Path(obstore.__path__[0]) / Path(sys.modules[_NAME].__file__ or "").name
+    origin = Path(importlib.import_module("obstore").__path__[0]) / Path(sys.modules[_NAME].__file__ or "").name
     # The directory of temporary files may be full, or of a file system from which nothing is executed.
     places: tuple[Callable[[], Any], ...] = (
         partial(tempfile.NamedTemporaryFile, suffix=origin.suffix),
