@@ -70,8 +70,9 @@ def check_schemas_not_lost(file_io: FileIO, location: str, table: str) -> None:
     if found == "snapshots" or file_io.list(layout.manifest_directory):
         raise FormatError(
             f"table {table} has {found}, but no schema file in {layout.schema_directory}: restore the files schema-N of"
-            " that directory from a copy; do not create the table again. If its rows may be lost, delete"
-            f" {location} with the tools of the storage"
+            " that directory from a copy; do not create the table again. If it was dropped, a job that was still"
+            f" writing has left them: stop the job, and delete {location} with the tools of the storage; do the same if"
+            " the rows may be lost"
         )
 
 

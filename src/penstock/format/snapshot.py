@@ -258,6 +258,11 @@ def find_lost_ids(ids: Sequence[int], snapshots: Iterable[Snapshot]) -> list[ran
     return [gap for gap in gaps if not any(span.start <= gap.start and gap.stop <= span.stop for span in freed)]
 
 
+def present_text(first_id: int, last_id: int) -> str:
+    """Return which snapshots exist, such as ``snapshots 7 to 9 are there``."""
+    return f"snapshot {last_id} is there" if first_id == last_id else f"snapshots {first_id} to {last_id} are there"
+
+
 def ids_text(ranges: Iterable[range]) -> str:
     """Return snapshot ids as text, such as ``5, 7 to 9``."""
     return ", ".join(str(ids[0]) if len(ids) == 1 else f"{ids[0]} to {ids[-1]}" for ids in ranges)

@@ -15,7 +15,7 @@ from penstock.format.layout import consumer_id_of, freed_ids_of, schema_id_of, s
 from penstock.format.manifest.columns import ManifestColumns, columns_of_entries, decode_manifest_columns
 from penstock.format.manifest.files import decode_file_numbers, decode_manifest, decode_manifest_list
 from penstock.format.schema import decode_schema
-from penstock.format.snapshot import decode_hint, decode_snapshot
+from penstock.format.snapshot import decode_hint, decode_snapshot, present_text
 from penstock.format.tag import decode_tag
 from penstock.format.text.json import decode_json
 from penstock.table.metadata_cache import METADATA, MetadataCache, entry_bytes, meta_bytes
@@ -601,7 +601,7 @@ class MetadataStore:
         ids = self.list_snapshot_ids()
         if not ids:
             return f"snapshot {snapshot_id} does not exist, nothing was committed yet"
-        available = f"snapshots {ids[0]} to {ids[-1]} are there"
+        available = present_text(ids[0], ids[-1])
         if snapshot_id > ids[-1]:
             return f"snapshot {snapshot_id} does not exist yet; {available}"
         tags = self.list_tags()

@@ -522,6 +522,22 @@ def test_a_lost_schema_is_no_missing_table(shop: DirectoryBackend) -> None:
         shop.load_table("shop.orders")
 
 
+def test_what_a_late_writer_has_left_in_a_dropped_table_names_its_cure(shop: DirectoryBackend) -> None:
+    ref = shop.load_table("shop.orders")
+    shop.drop_table("shop.orders")
+    ref.file_io.write(ref.layout.snapshot_path(1), b"{}")
+    cure = rf"If it was dropped, a job.*stop the job, and delete {ref.location} with the tools of the storage"
+    for use in (
+        lambda: shop.load_table("shop.orders"),
+        lambda: shop.create_table("shop.orders", TableDefinition(columns=parse_columns("id INT"))),
+        lambda: shop.drop_table("shop.orders"),
+    ):
+        with pytest.raises(FormatError, match=cure):
+            use()
+    shop.file_io.delete(ref.location, recursive=True)
+    shop.create_table("shop.orders", TableDefinition(columns=parse_columns("id INT")))
+
+
 def test_a_table_is_not_created_at_a_relative_path_that_may_be_a_wrong_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

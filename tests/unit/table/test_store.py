@@ -224,7 +224,7 @@ def test_a_manifest_list_that_expired_under_the_reader_says_so() -> None:
     snapshot = table.snapshots[0]
     table.expire(1)
     table.file_io.delete(TableLayout(table.location).manifest_path(snapshot.delta_manifest_list))
-    with pytest.raises(NotFoundError, match=r"meanwhile expired.*snapshots 2 to 2 are there"):
+    with pytest.raises(NotFoundError, match=r"meanwhile expired.*snapshot 2 is there"):
         table.store.load_delta(snapshot)
 
 

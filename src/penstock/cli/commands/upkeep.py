@@ -15,6 +15,7 @@ from penstock.cli.output.render import note, print_record, print_records
 from penstock.cli.output_format import OutputFormat
 from penstock.cli.session import Session
 from penstock.clocks import utc_millis
+from penstock.format.snapshot import ids_text
 from penstock.printable import bytes_text
 
 if TYPE_CHECKING:
@@ -109,8 +110,9 @@ def _expiration_text(table: str, found: Expiration) -> str:
     if not found.snapshot_ids:
         return f"no snapshot of {table} {'would expire' if found.is_dry_run else 'has expired'}"
     ids = found.snapshot_ids
+    span = ids_text([range(ids[0], ids[-1] + 1)])
     return (
-        f"{'would expire' if found.is_dry_run else 'expired'} {len(ids)} snapshots of {table} ({ids[0]} to {ids[-1]}) "
+        f"{'would expire' if found.is_dry_run else 'expired'} {len(ids)} snapshots of {table} ({span}) "
         f"with {found.data_files} data files ({bytes_text(found.data_bytes)}) and {found.metadata_files} files of "
         "metadata"
     )

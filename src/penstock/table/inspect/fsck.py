@@ -163,9 +163,9 @@ class _Check:
         lost_id = find_lost_latest(self._store, newest_id, self._store.load_latest_hint())
         if lost_id is not None:
             message = (
-                f"snapshots {newest_id + 1} to {lost_id} are missing: the hint snapshot/LATEST names {lost_id}, and "
-                "the rows that they added are not in the table; write nothing before they are restored from a copy. If "
-                "a rollback was stopped, repeat it"
+                f"snapshots {ids_text([range(newest_id + 1, lost_id + 1)])} are missing: the hint snapshot/LATEST says "
+                f"{lost_id}, and the rows that they added are not in the table; write nothing before they are restored "
+                "from a copy. If a rollback was stopped, repeat it"
             )
             self._find(FindingKind.MISSING, "snapshot", layout.snapshot_path(lost_id), lost_id, message)
         elif not newest_id and not self._store.list_snapshot_ids():

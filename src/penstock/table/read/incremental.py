@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidOptionError, NotFoundError, UnsupportedFeatureError
-from penstock.format.snapshot import CommitKind
+from penstock.format.snapshot import CommitKind, present_text
 from penstock.options.choices import IncrementalScanMode, ScanMode
 from penstock.table.read.scan import ScanPlan, funnel_stage, plan_added, plan_scan
 from penstock.table.read.travel import check_not_lost, newest_by_time, parse_local_time, read_mode
@@ -162,7 +162,7 @@ def _between_names(store: MetadataStore, latest: Snapshot, options: ReadOptions,
     earliest_id = store.earliest_snapshot_id() or latest.id
     if start_id < earliest_id - 1 or end_id > latest.id:
         raise NotFoundError(
-            f"table {store.name}: option '{_IDS}' = '{text}': snapshots {earliest_id} to {latest.id} are there, so the "
+            f"table {store.name}: option '{_IDS}' = '{text}': {present_text(earliest_id, latest.id)}, so the "
             f"first may be {earliest_id - 1} at least and the second {latest.id} at most"
         )
     end = store.load_snapshot(end_id)

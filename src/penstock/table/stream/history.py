@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_text
 from penstock.errors import DataLossError, DataLossWarning, NotFoundError, warn
+from penstock.format.snapshot import present_text
 from penstock.table.assumptions import read_identity
 
 if TYPE_CHECKING:
@@ -167,4 +168,4 @@ class History:
             return "it has no snapshots"
         tags = self._store.list_tags()
         kept = ", and the tags " + ", ".join(f"'{tag}'" for tag in tags) if tags else ""
-        return f"snapshots {ids[0]} to {ids[-1]} are there{kept}"
+        return f"{present_text(ids[0], ids[-1])}{kept}"

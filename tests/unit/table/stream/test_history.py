@@ -90,7 +90,7 @@ def test_a_full_phase_whose_snapshot_expires_fails_in_the_middle() -> None:
     cut = follower.advance(UNRESOLVED, ReadLimits(max_files=2))
     queue.expire(1)
     for each in (follower, queue.with_options(options)):
-        with pytest.raises(DataLossError, match=r"snapshot 1, which has expired; snapshots 2 to 2 are there"):
+        with pytest.raises(DataLossError, match=r"snapshot 1, which has expired; snapshot 2 is there"):
             each.advance(cut, NO_LIMITS)
     with pytest.raises(DataLossError, match="has expired"):
         queue.with_options(options).plan_range(UNRESOLVED, cut)
