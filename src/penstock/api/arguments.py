@@ -9,7 +9,7 @@ import operator
 import os
 import reprlib
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import get_close_matches
@@ -44,10 +44,14 @@ from penstock.predicate.tree import And, Compare, Constant, In, IsNull, Not, Or,
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from penstock.api.rows import Rows
+
 OptionValue: TypeAlias = str | bool | int | float
 Options: TypeAlias = Mapping[str, OptionValue]
 Names: TypeAlias = Sequence[str] | str
-SchemaLike: TypeAlias = "str | pa.Schema | StructType | Sequence[ColumnSpec]"
+SchemaLike: TypeAlias = (
+    "str | Mapping[str, str] | Sequence[tuple[str, str]] | pa.Schema | StructType | Sequence[ColumnSpec] | Rows"
+)
 
 _TRIGGERS: Final = "{'processingTime': '10 seconds'}, {'availableNow': True}, {'once': True}, or None for no pause"
 _CHANGES: Final = get_args(SchemaChange)
@@ -392,7 +396,8 @@ def to_columns(schema: SchemaLike) -> tuple[ColumnSpec, ...]:
     """Return the columns of a schema.
 
     Args:
-        schema: text such as ``id BIGINT NOT NULL, name STRING``, a pyarrow or Spark schema, or column definitions.
+        schema: text such as ``id BIGINT NOT NULL, name STRING``; names and types as a mapping or pairs; a pyarrow or
+            Spark schema, or rows with one; or column definitions.
 
     Raises:
         InvalidSchemaError: the text cannot be parsed, or the schema has another form.
@@ -400,17 +405,67 @@ def to_columns(schema: SchemaLike) -> tuple[ColumnSpec, ...]:
     """
     if isinstance(schema, str):
         return parse_columns(schema)
-    if isinstance(schema, pa.Schema):
+    found = arrow_schema_of(schema)
+    if found is not None:
         return tuple(
             ColumnSpec(name=column.name, type=column.type, description=column.description)
-            for column in from_arrow_schema(schema)
+            for column in from_arrow_schema(found)
         )
     if is_spark_object(schema):
-        return lazy_spark.from_spark_schema(cast("StructType", schema))
-    columns = tuple(schema) if isinstance(schema, list | tuple) else ()
-    if not columns or not all(isinstance(column, ColumnSpec) for column in columns):
-        raise InvalidSchemaError(
-            f"cannot derive columns from a {type(schema).__name__}: give text such as 'id BIGINT, name STRING', a "
-            "pyarrow schema, or a Spark schema"
-        )
-    return columns
+        return lazy_spark.from_spark_schema(cast("StructType", getattr(schema, "schema", schema)))
+    pairs = schema.items() if isinstance(schema, Mapping) else schema
+    columns = tuple(pairs) if isinstance(pairs, list | tuple | ItemsView) else ()
+    if columns and all(isinstance(column, ColumnSpec) for column in columns):
+        return cast("tuple[ColumnSpec, ...]", columns)
+    if columns and all(_is_pair_of_texts(column) for column in columns):
+        return parse_columns(", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in columns))
+    raise InvalidSchemaError(
+        f"cannot derive columns from a {type(schema).__name__}: give text such as 'id BIGINT, name STRING', a "
+        "pyarrow or Spark schema, a mapping of names to types, or a DataFrame"
+    )
+
+
+def _is_pair_of_texts(value: object) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(each, str) for each in value)
+
+
+def arrow_schema_of(value: object) -> pa.Schema | None:
+    """Return a pyarrow schema, or that of rows that are Arrow data or have columns of Arrow; None for other objects.
+
+    Raises:
+        InvalidSchemaError: a column of a DataFrame has no Arrow type.
+    """
+    if isinstance(value, pa.Schema):
+        return value
+    if isinstance(value, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+        return value.schema
+    kind = type(value)
+    if kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "DataFrame":
+        return _schema_of_pandas(value)
+    if hasattr(value, "__arrow_c_stream__"):
+        stream: Any = value
+        try:
+            return pa.RecordBatchReader.from_stream(stream).schema
+        except (pa.ArrowException, ValueError, TypeError) as error:
+            raise InvalidSchemaError(f"the columns of a {kind.__name__} have no Arrow types: {error}") from error
+    return None
+
+
+def _schema_of_pandas(frame: Any) -> pa.Schema:  # noqa: ANN401 - pandas is imported by its users
+    fields = []
+    for place, name in enumerate(frame.columns):
+        column = frame.iloc[:, place]
+        try:
+            field = pa.Schema.from_pandas(column.to_frame(str(name)), preserve_index=False).field(0)
+        except (pa.ArrowException, ValueError, TypeError) as error:
+            raise InvalidSchemaError(
+                f"column '{name}' of the DataFrame ({column.dtype}) has no Arrow type: {error}; convert it, such as to "
+                "strings"
+            ) from error
+        if pa.types.is_null(field.type):
+            raise InvalidSchemaError(
+                f"column '{name}' of the DataFrame has no values, from which its type would follow: give it a dtype, "
+                "or give the columns as text"
+            )
+        fields.append(field)
+    return pa.schema(fields)

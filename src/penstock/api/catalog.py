@@ -24,20 +24,21 @@ from penstock.api.arguments import (
     to_location,
     to_names,
 )
-from penstock.api.lazy import lazy_spark
+from penstock.api.lazy import is_spark_object, lazy_spark
 from penstock.api.migrate import Migrate, MigrateDatabase
 from penstock.api.names import CatalogNames
 from penstock.api.notebook import names_html
 from penstock.api.operations.compaction import CompactDatabase
 from penstock.api.operations.declaration import method
 from penstock.api.procedures import PROCEDURES, UNSUPPORTED, call
+from penstock.api.rows import rows_with_schema
 from penstock.api.table import Table
 from penstock.catalog.names import split_table_branch
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.stored_view import View, new_view
 from penstock.catalog.system_tables import load_catalog_table
 from penstock.catalog.warehouse import open_warehouse
-from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError
+from penstock.errors import AlreadyExistsError, CommitUnknownError, InvalidOptionError, NotFoundError
 from penstock.printable import mask_locations, mask_options
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from penstock.api.rows import Rows
     from penstock.catalog.changes import SchemaChange
     from penstock.spark.exports import CatalogSource
 
@@ -61,6 +63,7 @@ _OTHER_NAMES: Final = {
     **dict.fromkeys(("table", "get_table", "open_table", "load", "open", "read"), "load_table('database.table')"),
     **dict.fromkeys(("tables", "show_tables"), "list_tables('database')"),
     **dict.fromkeys(("databases", "show_databases", "list_namespaces"), "list_databases()"),
+    **dict.fromkeys(("write_table", "save", "save_as_table", "insert"), "write('database.table', rows)"),
     **dict.fromkeys(("create", "new_table"), "create_table('database.table', 'id BIGINT')"),
     **dict.fromkeys(("create_namespace",), "create_database('name')"),
     **dict.fromkeys(("alter", "update_table"), "alter_table('database.table', AddColumn(...))"),
@@ -201,7 +204,8 @@ class Catalog:
 
         Args:
             name: ``database.table``, or for a table outside of the warehouse its absolute path, ``./path`` or URI.
-            schema: ``id BIGINT NOT NULL, name STRING``, or a pyarrow or Spark schema.
+            schema: ``id BIGINT NOT NULL, name STRING``; names and types as a mapping or pairs; a pyarrow or Spark
+                schema; or a DataFrame or Arrow data, whose columns the table gets without its rows: see ``write``.
             partition_by: partition columns; a single one may be given as a string.
             options: with Paimon's keys; ``bucket`` and ``bucket-key`` make the table a queue.
             watermark: the event time column and the delay, ``("order_time", "INTERVAL '5' SECOND")``; the column alone
@@ -223,6 +227,43 @@ class Catalog:
             watermark=(watermark, None) if isinstance(watermark, str) else watermark,
         )
         return Table(self._warehouse.create_table(name, definition, if_not_exists=if_not_exists))
+
+    @accepts(name=TEXT, partition_by=NAMES, comment=TEXT | NONE)
+    def write(
+        self,
+        name: str,
+        rows: Rows,
+        *,
+        partition_by: Names = (),
+        options: Options | None = None,
+        comment: str | None = None,
+    ) -> Table:
+        """Create a table with the columns of some rows, and append them.
+
+        Args:
+            name: as for ``create_table``, whose arguments the others are.
+            rows: as for ``Table.append``; columns of dicts have the types that pyarrow chooses.
+
+        Returns:
+            The new table. If the rows cannot be written, there is none.
+
+        Raises:
+            AlreadyExistsError: the table exists; ``load_table`` and ``append`` add rows to it.
+            InvalidSchemaError: a column has no type that a table can have.
+            CommitUnknownError: storage did not answer; the table exists, with or without the rows.
+            SchemaMismatchError, NotFoundError, UnsupportedFeatureError: as ``create_table`` and ``append``.
+        """
+        if not is_spark_object(rows):
+            rows = rows_with_schema(rows)
+        table = self.create_table(name, rows, partition_by=partition_by, options=options, comment=comment)
+        try:
+            table.append(rows)
+        except CommitUnknownError:
+            raise
+        except BaseException:
+            self.drop_table(name, if_exists=True)
+            raise
+        return table
 
     @accepts(name=TEXT, skip_damaged_schemas=FLAG)
     def load_table(self, name: str, options: Options | None = None, *, skip_damaged_schemas: bool = False) -> Table:

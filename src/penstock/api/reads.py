@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack
 
 import pyarrow as pa
 
@@ -10,6 +10,7 @@ from penstock.api.arguments import INTEGER, NAMES, NONE, Names, Options, accepts
 from penstock.api.handle import TableMethods
 from penstock.api.lazy import import_library, lazy_dataset, lazy_spark
 from penstock.datafile.conform import leaf_arrays
+from penstock.errors import InvalidOptionError
 from penstock.table.inspect.explain import explain_plan, plan_values
 from penstock.table.read.batches import open_batches, read_arrow
 
@@ -118,19 +119,22 @@ class TableReads(TableMethods):
         columns: Names | None = None,
         filter: Predicate | str | None = None,
         *,
+        dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None,
         limit: int | None = None,
         options: Options | None = None,
         **at: Unpack[ReadAt],
     ) -> pd.DataFrame:
-        """Read into a pandas DataFrame; arguments as for ``to_arrow``.
+        """Read into a pandas DataFrame; other arguments as for ``to_arrow``.
 
-        Integer columns with NULLs have the nullable types of pandas, such as ``Int64``, so that no number changes;
-        other columns are converted as pyarrow does it.
+        Args:
+            dtype_backend: as for ``pandas.read_parquet``: the nullable types of pandas for all columns that have one,
+                or Arrow's types. By default, integer columns with NULLs have the nullable types, such as ``Int64``, so
+                that no number changes, and other columns are converted as pyarrow does it.
         """
         import_library("pandas", self._handle.name)
         position_options(at, "to_pandas")
         rows = self.to_arrow(columns, filter, limit=limit, options=options, **at)
-        return pandas_frame(rows, self._handle.name)
+        return pandas_frame(rows, self._handle.name, dtype_backend)
 
     @accepts(columns=NAMES | NONE, limit=INTEGER | NONE)
     def to_polars(
@@ -235,7 +239,12 @@ class TableReads(TableMethods):
         return plan_values(self._handle.plan(filter, options, position_options(at, "explain_values")).plan)
 
 
-def pandas_frame(rows: pa.Table, table: str) -> pd.DataFrame:
+_NULLABLE: Final = ("Int8", "Int16", "Int32", "Int64", "Float32", "Float64")
+
+
+def pandas_frame(
+    rows: pa.Table, table: str, dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None
+) -> pd.DataFrame:
     """Return rows as a DataFrame; columns are converted as pyarrow does it, except where that would change values.
 
     Integers with NULLs get the nullable types of pandas, such as ``Int64``: pyarrow makes them floating-point numbers.
@@ -243,11 +252,31 @@ def pandas_frame(rows: pa.Table, table: str) -> pd.DataFrame:
 
     Args:
         table: name for messages.
+        dtype_backend: as for ``to_pandas``.
+
+    Raises:
+        InvalidOptionError: an unknown backend.
     """
     module: Any = import_library("pandas", table)
-    frame: pd.DataFrame = rows.to_pandas()
+    match dtype_backend:
+        case "pyarrow":
+            typed: pd.DataFrame = rows.to_pandas(types_mapper=module.ArrowDtype)
+            return typed
+        case "numpy_nullable":
+            nullable_types = {
+                **{getattr(pa, name.lower())(): getattr(module, f"{name}Dtype")() for name in _NULLABLE},
+                pa.bool_(): module.BooleanDtype(),
+                pa.string(): module.StringDtype(),
+            }
+            frame: pd.DataFrame = rows.to_pandas(types_mapper=nullable_types.get)
+        case None:
+            frame = rows.to_pandas()
+        case _:
+            raise InvalidOptionError(
+                f"table {table}: dtype_backend = {dtype_backend!r}: expected 'numpy_nullable' or 'pyarrow'"
+            )
     for place, column in enumerate(rows.columns):
-        if pa.types.is_integer(column.type) and column.null_count:
+        if pa.types.is_integer(column.type) and column.null_count and dtype_backend is None:
             nullable = getattr(module, f"Int{column.type.bit_width}Dtype")()
             frame.isetitem(place, nullable.__from_arrow__(column))
         elif pa.types.is_nested(column.type) and not all(map(_is_exact_in_numpy, leaf_arrays(column.chunks))):

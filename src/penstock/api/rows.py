@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 import pyarrow as pa
 
 from penstock.datafile.python_values import is_missing, python_array
-from penstock.errors import SchemaMismatchError
+from penstock.errors import InvalidSchemaError, SchemaMismatchError
 from penstock.table.write.check_rows import conform_batch, plan_conform
 from penstock.table.write.imports import constant_array
 
@@ -63,10 +63,33 @@ def arrow_rows(rows: object, ref: TableRef) -> ArrowRows:
             raise SchemaMismatchError(f"table {ref.name}: a {kind.__name__} does not become Arrow: {error}") from error
     if isinstance(rows, list | tuple) and all(isinstance(row, Mapping) for row in rows):
         return _from_dicts(rows, ref)
+    hint = ": call its collect() first" if kind.__name__ == "LazyFrame" else ""
     raise SchemaMismatchError(
-        f"table {ref.name}: cannot take rows from a {kind.__name__}: give a Spark, pandas or polars DataFrame, a "
+        f"table {ref.name}: cannot take rows from a {kind.__name__}{hint}: give a Spark, pandas or polars DataFrame, a "
         "pyarrow Table, RecordBatch or RecordBatchReader, or a list of dicts"
     )
+
+
+def rows_with_schema(rows: Rows) -> Rows:
+    """Return rows whose columns have types by themselves: dicts become Arrow data, and streams are opened once.
+
+    Raises:
+        InvalidSchemaError: dicts whose columns have no type, or no dicts.
+    """
+    if isinstance(rows, list | tuple) and all(isinstance(row, Mapping) for row in rows):
+        names = _names_of(rows, "the rows")
+        try:
+            table = pa.table({name: [row[name] for row in rows] for name in names})
+        except _ARROW_ERRORS as error:
+            raise InvalidSchemaError(f"the values of a column have no common type: {error}") from error
+        untyped = [field.name for field in table.schema if pa.types.is_null(field.type)]
+        if untyped or not names:
+            what = f"column '{untyped[0]}' has no values" if untyped else "there are no rows"
+            raise InvalidSchemaError(f"{what}, from which a type would follow: create the table with its columns first")
+        return table
+    if hasattr(rows, "__arrow_c_stream__") and not hasattr(rows, "iloc") and not isinstance(rows, pa.Table):
+        return pa.RecordBatchReader.from_stream(rows)
+    return rows
 
 
 def as_table(rows: ArrowRows) -> pa.Table:
@@ -100,17 +123,23 @@ def _from_pandas(frame: Any, ref: TableRef) -> pa.Table:  # noqa: ANN401 - panda
 
 
 def _from_dicts(rows: Sequence[Mapping[str, Any]], ref: TableRef) -> pa.Table:
-    names = dict.fromkeys(name for row in rows for name in row) if rows else dict.fromkeys(ref.schema.field_names)
+    names = _names_of(rows, f"table {ref.name}") or ref.schema.field_names
     fields = {field.name: field for field in ref.schema.fields}
+    return pa.table({name: _column([row[name] for row in rows], name, fields.get(name), ref.name) for name in names})
+
+
+def _names_of(rows: Sequence[Mapping[str, Any]], what: str) -> tuple[str, ...]:
+    """Return the keys of dicts, in their order. Raises ``SchemaMismatchError`` if one lacks a key of others."""
+    names = dict.fromkeys(name for row in rows for name in row)
     for place, row in enumerate(rows):
         if len(row) < len(names):
             missing = next(name for name in names if name not in row)
             # NULL would hide a misspelled key of a row, and would be no DEFAULT.
             raise SchemaMismatchError(
-                f"table {ref.name}: row {place} (counted from 0) lacks the key '{missing}', which other rows have; "
+                f"{what}: row {place} (counted from 0) lacks the key '{missing}', which other rows have; "
                 "give None for NULL"
             )
-    return pa.table({name: _column([row[name] for row in rows], name, fields.get(name), ref.name) for name in names})
+    return tuple(names)
 
 
 def _column(values: Sequence[object], name: str, field: DataField | None, table: str) -> ArrowAny:

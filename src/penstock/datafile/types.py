@@ -218,6 +218,13 @@ def _from_arrow_field(field: ArrowAny, path: str) -> DataType:
     return with_nullability(from_arrow_type(field.type, path), nullable=field.nullable)
 
 
+_NO_TYPE: Final = (
+    (pa.types.is_time64, "; cast it to time32('ms')"),
+    (pa.types.is_duration, "; cast it to int64, a number of its unit"),
+    (pa.types.is_null, "; it has no values, from which a type would follow: give the columns as text"),
+)
+
+
 def from_arrow_type(arrow_type: ArrowAny, path: str) -> DataType:
     """Return the nullable column type that holds every value of an Arrow type.
 
@@ -230,7 +237,7 @@ def from_arrow_type(arrow_type: ArrowAny, path: str) -> DataType:
     for applies, convert in _ARROW_COMPOSED:
         if applies(arrow_type):
             return convert(arrow_type, path)
-    hint = "; cast it to time32('ms')" if pa.types.is_time64(arrow_type) else ""
+    hint = next((hint for applies, hint in _NO_TYPE if applies(arrow_type)), "; cast it, such as to a string")
     raise InvalidSchemaError(f"column '{path}': Arrow type {arrow_type} has no column type{hint}")
 
 

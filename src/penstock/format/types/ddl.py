@@ -51,6 +51,29 @@ _ALIASES: Final = {
     "REAL": "FLOAT",
     "TIMESTAMP_NTZ": "TIMESTAMP",
     "STRUCT": "ROW",
+    # As Arrow, pandas and polars print them.
+    "INT16": "SMALLINT",
+    "INT32": "INT",
+    "INT64": "BIGINT",
+    "UINT8": "SMALLINT",
+    "UINT16": "INT",
+    "UINT32": "BIGINT",
+    "FLOAT32": "FLOAT",
+    "FLOAT64": "DOUBLE",
+    "BOOL": "BOOLEAN",
+    "STR": "STRING",
+    "UTF8": "STRING",
+    "LARGE_STRING": "STRING",
+    "DATE32": "DATE",
+}
+_HINTS: Final = {
+    "INT8": "INT8 has 8 bits or 8 bytes, depending on the system: write TINYINT or BIGINT",
+    "INT4": "write INT",
+    "INT2": "write SMALLINT",
+    "OBJECT": "write the type of its values, such as STRING",
+    "DATETIME64": "write TIMESTAMP(9), or TIMESTAMP_LTZ(9) for instants",
+    "DATETIME": "write TIMESTAMP(6), or TIMESTAMP_LTZ(6) for instants",
+    "TEXT": "write STRING",
 }
 
 
@@ -88,7 +111,7 @@ def _read_bare_type(reader: TokenReader, depth: int) -> DataType:
     if atomic is None:
         near = get_close_matches(keyword, (*_ATOMIC, *_NESTED, *_ALIASES), n=1)
         hint = f"did you mean {near[0]}?" if near else "expected a type such as BIGINT, STRING or DECIMAL(10, 2)"
-        raise reader.error(hint)
+        raise reader.error(_HINTS.get(keyword, hint))
     reader.take()
     return atomic(reader)
 
@@ -174,6 +197,7 @@ _ATOMIC: Final[dict[str, Callable[[TokenReader], AtomicType]]] = {
     "BINARY": _sized(TypeRoot.BINARY),
     "VARBINARY": _sized(TypeRoot.VARBINARY),
     "DECIMAL": _read_decimal,
+    "UINT64": _plain(decimal_type(20, 0)),
     "TIME": _read_time,
     "TIMESTAMP": _read_timestamp,
     "TIMESTAMP_LTZ": _read_timestamp_ltz,
