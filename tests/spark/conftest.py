@@ -18,15 +18,15 @@ from tests.spark.kafka_broker import Kafka, running_kafka
 from tests.spark.py4j_names import keep_names
 from tests.standalone_cluster import Network, StandaloneCluster
 
-from penstock import Catalog, UnsupportedFeatureError, register
+from penstock import Catalog, last_progress, register
 from penstock.format.text.names import quoted
 from penstock.predicate.tree import TRUE
 from penstock.spark import exports
-from penstock.spark.connector import gateway
 from penstock.spark.data_source.source import PenstockDataSource
 from penstock.spark.read.filters import to_column
 from penstock.spark.write import native_sink, sink
 from penstock.table.read.query import Query
+from penstock.table.ref import TableRef
 
 # Not UTC and with daylight saving: a time zone that leaks into stored values shows at once.
 SESSION_ZONE = "America/Los_Angeles"
@@ -82,15 +82,21 @@ def compiled(spark: SparkSession) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def stream_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How ``read_stream`` makes streams in this test."""
+    """How streams are read in this test: by ``read_stream``, or as users of ``format("penstock")`` do."""
     way: str = getattr(request, "param", "driver")
-    if way == "python":
-        monkeypatch.setattr(gateway, "check_version", _refuse)
+    if way == "format":
+        request.getfixturevalue("format_streams")
+        monkeypatch.setattr(exports, "read_stream", _stream_by_format)
     return way
 
 
-def _refuse() -> None:
-    raise UnsupportedFeatureError("the driver must not plan streams in this test")
+def _stream_by_format(
+    spark: SparkSession, ref: TableRef, columns: Sequence[str] | None = None, predicate: None = None
+) -> DataFrame:
+    assert predicate is None
+    last_progress(spark)  # from now on, the session notes progress and ends bounded queries
+    frame = spark.readStream.format("penstock").options(**dict(ref.dynamic_options)).load(ref.location)
+    return frame if columns is None else frame.select(*[quoted(name) for name in columns])
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from penstock.spark.data_source.source import PenstockDataSource
-from penstock.spark.stream.options import decode_reader_options
 from penstock.spark.types import to_spark_schema
 from penstock.table.read.batches import select_fields
 
@@ -71,8 +70,7 @@ class Query:
     ) -> None:
         self.checkpoint = checkpoint
         source = PenstockDataSource({"path": table.location, **{k.lower(): v for k, v in (options or {}).items()}})
-        ref = decode_reader_options(table._ref, source.options)
-        declared = source.schema() if columns is None else to_spark_schema(select_fields(ref, columns))
+        declared = source.schema() if columns is None else to_spark_schema(select_fields(table._ref, columns))
         self.reader: PenstockStreamReader = source.streamReader(declared)
         # Spark pickles another one for the tasks.
         self._for_tasks = pickle.dumps(source.streamReader(declared))

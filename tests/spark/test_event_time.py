@@ -11,7 +11,6 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql import types as spark_types
 from tests.spark.golden import LOCATIONS
 from tests.spark.stream_feed import DONE
-from tests.spark.ways import STREAM_PYTHON_IF_SLOW
 
 from penstock import Catalog, SchemaMismatchError, Table, UnsupportedFeatureError
 
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
-
-pytestmark = STREAM_PYTHON_IF_SLOW
 
 # Half past two does not exist there on the first of these days, and twice on the second.
 NO_SUCH_HOUR = datetime(2026, 3, 8, 2, 30)  # noqa: DTZ001 - a wall clock

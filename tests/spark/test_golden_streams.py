@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from tests.interop.canonical import dumps, rows_of
 from tests.spark.golden import LOCATIONS, STATES, expected_in_spark, states_of
 from tests.spark.stream_feed import DONE
-from tests.spark.ways import STREAM_PYTHON_IF_SLOW
+from tests.spark.ways import STREAM_FORMAT_IF_SLOW
 
 from penstock import Table
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock import Catalog
-
-pytestmark = STREAM_PYTHON_IF_SLOW
 
 PATHS: Final = {path.stem: path for path in STATES}
 
@@ -47,6 +45,7 @@ def batches_of(spark: SparkSession, name: str, checkpoint: Path, **options: str)
     return [rows for rows in found if rows]
 
 
+@STREAM_FORMAT_IF_SLOW
 @pytest.mark.parametrize("name", ["f_watermark", "f_stream_bucket8", "f_stream_unaware"])
 def test_a_query_gets_flinks_commits_one_by_one(spark: SparkSession, tmp_path: Path, name: str) -> None:
     fields = Table.at(str(LOCATIONS[name])).schema.fields
@@ -56,6 +55,7 @@ def test_a_query_gets_flinks_commits_one_by_one(spark: SparkSession, tmp_path: P
     assert batches_of(spark, name, tmp_path / "checkpoint") == [rows for rows in added if rows]
 
 
+@STREAM_FORMAT_IF_SLOW
 def test_a_query_ends_at_flinks_watermark(spark: SparkSession, tmp_path: Path) -> None:
     bound = {"scan.bounded.watermark": "1704067285000"}
     found = batches_of(spark, "f_watermark", tmp_path / "checkpoint", **bound)

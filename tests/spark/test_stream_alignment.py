@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
-from tests.spark.ways import STREAM_PYTHON_IF_SLOW
+from tests.spark.ways import STREAM_FORMAT_IF_SLOW
 
 from penstock.errors import InvalidOptionError
 from penstock.spark.stream.progress import decode_progress
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from penstock import Catalog, Table
-
-pytestmark = STREAM_PYTHON_IF_SLOW
 
 NOON: Final = datetime(2026, 1, 1, 12)  # noqa: DTZ001 - a wall clock
 SECONDS: Final = 90
@@ -45,7 +44,11 @@ ALONE: Final = {"scan.mode": "earliest", "scan.max-snapshot.count": "1"}
 def fill(catalog: Catalog, name: str, until: int) -> Table:
     """A table with a row a snapshot, which goes on in event time as its name says."""
     table = catalog.create_table(
-        f"d.{name}", "n INT, t TIMESTAMP(3)", watermark=("t", None), options={"bucket": "1", "bucket-key": "n"}
+        f"d.{name}",
+        "n INT, t TIMESTAMP(3)",
+        watermark=("t", None),
+        # Snapshots of merges would count as seconds.
+        options={"bucket": "1", "bucket-key": "n", "write-only": "true"},
     )
     for second in range(SPEEDS[name], until + 1, SPEEDS[name]):
         append(table, second)
@@ -73,7 +76,8 @@ def marks(progress: Any) -> dict[str, int]:
     for each in decode_progress(progress):
         position = each.position.position
         done = 0 if position is None else position.snapshot_id - 1
-        found[each.table] = done * SPEEDS[each.table.partition(".")[2]]
+        # The name of a table, or its location.
+        found[each.table] = done * SPEEDS[re.split("[./]", each.table)[-1]]
     return found
 
 
@@ -91,6 +95,7 @@ def wait_for(query: StreamingQuery, seconds: int) -> None:
         time.sleep(0.1)
 
 
+@STREAM_FORMAT_IF_SLOW
 @pytest.mark.slow
 def test_three_sources_keep_the_drift_and_one_snapshots_span_at_every_micro_batch(
     spark: SparkSession, catalog: Catalog, tmp_path: Path
@@ -113,6 +118,7 @@ def test_three_sources_keep_the_drift_and_one_snapshots_span_at_every_micro_batc
         query.stop()
 
 
+@STREAM_FORMAT_IF_SLOW
 @pytest.mark.parametrize("order", [pytest.param(("fast", "slow"), marks=pytest.mark.slow), ("slow", "fast")])
 def test_a_query_that_ends_by_itself_reads_two_sources_to_the_end(
     spark: SparkSession, catalog: Catalog, tmp_path: Path, order: tuple[str, ...]
@@ -132,6 +138,7 @@ def test_a_query_that_ends_by_itself_reads_two_sources_to_the_end(
     assert time.monotonic() - began < 60, "nobody is waited for who has come to its end"
 
 
+@STREAM_FORMAT_IF_SLOW
 def test_two_queries_that_end_by_themselves_wait_for_each_other(
     spark: SparkSession, catalog: Catalog, tmp_path: Path
 ) -> None:
@@ -160,6 +167,7 @@ for batch in table.follow(options=json.loads(sys.argv[2])):
 """
 
 
+@STREAM_FORMAT_IF_SLOW
 def test_a_query_that_ends_by_itself_waits_for_another_process_and_goes_on_when_that_is_killed(
     spark: SparkSession, catalog: Catalog, tmp_path: Path
 ) -> None:
@@ -196,6 +204,7 @@ def test_a_query_that_ends_by_itself_waits_for_another_process_and_goes_on_when_
         follower.communicate()
 
 
+@STREAM_FORMAT_IF_SLOW
 def test_a_query_that_was_stopped_blocks_no_other(spark: SparkSession, catalog: Catalog, tmp_path: Path) -> None:
     fast, slow = fill(catalog, "fast", 300), fill(catalog, "slow", 10)
     query = start(union(spark, [slow], OPTIONS), tmp_path / "slow", processingTime="0 seconds")
@@ -216,6 +225,7 @@ def test_a_group_is_refused_where_waiting_is_impossible(spark: SparkSession, cat
         query.awaitTermination(SECONDS)
 
 
+@STREAM_FORMAT_IF_SLOW
 def test_a_copy_of_aligned_sources_is_whole_though_batches_without_rows_come_between(
     spark: SparkSession, catalog: Catalog, tmp_path: Path
 ) -> None:

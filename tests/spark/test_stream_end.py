@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from tests.spark.golden import LOCATIONS
-from tests.spark.ways import STREAM_PYTHON_IF_SLOW
+from tests.spark.ways import STREAM_FORMAT_IF_SLOW
 
 from penstock import Catalog, Table
 
@@ -74,7 +74,7 @@ def done(checkpoint: Path) -> tuple[int, int]:
     return len(offsets), len(commits)
 
 
-@STREAM_PYTHON_IF_SLOW
+@STREAM_FORMAT_IF_SLOW
 def test_a_query_ends_and_stays_ended(spark: SparkSession, catalog: Catalog, source: Table, tmp_path: Path) -> None:
     copy = catalog.create_table("d.copy", "n INT, t TIMESTAMP(3)")
     checkpoint = tmp_path / "checkpoint"
@@ -88,7 +88,7 @@ def test_a_query_ends_and_stays_ended(spark: SparkSession, catalog: Catalog, sou
     assert done(checkpoint) == begun
 
 
-@STREAM_PYTHON_IF_SLOW
+@STREAM_FORMAT_IF_SLOW
 def test_a_query_into_another_sink_ends_too(spark: SparkSession, source: Table, tmp_path: Path) -> None:
     writer = stream(source, spark).writeStream.format("memory").queryName("ended").trigger(processingTime="0 seconds")
     check_ended(writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start())
@@ -96,7 +96,7 @@ def test_a_query_into_another_sink_ends_too(spark: SparkSession, source: Table, 
     spark.catalog.dropTempView("ended")
 
 
-@STREAM_PYTHON_IF_SLOW
+@STREAM_FORMAT_IF_SLOW
 @pytest.mark.slow
 def test_a_query_goes_on_while_one_of_its_sources_does(spark: SparkSession, source: Table, tmp_path: Path) -> None:
     endless = source.read_stream(spark, {"scan.mode": "earliest"})
@@ -173,7 +173,7 @@ def test_windows_stay_open_where_no_bound_is_declared_and_then_another_bound_goe
     assert numbers(target) == [2, 2, 2]
 
 
-@STREAM_PYTHON_IF_SLOW
+@STREAM_FORMAT_IF_SLOW
 def test_a_query_that_keeps_no_rows_ends_without_another_micro_batch(
     spark: SparkSession, catalog: Catalog, source: Table, tmp_path: Path
 ) -> None:

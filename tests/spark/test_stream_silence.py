@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
 from tests.spark.stream_feed import DONE
-from tests.spark.ways import STREAM_PYTHON_IF_SLOW
 
 from penstock.errors import StorageError
 from penstock.table.stream_sink.committer import StreamCommitter
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from penstock import Catalog, Table
-
-pytestmark = STREAM_PYTHON_IF_SLOW
 
 NOON = datetime(2026, 1, 1, 12)  # noqa: DTZ001 - a wall clock
 NOON_MILLIS = 1_767_268_800_000

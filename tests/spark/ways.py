@@ -11,8 +11,8 @@ READ_BOTH_WAYS: Final = pytest.mark.parametrize("read_way", ["catalog", "format"
 READ_FORMAT_IF_SLOW: Final = pytest.mark.parametrize(
     "read_way", ["catalog", pytest.param("format", marks=pytest.mark.slow)], indirect=True
 )
-STREAM_BOTH_WAYS: Final = pytest.mark.parametrize("stream_way", ["driver", "python"], indirect=True)
-"""Streams as in a session with a JVM of its own, and as in Spark Connect or another version of Spark."""
-STREAM_PYTHON_IF_SLOW: Final = pytest.mark.parametrize(
-    "stream_way", ["driver", pytest.param("python", marks=pytest.mark.slow)], indirect=True
+STREAM_BOTH_WAYS: Final = pytest.mark.parametrize("stream_way", ["driver", "format"], indirect=True)
+"""Streams of ``read_stream``, and of ``format("penstock")``, as a client of Spark Connect has them."""
+STREAM_FORMAT_IF_SLOW: Final = pytest.mark.parametrize(
+    "stream_way", ["driver", pytest.param("format", marks=pytest.mark.slow)], indirect=True
 )

@@ -144,7 +144,6 @@ class TableStreams(TableMethods):
             self._handle.ref.with_options(encoded),
             to_names(columns),
             check_filter(filter, self._handle.name),
-            make=lazy_spark.stream_frame,
         )
 
     @accepts(columns=NAMES | NONE, limit=INTEGER | NONE, once=FLAG, interval_ms=INTEGER, on_snapshot=FUNCTION | NONE)

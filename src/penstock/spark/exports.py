@@ -6,7 +6,7 @@ from penstock.spark.connector.attach import attach, serve
 from penstock.spark.connector.catalog_class import CatalogSource
 from penstock.spark.connector.frame import batch_frame
 from penstock.spark.connector.procedures import ProcedureSource
-from penstock.spark.connector.stream.frame import stream_frame
+from penstock.spark.connector.stream.frame import read_stream
 from penstock.spark.hadoop_options import hadoop_store_options
 from penstock.spark.iceberg import read_iceberg
 from penstock.spark.kafka.frame import read_kafka
@@ -38,7 +38,6 @@ from penstock.spark.sql.windows import cumulate_frame, event_time_frame
 from penstock.spark.sql_connectors.files import read_files
 from penstock.spark.sql_connectors.generated import read_generated
 from penstock.spark.sql_connectors.sinks import ConnectorSink, QueryStart, start_connector, write_connector
-from penstock.spark.stream.frame import read_stream
 from penstock.spark.stream.micro_batches import StreamWrite
 from penstock.spark.stream.sink import write_stream
 from penstock.spark.types import from_spark_schema, nullable, to_spark_schema
@@ -86,7 +85,6 @@ __all__ = [
     "ship",
     "sort_compact",
     "start_connector",
-    "stream_frame",
     "submit",
     "submitted_session",
     "to_arrow",

@@ -12,7 +12,6 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from tests.spark.golden import LOCATIONS
 from tests.spark.stream_feed import DONE, new_feed
-from tests.spark.ways import STREAM_PYTHON_IF_SLOW
 
 from penstock import Catalog, Table
 from penstock.format.watermark import DeclaredWatermark
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
-
-pytestmark = STREAM_PYTHON_IF_SLOW
 
 NOON = datetime(2026, 1, 1, 12)  # noqa: DTZ001 - a wall clock
 NOON_MILLIS = 1_767_268_800_000

@@ -17,6 +17,7 @@ from penstock.catalog.checks.features import check_writable
 from penstock.catalog.place import load_location
 from penstock.errors import InvalidOptionError, SchemaMismatchError, UnsupportedFeatureError
 from penstock.options import KNOWN_KEYS, Side, check_batch, check_keys, check_side
+from penstock.options.object_store import store_options
 from penstock.predicate.parse import parse_filter
 from penstock.predicate.tree import And
 from penstock.spark.batches import to_spark_batches
@@ -27,13 +28,6 @@ from penstock.spark.data_source.stream_writer import PenstockStreamWriter
 from penstock.spark.data_source.table_names import find_source, find_target, has_location, with_location
 from penstock.spark.data_source.tracebacks import without_frames
 from penstock.spark.shared_storage import mark_storage
-from penstock.spark.stream.options import (
-    HANDED_OVER,
-    STREAM_ID_OPTION,
-    decode_reader_options,
-    decode_storage_options,
-    parallelism_of,
-)
 from penstock.spark.types import check_columns, columns_at_start, nullable, to_spark_schema, why_rows_may_not_fit
 from penstock.spark.versions.facts import PYTHON_SOURCES, STREAM_READS_OF_FORMAT, STREAM_WRITES_OF_FORMAT
 from penstock.spark.versions.python_api import datasource
@@ -61,9 +55,7 @@ if TYPE_CHECKING:
 
 _FILTER: Final = "filter"
 # Options of Spark, and options that this module reads; all others are options of the table.
-_OWN_OPTIONS: Final = (
-    frozenset({"path", "location", "paths", "checkpointlocation", _FILTER}) | OVERWRITE_OPTIONS | HANDED_OVER
-)
+_OWN_OPTIONS: Final = frozenset({"path", "location", "paths", "checkpointlocation", _FILTER}) | OVERWRITE_OPTIONS
 # PySpark passes option names in lower case.
 _SPELLING: Final = {key.lower(): key for key in sorted(KNOWN_KEYS)}
 
@@ -119,11 +111,9 @@ class PenstockDataSource(datasource.DataSource):
         check_no_overwrite(ref, self.options, "a stream")
         check_side(dict(ref.dynamic_options), ref.name, Side.SOURCE)
         return PenstockStreamReader(
-            ref=decode_reader_options(ref, self.options),
+            ref=ref,
             schema=schema,
             predicate=None if text is None else parse_filter(text),
-            stream_id=self.options.get(STREAM_ID_OPTION, ""),
-            parallelism=parallelism_of(self.options),
             # For a name in Spark's catalog, the columns were chosen when that table was created.
             is_inferred=_location(self.options) is not None and has_location(schema),
         )
@@ -156,16 +146,11 @@ class PenstockDataSource(datasource.DataSource):
 
 
 class BatchDataSource(PenstockDataSource):
-    """The data source in a session whose driver runs streams itself: it refuses them with the calls to use.
-
-    ``Table.read_stream`` still hands its streams over, in a version of Spark whose driver cannot plan them.
-    """
+    """The data source in a session whose driver runs streams itself: it refuses them with the calls to use."""
 
     @without_frames
     def streamReader(self, schema: StructType) -> PenstockStreamReader:  # noqa: N802 - PySpark's name
-        """Return the source of a stream of ``Table.read_stream``; refuse others."""
-        if STREAM_ID_OPTION in self.options:
-            return super().streamReader(schema)
+        """Refuse."""
         location = _location(self.options) or find_source(schema)
         raise UnsupportedFeatureError(
             f"table {location}: in this session, read the stream with Table.at('{location}').read_stream(spark), or "
@@ -334,7 +319,7 @@ class TableSourceWriter(datasource.DataSourceArrowWriter):
 
 def _load(location: str, options: Mapping[str, str], *, is_read: bool = False) -> TableRef:
     """Load the table with the given options; batch reads may have Delta Lake's time travel options."""
-    storage = decode_storage_options({_SPELLING.get(key, key): value for key, value in options.items()})
+    storage = store_options({_SPELLING.get(key, key): value for key, value in options.items()})
     ref = load_location(location, storage)
     spelled_options = {_SPELLING.get(key, key): value for key, value in options.items() if key not in _OWN_OPTIONS}
     own = {key: value for key, value in spelled_options.items() if key not in storage}

@@ -10,6 +10,7 @@ Source:
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -60,8 +61,6 @@ class PenstockStreamReader(datasource.DataSourceStreamReader, streaming_datasour
         ref: the table, with the options of the stream.
         schema: the columns that Spark expects from the tasks.
         predicate: filter on rows; files without a matching row are skipped.
-        stream_id: id by which the driver finds the query's progress; empty if no DataFrame of ``read_stream`` needs it.
-        parallelism: number of tasks that run at the same time.
         is_inferred: whether Spark got the columns from Penstock, and not from the user.
     """
 
@@ -71,14 +70,14 @@ class PenstockStreamReader(datasource.DataSourceStreamReader, streaming_datasour
         schema: StructType,
         predicate: Predicate | None,
         *,
-        stream_id: str = "",
-        parallelism: int = 1,
         is_inferred: bool = False,
     ) -> None:
         self._ref = ref
         self._schema = schema
+        # How many tasks run at the same time is not known here.
+        parallelism = os.cpu_count() or 1
         self._open_session = partial(
-            open_session, ref, schema, predicate, stream_id=stream_id, parallelism=parallelism, is_inferred=is_inferred
+            open_session, ref, schema, predicate, parallelism=parallelism, is_inferred=is_inferred
         )
         self._session: StreamSession | None = None
         self._is_aligned = AlignmentRule.of(ref) is not None

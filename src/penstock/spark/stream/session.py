@@ -44,7 +44,7 @@ class StreamSession:
     """Plans the micro-batches of one query, in the process that Spark keeps for its source. Not thread-safe.
 
     Args:
-        stream_id: id of the DataFrame, which ``report`` repeats.
+        stream_id: id of the DataFrame of ``read_stream``, which ``report`` repeats; empty for ``readStream.format``.
         parallelism: number of tasks that run at the same time; unordered work is cut into that many tasks.
         clock: monotonic, in seconds.
         sleep: takes seconds.
@@ -200,9 +200,9 @@ def open_session(
     schema: StructType,
     predicate: Predicate | None,
     *,
-    stream_id: str,
     parallelism: int,
-    is_inferred: bool,
+    stream_id: str = "",
+    is_inferred: bool = False,
 ) -> StreamSession:
     """Open the session of a query whose columns Spark has already fixed.
 

@@ -9,8 +9,6 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from penstock import Catalog, UnsupportedFeatureError
 from penstock.spark.data_source.source import BatchDataSource
-from penstock.spark.data_source.stream_reader import PenstockStreamReader
-from penstock.spark.stream.options import encode_reader_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,8 +35,3 @@ def test_its_streams_are_refused_with_the_calls_that_work(table: Table) -> None:
         source.streamWriter(SCHEMA, overwrite=False)
     for words in (f"Table.at('{table.location}').write_stream(df, ", "writeStream.toTable('penstock.", "Connect"):
         assert words in str(written.value)
-
-
-def test_a_stream_that_read_stream_hands_over_is_read(table: Table) -> None:
-    options = encode_reader_options(table._ref, stream_id="s", parallelism=1)
-    assert isinstance(BatchDataSource(options).streamReader(SCHEMA), PenstockStreamReader)

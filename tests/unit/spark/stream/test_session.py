@@ -8,7 +8,7 @@ import pytest
 from tests.unit.table.stream.queues import Queue, names
 
 from penstock.errors import InvalidOptionError
-from penstock.spark.stream.frame import _check_options
+from penstock.spark.connector.stream.frame import _check_options
 from penstock.spark.stream.session import StreamSession
 from penstock.table.stream.consumers import first_protected
 

@@ -5,7 +5,7 @@ from tests.unit.table.stream.queues import Queue, batches, flat, names
 
 from penstock.errors import InvalidOptionError
 from penstock.options import StreamOptions
-from penstock.spark.stream.frame import _check_options
+from penstock.spark.connector.stream.frame import _check_options
 from penstock.table.read.travel import NO_WATERMARK
 from penstock.table.stream.limits import NO_LIMITS, ReadLimits, limits_of
 from penstock.table.stream.offset import UNRESOLVED, decode_offset, encode_offset

@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructType, TimestampNTZType
 
-from penstock.errors import UnsupportedFeatureError
 from penstock.format.text.names import quoted
+from penstock.format.watermark import declared_watermark
+from penstock.options import ConsumerOptions, ReadOptions, StreamOptions, WatermarkOptions
 from penstock.predicate.bind import bind
+from penstock.predicate.parse import parse_filter
 from penstock.printable import open_log
 from penstock.spark.connector.gateway import open_bridge
 from penstock.spark.connector.proxy import PlainTable, Proxy, from_spark
 from penstock.spark.connector.stream.micro_batches import BatchReader, TableStream
+from penstock.spark.hadoop_options import why_not_by_spark
+from penstock.spark.python_worker import begin_to_ensure
 from penstock.spark.read.filters import to_column
+from penstock.spark.stream.progress import listen
 from penstock.spark.types import nullable, to_spark_schema
-from penstock.spark.watermark.wall_clock import as_instant
+from penstock.spark.watermark.wall_clock import as_instant, wall_clock_field
+from penstock.table.read.batches import select_fields
+from penstock.table.store import MetadataStore
+from penstock.table.stream.align.membership import check_alignment
+from penstock.table.stream.consumers import check_consumer_id
+from penstock.table.stream.event_time import usable_watermark
+from penstock.table.stream.limits import limits_of
+from penstock.table.stream.start import check_start
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructField
 
+    from penstock.format.watermark import DeclaredWatermark
     from penstock.predicate.tree import BoundPredicate, Predicate
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.table.ref import TableRef
@@ -30,33 +46,78 @@ _LOG: Final = open_log(__name__)
 _CONNECTOR: Final = "org.apache.spark.sql.connector."
 
 
-def stream_frame(
-    spark: SparkSession, ref: TableRef, schema: StructType, predicate: Predicate | None, stream_id: str
-) -> DataFrame | None:
-    """Return a stream that this process plans; None if the session or its version of Spark does not allow that.
+def read_stream(
+    spark: SparkSession,
+    ref: TableRef,
+    columns: Sequence[str] | None = None,
+    predicate: Predicate | str | None = None,
+) -> DataFrame:
+    """Return a streaming DataFrame of the rows that match the filter, in the order that the table guarantees.
+
+    Its columns stay those of ``ref``, even if the table changes. It has the watermark that the table declares, unless
+    ``penstock.read.watermark`` is false or the watermark's column is left out. The type of that column is then
+    TIMESTAMP.
 
     Args:
-        schema: the columns of the stream. A column without a zone may be TIMESTAMP there, as an event time.
-        stream_id: id by which the driver finds the query's progress.
+        spark: a session with a JVM, which Spark Connect does not have.
+        columns: column names, in the order of the result; None for all.
     """
-    try:
-        bridge = open_bridge(spark)
-    except UnsupportedFeatureError as error:
-        _LOG.warning(
-            'table %s: its stream is read through format("penstock"), with additional Python processes: %s',
-            ref.name,
-            error,
-        )
-        return None
-    bound = None if predicate is None else bind(predicate, ref.schema.fields, ref.name)
+    schema = nullable(to_spark_schema(select_fields(ref, columns)))
+    _check_options(ref)
+    check_alignment(ref, MetadataStore(ref))
+    watermark = _watermark(ref, schema.names)
+    if watermark is not None:
+        schema = _with_event_time(schema, watermark.column)
+    parsed = parse_filter(predicate) if isinstance(predicate, str) else predicate
+    bound = None if parsed is None else bind(parsed, ref.schema.fields, ref.name)
+    bridge = open_bridge(spark)
+    if why_not_by_spark(ref.file_io) is not None:
+        # Its tasks need Python, which takes as long to start as the query.
+        begin_to_ensure(spark)
+    listen(spark).follow(stream_id := uuid.uuid4().hex, ref)
     needed = _needed(schema, bound)
-    table = StreamTable(bridge, spark, ref, needed, predicate, stream_id)
+    table = StreamTable(bridge, spark, ref, needed, parsed, stream_id)
     frame = bridge.stream_frame(spark, ref.name, table.exposed(), needed)
     if bound is not None:
         frame = frame.where(to_column(bound))
-    if needed.names == schema.names and needed == nullable(schema):
+    if needed.names != schema.names or needed != schema:
+        frame = frame.select(*(_column(field, needed) for field in schema.fields))
+    if watermark is None:
         return frame
-    return frame.select(*(_column(field, needed) for field in schema.fields))
+    return frame.withWatermark(quoted(watermark.column), f"{watermark.delay_millis} milliseconds")
+
+
+def _watermark(ref: TableRef, columns: Sequence[str]) -> DeclaredWatermark | None:
+    if not ref.parsed(WatermarkOptions).read_watermark:
+        return None
+    usable, declared = usable_watermark(ref), declared_watermark(ref.schema.option_map)
+    if usable is None and declared is not None:
+        _LOG.warning(
+            "table %s: its watermark on '%s' is an expression of Flink's that is not evaluated here, so this stream "
+            "has none; put one on with withWatermark, or say that none is wanted: 'penstock.read.watermark' = 'false'",
+            ref.name,
+            declared.column,
+        )
+    return usable if usable is not None and usable.column in columns else None
+
+
+def _with_event_time(schema: StructType, column: str) -> StructType:
+    """Return the schema with the event time as TIMESTAMP, the only type that Spark keeps watermarks for."""
+    return StructType(
+        [
+            wall_clock_field(field) if field.name == column and isinstance(field.dataType, TimestampNTZType) else field
+            for field in schema.fields
+        ]
+    )
+
+
+def _check_options(ref: TableRef) -> None:
+    """Raise errors of options here, not only in the first trigger of the query."""
+    check_start(ref.parsed(ReadOptions), ref.name)
+    limits_of(ref.parsed(StreamOptions))
+    consumer = ref.parsed(ConsumerOptions).consumer_id
+    if consumer is not None:
+        check_consumer_id(consumer, ref.name)
 
 
 def _needed(schema: StructType, bound: BoundPredicate | None) -> StructType:

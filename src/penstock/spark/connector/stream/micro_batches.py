@@ -81,7 +81,6 @@ class TableStream(Proxy):
             predicate,
             stream_id=stream_id,
             parallelism=files.spark.sparkContext.defaultParallelism,
-            is_inferred=False,
         )
         self._files = files
         self._session: StreamSession | None = None

@@ -8,8 +8,8 @@ import pytest
 from tests.unit.table.stream.queues import Queue
 
 from penstock.errors import InvalidOptionError, OptionWarning
-from penstock.spark.stream.options import encode_reader_options
 from penstock.table.process import this_process
+from penstock.table.stream.align.membership import check_alignment
 from penstock.table.stream.align.progress import AlignmentRule, Allowance, Member, MemberState, allowance_of
 
 GROUP, DRIFT = "scan.watermark.alignment.group", "scan.watermark.alignment.max-drift"
@@ -97,9 +97,10 @@ def test_a_source_is_dead_after_ten_intervals_and_idle_after_a_minute_or_as_conf
     ],
 )
 def test_options_that_make_no_group_are_refused_when_the_stream_is_made(options: dict[str, str], message: str) -> None:
-    ref = Queue().ref.with_options(options)
+    queue = Queue()
+    ref = queue.ref.with_options(options)
     with pytest.raises(InvalidOptionError) as caught:
-        encode_reader_options(ref, stream_id="r", parallelism=1)
+        check_alignment(ref, queue.store)
     assert str(caught.value).startswith(f"table shop.orders: {message}")
 
 
@@ -121,21 +122,19 @@ def test_plain_names_are_taken(name: str) -> None:
 def test_a_table_that_has_no_time_is_warned_of_when_the_stream_is_made() -> None:
     options = {GROUP: "g", DRIFT: "1 s"}
     queue = Queue()
-    encode_reader_options(
-        queue.ref.with_options(options), stream_id="r", parallelism=1
-    )  # what is not there yet may have one
+    check_alignment(queue.ref.with_options(options), queue.store)  # what is not there yet may have one
     queue.append("0:f1")
     with pytest.warns(OptionWarning) as caught:
-        encode_reader_options(queue.ref.with_options(options), stream_id="r", parallelism=1)
+        check_alignment(queue.ref.with_options(options), queue.store)
     (warning,) = caught
     assert str(warning.message) == (
         "table shop.orders: it declares no watermark that its files give, and its snapshots have none, so "
         "'scan.watermark.alignment.group' has no effect on it: create it with watermark=(<column>, <delay>), or write "
         "it with a stream that has a watermark"
     )
-    encode_reader_options(queue.ref, stream_id="r", parallelism=1)
+    check_alignment(queue.ref, queue.store)
     queue.append("0:f2", watermark=5)
-    encode_reader_options(queue.ref.with_options(options), stream_id="r", parallelism=1)
+    check_alignment(queue.ref.with_options(options), queue.store)
 
 
 def test_a_table_that_declares_a_watermark_needs_none_in_its_snapshots() -> None:
@@ -146,4 +145,4 @@ def test_a_table_that_declares_a_watermark_needs_none_in_its_snapshots() -> None
     }
     queue = Queue(options=declared)
     queue.append("0:f1")
-    encode_reader_options(queue.ref.with_options({GROUP: "g", DRIFT: "1 s"}), stream_id="r", parallelism=1)
+    check_alignment(queue.ref.with_options({GROUP: "g", DRIFT: "1 s"}), queue.store)
