@@ -287,7 +287,7 @@ def _bytes(files: Iterable[DataFileMeta]) -> int:
 
 def _count_live(store: MetadataStore) -> int:
     latest = store.load_latest_snapshot()
-    return 0 if latest is None else len(load_live_entries(store, latest, lambda _: True))
+    return 0 if latest is None else len(load_live_entries(store, latest))
 
 
 def _metadata_bytes(ref: TableRef) -> int:

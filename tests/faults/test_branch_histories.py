@@ -148,8 +148,7 @@ def files_of(table: penstock.Table, snapshot: Snapshot | None) -> frozenset[str]
         return frozenset()
     locator, store = FileLocator.of(table._ref), MetadataStore(table._ref)
     paths = {
-        locator.path(entry.partition, entry.bucket, entry.file)
-        for entry in load_live_entries(store, snapshot, lambda _: True).values()
+        locator.path(entry.partition, entry.bucket, entry.file) for entry in load_live_entries(store, snapshot).values()
     }
     for path in paths:
         assert table._ref.file_io.exists(path), f"{path} of snapshot {snapshot.id} of {table.name} is missing"

@@ -241,7 +241,7 @@ def named_files(storage: MemoryFileIO, *, must_exist: bool = False) -> set[str]:
     for snapshot in (*store.snapshots_between(), *(store.load_tag(name).snapshot for name in store.list_tags())):
         names = {snapshot.base_manifest_list, snapshot.delta_manifest_list}
         names |= {meta.file_name for meta in store.load_manifests(snapshot)}
-        entries = load_live_entries(store, snapshot, lambda _: True).values()
+        entries = load_live_entries(store, snapshot).values()
         paths = {f"{ref.location}/manifest/{name}" for name in names}
         paths |= {locator.path(entry.partition, entry.bucket, entry.file) for entry in entries}
         for path in paths if must_exist else ():

@@ -140,7 +140,7 @@ class Scene:
             return
         locator = FileLocator.of(table._ref)
         ends: dict[tuple[bytes, int], int] = {}
-        entries = load_live_entries(table._store, latest, lambda _: True).values()
+        entries = load_live_entries(table._store, latest).values()
         for entry in sorted(entries, key=lambda each: each.file.min_sequence_number):
             assert table._ref.file_io.exists(locator.path(entry.partition, entry.bucket, entry.file))
             key = (entry.partition, entry.bucket)

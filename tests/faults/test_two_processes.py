@@ -94,7 +94,7 @@ def check_history(table: penstock.Table, commits: list[tuple[int, int, int, str,
         snapshot = table._store.load_snapshot(snapshot_id)
         assert snapshot.commit_kind is (CommitKind.OVERWRITE if kind == "overwrite" else CommitKind.APPEND)
         assert snapshot.total_record_count == 4 * sum(map(len, expected.values()))
-        entries = load_live_entries(table._store, snapshot, lambda _: True).values()
+        entries = load_live_entries(table._store, snapshot).values()
         assert sum(entry.file.row_count for entry in entries) == snapshot.total_record_count
         ends: dict[tuple[bytes, int], int] = {}
         for entry in sorted(entries, key=lambda each: each.file.min_sequence_number):

@@ -120,7 +120,7 @@ class ExpirationMachine(RuleBasedStateMachine):
         table = self.handles[which]
         snapshot = table.latest_snapshot()
         assert snapshot is not None
-        live = list(load_live_entries(table._store, snapshot, lambda _: True).values())
+        live = list(load_live_entries(table._store, snapshot).values())
         if not live:
             return
         place = (live[0].partition, live[0].bucket)

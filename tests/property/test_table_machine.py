@@ -297,7 +297,7 @@ class TableMachine(RuleBasedStateMachine):
     def check_numbers(self, handle: penstock.Table) -> None:
         """Sequence numbers of a bucket are dense, since nothing was compacted."""
         snapshot = handle.latest_snapshot()
-        entries = load_live_entries(handle._store, snapshot, lambda _: True).values() if snapshot else ()
+        entries = load_live_entries(handle._store, snapshot).values() if snapshot else ()
         ends: dict[tuple[bytes, int], int] = {}
         for entry in sorted(entries, key=lambda each: each.file.min_sequence_number):
             key = (entry.partition, entry.bucket)

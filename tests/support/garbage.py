@@ -35,7 +35,7 @@ def needed_files(ref: TableRef) -> set[str]:
             needed |= {ref.layout.index_path(name) for name in decode_index_files(index, "")}
         if snapshot.statistics is not None:
             needed.add(ref.layout.statistics_path(snapshot.statistics))
-        for entry in load_live_entries(store, snapshot, lambda _: True).values():
+        for entry in load_live_entries(store, snapshot).values():
             path = locator.path(entry.partition, entry.bucket, entry.file)
             needed |= {path, *extra_file_paths(path, entry.file)}
     return needed

@@ -82,7 +82,7 @@ def live(ref: TableRef) -> list[ManifestEntry]:
     """Live files of the latest snapshot as a fresh process sees them."""
     store = MetadataStore(ref)
     latest = store.load_latest_snapshot()
-    return list(load_live_entries(store, latest, lambda _: True).values()) if latest else []
+    return list(load_live_entries(store, latest).values()) if latest else []
 
 
 def row_counts(ref: TableRef) -> list[int]:

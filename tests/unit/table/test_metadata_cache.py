@@ -133,7 +133,7 @@ def plan(ref: TableRef, cache: MetadataCache) -> tuple[int, int]:
     store = MetadataStore(ref, cache=cache)
     snapshot = store.load_latest_snapshot()
     assert snapshot is not None
-    files = load_live_entries(store, snapshot, lambda _: True)
+    files = load_live_entries(store, snapshot)
     return len(files), len(recording.paths(Operation.READ, containing="/manifest/"))
 
 

@@ -94,7 +94,7 @@ class Cursor:
         """Read an int or a long of at most 8 bytes; longer ones are not understood."""
         first = self.records.bytes[self.positions]
         if first.size == 0 or first.max() < 0x80:
-            self._advance(1)
+            self.skip(1)
             values = first.astype(np.int64)
         else:
             words = self.records.words[self.positions]
@@ -108,7 +108,7 @@ class Cursor:
             digits = (digits & _U64(0x00003FFF00003FFF)) | ((digits & _U64(0x3FFF00003FFF0000)) >> _U64(2))
             digits = (digits & _U64(0x000000000FFFFFFF)) | ((digits & _U64(0x0FFFFFFF00000000)) >> _U64(4))
             # The exponent of a power of two is the number of its bit.
-            self._advance((stop.astype(np.float64).view(np.int64) >> 52) - _EXPONENT_BIAS >> 3)
+            self.skip((stop.astype(np.float64).view(np.int64) >> 52) - _EXPONENT_BIAS >> 3)
             values = digits.view(np.int64)
         numbers: Array = (values >> 1) ^ -(values & 1)
         return numbers
@@ -134,7 +134,7 @@ class Cursor:
     def present(self) -> Array:
         """Read the branch of a nullable value: whether it is not null."""
         branches = self.records.bytes[self.positions]
-        self._advance(1)
+        self.skip(1)
         if branches.size and (branches.max() > 2 or (branches == 1).any()):
             self.is_good &= (branches == 0) | (branches == 2)
         present: Array = branches == 2
@@ -187,7 +187,7 @@ class Cursor:
                 self.rejoin(part, has_item)
         has_items = counts > 0
         self.is_good &= ~has_items | (self.records.bytes[self.positions] == 0)
-        self._advance(has_items.astype(np.int64))
+        self.skip(has_items.astype(np.int64))
         return counts
 
     def alike(self, step: Step) -> None:
@@ -204,17 +204,19 @@ class Cursor:
             step(self)
             return
         rows = self.records.rows(self.positions, size)
-        differs = (rows != rows[0]).any(axis=1)
-        self.records.items += items * (len(differs) - 1)
-        if not differs.any():
-            self._advance(size)
+        differing = rows != rows[0]
+        self.records.items += items * (len(rows) - 1)
+        if not differing.any():
+            self.skip(size)
             return
+        differs = differing.any(axis=1)
         part = self.some(differs)
         step(part)
-        self._advance(np.where(differs, 0, size))
+        self.skip(np.where(differs, 0, size))
         self.rejoin(part, differs)
 
-    def _advance(self, count: int | Array) -> None:
+    def skip(self, count: int | Array) -> None:
+        """Pass some bytes."""
         positions = self.positions + count
         if positions.size and positions.max() > self.records.size:
             inside = positions <= self.records.size

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import pairwise
+from functools import lru_cache, partial
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -102,6 +102,11 @@ class ManifestColumns:
             return list(self.source.entries(np.arange(len(self)) if rows is None else rows))
         return list(self.source) if rows is None else [self.source[row] for row in rows.tolist()]
 
+    def of_partitions(self, keep: Callable[[bytes], bool]) -> Array:
+        """Return the numbers of the entries of some partitions; ``keep`` is called once for each."""
+        kept = np.array([keep(each) for each in self.partitions], bool)
+        return np.flatnonzero(kept[self.partition])
+
     def statistics(self, rows: Array) -> Iterator[tuple[Array, Cursor]]:
         """Yield some of the entries, and a cursor at their ``_VALUE_STATS``; nothing if they are not in encoded form.
 
@@ -185,7 +190,7 @@ def columns_of_entries(entries: Sequence[ManifestEntry]) -> ManifestColumns:
         row_count=np.array([file.row_count for file in files], np.int64),
         schema_id=np.array([file.schema_id for file in files], np.int64),
         created_millis=np.array([file.creation_millis or 0 for file in files], np.int64),
-        name_hash=_hash_texts(Records(names), np.cumsum(sizes) - sizes, sizes),
+        name_hash=_hash_texts(_text_rows(Records(names), np.cumsum(sizes) - sizes, sizes), sizes),
         layout=np.array([layouts.code(each) for each in layout_of], np.int32),
         layouts=tuple(layouts.values),
         may_have_index=np.array([file.embedded_file_index is not None or bool(file.extra_files) for file in files]),
@@ -314,19 +319,15 @@ class _Decoder:
         zeros = np.zeros(count, np.int64)
         partition = (columns["partition@"], columns["partition#"])
         columns["partition"] = _codes_of(records, *partition, lambda data: data, self._partitions)
-        names, sizes = columns["name@"], columns["name#"]
-        columns["name_hash"] = _hash_texts(records, names, sizes)
-        suffixes = records.words[np.maximum(names + sizes - 4, 0)] & np.uint64(0xFFFFFFFF)
-        is_orc = (sizes >= 4) & (suffixes == np.uint64(int.from_bytes(b".orc", "little")))
         stats_cols, write_cols = (
             _codes_of(records, columns[f"{name}@"], columns[f"{name}#"], _read_texts, known)
             if f"{name}@" in columns
             else zeros + known.code(None)
             for name, known in (("stats_cols", self._stats_cols), ("write_cols", self._write_cols))
         )
-        columns["layout"] = self._layout_codes(columns["schema_id"], stats_cols, write_cols, is_orc)
-        for name in ("created_millis", "may_have_index"):
-            columns.setdefault(name, zeros)
+        columns["layout"] = self._layout_codes(columns["schema_id"], stats_cols, write_cols, columns["is_orc"])
+        columns.setdefault("created_millis", zeros)
+        columns["may_have_index"] = (columns.get("extra_files", zeros) > 0) | (columns.get("index", zeros) > 0)
 
     def _layout_codes(self, schema_id: Array, stats_cols: Array, write_cols: Array, is_orc: Array) -> Array:
         rows = np.stack([schema_id, stats_cols, write_cols, is_orc.astype(np.int64)], axis=1)
@@ -462,7 +463,11 @@ def _codes_of(records: Records, starts: Array, sizes: Array, decode: Callable[[b
     rows = records.rows(starts, max(width, 1))
     is_new = np.ones(len(starts), bool)
     is_new[1:] = sizes[1:] != sizes[:-1]
-    is_new[1:] |= ((rows[1:] != rows[:-1]) & (np.arange(rows.shape[1]) < sizes[1:, None])).any(axis=1)
+    differing = rows[1:] != rows[:-1]
+    if int(sizes.min()) < width:
+        differing &= np.arange(rows.shape[1]) < sizes[1:, None]
+    if differing.any():
+        is_new[1:] |= differing.any(axis=1)
     firsts = np.flatnonzero(is_new)
     payload = records.payload
     codes: dict[bytes, int] = {}
@@ -494,34 +499,44 @@ def _read_texts(data: bytes) -> tuple[str, ...] | None:
 
 def _text_rows(records: Records, starts: Array, sizes: Array) -> Array:
     """Return texts as a matrix of bytes, whose width is a multiple of 8, with zeros after the end of each."""
-    width = max(-(-int(sizes.max(initial=1)) // 8) * 8, 8)
-    rows = records.rows(starts, width)
-    rows[np.arange(width) >= sizes[:, None]] = 0
+    longest, shortest = int(sizes.max(initial=1)), int(sizes.min(initial=_MAX_TEXT_BYTES))
+    rows = records.rows(starts, max(-(-longest // 8) * 8, 8))
+    rows[:, longest:] = 0
+    if shortest < longest:
+        rows[np.arange(rows.shape[1]) >= sizes[:, None]] = 0
     return rows
 
 
-def _hash_texts(records: Records, starts: Array, sizes: Array) -> Array:
-    """Return a hash of each text, which depends on its bytes only."""
-    words = _text_rows(records, starts, sizes).view("<u8")
+def _hash_texts(rows: Array, sizes: Array) -> Array:
+    """Return a hash of each text, which depends on its bytes only; ``rows`` as of ``_text_rows``."""
+    words = rows.view("<u8")
     hashes: Array = sizes.astype(np.uint64) * _MIX
+    shortest = int(sizes.min(initial=0))
     for place in range(words.shape[1]):
         mixed = (hashes ^ words[:, place]) * _MIX
         mixed ^= mixed >> _SHIFT
-        hashes = np.where(sizes > 8 * place, mixed, hashes)
+        hashes = mixed if shortest > 8 * place else np.where(sizes > 8 * place, mixed, hashes)
     return hashes
 
 
-def _are_plain_names(records: Records, starts: Array, sizes: Array) -> Array:
-    """Whether texts are names of files for sure; others may be too."""
-    if not len(starts):
-        return np.zeros(0, bool)
-    fits = (sizes > 0) & (sizes <= _MAX_NAME_BYTES)
+def _are_plain_names(rows: Array, sizes: Array) -> Array:
+    """Whether texts are names of files for sure; others may be too. ``rows`` as of ``_text_rows``."""
+    # Not a control character, nor of more than 7 bits, nor a slash of either kind; below 0x20, subtraction wraps.
+    is_other = ((rows - np.uint8(0x20)) > 0x5E) | (rows == 0x2F) | (rows == 0x5C)
+    if int(sizes.min(initial=0)) < rows.shape[1]:
+        is_other &= np.arange(rows.shape[1]) < sizes[:, None]
+    plain: Array = (sizes > 0) & (rows[:, 0] != 0x2E)
+    return plain & ~is_other.any(axis=1) if is_other.any() else plain
+
+
+def _name_rows(cursor: Cursor) -> tuple[Array, Array]:
+    """Pass names of files; return them as of ``_text_rows``, and their sizes."""
+    starts, sizes = cursor.spans()
+    fits = sizes <= _MAX_NAME_BYTES
     sizes = np.where(fits, sizes, 0)
-    rows = _text_rows(records, starts, sizes)
-    is_other: Array = (rows < 0x20) | (rows > 0x7E) | (rows == 0x2F) | (rows == 0x5C)  # slashes of both kinds
-    is_other &= np.arange(rows.shape[1]) < sizes[:, None]
-    plain: Array = fits & (rows[:, 0] != 0x2E) & ~is_other.any(axis=1)
-    return plain
+    rows = _text_rows(cursor.records, starts, sizes)
+    cursor.is_good &= fits & _are_plain_names(rows, sizes)
+    return rows, sizes
 
 
 def _are_plain_texts(records: Records, starts: Array, sizes: Array) -> Array:
@@ -546,9 +561,19 @@ def _read_partition(reading: _Reading) -> None:
 
 
 def _read_name(reading: _Reading) -> None:
-    starts, sizes = reading.cursor.spans()
-    reading.check(_are_plain_names(reading.cursor.records, starts, sizes))
-    reading.columns["name@"], reading.columns["name#"] = starts, sizes
+    rows, sizes = _name_rows(reading.cursor)
+    reading.columns["name_hash"] = _hash_texts(rows, sizes)
+    reading.columns["is_orc"] = _end_with(rows, sizes, b".orc")
+
+
+def _end_with(rows: Array, sizes: Array, suffix: bytes) -> Array:
+    if int(sizes.min(initial=0)) == int(sizes.max(initial=0)) >= len(suffix):
+        ends = rows[:, int(sizes[0]) - len(suffix) : int(sizes[0])]
+    else:
+        places = np.maximum(sizes[:, None] - len(suffix) + np.arange(len(suffix)), 0)
+        ends = np.take_along_axis(rows, places, axis=1)
+    has_suffix: Array = (sizes >= len(suffix)) & (ends == np.frombuffer(suffix, np.uint8)).all(axis=1)
+    return has_suffix
 
 
 def _read_long(column: str) -> Callable[[_Reading], None]:
@@ -578,19 +603,12 @@ def _read_statistics(reading: _Reading) -> None:
 
 
 def _read_extra_files(reading: _Reading) -> None:
-    def name(cursor: Cursor) -> None:
-        cursor.is_good &= _are_plain_names(cursor.records, *cursor.spans())
-
-    counts = reading.cursor.items(name)
-    _note_index(reading, counts > 0)
+    reading.columns["extra_files"] = reading.cursor.items(lambda cursor: discard(_name_rows(cursor)))
 
 
 def _read_index(reading: _Reading) -> None:
-    _note_index(reading, reading.cursor.nullable(lambda cursor: discard(cursor.spans())))
-
-
-def _note_index(reading: _Reading, has_index: Array) -> None:
-    reading.columns["may_have_index"] = reading.columns.get("may_have_index", False) | has_index
+    present = reading.cursor.nullable(lambda cursor: discard(cursor.spans()))
+    reading.columns["index"] = present.astype(np.int64)
 
 
 def _read_creation(reading: _Reading) -> None:
@@ -624,7 +642,7 @@ def _read_external_path(reading: _Reading) -> None:
 def _read_columns(column: str) -> Callable[[_Reading], None]:
     def read(reading: _Reading) -> None:
         starts = reading.cursor.positions
-        reading.cursor.alike(_PAST_TEXTS)
+        _PAST_TEXTS(reading.cursor)
         reading.columns[f"{column}@"] = starts
         reading.columns[f"{column}#"] = reading.cursor.positions - starts
 
@@ -664,7 +682,19 @@ _FILE_STEPS: Final[dict[str, ReadColumn]] = {
     "_WRITE_COLS": _read_columns("write_cols"),
 }
 _FIRST_FIELDS: Final = ("_VERSION", "_KIND", "_PARTITION")  # by which entries are found
-_VARYING: Final = ("_MIN_SEQUENCE_NUMBER", "_MAX_SEQUENCE_NUMBER", "_FIRST_ROW_ID")
+_VARYING: Final = (
+    "_PARTITION",
+    "_FILE_NAME",
+    "_FILE_SIZE",
+    "_ROW_COUNT",
+    "_VALUE_STATS",
+    "_MIN_SEQUENCE_NUMBER",
+    "_MAX_SEQUENCE_NUMBER",
+    "_CREATION_TIME",
+    "_EMBEDDED_FILE_INDEX",
+    "_FIRST_ROW_ID",
+)
+"""Fields that may differ in each entry; runs of others are compared at once."""
 
 
 @lru_cache(maxsize=32)
@@ -677,16 +707,55 @@ def _steps_of(schema: str) -> tuple[ReadColumn, ...] | None:
             return None
         if not file_fields.keys() >= REQUIRED_FILE_FIELDS:
             return None
-        steps: list[ReadColumn | None] = []
+        steps: list[tuple[str, ReadColumn | None]] = []
         for name, avro_type in fields.items():
             if name == "_FILE":
-                steps += [_step_of(each, file_fields[each], _FILE_TYPES, _FILE_STEPS) for each in file_fields]
+                steps += [(each, _step_of(each, file_fields[each], _FILE_TYPES, _FILE_STEPS)) for each in file_fields]
             else:
-                steps.append(_step_of(name, avro_type, _ENTRY_TYPES, _ENTRY_STEPS))
+                steps.append((name, _step_of(name, avro_type, _ENTRY_TYPES, _ENTRY_STEPS)))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
-    known = tuple(step for step in steps if step)
-    return known if len(known) == len(steps) else None
+    known = [(name, step) for name, step in steps if step]
+    if len(known) < len(steps):
+        return None
+    read: list[ReadColumn] = []
+    for varies, run in groupby(known, lambda field: field[0] in _VARYING):
+        run_steps = tuple(step for _, step in run)
+        read += run_steps if varies else [partial(_read_alike, run_steps)]
+    return tuple(read)
+
+
+def _read_alike(steps: Sequence[ReadColumn], reading: _Reading) -> None:
+    """Read fields that most entries share: the bytes of the first entry are compared with those of the others."""
+    cursor, records = reading.cursor, reading.cursor.records
+    count, items = len(cursor.positions), records.items
+    first = _Reading(cursor.some(np.arange(count) < 1))
+    for step in steps:
+        step(first)
+    items = records.items - items
+    width = int(first.cursor.positions[0] - cursor.positions[0]) if count else 0
+    if not 0 < width <= _MAX_TEXT_BYTES or not first.cursor.is_good[0]:
+        for step in steps:
+            step(reading)
+        return
+    rows = records.rows(cursor.positions, width)
+    differing = rows != rows[0]
+    differs = differing.any(axis=1) if differing.any() else None
+    records.items += items * count
+    starts = cursor.positions
+    for name, column in first.columns.items():
+        is_position = name.endswith("@")
+        reading.columns[name] = column[0] + (starts - starts[0]) if is_position else np.repeat(column, count)
+    if differs is None:
+        cursor.skip(width)
+        return
+    cursor.skip(np.where(differs, 0, width))
+    part = _Reading(Cursor(records, starts[differs]))
+    for step in steps:
+        step(part)
+    cursor.rejoin(part.cursor, differs)
+    for name, column in part.columns.items():
+        reading.columns[name][differs] = column
 
 
 def _step_of(
@@ -698,9 +767,7 @@ def _step_of(
     if name in steps:
         return steps[name]
     past = step_of(avro_type)
-    if past is None:
-        return None
-    return (lambda reading: past(reading.cursor)) if name in _VARYING else (lambda reading: reading.cursor.alike(past))
+    return None if past is None else lambda reading: past(reading.cursor)
 
 
 def _plain(avro_type: AvroType) -> object:

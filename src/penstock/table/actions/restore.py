@@ -85,7 +85,7 @@ def _check_latest_schema(store: MetadataStore) -> None:
 
 def _restore(committer: TableCommitter, target: Snapshot) -> Snapshot | None:
     store, name = committer.store, committer.ref.name
-    wanted = load_live_entries(store, target, lambda _: True)
+    wanted = load_live_entries(store, target)
     for number in range(_TRIES):
         base = store.load_latest_snapshot()
         if target.index_manifest is not None or (base is not None and base.index_manifest is not None):
@@ -93,7 +93,7 @@ def _restore(committer: TableCommitter, target: Snapshot) -> Snapshot | None:
                 f"table {name}: snapshot {target.id} or the latest has index files, which going back would have to "
                 "rewrite; rollback_to removes the later snapshots instead"
             )
-        live = {} if base is None else load_live_entries(store, base, lambda _: True)
+        live = {} if base is None else load_live_entries(store, base)
         messages = _messages(live, wanted)
         if not messages:
             return None

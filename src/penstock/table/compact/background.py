@@ -96,7 +96,7 @@ class CompactionWatch:
         check_compactable(self.ref, self.store, latest)
         if not self._follow(latest):
             self._files = self._new_files()
-            self._files.take(load_live_entries(self.store, latest, lambda _: True).values())
+            self._files.take(load_live_entries(self.store, latest).values())
             for task in self._assigned.values():
                 self._files.hold(task)
             self._seen = latest

@@ -63,7 +63,7 @@ def measure_debt(
     if snapshot is None:
         return ()
     partitions: dict[bytes, dict[tuple[int, int], list[DataFileMeta]]] = {}
-    for entry in load_live_entries(store, snapshot, lambda _: True).values():
+    for entry in load_live_entries(store, snapshot).values():
         buckets = partitions.setdefault(entry.partition, {})
         buckets.setdefault((entry.bucket, entry.total_buckets), []).append(entry.file)
     compacted = _last_compactions(store, snapshot, frozenset(partitions)) if with_history else {}

@@ -172,7 +172,7 @@ def _delete_files(ref: TableRef, store: MetadataStore, gone: Snapshot) -> None:
     neighbours = _neighbours(tags, gone.id, earliest)
     branches = load_branch_readers(store, up_to=earliest.id)
     readers = [*(NamedSnapshot(name="", snapshot=each) for each in neighbours), *branches.oldest]
-    live = load_live_entries(store, gone, lambda _: True)
+    live = load_live_entries(store, gone)
     deletions = {identity: Deletion(entry=entry, snapshot_id=gone.id + 1) for identity, entry in live.items()}
     retain_read(ref, store, deletions, readers)
     retain_added(store, deletions, branches.later)

@@ -32,6 +32,7 @@ from penstock.printable import mask_options
 from penstock.table.compact.debt import measure_debt
 from penstock.table.read.batches import read_arrow
 from penstock.table.read.branch import load_branches
+from penstock.table.read.files import LazyEntries
 from penstock.table.read.incremental import reads_changes
 from penstock.table.read.prune import decode_file_stats
 from penstock.table.read.query import plan_query
@@ -323,6 +324,10 @@ def _buckets(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> 
 
 def file_counts(entries: Sequence[ManifestEntry]) -> tuple[int, int, int, int | None]:
     """Return rows, bytes and files of the entries, and the latest creation time of a file; None if none has one."""
+    if isinstance(entries, LazyEntries):
+        latest = int(entries.files.column("created_millis").max())
+        if latest > 0:  # 0 in files without a creation time
+            return entries.files.total("row_count"), entries.files.total("file_size"), len(entries), latest
     created = [entry.file.creation_millis for entry in entries if entry.file.creation_millis is not None]
     return (
         sum(entry.file.row_count for entry in entries),

@@ -163,7 +163,7 @@ def load_live_partitions(
         partitions: only these, which reads few manifests; None for all.
     """
     entries: Mapping[FileIdentity, ManifestEntry] = (
-        load_live_entries(store, snapshot, lambda _: True)
+        load_live_entries(store, snapshot)
         if partitions is None
         else load_live_of_partitions(store, ref.schema, snapshot, partitions)
     )

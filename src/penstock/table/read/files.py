@@ -7,6 +7,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
@@ -14,6 +15,8 @@ import numpy as np
 from penstock.format.manifest.entry import ManifestEntry, merge_entries
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.format.avro.columns import Array
     from penstock.format.manifest.columns import ManifestColumns
 
@@ -28,48 +31,49 @@ class FileColumns:
         rows: ascending numbers of the entries, counted over all parts.
     """
 
-    __slots__ = ("parts", "rows")
+    __slots__ = ("_first_rows", "parts", "rows")
 
-    def __init__(self, parts: tuple[ManifestColumns, ...], rows: Array) -> None:
+    def __init__(self, parts: tuple[ManifestColumns, ...], rows: Array, first_rows: Array | None = None) -> None:
         self.parts = parts
         self.rows = rows
+        self._first_rows = np.cumsum([0, *map(len, parts)]) if first_rows is None else first_rows
 
     @classmethod
-    def added(cls, manifests: Iterable[ManifestColumns]) -> FileColumns:
-        """Return the ADD entries of manifests."""
-        parts = tuple(manifests)
-        return cls(parts, np.flatnonzero(~_concatenate([part.is_delete for part in parts], bool)))
-
-    @classmethod
-    def live(cls, manifests: Iterable[ManifestColumns]) -> FileColumns:
+    def live(cls, manifests: Iterable[ManifestColumns], keep: Callable[[bytes], bool] | None = None) -> FileColumns:
         """Return the ADD entries that no DELETE entry cancels.
 
         Only entries whose name, by its hash, occurs twice are decoded and compared.
 
         Args:
             manifests: in the order of the manifest lists.
+            keep: a test for serialized partitions; None for all.
 
         Raises:
             FormatError: a file is added twice.
         """
-        files = cls.added(manifests)
-        parts = files.parts
-        hashes = _concatenate([part.name_hash for part in parts], np.uint64)
+        parts = tuple(manifests)
+        is_added = ~_concatenate([part.is_delete for part in parts], bool)
+        rows = np.arange(len(is_added))
+        if keep is not None:
+            first_rows = np.cumsum([0, *map(len, parts)]).tolist()
+            chosen = [part.of_partitions(keep) + first for part, first in zip(parts, first_rows, strict=False)]
+            rows = _concatenate(chosen, np.int64)
+        files = cls(parts, rows)
+        hashes = files.column("name_hash")
         ascending = np.sort(hashes)
         repeated = ascending[1:][ascending[1:] == ascending[:-1]]
         if not len(repeated):
-            return files
+            return cls(parts, rows[is_added[rows]])
         # One entry may be in several manifests: it survives once, where it was added last.
-        suspects = cls(parts, np.flatnonzero(np.isin(hashes, repeated)))
+        is_suspect = np.isin(hashes, repeated)
+        suspects = files.where(is_suspect)
         entries = suspects.entries()
-        rows = {id(entry): row for entry, row in zip(entries, suspects.rows.tolist(), strict=True)}
-        survivors = [rows[id(entry)] for entry in merge_entries(entries).values()]
-        is_live = np.zeros(len(hashes), bool)
-        is_live[files.rows] = True
-        is_live[suspects.rows] = False
+        row_of = {id(entry): row for entry, row in zip(entries, suspects.rows.tolist(), strict=True)}
+        survivors = [row_of[id(entry)] for entry in merge_entries(entries).values()]
+        is_live = np.zeros(len(is_added), bool)
+        is_live[rows[~is_suspect]] = True
         is_live[survivors] = True
-        is_live &= ~_concatenate([part.is_delete for part in parts], bool)
-        return cls(parts, np.flatnonzero(is_live))
+        return cls(parts, np.flatnonzero(is_live & is_added))
 
     def __len__(self) -> int:
         """Return the number of files."""
@@ -77,10 +81,7 @@ class FileColumns:
 
     def column(self, name: str) -> Array:
         """Return a column of ``ManifestColumns``, with one value per file."""
-        if not self.parts:
-            return np.zeros(0, np.int64)
-        whole = np.concatenate([getattr(part, name) for part in self.parts])
-        return whole if len(whole) == len(self.rows) else whole[self.rows]
+        return _concatenate([getattr(part, name)[rows] for part, rows in self.by_part()], np.int64)
 
     def total(self, name: str) -> int:
         """Return the sum of a column."""
@@ -90,10 +91,10 @@ class FileColumns:
         """Return the distinct serialized partitions, in order of first occurrence, and for each file its index."""
         known: dict[bytes, int] = {}
         codes = []
-        for part in self.parts:
+        for part, rows in self.by_part():
             numbers = np.array([known.setdefault(each, len(known)) for each in part.partitions], np.int32)
-            codes.append(numbers[part.partition])
-        of_files = _concatenate(codes, np.int32)[self.rows]
+            codes.append(numbers[part.partition[rows]])
+        of_files = _concatenate(codes, np.int32)
         # The last value that is assigned remains, so that of the first file is assigned last.
         first = np.full(len(known), len(of_files))
         first[of_files[::-1]] = np.arange(len(of_files))[::-1]
@@ -106,20 +107,22 @@ class FileColumns:
 
     def where(self, chosen: Array) -> FileColumns:
         """Return some of the files; ``chosen`` has one value per file."""
-        return self if chosen.all() else FileColumns(self.parts, self.rows[chosen])
+        return self if chosen.all() else FileColumns(self.parts, self.rows[chosen], self._first_rows)
 
     def at(self, places: Array) -> FileColumns:
         """Return the files at some places, which ascend."""
-        return FileColumns(self.parts, self.rows[places])
+        return FileColumns(self.parts, self.rows[places], self._first_rows)
 
     def by_part(self) -> Iterator[tuple[ManifestColumns, Array]]:
         """Yield each manifest that has some of the files, and the numbers of their entries in it."""
-        first_row = 0
-        for part in self.parts:
-            start, end = np.searchsorted(self.rows, [first_row, first_row + len(part)]).tolist()
-            if end > start:
-                yield part, self.rows[start:end] - first_row
-            first_row += len(part)
+        if not len(self.rows):
+            return
+        firsts = self._first_rows
+        begin, end = np.searchsorted(firsts, [self.rows[0], self.rows[-1]], "right").tolist()
+        bounds = np.searchsorted(self.rows, firsts[begin - 1 : end + 1]).tolist()
+        for number, (low, high) in enumerate(pairwise(bounds), begin - 1):
+            if high > low:
+                yield self.parts[number], self.rows[low:high] - firsts[number]
 
     def entries(self) -> list[ManifestEntry]:
         """Decode the files, in order."""

@@ -11,6 +11,8 @@ Source:
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from penstock.errors import NotFoundError
@@ -19,13 +21,14 @@ from penstock.format.row.row import row_decoder
 from penstock.format.snapshot import CommitKind
 from penstock.predicate.tree import TRUE, And, BoundPredicate, Compare, IsNull, Operator, Or, Predicate
 from penstock.table.partition_scope import MatchingPartitions, WholeTable
+from penstock.table.read.files import FileColumns
 from penstock.table.read.prune import NO_FILTER, PartitionPruner
-from penstock.table.read.scan import live_entries
+from penstock.table.read.scan import MIN_COLUMNS, entry_count, live_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from penstock.format.manifest.entry import DataFileMeta, EntryNumbers, FileIdentity, ManifestEntry
+    from penstock.format.manifest.entry import DataFileMeta, EntryNumbers, FileIdentity, ManifestEntry, ManifestFileMeta
     from penstock.format.schema import TableSchema
     from penstock.format.snapshot import Snapshot
     from penstock.table.partition_scope import OverwriteScope
@@ -39,26 +42,37 @@ _MAX_PARTITIONS: Final = 64
 def load_live_entries(
     store: MetadataStore,
     snapshot: Snapshot,
-    keep: Callable[[bytes], bool],
+    keep: Callable[[bytes], bool] | None = None,
     pruner: PartitionPruner | None = None,
 ) -> dict[FileIdentity, ManifestEntry]:
-    """Load the live entries of the partitions that ``keep`` accepts, in manifest order.
+    """Load the live entries of some partitions, in manifest order; entries of others are not decoded.
 
     Args:
-        keep: called once per distinct serialized partition.
+        keep: called once per distinct serialized partition of each manifest; None for all partitions.
         pruner: skips manifests that contain none of these partitions.
     """
-    answers: dict[bytes, bool] = {}
-    kept = []
     metas = [meta for meta in store.load_manifests(snapshot) if pruner is None or pruner.may_hold(meta)]
-    for entries in store.iter_manifests(metas, snapshot_id=snapshot.id):
-        for entry in entries:
-            answer = answers.get(entry.partition)
-            if answer is None:
-                answer = answers[entry.partition] = keep(entry.partition)
-            if answer:
-                kept.append(entry)
-    return {entry.identity: entry for entry in live_entries(kept)}
+    if keep is not None and entry_count(metas) >= MIN_COLUMNS:
+        live = FileColumns.live(store.iter_columns(metas, snapshot_id=snapshot.id), keep).entries()
+    else:
+        manifests = store.iter_manifests(metas, snapshot_id=snapshot.id)
+        live = live_entries(_of_partitions(chain.from_iterable(manifests), keep))
+    return {entry.identity: entry for entry in live}
+
+
+def _of_partitions(entries: Iterable[ManifestEntry], keep: Callable[[bytes], bool] | None) -> Iterable[ManifestEntry]:
+    if keep is None:
+        return entries
+    test = cache(keep)
+    return (entry for entry in entries if test(entry.partition))
+
+
+def load_partitions(store: MetadataStore, snapshot: Snapshot) -> frozenset[bytes]:
+    """Load the serialized partitions that have live files."""
+    metas = store.load_manifests(snapshot)
+    if entry_count(metas) >= MIN_COLUMNS:
+        return frozenset(FileColumns.live(store.iter_columns(metas, snapshot_id=snapshot.id)).partitions()[0])
+    return frozenset(entry.partition for entry in load_live_entries(store, snapshot).values())
 
 
 def load_live_of_partitions(
@@ -82,7 +96,7 @@ def load_live_numbers(
     pruner = pruner_of_partitions(schema, partitions)
     live: dict[str, ManifestEntry | EntryNumbers] = {}
     metas = [meta for meta in store.load_manifests(snapshot) if pruner.may_hold(meta)]
-    for entries in store.iter_entry_numbers(metas, snapshot_id=snapshot.id):
+    for entries in _numbers_of(store, schema, snapshot, metas, partitions):
         for entry in entries:
             if entry.partition not in partitions:
                 continue
@@ -91,6 +105,21 @@ def load_live_numbers(
             else:
                 live.pop(entry.file.file_name, None)
     return live.values()
+
+
+def _numbers_of(
+    store: MetadataStore,
+    schema: TableSchema,
+    snapshot: Snapshot,
+    metas: Sequence[ManifestFileMeta],
+    partitions: frozenset[bytes],
+) -> Iterator[Sequence[ManifestEntry | EntryNumbers]]:
+    """Yield the entries of each manifest that may be in the partitions."""
+    if schema.partition_keys and entry_count(metas) >= MIN_COLUMNS:
+        for columns in store.iter_columns(metas, snapshot_id=snapshot.id):
+            yield columns.entries(columns.of_partitions(partitions.__contains__))
+    else:
+        yield from store.iter_entry_numbers(metas, snapshot_id=snapshot.id)
 
 
 def pruner_of_partitions(schema: TableSchema, partitions: Collection[bytes]) -> PartitionPruner:

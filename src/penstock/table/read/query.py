@@ -24,7 +24,7 @@ from penstock.table.assumptions import check_same_table, warn_other_engines
 from penstock.table.partition_scope import filter_of_specs
 from penstock.table.read.branch import at_branch
 from penstock.table.read.incremental import plan_changes, reads_changes
-from penstock.table.read.live import load_live_entries
+from penstock.table.read.live import load_partitions
 from penstock.table.read.scan import plan_scan
 from penstock.table.read.travel import at_snapshot, newest_by_time, parse_local_time, resolve_read
 from penstock.table.store import MetadataStore
@@ -144,8 +144,7 @@ def pin_fallback(ref: TableRef, store: MetadataStore, point: ReadPoint | None) -
     if not point.is_latest and there is not None:
         branch = at_snapshot(branch, other, there)
     _check_columns(ref, branch)
-    live = load_live_entries(store, point.snapshot, lambda _: True) if point.snapshot is not None else {}
-    here = frozenset(entry.partition for entry in live.values())
+    here = load_partitions(store, point.snapshot) if point.snapshot is not None else frozenset[bytes]()
     return Fallback(ref=branch, snapshot=there, here=here)
 
 
@@ -388,7 +387,7 @@ def _greatest(
     if snapshot is None:
         return []
     fields = ref.schema.partition_fields
-    live = {entry.partition for entry in load_live_entries(store, snapshot, lambda _: True).values()}
+    live = load_partitions(store, snapshot)
     decode = row_decoder(tuple(field.type for field in fields))
     # NULL is the smallest value.
     rows = sorted((decode(data) for data in live), key=lambda row: [(value is not None, value) for value in row])

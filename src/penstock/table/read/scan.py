@@ -40,8 +40,9 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
-# With fewer entries in the manifests, columns take as long as objects.
-_MIN_COLUMNS: Final = 1_000
+MIN_COLUMNS: Final = 1_000
+"""With fewer entries in the manifests, columns take as long as objects."""
+
 # With more schemas than this, reading all of them costs more than skipping manifests by bucket saves.
 _MAX_SCHEMAS: Final = 32
 
@@ -174,7 +175,7 @@ def plan_scan(
     scan = _Scan(store, ref, bound)
     metas = scan.choose(store.load_manifests(snapshot))
     wall_clock = None if created_from_millis is None else to_wall_clock(created_from_millis)
-    if _entry_count(metas) >= _MIN_COLUMNS:
+    if entry_count(metas) >= MIN_COLUMNS:
         files = FileColumns.live(store.iter_columns(metas, snapshot_id=snapshot.id))
         if wall_clock is not None:
             files = files.where(files.column("created_millis") >= wall_clock)
@@ -211,7 +212,8 @@ def plan_added(
     return scan.plan(snapshots[-1] if snapshots else None, scan.prune(added), rows_total)
 
 
-def _entry_count(metas: Iterable[ManifestFileMeta]) -> int:
+def entry_count(metas: Iterable[ManifestFileMeta]) -> int:
+    """Return the number of entries of manifests."""
     return sum(meta.num_added_files + meta.num_deleted_files for meta in metas)
 
 
@@ -374,9 +376,8 @@ class _Scan:
         """Return the same as ``prune``, for files in columns."""
         data, codes = files.partitions()
         verdicts = [self._partitions.evaluate(each) for each in data]
-        created = np.zeros(len(data), np.int64)
-        for code, part in _by_code(files, codes):
-            created[code] = part.column("created_millis").min()
+        order, starts = _sorted_codes(codes)
+        created = np.minimum.reduceat(files.column("created_millis")[order], starts) if len(starts) else starts
         self._note_columns("live", files, codes)
         if self._predicate.root != TRUE:
             files, codes = self._pruned_columns(files, codes, verdicts)
@@ -474,11 +475,15 @@ class _Scan:
 
 def _by_code(files: FileColumns, codes: Array) -> Iterator[tuple[int, FileColumns]]:
     """Yield each code and its files, in the order of the codes."""
+    order, starts = _sorted_codes(codes)
+    for start, end in pairwise([*starts.tolist(), len(order)]):
+        yield int(codes[order[start]]), files.at(order[start:end])
+
+
+def _sorted_codes(codes: Array) -> tuple[Array, Array]:
+    """Return the order that sorts the codes, and where in it each distinct code starts."""
     order = np.argsort(codes, kind="stable")
-    ascending = codes[order]
-    starts = np.flatnonzero(np.diff(ascending, prepend=-1)).tolist()
-    for start, end in pairwise([*starts, len(order)]):
-        yield int(ascending[start]), files.at(order[start:end])
+    return order, np.flatnonzero(np.diff(codes[order], prepend=-1))
 
 
 def _filtered(groups: Mapping[bytes, Iterable[ManifestEntry]]) -> dict[bytes, list[ManifestEntry]]:

@@ -171,7 +171,7 @@ class CreationTracker:
         if at is None or not self._follow(at, snapshot):
             self._times.clear()
             self._least.clear()
-            self._note(load_live_entries(self._store, snapshot, lambda _: True).values())
+            self._note(load_live_entries(self._store, snapshot).values())
         self._at = snapshot
 
     def created_millis(self, partition: bytes) -> int:

@@ -58,7 +58,7 @@ def live(table: Table) -> list[ManifestEntry]:
     store = MetadataStore(ref_of(table))
     latest = store.load_latest_snapshot()
     assert latest is not None
-    return list(load_live_entries(store, latest, lambda _: True).values())
+    return list(load_live_entries(store, latest).values())
 
 
 def tasks_of(table: Table) -> list[CompactTask]:

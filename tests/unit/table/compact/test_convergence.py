@@ -83,4 +83,4 @@ def files(table: Table) -> list[DataFileMeta]:
     store = MetadataStore(table._ref)
     latest = store.load_latest_snapshot()
     assert latest is not None
-    return [entry.file for entry in load_live_entries(store, latest, lambda _: True).values()]
+    return [entry.file for entry in load_live_entries(store, latest).values()]

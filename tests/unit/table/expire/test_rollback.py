@@ -167,7 +167,7 @@ def test_commits_of_a_handle_that_lived_through_it_follow_the_new_history() -> N
     snapshot = ours.commit(append(rows(20, total_buckets=1)))
     assert snapshot is not None
     assert (snapshot.id, snapshot.total_record_count) == (4, 33)
-    entries = load_live_entries(MetadataStore(ref), snapshot, lambda _: True).values()
+    entries = load_live_entries(MetadataStore(ref), snapshot).values()
     assert [(e.file.min_sequence_number, e.file.max_sequence_number) for e in entries] == [
         (0, 0), (1, 2), (3, 12), (13, 32),
     ]  # fmt: skip

@@ -42,7 +42,7 @@ FILTERS = (
 def in_columns(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     clear_metadata_cache()
     monkeypatch.setattr(columns, "MIN_RECORDS", 1)
-    monkeypatch.setattr(scan, "_MIN_COLUMNS", 0)
+    monkeypatch.setattr(scan, "MIN_COLUMNS", 0)
     yield monkeypatch
     clear_metadata_cache()
 
@@ -59,7 +59,7 @@ def assert_same(table: MemoryTable, where: str | None, created: int | None = Non
     for minimum in (0, 10**9):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(columns, "MIN_RECORDS", 1)
-            patch.setattr(scan, "_MIN_COLUMNS", minimum)
+            patch.setattr(scan, "MIN_COLUMNS", minimum)
             plans.append(plan_scan(table.store, table.ref, table.snapshots[-1], predicate, created))
     by_columns, by_entries = plans
     assert by_columns.funnel == by_entries.funnel

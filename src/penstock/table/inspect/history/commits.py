@@ -198,7 +198,7 @@ class ChangeReader:
     def _load_live(self, snapshot: Snapshot) -> FileSums:
         found = self._live_before_gaps.get(snapshot)
         if found is None:
-            entries = load_live_entries(self._store, snapshot, lambda _: True).values()
+            entries = load_live_entries(self._store, snapshot).values()
             found = self._live_before_gaps[snapshot] = self.sum_up(entry.file for entry in entries)
         return found
 

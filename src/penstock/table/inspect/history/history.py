@@ -168,7 +168,7 @@ def load_history(ref: TableRef, store: MetadataStore, *, limit: int = DEFAULT_LI
     loaded = reader.load(limit)
     warn_damaged(store.name, [snapshot_id for snapshot_id, _ in loaded.unreadable])
     changes = loaded.changes
-    live = load_live_entries(store, changes[-1].snapshot, lambda _: True).values() if changes else ()
+    live = load_live_entries(store, changes[-1].snapshot).values() if changes else ()
     return reader.with_totals(changes, reader.sum_up(entry.file for entry in live))
 
 
@@ -236,7 +236,7 @@ class HistoryReader:
         )
 
     def _load_files(self, latest: Snapshot | None) -> None:
-        entries = load_live_entries(self._store, latest, lambda _: True).values() if latest else ()
+        entries = load_live_entries(self._store, latest).values() if latest else ()
         self._live = (latest, tuple(entries))
         try:
             self._debt = (_sum_debt(self._ref, self._store, latest), None)

@@ -66,7 +66,7 @@ def test_what_the_table_held_is_what_each_snapshot_lists(options: dict[str, str]
     kinds = set()
     for each in commits:
         store = MetadataStore(table._ref)
-        files = [entry.file for entry in load_live_entries(store, each.snapshot, lambda _: True).values()]
+        files = [entry.file for entry in load_live_entries(store, each.snapshot).values()]
         assert each.live.files == len(files)
         assert each.live.rows == sum(file.row_count for file in files) == each.snapshot.total_record_count
         assert each.live.bytes == sum(file.file_size for file in files)
