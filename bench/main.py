@@ -9,7 +9,7 @@ import sys
 import time
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from bench import (
     commit,
@@ -30,7 +30,7 @@ from bench.result import to_json, to_markdown
 from bench.settings import DATA, QUICK, RESULTS, Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from bench.result import Section
 
@@ -73,15 +73,18 @@ def main(arguments: Sequence[str]) -> int:
         _say(f"This machine is busy (load {load_average():.1f}): the times will be noise.")
     loads = [load_average()]
     sections = []
+    wall_seconds: dict[str, int] = {}
     for name in given.only or BENCHMARKS:
         started = time.monotonic()
         _say(f"{name} ...")
         sections.append(BENCHMARKS[name](settings))
         loads.append(load_average())
-        _say(f"{name} took {time.monotonic() - started:.0f} s")
+        wall_seconds[name] = round(time.monotonic() - started)
+        _say(f"{name} took {wall_seconds[name]} s")
         print(to_markdown(sections[-1]), flush=True)
     if not given.no_save:
-        _save(sections, settings, loads, given.name or "-".join(given.only or ["all"]))
+        context = {"load_average": f"{min(loads):.1f} - {max(loads):.1f}", "wall_seconds": wall_seconds}
+        _save(sections, settings, context, given.name or "-".join(given.only or ["all"]))
         page.write(RESULTS)
     return 0
 
@@ -121,7 +124,7 @@ def _settings(given: argparse.Namespace) -> Settings:
     return replace(settings, peers=tuple(given.peer)) if given.peer else settings
 
 
-def _save(sections: Sequence[Section], settings: Settings, loads: Sequence[float], name: str) -> None:
+def _save(sections: Sequence[Section], settings: Settings, measured: Mapping[str, Any], name: str) -> None:
     versions = describe_versions() | {peer: peer_version(peer) for peer in settings.peers}
     if "paimon" in settings.peers:
         versions["pyspark of paimon"] = paimon_spark.spark_version()
@@ -130,7 +133,7 @@ def _save(sections: Sequence[Section], settings: Settings, loads: Sequence[float
         "date": f"{now:%Y-%m-%d}",
         "code": describe_code(),
         "machine": describe_machine(),
-        "load_average": f"{min(loads):.1f} - {max(loads):.1f}",
+        **measured,
         "versions": versions,
         "settings": asdict(settings),
     }

@@ -52,6 +52,56 @@ _HEADLINES: Final = (
     ("dml", "MERGE 1 % by key", "Penstock Table", "MERGE by key with `Table.merge`"),
     ("compact", "small files to one", "Penstock bucket=-1", "compact small files"),
 )
+# In the order of the page: what a benchmark is called there, and what it measures.
+_SECTIONS: Final = {
+    "append": (
+        "Append from Spark",
+        "A table of seven columns and TPC-H's `lineitem`, from Parquet files.",
+    ),
+    "append-partitioned": ("Append to 30 partitions", "The table of seven columns through an attached catalog."),
+    "scan": ("Scan from Spark", "The sum of two of seven columns, planning included."),
+    "select": (
+        "Selective scans from Spark",
+        "Few rows of tables that are laid out for it: a partition, a key, a bucket, a range of time, a join.",
+    ),
+    "first-row": ("First row of many files", "`LIMIT 1` of a table of 10,000 files."),
+    "sort": ("Sorted tables", "Sorting three million rows by two columns, then scans that skip files."),
+    "compact": ("Compaction", "A thousand files of a thousand rows each become one."),
+    "dml": (
+        "DELETE, UPDATE and MERGE",
+        "Changes of 1 % of the rows: of one partition of 100, and by a key in every file.",
+    ),
+    "stream-write": ("Micro-batches of a streaming write", "Micro-batches of 1,000 and of 100,000 rows from files."),
+    "stream-read": ("Streaming read", "A table as a stream from its first row to its last, with and without order."),
+    "stream-windows": ("Windows over a stream", "Counts and sums by minute and category, with a watermark."),
+    "stream-compact": (
+        "Compaction beside a stream",
+        "How much longer micro-batches take while their table is compacted, with and without a free core.",
+    ),
+    "stream-watermark": (
+        "Watermarks in snapshots",
+        "What a micro-batch costs that tracks the watermark of each bucket.",
+    ),
+    "stream-durable": ("Durable commits", "Micro-batches whose files are flushed to the disk, and not."),
+    "slope": ("A thousand micro-batches", "Whether the last hundred take longer than the second hundred."),
+    "history-flat": (
+        "Ten thousand micro-batches",
+        "Whether time, live files and metadata stay constant with compaction between them, in memory, without Spark.",
+    ),
+    "history-beside": (
+        "Two thousand micro-batches, compacted by a thread",
+        "The same, with a thread that compacts meanwhile.",
+    ),
+    "latest-offset": (
+        "What a query asks before each micro-batch",
+        "The latest offset of a table with 10, 1,000 and 100,000 files: metadata only, without a JVM.",
+    ),
+    "commit": ("Commit after a long history", "The metadata of an append after 10, 1,000 and 10,000 snapshots."),
+    "plan": ("Planning", "From a location to the list of files, in a fresh process, with 10,000 and 100,000 files."),
+    "requests": ("Requests to an object store", "How many wait for another, and the time with a delay for each."),
+    "python": ("Without Spark", "Two million rows from Arrow and into Arrow."),
+    "import": ("Start-up", "`import penstock` and `penstock --help`."),
+}
 _PEERS: Final = (PARQUET, DELTA, ICEBERG, PAIMON)
 _HEAD: Final = """# Benchmarks
 
@@ -101,7 +151,7 @@ class Kept:
 
 
 def newest(results: Path) -> list[Kept]:
-    """Return the newest result of each benchmark, first of those with peers.
+    """Return the newest result of each benchmark, in the order of the page.
 
     If the newest has only some of the sessions, as after a run with ``--peer``, an older one with others is kept.
     """
@@ -112,25 +162,26 @@ def newest(results: Path) -> list[Kept]:
             new = Kept(section=section, file=file, run=run)
             older = found.get(section.name, [])
             found[section.name] = [*(old for old in older if not old.sessions <= new.sessions), new]
-    return sorted((kept for each in found.values() for kept in each), key=lambda kept: not _has_peers(kept.section))
+    return [kept for name in _SECTIONS for kept in found.get(name, ())]
 
 
 def render(kept: Sequence[Kept]) -> dict[str, str]:
     """Return the page and its charts, by their paths below ``docs``."""
     files: dict[str, str] = {}
-    parts = [_HEAD + "\n".join(_summary(kept)) + "\n" + _METHOD]
+    parts = [_HEAD + "\n".join(_summary(kept)) + "\n\n" + _revisions(kept) + _METHOD]
     titled: set[str] = set()
     for each in kept:
         works = _compared(each.section)
-        sessions = sorted(each.sessions) if each.section.name in titled else []
+        is_first = each.section.name not in titled
         titled.add(each.section.name)
+        title, about = _SECTIONS[each.section.name]
         chart = ""
         if works:
-            name = "-".join([_IMAGES, each.section.name, *sessions]) + ".svg"
+            name = "-".join([_IMAGES, each.section.name, *([] if is_first else sorted(each.sessions))]) + ".svg"
             files[name] = to_svg(works, OURS)
-            chart = f"![{each.section.title}: {'; '.join(work for work, _ in works)}]({name})\n"
-        title = _title(each, f" ({', '.join(sessions)})" if sessions else "")
-        parts.append("\n".join(filter(None, (title, chart, _details(each)))))
+            chart = f"![{title}: {'; '.join(work for work, _ in works)}]({name})\n"
+        head = f"## {title}\n\n{about}\n" if is_first else f"### {_with_peers(each)}\n"
+        parts.append("\n".join(filter(None, (head, _provenance(each), chart, _details(each)))))
     files["benchmarks.md"] = "\n".join(parts)
     return files
 
@@ -162,10 +213,6 @@ def _summary(kept: Sequence[Kept]) -> list[str]:
     return to_table(("times as fast as", *_PEERS), rows)
 
 
-def _has_peers(section: Section) -> bool:
-    return any(not each.contender.startswith(OURS) for each in section.series if each.contender and each.rows)
-
-
 def _compared(section: Section) -> list[tuple[str, list[Series]]]:
     works: dict[str, list[Series]] = {}
     for each in section.series:
@@ -173,7 +220,25 @@ def _compared(section: Section) -> list[tuple[str, list[Series]]]:
     return [(work, series) for work, series in works.items() if len(series) > 1][:_MOST_WORKS]
 
 
-def _title(kept: Kept, which: str) -> str:
+def _revisions(kept: Sequence[Kept]) -> str:
+    """Return a sentence on which revisions the results are of."""
+    revisions, dates = {each.run["code"] for each in kept}, sorted({each.run["date"] for each in kept})
+    if len(revisions) == 1:
+        return f"All results are of {' and '.join(dates)} and of one revision of the code, {revisions.pop()}.\n"
+    return (
+        f"The results are of {dates[0]} to {dates[-1]} and of {len(revisions)} revisions of the code; each section "
+        "names its own.\n"
+    )
+
+
+def _with_peers(kept: Kept) -> str:
+    """Return the heading of a later result of a benchmark, which has other peers."""
+    contenders = {each.contender for each in kept.section.series}
+    named = [peer for peer in (DELTA, ICEBERG, PAIMON) if peer in contenders]
+    return f"{_SECTIONS[kept.section.name][0]}, next to {' and '.join(named)}"
+
+
+def _provenance(kept: Kept) -> str:
     run = kept.run
     machine, versions = run["machine"], run["versions"]
     spark = f", PySpark {versions['pyspark']}" if "pyspark" in versions else ""
@@ -182,7 +247,6 @@ def _title(kept: Kept, which: str) -> str:
     stem = kept.file.stem
     raw = f"[{stem}.json](../bench/results/{stem}.json), all figures: [{stem}.md](../bench/results/{stem}.md)"
     return (
-        f"## {kept.section.title}{which}\n\n"
         f"{run['date']}, code {run['code']}, {machine['processor']} with {machine['cores']} cores and "
         f"{machine['memory']}, load {run['load_average']}{spark}; raw data: {raw}.\n"
     )

@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from bench import page
+from bench.main import BENCHMARKS
 from bench.settings import RESULTS
 
 if TYPE_CHECKING:
@@ -69,3 +70,15 @@ def test_a_result_with_one_peer_leaves_older_ones_with_others_on_the_page(tmp_pa
     (tmp_path / "2026-01-02-one.json").write_text(json.dumps(one))
     assert [each.file.name for each in page.newest(tmp_path)] == ["2026-01-01-both.json", "2026-01-02-one.json"]
     assert page.write(tmp_path, tmp_path) == 2
+
+
+def test_the_page_has_a_heading_for_every_benchmark() -> None:
+    assert page._SECTIONS.keys() == BENCHMARKS.keys()
+
+
+def test_the_page_names_one_revision_if_all_results_have_the_same(tmp_path: Path) -> None:
+    first = next(path for path in sorted(RESULTS.glob("*.json")) if '"sections"' in path.read_text())
+    (tmp_path / "2026-01-01-old.json").write_text(first.read_text())
+    run = json.loads(first.read_text())
+    text = page.render(page.newest(tmp_path))["benchmarks.md"]
+    assert f"All results are of {run['date']} and of one revision of the code, {run['code']}." in text
