@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.api.arguments import FLAG, FUNCTION, INTEGER, NONE, TEXT, Progress, accepts, no_progress
+from penstock.api.arguments import FLAG, FUNCTION, INTEGER, NONE, TEXT, Progress, accepts, check_limit, no_progress
 from penstock.api.handle import TableMethods
 from penstock.table.inspect.fsck import FsckReport, check_table
 from penstock.table.inspect.history.commits import DEFAULT_LIMIT
@@ -20,16 +20,24 @@ if TYPE_CHECKING:
 class TableInspection(TableMethods):
     """Read-only methods for a table's metadata: ``table.inspect``."""
 
-    @accepts(name=TEXT, snapshot_id=INTEGER | NONE)
-    def system_table(self, name: str, *, snapshot_id: int | None = None) -> pa.Table:
+    @accepts(name=TEXT, snapshot_id=INTEGER | NONE, limit=INTEGER | NONE)
+    def system_table(self, name: str, *, snapshot_id: int | None = None, limit: int | None = None) -> pa.Table:
         """Return a system table, such as ``snapshots``, ``files``, ``partitions`` or ``compaction``.
+
+        Warns with ``DamagedFileWarning`` about damaged snapshots, which are left out.
 
         Args:
             snapshot_id: for tables that describe one snapshot; None for the latest.
+            limit: number of newest snapshots, or of first rows of other tables; None for all.
+
+        Raises:
+            NotFoundError: there is no such table or snapshot.
+            InvalidOptionError: a limit below zero.
         """
         store = self._handle.checked_store
         snapshot = None if snapshot_id is None else store.load_snapshot(snapshot_id)
-        return load_system_table(name, self._handle.ref, store, snapshot)
+        limit = check_limit(limit, self._handle.name)
+        return load_system_table(name, self._handle.ref, store, snapshot, limit=limit)
 
     def schemas(self) -> pa.Table:
         """All schemas, oldest first."""

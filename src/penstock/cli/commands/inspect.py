@@ -4,9 +4,11 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Final
 
+import pyarrow as pa
 import typer
 
 from penstock.cli.arguments import Options, SnapshotId, TableName, Tag, Timestamp, Watermark, Where, Wide, parse_pairs
+from penstock.cli.draw.labels import name_text
 from penstock.cli.exit_codes import ExitCode
 from penstock.cli.output.progress import progress_bar
 from penstock.cli.output.render import note, print_record, print_records, print_rows, print_text
@@ -18,55 +20,63 @@ from penstock.printable import bytes_text
 if TYPE_CHECKING:
     from penstock.api.reads import ReadAt
 
-# Columns that fit on a screen; JSON and CSV have all.
+# Columns that fit on a screen, with their heads; JSON and CSV have all under their names.
 _BRIEF: Final = {
-    "snapshots": (
-        "snapshot_id",
-        "schema_id",
-        "commit_kind",
-        "commit_time",
-        "total_record_count",
-        "delta_record_count",
-        "watermark",
-        "commit_user",
-    ),
-    "files": (
-        "partition",
-        "bucket",
-        "record_count",
-        "file_size_in_bytes",
-        "min_sequence_number",
-        "max_sequence_number",
-        "schema_id",
-        "file_path",
-    ),
+    "snapshots": {
+        "snapshot_id": "snapshot",
+        "schema_id": "schema",
+        "commit_kind": "kind",
+        "commit_time": "commit, UTC",
+        "total_record_count": "rows",
+        "delta_record_count": "change",
+        "watermark": "watermark",
+        "commit_user": "user",
+    },
+    "files": {
+        "partition": "partition",
+        "bucket": "bucket",
+        "record_count": "rows",
+        "file_size_in_bytes": "bytes",
+        "min_sequence_number": "first",
+        "max_sequence_number": "last",
+        "schema_id": "schema",
+        "file_path": "file",
+    },
 }
+_USER_WIDTH: Final = 16
+_SHOWN: Final = 50
+Limit = Annotated[
+    int | None,
+    typer.Option("--limit", min=0, help=f"Maximum number of rows; 0 for all.  [default: {_SHOWN} in tables, else all]"),
+]
 _FINDING_COLUMNS: Final = ("kind", "what", "path", "snapshot_id", "message")
 
 
-def snapshots(session: Session, table: TableName, wide: Wide = False) -> None:
-    """List snapshots, oldest first."""
-    _print_system_table(session, table, "snapshots", wide=wide)
+def snapshots(session: Session, table: TableName, wide: Wide = False, limit: Limit = None) -> None:
+    """List snapshots, in table format the newest first."""
+    _print_system_table(session, table, "snapshots", wide=wide, limit=limit)
 
 
-def files(session: Session, table: TableName, snapshot_id: SnapshotId = None, wide: Wide = False) -> None:
+def files(
+    session: Session, table: TableName, snapshot_id: SnapshotId = None, wide: Wide = False, limit: Limit = None
+) -> None:
     """List data files; with --wide also their statistics."""
-    _print_system_table(session, table, "files", snapshot_id, wide=wide)
+    _print_system_table(session, table, "files", snapshot_id, wide=wide, limit=limit)
 
 
 def of_table(name: str, description: str) -> Callable[..., None]:
     """Return a command that prints a system table."""
 
-    def show(session: Session, table: TableName) -> None:
-        _print_system_table(session, table, name)
+    def show(session: Session, table: TableName, limit: Limit = None) -> None:
+        _print_system_table(session, table, name, limit=limit)
 
     show.__doc__ = description
     return show
 
 
 def _of_snapshot(name: str, description: str) -> Callable[..., None]:
-    def show(session: Session, table: TableName, snapshot_id: SnapshotId = None) -> None:
-        _print_system_table(session, table, name, snapshot_id)
+    def show(session: Session, table: TableName, snapshot_id: SnapshotId = None, limit: Limit = None) -> None:
+        _print_system_table(session, table, name, snapshot_id, limit=limit)
 
     show.__doc__ = description
     return show
@@ -129,10 +139,38 @@ def fsck(
 
 
 def _print_system_table(
-    session: Session, table: str, name: str, snapshot_id: int | None = None, *, wide: bool = True
+    session: Session,
+    table: str,
+    name: str,
+    snapshot_id: int | None = None,
+    *,
+    wide: bool = True,
+    limit: int | None = None,
 ) -> None:
-    rows = session.table(table).inspect.system_table(name, snapshot_id=snapshot_id)
-    print_rows(session, rows if wide or session.format is not OutputFormat.TABLE else rows.select(_BRIEF[name]))
+    is_table = session.format is OutputFormat.TABLE
+    most = (_SHOWN if is_table else 0) if limit is None else limit
+    inspect = session.table(table).inspect
+    # One more shows whether there are more.
+    rows = inspect.system_table(name, snapshot_id=snapshot_id, limit=most + 1 if most else None)
+    is_cut = 0 < most < rows.num_rows
+    if name == "snapshots":
+        rows = rows.slice(1) if is_cut else rows
+        rows = rows.take(list(range(rows.num_rows - 1, -1, -1))) if is_table else rows
+    elif is_cut:
+        rows = rows.slice(0, most)
+    print_rows(session, _brief(rows, name) if is_table and not wide else rows)
+    if is_cut:
+        which = "newest" if name == "snapshots" else "first"
+        note(session, f"these are the {which} {most} of the {name}: --limit 0 prints all")
+
+
+def _brief(rows: pa.Table, name: str) -> pa.Table:
+    heads = _BRIEF[name]
+    rows = rows.select(list(heads)).rename_columns(list(heads.values()))
+    if name != "snapshots":
+        return rows
+    users = pa.array([name_text(str(user), _USER_WIDTH) for user in rows["user"].to_pylist()], pa.string())
+    return rows.set_column(rows.num_columns - 1, "user", users)
 
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {

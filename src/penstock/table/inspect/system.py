@@ -16,6 +16,7 @@ Source:
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
@@ -183,10 +184,13 @@ _COMPACTION: Final = pa.schema(
 _CONSUMERS: Final = pa.schema({"consumer_id": _TEXT, "next_snapshot_id": _LONG})
 
 
-def load_system_table(name: str, ref: TableRef, store: MetadataStore, snapshot: Snapshot | None = None) -> pa.Table:
+def load_system_table(
+    name: str, ref: TableRef, store: MetadataStore, snapshot: Snapshot | None = None, *, limit: int | None = None
+) -> pa.Table:
     """Load the system table of that name.
 
     Args:
+        limit: number of newest snapshots, or of first rows of other tables; None for all.
         snapshot: for files, partitions, buckets, manifests and compaction; None for the one that the options select, by
             default the latest. The other system tables always show everything.
     """
@@ -196,7 +200,14 @@ def load_system_table(name: str, ref: TableRef, store: MetadataStore, snapshot: 
     if table is None:
         known = ", ".join((*SYSTEM_TABLES, *ROW_TABLES))
         raise NotFoundError(f"table {ref.name}: no system table '${name}'; there are {known}")
-    return table(ref, store, _snapshot_of_use(name, ref, store) if snapshot is None else snapshot)
+    described = _snapshot_of_use(name, ref, store) if snapshot is None else snapshot
+    match name:
+        case "snapshots":
+            return _snapshots(ref, store, described, limit)
+        case "files":  # the statistics of each cost time
+            return _files(ref, store, described, limit)
+        case _:
+            return table(ref, store, described).slice(0, limit)
 
 
 def _snapshot_of_use(name: str, ref: TableRef, store: MetadataStore) -> Snapshot | None:
@@ -217,9 +228,10 @@ def _snapshot_of_use(name: str, ref: TableRef, store: MetadataStore) -> Snapshot
     return point.snapshot
 
 
-def _snapshots(_ref: TableRef, store: MetadataStore, _snapshot: Snapshot | None) -> pa.Table:
+def _snapshots(_ref: TableRef, store: MetadataStore, _snapshot: Snapshot | None, limit: int | None = None) -> pa.Table:
     damaged: list[int] = []
     ids = store.list_snapshot_ids()
+    ids = ids if limit is None else ids[max(0, len(ids) - limit) :]
     rows = [
         (
             snapshot.id,
@@ -263,12 +275,12 @@ def _options(ref: TableRef, _store: MetadataStore, _snapshot: Snapshot | None) -
     return _table(list(mask_options(ref.schema.options).items()), _OPTIONS)
 
 
-def _files(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> pa.Table:
+def _files(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None, limit: int | None = None) -> pa.Table:
     locator = FileLocator.of(ref)
+    entries = ((part, entry) for part in plan_scan(store, ref, snapshot).partitions for entry in part.entries)
     rows = [
         _file_row(ref, store, partition, entry, locator.recorded_path(entry.partition, entry.bucket, entry.file))
-        for partition in plan_scan(store, ref, snapshot).partitions
-        for entry in partition.entries
+        for partition, entry in islice(entries, limit)
     ]
     return _table(rows, _FILES)
 

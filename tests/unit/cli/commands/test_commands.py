@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.cli.exit_codes import ExitCode
+from penstock.errors import InvalidOptionError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,6 +58,39 @@ def test_wide_shows_the_columns_that_people_rarely_need(history: Command) -> Non
     assert "base_manifest_list" not in history("snapshots", "shop.orders").stdout
     assert "base_manifest_list" in history("snapshots", "shop.orders", "--wide").stdout
     assert "min_value_stats" in history("files", "shop.orders", "--wide").stdout
+
+
+def test_listings_are_limited_and_the_newest_snapshots_come_first(
+    history: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = history("snapshots", "shop.orders", "--limit", "2")
+    assert [line.split()[0] for line in shown.stdout.splitlines()[2:]] == ["3", "2"]
+    assert "these are the newest 2 of the snapshots: --limit 0 prints all" in shown.stderr
+    assert [row["snapshot_id"] for row in history.json("snapshots", "shop.orders", "--limit", "2")] == [2, 3]
+    for verb in ("files", "partitions", "buckets", "manifests"):
+        cut = history(verb, "shop.orders", "--limit", "1")
+        assert len(cut.stdout.splitlines()) == 3
+        assert f"the first 1 of the {verb}" in cut.stderr
+        assert history(verb, "shop.orders", "--limit", "3").stderr == ""
+    monkeypatch.setattr("penstock.cli.commands.inspect._SHOWN", 2)
+    for arguments, count in (((), 2), (("--limit", "0"), 3), (("--limit", "3"), 3)):
+        assert len(history("snapshots", "shop.orders", *arguments).stdout.splitlines()) == count + 2
+    assert len(history.json("snapshots", "shop.orders")) == 3
+
+
+def test_a_limit_reads_no_more_snapshots_and_decodes_no_more_files(history: Command) -> None:
+    table = history.catalog.load_table("shop.orders")
+    table._ref.file_io.write(table._ref.layout.snapshot_path(1), b"")
+    assert table.inspect.system_table("snapshots", limit=2)["snapshot_id"].to_pylist() == [2, 3]
+    assert table.inspect.system_table("files", limit=0).num_rows == 0
+    with pytest.raises(InvalidOptionError):
+        table.inspect.system_table("files", limit=-1)
+
+
+def test_snapshots_fit_a_terminal_of_100_columns(history: Command) -> None:
+    lines = history("snapshots", "shop.orders").stdout.splitlines()
+    assert lines[0].split() == ["snapshot", "schema", "kind", "commit,", "UTC", "rows", "change", "watermark", "user"]
+    assert max(map(len, lines)) <= 100
 
 
 def test_explain_shows_what_pruning_left(history: Command) -> None:
