@@ -21,6 +21,7 @@ from bench import (
     plan,
     python_io,
     requests,
+    scale,
     spark_sections,
     stream_sections,
 )
@@ -44,6 +45,7 @@ BENCHMARKS: Final[dict[str, Callable[[Settings], Section]]] = {
     "compact": spark_sections.measure_compact,
     "sort": spark_sections.measure_sort,
     "plan": plan.measure,
+    "scale": scale.measure,
     "commit": commit.measure,
     "python": python_io.measure,
     "import": imports.measure,

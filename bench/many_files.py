@@ -29,27 +29,28 @@ FILE_ROWS: Final = 1_000_000
 COMMITS: Final = 20
 
 
-def make_table(warehouse: str, files: int, buckets: int = -1) -> TableRef:
-    """Return a table of 100 partitions in a new warehouse, its files added in 20 commits.
+def make_table(warehouse: str, files: int, buckets: int = -1, commits: int = COMMITS) -> TableRef:
+    """Return a table of 100 partitions in a new warehouse.
 
     Args:
         warehouse: a folder that does not exist yet.
         files: live files.
         buckets: of a queue, among which the files are distributed in turn; -1 for a scalable table.
+        commits: in which the files are added.
     """
     catalog = penstock.Catalog(warehouse)
     catalog.create_database("bench")
     options = {"bucket": str(buckets), "bucket-key": "product_id"} if buckets > 0 else {}
     table = catalog.create_table("bench.many", COLUMNS, partition_by=["dt"], options=options)
-    return add_files(load_location(table.location), files)
+    return add_files(load_location(table.location), files, commits)
 
 
-def add_files(ref: TableRef, files: int) -> TableRef:
+def add_files(ref: TableRef, files: int, commits: int = COMMITS) -> TableRef:
     """Commit entries of files that do not exist."""
     committer = open_committer(ref)
     buckets = int(ref.options.get("bucket", "-1"))
-    for number in range(COMMITS):
-        span = range(files * number // COMMITS, files * (number + 1) // COMMITS)
+    for number in range(commits):
+        span = range(files * number // commits, files * (number + 1) // commits)
         messages = tuple(
             CommitMessage(
                 partition=encode_row([partition_value(file, files)], [STRING]),

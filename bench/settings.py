@@ -23,6 +23,7 @@ class Settings:
         scale: of TPC-H, for lineitem.
         python_rows: of the seven-column table without Spark.
         live_files: sizes of the tables that are planned.
+        scale_files: sizes of the tables whose growth is measured.
         snapshots: lengths of the histories that commits are added to.
         batch_rows: sizes of the micro-batches that are written.
         batches: number of timed micro-batches of each size, in the order of ``batch_rows``.
@@ -46,6 +47,7 @@ class Settings:
     scale: float = 1.0
     python_rows: int = 2_000_000
     live_files: tuple[int, ...] = (10_000, 100_000)
+    scale_files: tuple[int, ...] = (100_000, 1_000_000)
     snapshots: tuple[int, ...] = (10, 1_000, 10_000)
     batch_rows: tuple[int, ...] = (1_000, 100_000)
     batches: tuple[int, ...] = (30, 10)
@@ -68,6 +70,7 @@ QUICK: Final = Settings(
     scale=0.01,
     python_rows=50_000,
     live_files=(1_000, 5_000),
+    scale_files=(1_000, 10_000),
     snapshots=(5, 50, 200),
     batches=(8, 3),
     slope_batches=40,
@@ -88,6 +91,7 @@ TOY: Final = Settings(
     scale=0.001,
     python_rows=2_000,
     live_files=(50,),
+    scale_files=(200,),
     snapshots=(2, 8),
     batch_rows=(10,),
     batches=(2,),

@@ -1,6 +1,6 @@
 """Run one of our steps in a fresh process and print how long it took, without imports.
 
-``python -m bench.subprocess_worker plan LOCATION [FILTER]`` or ``... commit LOCATION``.
+``python -m bench.subprocess_worker plan LOCATION [FILTER]``, ``... commit LOCATION`` or ``... scale LOCATION WORK``.
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from bench.history import append_once, open_recorded
+from bench.scale_works import WORKS
 from penstock.catalog.place import load_location
 from penstock.table.read.query import plan_query
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -44,6 +46,17 @@ def commit(location: str) -> dict[str, Any]:
     return {"seconds": seconds, "manifests": recorded.manifests_read()}
 
 
+def scale(location: str, work: str, *arguments: str) -> dict[str, Any]:
+    """Do a work of ``bench.scale`` in a fresh process, plans a second time with what is cached then."""
+    ref = load_location(location)
+    answer: dict[str, Any] = {}
+    for name in ("cold", "warm") if work == "plan" else ("cold",):
+        started = time.process_time()
+        answer["files"] = WORKS[work](ref, *arguments)
+        answer[name] = time.process_time() - started
+    return answer | {"peak_bytes": _peak_bytes()}
+
+
 def _peak_bytes() -> int:
     """Peak of resident memory. ``getrusage`` would include the parent's, from before the exec."""
     for line in Path("/proc/self/status").read_text().splitlines():
@@ -52,7 +65,7 @@ def _peak_bytes() -> int:
     return 0
 
 
-STEPS = {"plan": plan, "commit": commit}
+STEPS: Final[dict[str, Callable[..., dict[str, Any]]]] = {"plan": plan, "commit": commit, "scale": scale}
 
 if __name__ == "__main__":
     print(json.dumps(STEPS[sys.argv[1]](*sys.argv[2:])))

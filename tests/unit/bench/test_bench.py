@@ -15,6 +15,7 @@ from bench import (
     python_io,
     requests,
     result,
+    scale,
     spark_dml,
     spark_scan,
     spark_sections,
@@ -30,6 +31,14 @@ from bench.settings import ROOT, TOY
 def test_planning_finds_all_files_of_a_table_and_one_by_the_filter() -> None:
     section = plan.measure(TOY, with_spark=False)
     assert [each.work for each in section.series] == ["plan 50 live files", "plan 50 live files, selective filter"]
+    assert all(check.value > 0 for check in section.checks)
+
+
+def test_growth_is_measured_of_plans_and_commits() -> None:
+    section = scale.measure(TOY)
+    names = [check.name for check in section.checks]
+    assert "200 files, plan by key, warm" in names
+    assert len(names) == 2 * len(scale.WORKS) + 3
     assert all(check.value > 0 for check in section.checks)
 
 
