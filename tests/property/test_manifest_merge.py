@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.errors import InvalidOptionError
 from penstock.format.manifest.entry import DataFileMeta, FileKind, ManifestEntry, ManifestFileMeta, merge_entries
 from penstock.format.manifest.stats import partition_stats
-from penstock.format.row.row import encode_row
+from penstock.format.row.row import decode_row, encode_row
 from penstock.format.schema import TableSchema
 from penstock.format.types.data_types import STRING, DataField
 from penstock.options import ManifestOptions
 from penstock.table.commit import manifests
-from penstock.table.commit.manifests import Merge, apply_merges, fullness, merge_manifests, split_count, split_evenly
+from penstock.table.commit.manifests import (
+    Merge,
+    PartitionOrder,
+    apply_merges,
+    fullness,
+    merge_manifests,
+    split_count,
+    split_evenly,
+)
 from penstock.table.read.live import pruner_of_partitions
 from penstock.table.read.scan import live_entries
 
@@ -135,7 +144,7 @@ def grow(disk: Disk, commits: list[Commit]) -> tuple[ManifestFileMeta, ...]:
 
 
 def merged(
-    disk: Disk, metas: tuple[ManifestFileMeta, ...], options: ManifestOptions
+    disk: Disk, metas: tuple[ManifestFileMeta, ...], options: ManifestOptions, order: PartitionOrder | None = None
 ) -> tuple[tuple[ManifestFileMeta, ...], tuple[Merge, ...]]:
     disk.target_bytes = options.manifest_target_file_bytes
     merges = merge_manifests(
@@ -144,6 +153,7 @@ def merged(
         disk.load,
         disk.write,
         find_holders=lambda partitions: pruner_of_partitions(SCHEMA, partitions).may_hold,
+        order=order,
     )
     return apply_merges(metas, merges), merges
 
@@ -268,3 +278,68 @@ def test_a_merge_of_several_places_is_made_whole_or_not_at_all() -> None:
     ]
     rewritten = disk.write_one(disk.entries((adds,)))  # by a rival
     assert apply_merges((rewritten, clean, calm, deletes, other), merges) == (rewritten, clean, calm, deletes, other)
+
+
+ORDER = PartitionOrder(SCHEMA.partition_fields, 0)
+
+
+def values_of(disk: Disk, meta: ManifestFileMeta) -> list[tuple[bool, str]]:
+    rows = [decode_row(entry.partition, [STRING])[0] for entry in disk.load(meta)]
+    return [(value is not None, str(value)) for value in rows]
+
+
+@given(commits=COMMITS, options=OPTIONS)
+def test_a_sorted_merge_keeps_the_live_files_and_their_order_within_each_manifest(
+    commits: list[Commit], options: ManifestOptions
+) -> None:
+    disk = Disk()
+    before = grow(disk, commits)
+    after, merges = merged(disk, before, options, ORDER)
+    assert sorted(disk.live_names(after)) == sorted(disk.live_names(before))
+    is_full = any(len(merge.parts) > 1 for merge in merges)
+    for meta in (meta for merge in merges if is_full for part in merge.parts for meta in part.outputs):
+        assert values_of(disk, meta) == sorted(values_of(disk, meta))
+
+
+@given(commits=COMMITS, options=OPTIONS)
+def test_after_a_sorted_merge_of_everything_ranges_meet_at_their_ends_only(
+    commits: list[Commit], options: ManifestOptions
+) -> None:
+    everything = replace(options, manifest_full_compaction_threshold_bytes=0)
+    disk = Disk()
+    once, _ = merged(disk, grow(disk, commits), everything, ORDER)
+    if any(meta.num_deleted_files for meta in once):
+        return  # a single manifest, of which nothing is merged
+    ranges = sorted((values[0], values[-1]) for values in (sorted(values_of(disk, meta)) for meta in once))
+    assert all(left[1] <= right[0] for left, right in itertools.pairwise(ranges))
+    _, again = merged(disk, once, everything, ORDER)
+    assert not any(len(merge.parts) > 1 for merge in again)
+
+
+def test_only_manifests_whose_ranges_overlap_are_sorted_and_no_more_than_the_limit() -> None:
+    disk = Disk(target_bytes=2 * ENTRY_BYTES)
+    first, low, high, other = (
+        disk.write_one([entry(FileKind.ADD, number) for number in numbers])
+        for numbers in ((0, 4), (0, 1), (1, 2), (2, 6))
+    )
+    everything = ManifestOptions(manifest_target_file_bytes=2 * ENTRY_BYTES, manifest_full_compaction_threshold_bytes=0)
+    wide = disk.write_one([entry(FileKind.ADD, number) for number in (0, 2)])
+    metas = (wide, other, high, first, low)
+    sections = ORDER.sections((other, high, first, low), 2**30)
+    assert [[meta.file_name for meta in section] for section in sections] == [
+        [meta.file_name] for meta in (first, low, high, other)
+    ]
+    _, merges = merged(disk, metas, everything, ORDER)
+    assert {name for merge in merges for part in merge.parts for name in part.inputs} == {
+        meta.file_name for meta in (wide, low, high)
+    }
+    assert merged(disk, metas, replace(everything, manifest_sort_max_rewrite_bytes=1), ORDER)[1] == ()
+
+
+def test_the_column_that_entries_are_sorted_by_is_a_partition_column() -> None:
+    enabled = ManifestOptions(manifest_sort=True)
+    assert PartitionOrder.of(SCHEMA, ManifestOptions()) is None
+    assert PartitionOrder.of(replace(SCHEMA, partition_keys=()), enabled) is None
+    assert PartitionOrder.of(SCHEMA, enabled) is not None
+    with pytest.raises(InvalidOptionError, match=r"'manifest-sort.partition-field' = 'q' is no partition column"):
+        PartitionOrder.of(SCHEMA, replace(enabled, manifest_sort_column="q"))

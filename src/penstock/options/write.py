@@ -165,6 +165,18 @@ class ManifestOptions(OptionGroup):
         16 * MIB,
         "size of changed manifests at which all are rewritten",
     )
+    manifest_sort: bool = option(
+        "manifest-sort.enabled", parse_bool, False, "sort manifest entries by partition when all are rewritten"
+    )
+    manifest_sort_column: str | None = option(
+        "manifest-sort.partition-field", parse_text, None, "the partition column to sort by; by default, the first"
+    )
+    manifest_sort_max_rewrite_bytes: int = option(
+        "manifest-sort.max-rewrite-size",
+        parse_bytes,
+        256 * MIB,
+        "maximum size of manifests with overlapping ranges that are sorted together",
+    )
     manifest_compression: str = option(
         "manifest.compression", parse_lower, "zstd", "codec of manifests and manifest lists"
     )

@@ -295,11 +295,11 @@ def _ends(values: Iterable[Any], data_type: DataType) -> tuple[object, object]:
     if not known:
         return None, None
     if isinstance(known[0], float):
-        return min(known, key=_float_order), max(known, key=_float_order)
+        return min(known, key=float_order), max(known, key=float_order)
     return min(known), max(known)
 
 
-def _float_order(value: float) -> tuple[bool, float, float]:
+def float_order(value: float) -> tuple[bool, float, float]:
     """Return a sort key for Java's order: -0.0 before 0.0, NaN last."""
     is_nan = math.isnan(value)
     return is_nan, 0.0 if is_nan else value, math.copysign(1.0, value)

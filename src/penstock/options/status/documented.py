@@ -56,9 +56,6 @@ DOCUMENTED: Final = (
     KnownKey("commit.callbacks", "text", "", _COMMIT, "Java classes called after a commit"),
     KnownKey("commit.custom-listeners", "text", "", _COMMIT, "Java classes called after a commit"),
     KnownKey("manifest.merge-optimize.enabled", "boolean", "true", _COMMIT, "copy blocks while merging manifests"),
-    KnownKey("manifest-sort.enabled", "boolean", "false", _COMMIT, "sort manifest entries by partition"),
-    KnownKey("manifest-sort.partition-field", "text", "", _COMMIT, "the partition column to sort by"),
-    KnownKey("manifest-sort.max-rewrite-size", "size", "256 mb", _COMMIT, "manifests that one sort rewrites"),
     KnownKey(
         "changelog.num-retained.min", "integer", "", _MAINTENANCE, "minimum number of changelogs that are retained"
     ),

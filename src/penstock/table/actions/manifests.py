@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from penstock.format.snapshot import CommitKind
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.delta import CommitRequest
-from penstock.table.commit.manifests import merge_manifests
+from penstock.table.commit.manifests import PartitionOrder, merge_manifests
 from penstock.table.read.live import pruner_of_partitions
 
 if TYPE_CHECKING:
@@ -44,16 +44,21 @@ def compact_manifests(committer: TableCommitter, *, dry_run: bool = False) -> Ma
     committer.manifest_options = merge_everything(committer.manifest_options)
     base = store.load_latest_snapshot()
     manifests = store.load_manifests(base) if base is not None else ()
-    merges = merge_manifests(
-        manifests,
-        committer.manifest_options,
-        lambda meta: store.load_manifest(meta.file_name, meta.file_size),
-        lambda _entries: (),
-        find_holders=lambda partitions: pruner_of_partitions(committer.ref.schema, partitions).may_hold,
-    )
-    rewritten = sum(len(part.inputs) for merge in merges for part in merge.parts)
+    if dry_run:
+        merges = merge_manifests(
+            manifests,
+            committer.manifest_options,
+            lambda meta: store.load_manifest(meta.file_name, meta.file_size),
+            lambda _entries: (),
+            find_holders=lambda partitions: pruner_of_partitions(committer.ref.schema, partitions).may_hold,
+            order=PartitionOrder.of(committer.ref.schema, committer.manifest_options),
+        )
+        rewritten = sum(len(part.inputs) for merge in merges for part in merge.parts)
+        return ManifestCompaction(
+            manifests_before=len(manifests), rewritten=rewritten, manifests_after=None, snapshot=None
+        )
     snapshot = None
-    if rewritten and not dry_run:
+    if manifests:
         snapshot = committer.commit(
             CommitRequest(
                 commit_user=new_commit_user(committer.options.user_prefix),
@@ -61,15 +66,15 @@ def compact_manifests(committer: TableCommitter, *, dry_run: bool = False) -> Ma
                 merges_manifests=True,
             )
         )
-    after = len(store.load_manifests(snapshot)) if snapshot is not None else len(manifests)
+    after = store.load_manifests(snapshot) if snapshot is not None else manifests
     return ManifestCompaction(
         manifests_before=len(manifests),
-        rewritten=rewritten,
-        manifests_after=None if dry_run else after,
+        rewritten=len({meta.file_name for meta in manifests} - {meta.file_name for meta in after}),
+        manifests_after=len(after),
         snapshot=snapshot,
     )
 
 
 def merge_everything(options: ManifestOptions) -> ManifestOptions:
-    """Return the options with thresholds that every manifest reaches."""
-    return replace(options, manifest_full_compaction_threshold_bytes=1, manifest_merge_min_count=1)
+    """Return the options with thresholds that are always reached, also if entries only have to be sorted."""
+    return replace(options, manifest_full_compaction_threshold_bytes=0, manifest_merge_min_count=1)

@@ -40,7 +40,7 @@ from penstock.table.assumptions import (
 )
 from penstock.table.commit.delta import BucketIndex, build_delta
 from penstock.table.commit.expiring import is_announced
-from penstock.table.commit.manifests import ManifestWriter, Merge, apply_merges, merge_manifests
+from penstock.table.commit.manifests import ManifestWriter, Merge, PartitionOrder, apply_merges, merge_manifests
 from penstock.table.commit.put import flush_new_files, is_put, put_schema, put_snapshot, search_commits
 from penstock.table.commit.retry import CommitRetry, note_change, note_committed, note_lost_race, observed
 from penstock.table.commit.reused_ids import is_in_time, last_kept_id, load_base
@@ -543,6 +543,7 @@ class TableCommitter:
             lambda meta: self.store.load_manifest(meta.file_name, meta.file_size),
             lambda entries: writer.write_manifests(entries, schema_id=base.schema_id),
             find_holders=lambda partitions: pruner_of_partitions(self.ref.schema, partitions).may_hold,
+            order=PartitionOrder.of(self.ref.schema, self.manifest_options),
         )
 
     def _manifests(self, base: Snapshot | None) -> tuple[ManifestFileMeta, ...]:

@@ -11,22 +11,24 @@ import uuid
 from collections import defaultdict
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.errors import StorageError
+from penstock.errors import InvalidOptionError, StorageError
 from penstock.format.layout import MANIFEST_LIST_PREFIX, MANIFEST_PREFIX, NameSource, TableLayout
 from penstock.format.manifest.entry import FileKind, ManifestEntry, ManifestFileMeta, merge_entries
 from penstock.format.manifest.files import encode_manifest, encode_manifest_list
-from penstock.format.manifest.stats import partition_stats
+from penstock.format.manifest.stats import float_order, partition_stats
+from penstock.format.row.row import arity_of, row_decoder
 from penstock.table.metadata_cache import METADATA, entry_bytes, meta_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from penstock.format.manifest.entry import FileIdentity, ManifestEntry
-    from penstock.format.types.data_types import DataType
+    from penstock.format.schema import TableSchema
+    from penstock.format.types.data_types import DataField, DataType
     from penstock.io.file_io import FileIO
     from penstock.options import ManifestOptions
 
@@ -208,10 +210,10 @@ class ManifestWriter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """Neighbouring manifests of a list, and the manifests that replace them.
+    """Manifests of a list, and the manifests that replace them.
 
     Attributes:
-        inputs: names, in list order.
+        inputs: names; neighbours in the list, or in the order of partitions.
     """
 
     inputs: tuple[str, ...]
@@ -235,19 +237,22 @@ def merge_manifests(
     write: WriteManifests,
     *,
     find_holders: FindHolders,
+    order: PartitionOrder | None = None,
 ) -> tuple[Merge, ...]:
-    """Choose the manifests that are worth merging (mostly none) and rewrite them. Live entries keep their order.
+    """Choose the manifests that are worth merging (mostly none) and rewrite them.
 
-    Manifests with fields of a newer release of Paimon are not merged.
+    Live entries keep their order, unless ``order`` is given. Manifests with fields of a newer release of Paimon are not
+    merged.
 
     Args:
         manifests: base list, then delta list, of the snapshot to build on.
         find_holders: returns a test for manifests that may contain entries of some serialized partitions.
+        order: sorts entries that a full merge rewrites, and manifests whose ranges overlap; None for no sorting.
 
     Returns:
         Replacements with disjoint inputs, for ``apply_merges``.
     """
-    full = _full_merge(manifests, options, load, write, find_holders)
+    full = _full_merge(manifests, options, load, write, find_holders, order)
     if full is not None:
         return (full,)
     merges = []
@@ -261,7 +266,7 @@ def merge_manifests(
 
 
 def apply_merges(manifests: Sequence[ManifestFileMeta], merges: Sequence[Merge]) -> tuple[ManifestFileMeta, ...]:
-    """Return the list with the outputs of each replacement in place of its first input.
+    """Return the list with the outputs of each replacement in place of the first of its inputs.
 
     A merge is skipped if one of its inputs is not in the list any more.
     """
@@ -281,14 +286,18 @@ def _full_merge(
     load: LoadManifest,
     write: WriteManifests,
     find_holders: FindHolders,
+    order: PartitionOrder | None,
 ) -> Merge | None:
     target = options.manifest_target_file_bytes
     dirty_bytes = sum(meta.file_size for meta in manifests if _is_dirty(meta, target))
     if dirty_bytes < options.manifest_full_compaction_threshold_bytes:
         return None
+    sections = [[meta] for meta in manifests]
+    if order is not None:
+        sections = order.sections(manifests, options.manifest_sort_max_rewrite_bytes)
     gone = _find_gone(manifests, load, find_holders)
     runs = [
-        run for run in _full_runs(manifests, gone, target_bytes=target) if len(run) > 1 or gone.get(run[0].file_name)
+        run for run in _full_runs(sections, gone, target_bytes=target) if len(run) > 1 or gone.get(run[0].file_name)
     ]
     if sum(map(len, runs)) <= 1:
         return None
@@ -302,6 +311,8 @@ def _full_merge(
         )
         if _has_newer(live):
             return None
+        if order is not None:
+            live = order.sort(live)
         parts.append(Replacement(inputs=_names(run), outputs=write(live)))
     return Merge(parts=tuple(parts))
 
@@ -341,29 +352,112 @@ def _find_gone(
 
 
 def _full_runs(
-    manifests: Sequence[ManifestFileMeta], gone: Mapping[str, set[int]], *, target_bytes: int
+    sections: Sequence[Sequence[ManifestFileMeta]], gone: Mapping[str, set[int]], *, target_bytes: int
 ) -> list[list[ManifestFileMeta]]:
-    """Return runs of neighbouring manifests to rewrite together: dirty manifests, and those that lose entries.
+    """Return runs of manifests to rewrite together: dirty ones, those that lose entries, and whole sections.
 
     A run whose output would be too small includes the clean manifest after it. Otherwise the output would be dirty
     again, and every later commit would rewrite it.
+
+    Args:
+        sections: of manifests that are only rewritten together.
     """
     runs: list[list[ManifestFileMeta]] = []
     run: list[ManifestFileMeta] = []
     size = entries = 0
-    for meta in manifests:
-        lost = len(gone.get(meta.file_name, ()))
-        if not _is_dirty(meta, target_bytes) and not lost:
+    for section in sections:
+        is_clean = len(section) == 1 and not _is_dirty(section[0], target_bytes)
+        if is_clean and not gone.get(section[0].file_name):
             if run and (size == 0 or fullness(size, entries, target_bytes) >= _MIN_SPLIT):
                 runs.append(run)
                 run, size, entries = [], 0, 0
             if not run:
                 continue
-        run.append(meta)
-        count = _entry_count(meta)
-        size += meta.file_size * (count - lost) // max(count, 1)
-        entries += count - lost
+        for meta in section:
+            run.append(meta)
+            count, lost = _entry_count(meta), len(gone.get(meta.file_name, ()))
+            size += meta.file_size * (count - lost) // max(count, 1)
+            entries += count - lost
     return [*runs, run] if run else runs
+
+
+class PartitionOrder:
+    """The order of manifest entries by a partition column, NULL first; entries with equal values keep theirs.
+
+    Args:
+        fields: the partition columns.
+        place: index of the column.
+    """
+
+    def __init__(self, fields: Sequence[DataField], place: int) -> None:
+        self._place = place
+        self._decode = row_decoder(tuple(field.type for field in fields), [place])
+        self._arity = len(fields)
+        self._key = cache(self._new_key)
+
+    @classmethod
+    def of(cls, schema: TableSchema, options: ManifestOptions) -> PartitionOrder | None:
+        """Return the order of a table's options; None if entries are not sorted. Raises ``InvalidOptionError``."""
+        names = schema.partition_keys
+        column = options.manifest_sort_column or (names[0] if names else None)
+        if not options.manifest_sort or column is None:
+            return None
+        if column not in names:
+            raise InvalidOptionError(
+                f"option 'manifest-sort.partition-field' = '{column}' is no partition column: expected one of "
+                f"{', '.join(names) or 'none, as the table has no partitions'}"
+            )
+        return cls(schema.partition_fields, names.index(column))
+
+    def sort(self, entries: Sequence[ManifestEntry]) -> tuple[ManifestEntry, ...]:
+        """Return the entries in this order."""
+        return tuple(sorted(entries, key=lambda entry: self._key(entry.partition)))
+
+    def sections(self, manifests: Sequence[ManifestFileMeta], max_bytes: int) -> list[list[ManifestFileMeta]]:
+        """Return the manifests in this order, those together whose ranges overlap in more than a common end.
+
+        Manifests that overlap with too many others, and those without a known range, are alone.
+
+        Args:
+            max_bytes: maximum size of those that are together.
+        """
+        ranges = [(each, meta) for meta in manifests if (each := self._range_of(meta)) is not None]
+        alone = [[meta] for meta in manifests if self._range_of(meta) is None]
+        sections: list[list[ManifestFileMeta]] = []
+        end: tuple[Any, ...] | None = None
+        for (low, high), meta in sorted(ranges, key=lambda each: each[0]):
+            if end is not None and low < end:
+                sections[-1].append(meta)
+                end = max(end, high)
+            else:
+                sections.append([meta])
+                end = high
+        return alone + [
+            part
+            for section in sections
+            for part in (
+                [section] if sum(meta.file_size for meta in section) <= max_bytes else [[meta] for meta in section]
+            )
+        ]
+
+    def _range_of(self, meta: ManifestFileMeta) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
+        stats = meta.partition_stats
+        if {arity_of(stats.min_values), arity_of(stats.max_values), len(stats.null_counts)} != {self._arity}:
+            return None
+        low, high = self._key(stats.min_values), self._key(stats.max_values)
+        nulls = stats.null_counts[self._place]
+        if nulls is None or (high == _NULL and nulls < _entry_count(meta)):
+            return None
+        return (_NULL, high) if nulls else (low, high)
+
+    def _new_key(self, partition: bytes) -> tuple[Any, ...]:
+        (value,) = self._decode(partition)
+        if value is None:
+            return _NULL
+        return True, float_order(value) if isinstance(value, float) else value
+
+
+_NULL: Final = (False,)
 
 
 def _minor_runs(manifests: Sequence[ManifestFileMeta], options: ManifestOptions) -> list[tuple[ManifestFileMeta, ...]]:
