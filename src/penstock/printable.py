@@ -13,6 +13,8 @@ from __future__ import annotations
 import json
 import logging
 import re
+from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -26,10 +28,13 @@ _ACTING: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\
 
 # Matched against a key without dots, dashes and underscores, ignoring case: fs.s3a.secret.key,
 # properties.sasl.jaas.config.
-_SECRET: Final = re.compile(
-    "password|passwd|passphrase|secret|token|jaas|accesskey|accountkey|privatekey|apikey|encryptionkey|credential|"
-    "sassignature|authorization|cookie"
-)
+_SECRET_WORDS: Final = (
+    "password", "passwd", "passphrase", "secret", "token", "accesskey", "accountkey", "privatekey", "apikey",
+    "encryptionkey", "credential", "sassignature", "authorization", "cookie",
+)  # fmt: skip
+_SECRET: Final = re.compile("|".join((*_SECRET_WORDS, "jaas", "pwd")))
+# Of the letters of a word and of a part of a key that are the same, in the same order.
+_ALIKE: Final = 0.85
 _JOINTS: Final = re.compile("[-_. ]")
 _PAIR: Final = re.compile(r"'(?P<key>[^'\n]*)'(?P<between>\s*=\s*)'(?:[^']|'')*'?")
 # In abfss://container@account, the part before the @ is not a user.
@@ -42,9 +47,24 @@ MASK: Final = "******"
 """The text that replaces a secret."""
 
 
+@lru_cache(maxsize=4_096)
 def is_secret(key: str) -> bool:
-    """Whether the value of an option with this key must not be shown."""
-    return _SECRET.search(_JOINTS.sub("", key.lower())) is not None
+    """Whether the value of an option with this key must not be shown, also if the key is misspelled."""
+    squeezed = _JOINTS.sub("", key.lower())
+    return _SECRET.search(squeezed) is not None or any(_is_in(word, squeezed) for word in _SECRET_WORDS)
+
+
+def _is_in(word: str, text: str) -> bool:
+    """Whether a part of the text is the word with a letter or two after the first wrong, missing or too many."""
+    matcher = SequenceMatcher(autojunk=False)
+    matcher.set_seq2(word)
+    for start in (place for place, letter in enumerate(text) if letter == word[0]):
+        for length in range(len(word) - 1, len(word) + 2):
+            matcher.set_seq1(text[start : start + length])
+            alike = matcher.quick_ratio()  # 1.0 if the same letters are in another order
+            if alike == 1.0 or (alike >= _ALIKE and matcher.ratio() >= _ALIKE):
+                return True
+    return False
 
 
 def mask_value(key: str, value: str) -> str:

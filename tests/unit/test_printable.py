@@ -20,6 +20,7 @@ from penstock.printable import (
     is_secret,
     mask_options,
     mask_text,
+    mask_value,
     one_line,
     open_log,
     visible,
@@ -119,3 +120,23 @@ def test_long_messages_are_masked_fast(text: str) -> None:
     before = time.process_time()
     mask_text(text)
     assert time.process_time() - before < 2
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "s3.acces-key", "s3.acess.key", "s3.secert-key", "s3.secrt", "s3.pasword", "s3.passwrod", "s3.pwd",
+        "jdbc.passward",
+        "s3.sesion-tokn", "fs.azure.acount.key", "sasl.jaas", "api-kee", "x.credental", "fs.s3a.secret.ky",
+    ],
+)  # fmt: skip
+def test_misspelled_keys_of_secrets_are_secret(key: str) -> None:
+    assert mask_value(key, "TOPSECRET") == MASK
+
+
+def test_similar_words_are_no_secrets() -> None:
+    for key in (
+        "clustering.incremental", "s3.path-style-access", "source.split.open-file-cost", "scan.file-creation-time",
+        "s3.endpoint", "lock.enabled", "sequence.field", "commit.force-create-snapshot",
+    ):  # fmt: skip
+        assert not is_secret(key), key

@@ -39,6 +39,7 @@ from penstock.catalog.stored_view import View, new_view
 from penstock.catalog.system_tables import load_catalog_table
 from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import AlreadyExistsError, CommitUnknownError, InvalidOptionError, NotFoundError
+from penstock.options import check_catalog_keys
 from penstock.printable import mask_locations, mask_options
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ class Catalog:
     @accepts(warehouse=LOCATION)
     def __init__(self, warehouse: str | os.PathLike[str], options: Options | None = None) -> None:
         location = to_location(warehouse)
+        check_catalog_keys(options or ())
         self._target = self._warehouse = open_warehouse(
             location, add_session_store_options(location, encode_options(options))
         )

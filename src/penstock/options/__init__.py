@@ -4,7 +4,7 @@ Option strings are parsed only here: ``ref.parsed(WriteOptions)`` returns the ty
 schema and handle.
 """
 
-from penstock.options.check import Side, check_batch, check_keys, check_reads, check_side
+from penstock.options.check import Side, check_batch, check_catalog_keys, check_keys, check_reads, check_side
 from penstock.options.choices import (
     ClusteringStrategy,
     ConsumerMode,
@@ -85,6 +85,7 @@ __all__ = [
     "WatermarkOptions",
     "WriteOptions",
     "check_batch",
+    "check_catalog_keys",
     "check_keys",
     "check_reads",
     "check_side",

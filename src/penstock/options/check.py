@@ -19,7 +19,7 @@ from penstock.errors import InvalidOptionError, OptionWarning, UnsupportedFeatur
 from penstock.options.group import Key, option_fields
 from penstock.options.layout import BucketOptions, LayoutOptions, StatsOptions
 from penstock.options.scan import ReadOptions
-from penstock.options.status.keys import Status, asks_for_nothing, nearest_key, refusal_of, status_of
+from penstock.options.status.keys import Status, asks_for_nothing, is_known_key, nearest_key, refusal_of, status_of
 from penstock.options.status.refused import FOREIGN, REFUSED
 from penstock.options.stream import ConsumerOptions, StreamOptions
 from penstock.options.write import CommitOptions, ManifestOptions, WriteOptions
@@ -36,6 +36,7 @@ class Side(StrEnum):
     SINK = "sink"
 
 
+_ALIKE: Final = 0.85
 _GROUPS_OF_SIDES: Final = {
     Side.SOURCE: (ReadOptions, StreamOptions, ConsumerOptions),
     Side.SINK: (StatsOptions, WriteOptions, CommitOptions, ManifestOptions),
@@ -79,6 +80,19 @@ def check_keys(options: Iterable[str], table: str, *, of_batch_read: bool = Fals
         text = _remark(key, "" if value is None else f" = '{mask_value(key, str(value))}'", table)
         if text is not None:
             warn(text, OptionWarning)
+
+
+def check_catalog_keys(keys: Iterable[str]) -> None:
+    """Warn with ``OptionWarning`` of each option of a catalog that looks like a misspelled one.
+
+    Other unknown keys may be those of storages of other engines.
+    """
+    for key in keys:
+        plain = key.removeprefix("table-default.")
+        near = None if is_known_key(plain) else nearest_key(plain, cutoff=_ALIKE)
+        if near is not None:
+            before = key.removesuffix(plain)
+            warn(f"catalog option '{key}' is not known: did you mean '{before}{near}'?", OptionWarning)
 
 
 def check_side(options: Iterable[str], table: str, side: Side) -> None:

@@ -17,6 +17,7 @@ from penstock.io.memory import MemoryFileIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 @pytest.fixture
@@ -25,6 +26,16 @@ def catalog() -> Iterator[penstock.Catalog]:
     catalog.create_database("db")
     yield catalog
     MemoryFileIO("api-catalog").discard()
+
+
+def test_a_misspelled_key_of_a_catalog_is_named_at_the_users_line_and_its_secret_is_not_shown(tmp_path: Path) -> None:
+    with pytest.warns(OptionWarning, match=r"'s3\.acces-key' is not known: did you mean 's3\.access-key'") as warned:
+        catalog = penstock.Catalog(tmp_path, {"s3.acces-key": "TOPSECRET"})
+    assert warned[0].filename == __file__
+    assert "TOPSECRET" not in f"{catalog!r} {catalog._repr_html_()} {warned[0].message}"
+    with pytest.warns(OptionWarning, match="did you mean 'table-default.bucket-key'"):
+        penstock.Catalog(tmp_path, {"table-default.bucket-kye": "id"})
+    penstock.Catalog(tmp_path, {"s3.endpoint": "http://localhost", "fs.oss.something": "x", "table-default.bucket": "-1"})
 
 
 def test_databases_are_created_and_dropped(catalog: penstock.Catalog) -> None:

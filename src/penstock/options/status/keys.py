@@ -113,10 +113,19 @@ def is_known(key: str) -> bool:
     return key in KNOWN_KEYS or key.startswith(PREFIXES) or is_of_field
 
 
-def nearest_key(key: str) -> str | None:
-    """Return the known key that is most similar to this one, or None."""
+def is_known_key(key: str) -> bool:
+    """Whether the key itself is known, and not only a family such as ``s3.*``."""
+    return key in KNOWN_KEYS
+
+
+def nearest_key(key: str, *, cutoff: float = 0.6) -> str | None:
+    """Return the known key that is most similar to this one, or None.
+
+    Args:
+        cutoff: least share of equal letters.
+    """
     folded = {known.lower(): known for known in sorted(KNOWN_KEYS - OTHERS)}
-    found = difflib.get_close_matches(key.lower().replace("_", "-"), folded, n=1)
+    found = difflib.get_close_matches(key.lower().replace("_", "-"), folded, n=1, cutoff=cutoff)
     return folded[found[0]] if found else None
 
 
