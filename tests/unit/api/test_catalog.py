@@ -35,7 +35,9 @@ def test_a_misspelled_key_of_a_catalog_is_named_at_the_users_line_and_its_secret
     assert "TOPSECRET" not in f"{catalog!r} {catalog._repr_html_()} {warned[0].message}"
     with pytest.warns(OptionWarning, match="did you mean 'table-default.bucket-key'"):
         penstock.Catalog(tmp_path, {"table-default.bucket-kye": "id"})
-    penstock.Catalog(tmp_path, {"s3.endpoint": "http://localhost", "fs.oss.something": "x", "table-default.bucket": "-1"})
+    penstock.Catalog(
+        tmp_path, {"s3.endpoint": "http://localhost", "fs.oss.something": "x", "table-default.bucket": "-1"}
+    )
 
 
 def test_databases_are_created_and_dropped(catalog: penstock.Catalog) -> None:
