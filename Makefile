@@ -24,7 +24,7 @@ BENCH_SYNCED := .venv/.synced-bench
 SETUP := scripts/setup.sh scripts/uv.sh scripts/find_python.sh scripts/find_uv.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-s3 demo-kafka demo-live test test-unit test-spark test-interop test-slow test-cluster test-cloud test-peers test-matrix bench model site \
+.PHONY: help setup demo demo-s3 demo-kafka demo-live test test-unit test-spark test-interop test-slow test-cluster test-cloud test-dbt test-peers test-matrix bench model site \
 	fuzz fuzz-files check check-format check-lint check-types check-pyright check-imports check-text audit sbom soak format java clean clean-all
 
 help: ## Show this list
@@ -62,6 +62,10 @@ test-slow: java $(SYNCED) ## Run the long tests, in parts of 50 minutes at most 
 test-cluster: java $(SYNCED) ## Run the tests that start several processes of Spark: clusters, Connect, tasks that fail
 	$(BIN)/python -m tests.class_archive
 	$(BIN)/pytest -m "cluster and not slow" tests/spark tests/faults/streams $(ARGS)
+
+test-dbt: java $(SYNCED) ## Run dbt and PyHive, which have an environment of their own, on the Thrift server
+	@UV_PROJECT_ENVIRONMENT=.venv-dbt scripts/uv.sh sync --locked --quiet --only-group dbt
+	$(BIN)/pytest tests/spark/test_dbt.py tests/spark/test_servers.py -k "dbt or thrift" $(ARGS)
 
 test-peers: $(SYNCED) ## Run pypaimon's own tests with Penstock as a second reader (ARGS="pypaimon/tests/variant_test.py")
 	$(BIN)/python scripts/test_peers.py $(ARGS)
@@ -141,7 +145,7 @@ $(BENCH_SYNCED): $(SYNCED)
 clean: ## Remove what runs left behind (environment and downloads stay)
 	rm -rf demo-warehouse demo-kafka-warehouse demo-live-warehouse spark-warehouse metastore_db derby.log dist build site .interop/classes \
 		.mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find . -path ./.venv -prune -o -path ./.venv-docs -prune -o -path ./.interop -prune -o -name __pycache__ -type d -exec rm -rf {} +
+	find . -path ./.venv -prune -o -path ./.venv-docs -prune -o -path ./.venv-dbt -prune -o -path ./.interop -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 clean-all: clean ## Remove the environment and the downloads too
-	rm -rf .venv .venv-docs .uv .interop .cloud .mermaid .pythons .pyright
+	rm -rf .venv .venv-docs .venv-dbt .uv .interop .cloud .mermaid .pythons .pyright

@@ -102,7 +102,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--python", action="append", help="version of an interpreter (3.11 to 3.14); none for no one")
     parser.add_argument(
-        "--spark", action="append", help="version of PySpark; none for no one, oldest for the oldest; needs Java"
+        "--spark",
+        action="append",
+        help="version of PySpark, which needs Java; none for no one, oldest for the oldest, turn for another one, "
+        "which the commit chooses",
     )
     parser.add_argument("--require-all", action="store_true", help="fail where one cannot be had")
     given = parser.parse_args()
@@ -184,7 +187,18 @@ def try_spark(version: str, wheel: Path, folder: Path) -> str:
 
 
 def _chosen(given: list[str] | None, known: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(known[0] if each == "oldest" else each for each in given or known if each != "none")
+    named = {"oldest": known[0]} | ({"turn": version_of_turn(known[1:], head())} if given and "turn" in given else {})
+    return tuple(named.get(each, each) for each in given or known if each != "none")
+
+
+def version_of_turn(known: tuple[str, ...], commit: str) -> str:
+    """Return one of the versions for a commit, given by its hash: each comes up as often as the others."""
+    return known[int(commit, 16) % len(known)]
+
+
+def head() -> str:
+    """Return the hash of the commit that is checked out."""
+    return run(["git", "-C", str(ROOT), "rev-parse", "HEAD"]).strip()
 
 
 def make_environment(python: str, packages: list[str], folder: Path) -> str:

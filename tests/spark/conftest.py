@@ -15,6 +15,7 @@ from tests.quick_spark import CHECKPOINT_FILES
 from tests.s3_server import S3Bucket, S3Server
 from tests.spark.forked_python import forked_python
 from tests.spark.kafka_broker import Kafka, running_kafka
+from tests.spark.needs import skip_without
 from tests.spark.py4j_names import keep_names
 from tests.standalone_cluster import Network, StandaloneCluster
 
@@ -24,6 +25,7 @@ from penstock.predicate.tree import TRUE
 from penstock.spark import exports
 from penstock.spark.data_source.source import PenstockDataSource
 from penstock.spark.read.filters import to_column
+from penstock.spark.versions.facts import PYTHON_SOURCES, STREAM_READS_OF_FORMAT
 from penstock.spark.write import native_sink, sink
 from penstock.table.read.query import Query
 from penstock.table.ref import TableRef
@@ -104,6 +106,7 @@ def read_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """How ``to_spark`` reads in this test: by the scan of the catalog, or through ``format("penstock")``."""
     way: str = getattr(request, "param", "catalog")
     if way == "format":
+        skip_without(PYTHON_SOURCES)
         monkeypatch.setattr(exports, "batch_frame", _frame_by_format)
     return way
 
@@ -121,6 +124,7 @@ def _frame_by_format(
 @pytest.fixture
 def format_streams(spark: SparkSession) -> None:
     """Let ``format("penstock")`` read and write streams in this test, as it does in Spark Connect."""
+    skip_without(STREAM_READS_OF_FORMAT)
     spark.dataSource.register(PenstockDataSource)
 
 

@@ -675,5 +675,6 @@ def test_step(day: Day, function: Callable[[Day], None], feature: Feature | None
     if feature is None or feature.is_here:
         function(day)
         return
-    with pytest.raises(Exception, match="needs Spark" if feature.refusal == "refused" else None):
+    with pytest.raises(Exception, match="needs Spark" if feature.refusal == "refused" else None) as raised:
         function(day)
+    assert not isinstance(raised.value, AssertionError), "an answer that is wrong is no refusal"

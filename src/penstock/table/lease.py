@@ -359,12 +359,13 @@ class LeaseKeeper:
                 continue  # the next renewal may succeed before the lease expires
 
 
-def acquire(
+def acquire(  # noqa: PLR0913 - the last two are for tests
     file_io: FileIO,
     location: str,
     name: str,
     *,
     ttl_ms: int = LEASE_MS,
+    own_wait_ms: float = 0,
     clock: Callable[[], int] | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Lease:
@@ -374,6 +375,7 @@ def acquire(
         location: the table's directory.
         name: name of the lease, such as ``consumer-<id>``.
         ttl_ms: how long the lease lasts from each renewal.
+        own_wait_ms: how long to wait for a holder of this process although it renews: it may be about to release.
         clock: ms since 1970-01-01 UTC; None for the storage's, see ``storage_clock``.
         sleep: seconds.
     """
@@ -393,9 +395,12 @@ def acquire(
             pause_ms = max(seen.ttl_ms, 1) / _CHECKS_PER_LEASE
             sleep(pause_ms / 1000)
             rest_ms -= pause_ms
+            own_wait_ms -= pause_ms
         newest = files.load_newest()
         if newest is not None and newest != seen and not newest.is_free(clock()):
-            raise files.held(newest, clock())
+            if own_wait_ms <= 0 or newest.process != this_process():
+                raise files.held(newest, clock())
+            rest_ms = float(_rest_ms(newest, clock()))
         seen = newest
 
 

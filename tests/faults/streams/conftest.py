@@ -6,6 +6,7 @@ from typing import Final
 import pytest
 from tests.faults.streams.harness import Drivers
 from tests.spark.forked_python import forked_python
+from tests.spark.needs import skip_without
 
 from penstock.spark.versions.facts import PYTHON_WRITES
 
@@ -38,7 +39,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(autouse=True)
 def entry_point(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     way: str = getattr(request, "param", "write_stream")
-    if way == "to_table" and not PYTHON_WRITES.is_here:
-        pytest.skip("this version of Spark has no writers in Python")
+    if way == "to_table":
+        skip_without(PYTHON_WRITES)
     monkeypatch.setattr(Drivers, "entry_point", way)
     return way

@@ -125,7 +125,8 @@ def test_a_table_is_renamed_to_a_name_with_its_catalog(run: Callable[[str], list
             run(statement)
     assert catalog.list_tables("e") == ("one",)
     assert {"uno", "three"} <= set(catalog.list_tables("d"))
-    assert run("SELECT * FROM penstock.e.seen") == [(1,)]
+    if VIEWS.is_here:
+        assert run("SELECT * FROM penstock.e.seen") == [(1,)]
 
 
 def test_names_with_dots_are_names_and_names_with_slashes_are_no_locations(

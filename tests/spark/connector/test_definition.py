@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from tests.spark.needs import needs
 
 from penstock.format.types.text import format_sql_type
+from penstock.spark.versions.facts import CREATE_LIKE, SCHEMA_EVOLUTION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -159,26 +161,35 @@ def test_a_replaced_partition_is_found_under_each_spelling_of_its_char(
     assert run(f"SELECT k, p FROM {OURS}.spelt") == [(4, "c  "), (9, "a  ")]
 
 
-def test_definitions_are_shown_and_copied_whole(run: Callable[[str], Any], catalog: Catalog) -> None:
-    columns = (
-        "id BIGINT NOT NULL, c CHAR(3) DEFAULT 'a', v VARCHAR(9), ts TIMESTAMP(3), tm TIME(3), y BINARY(4), "
-        "r ROW<a CHAR(2) NOT NULL, `b c` VARCHAR(4)>, m INT DEFAULT 7"
-    )
-    catalog.create_table("d.whole", columns, partition_by=["c"], comment="it's")
-    assert run(f"CREATE TABLE {OURS}.copy LIKE {OURS}.whole") == []
+def _types(catalog: Catalog, name: str) -> list[tuple[str, str, str | None]]:
+    fields = catalog.load_table(name)._ref.schema.fields
+    return [(field.name, format_sql_type(field.type), field.default_value) for field in fields]
+
+
+WHOLE = (
+    "id BIGINT NOT NULL, c CHAR(3) DEFAULT 'a', v VARCHAR(9), ts TIMESTAMP(3), tm TIME(3), y BINARY(4), "
+    "r ROW<a CHAR(2) NOT NULL, `b c` VARCHAR(4)>, m INT DEFAULT 7"
+)
+
+
+@needs(CREATE_LIKE)
+def test_definitions_are_copied_whole(run: Callable[[str], Any], catalog: Catalog) -> None:
+    catalog.create_table("d.pattern", WHOLE, partition_by=["c"], comment="it's")
+    assert run(f"CREATE TABLE {OURS}.copy LIKE {OURS}.pattern") == []
+    assert _types(catalog, "d.copy") == _types(catalog, "d.pattern")
+
+
+def test_definitions_are_shown_whole(run: Callable[[str], Any], catalog: Catalog) -> None:
+    catalog.create_table("d.whole", WHOLE, partition_by=["c"], comment="it's")
     [(shown,)] = run(f"SHOW CREATE TABLE {OURS}.whole")
     assert run(shown.replace(f"{OURS}.whole ", f"{OURS}.again ", 1)) == []
     [(repeated,)] = run(f"SHOW CREATE TABLE {OURS}.again")
     assert repeated == shown.replace(f"{OURS}.whole ", f"{OURS}.again ", 1)
 
-    def types(name: str) -> list[tuple[str, str, str | None]]:
-        fields = catalog.load_table(name)._ref.schema.fields
-        return [(field.name, format_sql_type(field.type), field.default_value) for field in fields]
-
-    assert types("d.copy") == types("d.whole")
     # Spark has one type for each of these.
     known = {"ts": "TIMESTAMP(6)", "tm": "INT", "y": "BYTES"}
-    assert types("d.again") == [(name, known.get(name, text), default) for name, text, default in types("d.whole")]
+    expected = [(name, known.get(name, text), default) for name, text, default in _types(catalog, "d.whole")]
+    assert _types(catalog, "d.again") == expected
     assert "NOT NULL" in run(f"INSERT INTO {OURS}.again (id) VALUES (NULL)")
 
 
@@ -216,6 +227,7 @@ EVOLUTIONS = {
 }
 
 
+@needs(SCHEMA_EVOLUTION)
 @pytest.mark.parametrize("case", EVOLUTIONS)
 def test_merge_with_schema_evolution_loses_no_value(
     run: Callable[[str], Any], spark: SparkSession, catalog: Catalog, case: str
@@ -235,6 +247,7 @@ def test_merge_with_schema_evolution_loses_no_value(
     assert ", ".join(f"{field.name} {format_sql_type(field.type)}" for field in flat) == columns
 
 
+@needs(SCHEMA_EVOLUTION)
 def test_insert_and_the_merge_of_dataframes_evolve_too(
     run: Callable[[str], Any], spark: SparkSession, catalog: Catalog
 ) -> None:

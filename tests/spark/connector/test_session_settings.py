@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from tests.spark.needs import needs
 
 import penstock
+from penstock.spark.versions.facts import PROCEDURES, PYTHON_SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,9 +87,18 @@ WRITES: dict[str, tuple[list[int], Callable[[SparkSession, Catalog, Table], Any]
     "INSERT by the data source": ([1, 2, 3], insert_into_view),
     "statement": ([2], lambda spark, *_: spark.sql("DELETE FROM penstock.d.two WHERE id = 1")),
 }
+NEEDED = {
+    "rollback": PROCEDURES,
+    "rollback as latest": PROCEDURES,
+    "append by the data source": PYTHON_SOURCES,
+    "overwrite by the data source": PYTHON_SOURCES,
+    "INSERT by the data source": PYTHON_SOURCES,
+}
 
 
-@pytest.mark.parametrize("way", WRITES)
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, marks=needs(*[NEEDED[way]] if way in NEEDED else [])) for way in WRITES]
+)
 def test_a_cached_table_has_each_write_of_this_process(
     spark: SparkSession, catalog: Catalog, two: Table, way: str
 ) -> None:

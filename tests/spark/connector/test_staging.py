@@ -12,6 +12,7 @@ from pyspark.errors.exceptions.base import PySparkException
 import penstock
 from penstock import AddColumn
 from penstock.catalog.directory import DirectoryBackend
+from penstock.spark.connector.gateway import open_bridge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -236,7 +237,7 @@ def test_older_callers_stage_tables_by_columns(spark: SparkSession, catalog: Cat
     names[0] = "d"
     connector = jvm.org.apache.spark.sql.connector
     schema = jvm.org.apache.spark.sql.types.StructType.fromDDL("a INT, b STRING")
-    columns = connector.catalog.CatalogV2Util.structTypeToV2Columns(schema, False)
+    columns = open_bridge(spark).columns(schema)
     nothing = spark.sparkContext._gateway.new_array(connector.expressions.Transform, 0)
     for given in (schema, columns):
         staged = made.stageCreateOrReplace(connector.catalog.Identifier.of(names, "t"), given, nothing, {})

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import AnalysisException, UnsupportedOperationException
+from tests.spark.needs import needs
 
 import penstock
 from penstock.errors import UnsupportedFeatureError
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from penstock import Catalog
 
-pytestmark = pytest.mark.skipif(not VIEWS.is_here, reason="this version of Spark asks no catalog for views")
+pytestmark = needs(VIEWS)
 
 PLACES = ("penstock.d", "spark_catalog.views_of_spark")
 

@@ -35,7 +35,7 @@ from penstock.errors import (
     TableStoreError,
     UnsupportedFeatureError,
 )
-from penstock.spark.stream import row_writer
+from penstock.spark.stream import micro_batches, row_writer
 from penstock.table.lease import LeaseKeeper, acquire
 from penstock.table.stream_sink.committer import BATCH_DIGEST, StreamCommitter
 
@@ -208,7 +208,10 @@ def test_a_checkpoint_serves_one_table_and_one_kind_of_sink(
     assert commits(other) == [(1, "APPEND", 7)]
 
 
-def test_a_second_live_query_is_refused_here_and_elsewhere(catalog: Catalog, feed: Feed, checkpoint: Path) -> None:
+def test_a_second_live_query_is_refused_here_and_elsewhere(
+    catalog: Catalog, feed: Feed, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(micro_batches, "_END_WAIT_MS", 0)
     table = catalog.create_table("d.t", COLUMNS)
     query = table.write_stream(feed.stream(), checkpoint=str(checkpoint))
     query.processAllAvailable()

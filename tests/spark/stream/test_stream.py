@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +16,13 @@ from tests.spark.ways import STREAM_BOTH_WAYS, STREAM_FORMAT_IF_SLOW
 from penstock import Catalog, Table, col
 from penstock.catalog.changes import AddColumn
 from penstock.errors import InvalidOptionError, NotFoundError, OptionWarning, UnsupportedFeatureError
-from penstock.spark.stream.progress import ProgressListener, StreamProgress, decode_progress, last_progress
+from penstock.spark.stream.progress import (
+    ProgressListener,
+    StreamProgress,
+    decode_offset_text,
+    decode_progress,
+    last_progress,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -176,10 +181,10 @@ def test_limits_cut_and_progress_says_how_far_the_query_is_behind(
         assert all(0 < len(rows) <= 120 for rows in query.batches.values())
         assert eventually(lambda: len(seen) == len(query.batches))
         progress = query.running.recentProgress
-        behind = [json.loads(each["sources"][0]["latestOffset"]) for each in progress]
+        behind = [decode_offset_text(each["sources"][0]["latestOffset"]) for each in progress]
         last = query.running.lastProgress
         assert last is not None
-        assert json.loads(last["sources"][0]["latestOffset"]) == behind[-1]
+        assert decode_offset_text(last["sources"][0]["latestOffset"]) == behind[-1]
         delivered = 0
         for each, rows in zip(behind, query.batches.values(), strict=True):
             delivered += len(rows)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import types as spark_types
-from scripts.test_matrix import SPARKS
+from scripts.test_matrix import SPARKS, version_of_turn
 
 import penstock
 from penstock.errors import UnsupportedFeatureError
@@ -63,6 +63,12 @@ def test_each_version_is_that_of_the_lock_file_or_of_the_matrix() -> None:
     tried = {".".join(version.split(".")[:2]) for version in SPARKS} | {"4.2"}
     assert tried == set(map(text_of, TESTED))
     assert SPARKS[0].startswith(text_of(TESTED[0]))
+
+
+def test_each_version_has_its_turn() -> None:
+    commits = (f"{number:040x}" for number in range(30))
+    turns = [version_of_turn(SPARKS[1:], commit) for commit in commits]
+    assert {version: turns.count(version) for version in SPARKS[1:]} == dict.fromkeys(SPARKS[1:], 10)
 
 
 def test_no_other_module_asks_for_a_version() -> None:

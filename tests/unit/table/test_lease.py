@@ -44,8 +44,16 @@ def file_io() -> MemoryFileIO:
     return MemoryFileIO(str(uuid.uuid4()))
 
 
-def take(file_io: object, clock: Clock, *, ttl_ms: int = 30_000) -> Lease:
-    return acquire(file_io, "db.db/t", "consumer-c", ttl_ms=ttl_ms, clock=clock, sleep=clock.sleep)  # type: ignore[arg-type]
+def take(file_io: object, clock: Clock, *, ttl_ms: int = 30_000, own_wait_ms: int = 0) -> Lease:
+    return acquire(
+        file_io,  # type: ignore[arg-type]
+        "db.db/t",
+        "consumer-c",
+        ttl_ms=ttl_ms,
+        own_wait_ms=own_wait_ms,
+        clock=clock,
+        sleep=clock.sleep,
+    )
 
 
 def names(file_io: MemoryFileIO) -> list[str]:
@@ -104,6 +112,27 @@ def test_a_renewed_lease_is_refused_and_the_error_names_its_holder(file_io: Memo
     assert f"'consumer-c' is in use by process {me.pid} on {me.host} (for 10 s" in str(caught.value)
     assert "try again in 30 s" in str(caught.value)
     first.check()
+
+
+def test_a_renewed_lease_of_this_process_is_waited_for_as_long_as_the_caller_says(
+    file_io: MemoryFileIO, clock: Clock
+) -> None:
+    first = take(file_io, clock)
+
+    def renew_and_release_later() -> None:
+        first.renew()
+        clock.at = (1_018_000, first.release)
+
+    clock.at = (1_010_000, renew_and_release_later)
+    second = take(file_io, clock, own_wait_ms=20_000)
+    assert second.epoch == 2
+    assert clock.now <= 1_019_000
+    start = clock.now
+    clock.at = (start + 5_000, second.renew)
+    with pytest.raises(LeaseHeldError, match="is in use by process"):
+        take(file_io, clock, own_wait_ms=3_000)
+    assert clock.now <= start + 6_000
+    second.check()
 
 
 def test_a_lease_released_during_the_wait_is_acquired(file_io: MemoryFileIO, clock: Clock) -> None:

@@ -104,11 +104,22 @@ def from_spark(method: Callable[_Arguments, _Result]) -> Callable[_Arguments, _R
             # From a Spark job that the method has run.
             proxy = args[0]
             assert isinstance(proxy, Proxy)  # noqa: S101 - as above
-            thrown = error._origin if isinstance(error, CapturedException) else error.java_exception
+            thrown = _thrown_by_java(error)
             failure = SparkFailureError(thrown) if proxy.rethrows else unchecked(proxy._bridge, thrown)
         raise failure
 
     return called
+
+
+def _thrown_by_java(error: CapturedException | Py4JJavaError) -> JavaObject:
+    """Return the exception of the JVM for which an error of PySpark stands."""
+    if isinstance(error, CapturedException):
+        if error._origin is not None:
+            return error._origin
+        # PySpark before 4.2 leaves it out where a Python worker has failed.
+        error = error.__context__
+        assert isinstance(error, Py4JJavaError)  # noqa: S101 - PySpark raises the one while it handles the other
+    return error.java_exception
 
 
 class PlainTable(Proxy):

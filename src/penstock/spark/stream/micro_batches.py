@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 _LOG: Final = open_log(__name__)
 # Idle timeouts are seconds or longer.
 _LOOK_SECONDS: Final = 0.5
+# A query of this process that was stopped releases its lease in the background, a moment later; on a busy machine, and
+# where it stores the watermark of its end, after a renewal.
+_END_WAIT_MS: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -360,7 +363,8 @@ class QueryLease:
         """Take the lease; if this process took it already, check that it still holds it. Raises ``LeaseHeldError``."""
         with self._lock:
             if self._keeper is None and not self._is_over:
-                self._lease = acquire(self._ref.file_io, self._ref.location, f"query-{query_id}")
+                name = f"query-{query_id}"
+                self._lease = acquire(self._ref.file_io, self._ref.location, name, own_wait_ms=_END_WAIT_MS)
                 self._keeper = LeaseKeeper(self._lease)
         self.check()
 

@@ -7,6 +7,7 @@ reports cannot include, is noted by the query that commits them.
 
 from __future__ import annotations
 
+import ast
 import atexit
 import json
 import threading
@@ -107,7 +108,7 @@ def decode_progress(progress: Mapping[str, Any]) -> tuple[StreamProgress, ...]:
     """Decode a progress report, such as ``query.lastProgress``: one value for each source that is a penstock table."""
     found = []
     for source in progress["sources"]:
-        latest = _json(source["latestOffset"])
+        latest = decode_offset_text(source["latestOffset"])
         if not isinstance(latest, dict) or "snapshots_behind" not in latest:
             continue
         found.append(
@@ -120,7 +121,7 @@ def decode_progress(progress: Mapping[str, Any]) -> tuple[StreamProgress, ...]:
                 table=latest["table"],
                 rows=source["numInputRows"],
                 rows_per_second=source["processedRowsPerSecond"] or 0.0,
-                position=decode_offset(_json(source["endOffset"])),
+                position=decode_offset(decode_offset_text(source["endOffset"])),
                 latest_snapshot_id=latest.get("snapshot"),
                 snapshots_behind=latest["snapshots_behind"],
                 files_behind=latest["files_behind"],
@@ -312,9 +313,14 @@ def last_progress(spark: SparkSession, query_id: str | None = None) -> tuple[Str
     return tuple(each for found in last.values() for each in found)
 
 
-def _json(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """Decode an offset: listeners get offsets as text, ``lastProgress`` has them decoded."""
-    return json.loads(value) if isinstance(value, str) and value != "None" else value
+def decode_offset_text(value: Any) -> Any:  # noqa: ANN401 - JSON
+    """Decode an offset: listeners get JSON; reports of a query have it decoded or, before 4.2, as text of Python."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return ast.literal_eval(value)
 
 
 class StreamEnder:

@@ -68,8 +68,9 @@ HAS_SAVE_COMMAND: Final = INSTALLED >= (4, 1)
 """Whether ``DataFrameWriter`` has ``saveCommand``."""
 
 _NEW_CAPABILITIES: Final[dict[str, Version]] = {
-    # 4.1 has it, but does not ask the table which changes of its columns it makes.
-    "AUTOMATIC_SCHEMA_EVOLUTION": (4, 2),
+    # 4.1 does not ask the table which changes of its columns it makes, so they are refused there. Without the
+    # capability, it would leave out the new columns of the rows.
+    "AUTOMATIC_SCHEMA_EVOLUTION": (4, 1),
 }
 
 
@@ -101,10 +102,12 @@ class Feature:
             subject: what it is needed for, such as ``table d.t``.
         """
         if not self.is_here:
-            text = (
-                f"{self.what} needs Spark {text_of(self.since)} or newer, this is {pyspark.__version__}: {self.instead}"
-            )
-            raise UnsupportedFeatureError(f"{subject}: {text.replace('`', '')}")
+            raise UnsupportedFeatureError(f"{subject}: {self.refused()}")
+
+    def refused(self) -> str:
+        """Return the text of an error: what needs which version, and what to use instead."""
+        text = f"{self.what} needs Spark {text_of(self.since)} or newer, this is {pyspark.__version__}: {self.instead}"
+        return text.replace("`", "")
 
 
 PYTHON_SOURCES: Final = Feature(
@@ -162,8 +165,8 @@ CREATE_LIKE: Final = Feature(
 SCHEMA_EVOLUTION: Final = Feature(
     what="`WITH SCHEMA EVOLUTION`",
     since=(4, 2),
-    instead="change the columns with `ALTER TABLE` first",
-    refusal="refused by Spark",
+    instead="change the columns with `ALTER TABLE` first, and leave it out",
+    refusal="refused, here or by Spark",
 )
 STREAM_READS_OF_FORMAT: Final = Feature(
     what='`readStream.format("penstock")`',
@@ -205,6 +208,11 @@ COUNTED_MERGES: Final = Feature(
     instead="nothing is needed: the rows are the same, in new files",
     refusal="makes one",
 )
+MERGES_TO_NOTHING: Final = Feature(
+    what="a `MERGE` that deletes all rows, because its source turns out to have none",
+    since=(4, 0),
+    instead="use `DELETE`, or `Table.merge`",
+)
 
 FEATURES: Final = (
     PYTHON_SOURCES,
@@ -224,6 +232,7 @@ FEATURES: Final = (
     SHOW_PROCEDURES,
     COUNTED_UPDATES,
     COUNTED_MERGES,
+    MERGES_TO_NOTHING,
 )
 """What not all versions have."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.base import PySparkException
 
 from penstock.spark.connector.changes import group_scan, replace_files
-from penstock.spark.versions.facts import COUNTED_UPDATES
+from penstock.spark.versions.facts import COUNTED_UPDATES, MERGES_TO_NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -145,7 +146,12 @@ def test_rows_change_although_spark_needs_no_scan_to_find_them(
         # Each row is deleted twice.
         ("(SELECT key FROM folded UNION ALL SELECT key FROM folded)", "MATCHED THEN DELETE", 7),
     ):
-        run(f"MERGE INTO {name} USING {source} s ON k = s.key WHEN {action}")
+        text = f"MERGE INTO {name} USING {source} s ON k = s.key WHEN {action}"
+        if (source, left) == ("no_rows", 0) and not MERGES_TO_NOTHING.is_here and adaptive == "true":
+            with pytest.raises(PySparkException, match="9 are missing among those that Spark has read"):
+                run(text)
+            continue
+        run(text)
         assert len(_rows(table)) == left, (source, action)
         table.overwrite(rows)
     spark.conf.unset("spark.sql.adaptive.enabled")
@@ -170,6 +176,35 @@ def test_a_change_in_which_rows_are_missing_is_refused(
         with pytest.raises(PySparkException, match=r"rows in the files to replace, \d+ are missing.*use Table"):
             run(statement)
         assert table.latest_snapshot() == latest
+
+
+@pytest.mark.parametrize("scan", ["was removed", "returned some rows"])
+def test_a_merge_without_counts_whose_scan_has_not_returned_all_rows_is_refused(
+    run: Callable[[str], list[Any]], catalog: Catalog, monkeypatch: pytest.MonkeyPatch, scan: str
+) -> None:
+    table = _make(run, catalog, f"uncounted_{scan[0]}")
+    latest = table.latest_snapshot()
+    monkeypatch.setattr(replace_files, "_KEPT", ())
+    monkeypatch.setattr(replace_files, "_CHANGED", ())
+    text = f"MERGE INTO penstock.d.uncounted_{scan[0]} USING (SELECT 1 AS i) ON k = i WHEN MATCHED THEN DELETE"
+    if scan == "was removed":
+        # No scan of Spark's plan has the text that is looked for.
+        numbers = count()
+        monkeypatch.setattr(group_scan.GroupScan, "toString", lambda _: f"scan {next(numbers)}")
+    else:
+        read_files = group_scan.GroupScan.read_files
+
+        def more(scan: group_scan.GroupScan) -> Any:
+            found = read_files(scan)
+            return replace(found, splits=(*found.splits, *found.splits))
+
+        monkeypatch.setattr(group_scan.GroupScan, "read_files", more)
+    with pytest.raises(PySparkException, match=r"\d+ are missing among those that Spark has read.*use Table"):
+        run(text)
+    assert table.latest_snapshot() == latest
+    monkeypatch.undo()
+    run(text)
+    assert [row[0] for row in _rows(table)] == [0, *range(2, 9)]
 
 
 def test_a_table_that_spark_must_not_rewrite_is_refused_in_one_line(

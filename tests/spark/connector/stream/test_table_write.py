@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException, UnsupportedOperationException
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from tests.spark.needs import needs
 from tests.spark.stream_feed import (
     COLUMNS,
     Feed,
@@ -24,6 +25,7 @@ from tests.spark.stream_feed import (
 import penstock
 from penstock.catalog.changes import AddColumn
 from penstock.errors import StorageError
+from penstock.spark.stream import micro_batches
 from penstock.spark.versions.facts import PYTHON_WRITES
 from penstock.table.lease import LeaseKeeper, acquire
 from penstock.table.stream_sink.committer import BATCH_DIGEST, StreamCommitter
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
     from penstock import Catalog
 
-pytestmark = pytest.mark.skipif(not PYTHON_WRITES.is_here, reason="this version of Spark has no writers in Python")
+pytestmark = needs(PYTHON_WRITES)
 
 QUEUE = {"bucket": "2", "bucket-key": "k"}
 
@@ -174,7 +176,10 @@ def test_a_batch_whose_task_fails_leaves_nothing(catalog: Catalog, feed: Feed, c
 
 
 @pytest.mark.slow
-def test_a_second_process_and_a_foreign_checkpoint_are_refused(catalog: Catalog, feed: Feed, checkpoint: Path) -> None:
+def test_a_second_process_and_a_foreign_checkpoint_are_refused(
+    catalog: Catalog, feed: Feed, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(micro_batches, "_END_WAIT_MS", 0)
     table = catalog.create_table("d.t", COLUMNS)
     query = run(feed.stream(), checkpoint)
     feed.add(5)

@@ -48,8 +48,6 @@ _MERGE_DELETED: Final = "numTargetRowsDeleted"
 _ENCODING: Final = "sun.jnu.encoding"
 _UTF8: Final = "UTF-8"
 _EXECUTION_ID: Final = "spark.sql.execution.id"
-# Of ``Driver.scannedRows``: the optimizer has removed the scan.
-_NO_SCAN: Final = -1
 _FIELD_ID: Final = "parquet.field.id"
 
 
@@ -238,7 +236,7 @@ class _Counts:
         """Raise ``StorageError`` if Spark's scan has returned other than all rows of the files."""
         execution = self._bridge.local_property(_EXECUTION_ID) or "-1"
         scanned = self._bridge.driver.scannedRows(execution, self._statement.scan_text())
-        if scanned not in {rows_read, _NO_SCAN}:
+        if scanned != rows_read:
             raise _missing_rows(ref, rows_read, f"{rows_read - scanned} are missing among those that Spark has read")
 
 

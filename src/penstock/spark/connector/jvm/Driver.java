@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
@@ -48,6 +49,7 @@ import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SQLExecution;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
+import org.apache.spark.sql.execution.adaptive.LogicalQueryStage;
 import org.apache.spark.sql.execution.adaptive.QueryStageExec;
 import org.apache.spark.sql.execution.datasources.BasicWriteTaskStats;
 import org.apache.spark.sql.execution.datasources.FilePartition;
@@ -78,9 +80,15 @@ public class Driver {
     private final ObjectMapper json = new ObjectMapper();
     private final Set followed = ConcurrentHashMap.newKeySet();
     private PythonCalls calls;
+    private String evolutionError;
 
     public void setCalls(PythonCalls calls) {
         this.calls = calls;
+    }
+
+    /** Have statements that change columns WITH SCHEMA EVOLUTION fail with an error. */
+    public void refuseEvolution(String error) {
+        evolutionError = error;
     }
 
     /**
@@ -98,7 +106,7 @@ public class Driver {
         InvocationHandler handler = Proxy.getInvocationHandler(python);
         return Proxy.newProxyInstance(
             kind.getClassLoader(), kind.getInterfaces(),
-            new Answers(calls, handler, text, methods, cached, shared, sharedAnswers));
+            new Answers(calls, evolutionError, handler, text, methods, cached, shared, sharedAnswers));
     }
 
     /** Return an empty map for the answers that objects share. */
@@ -108,8 +116,14 @@ public class Driver {
 
     private static class Answers implements InvocationHandler {
         private static final String PLANS = "org.apache.spark.sql.execution.datasources.v2.";
+        /** Statements that show or copy the definition of a table. */
+        private static final String[] DEFINITIONS = {
+            PLANS + "Describe", PLANS + "ShowCreateTable", PLANS + "CreateTableLike"};
+        private static final String[] EVOLUTIONS = {
+            "org.apache.spark.sql.catalyst.analysis.ResolveMergeIntoSchemaEvolution"};
         private static final int NEAR_CALLS = 8;
         private final PythonCalls calls;
+        private final String evolutionError;
         private final InvocationHandler python;
         private final Set methods;
         private final Set cached;
@@ -117,9 +131,10 @@ public class Driver {
         private final Map sharedAnswers;
         private final Map answers = new ConcurrentHashMap();
 
-        Answers(PythonCalls calls, InvocationHandler python, String text, Set methods, Set cached, Set shared,
-                Map sharedAnswers) {
+        Answers(PythonCalls calls, String evolutionError, InvocationHandler python, String text, Set methods,
+                Set cached, Set shared, Map sharedAnswers) {
             this.calls = calls;
+            this.evolutionError = evolutionError;
             this.python = python;
             this.methods = methods;
             this.cached = cached;
@@ -136,7 +151,7 @@ public class Driver {
                 return InvocationHandler.invokeDefault(proxy, method, arguments);
             }
             if (arguments == null || arguments.length == 0) {
-                if (name.equals("columns") && describes()) {
+                if (name.equals("columns") && isCalledBy(DEFINITIONS)) {
                     return columns(((Table) proxy).schema());
                 }
                 if (name.equals("hashCode")) {
@@ -152,6 +167,9 @@ public class Driver {
                 return Boolean.valueOf(
                     arguments[0] == proxy || (arguments[0] != null && proxy.toString().equals(arguments[0].toString())));
             } else {
+                if (evolutionError != null && name.equals("alterTable") && isCalledBy(EVOLUTIONS)) {
+                    throw new UnsupportedOperationException(arguments[0] + ": " + evolutionError);
+                }
                 Object text = answers.get("toString");
                 answers.clear();
                 if (text != null) {
@@ -161,15 +179,14 @@ public class Driver {
             return calls.invoke(python, proxy, method, arguments);
         }
 
-        /** Return whether a statement that shows or copies the definition of a table is the caller. */
-        private static boolean describes() {
+        /** Return whether a class of Spark, whose name begins with one of these, is the caller. */
+        private static boolean isCalledBy(String[] names) {
             StackTraceElement[] calls = new Throwable().getStackTrace();
             for (int place = 0; place < Math.min(calls.length, NEAR_CALLS); place++) {
-                String caller = calls[place].getClassName();
-                if (caller.startsWith(PLANS + "Describe")
-                        || caller.startsWith(PLANS + "ShowCreateTable")
-                        || caller.startsWith(PLANS + "CreateTableLike")) {
-                    return true;
+                for (int which = 0; which < names.length; which++) {
+                    if (calls[place].getClassName().startsWith(names[which])) {
+                        return true;
+                    }
                 }
             }
             return false;
@@ -612,23 +629,37 @@ public class Driver {
         return rows;
     }
 
-    /** Return how many rows the scans of a text have returned in a running statement; -1 if its plan has none. */
-    public long scannedRows(String executionId, String scan) {
+    /** Return how many rows the scans of a text have returned in a running statement; 0 if its plan has none. */
+    public long scannedRows(String executionId, String scan) throws Exception {
         QueryExecution query = SQLExecution.getQueryExecution(Long.parseLong(executionId));
         List plans = new ArrayList();
         if (query != null) {
             plans.add(query.executedPlan());
         }
-        long rows = -1;
+        Map scans = new IdentityHashMap();
+        long rows = 0;
         while (!plans.isEmpty()) {
             SparkPlan plan = (SparkPlan) plans.remove(plans.size() - 1);
             if (plan instanceof AdaptiveSparkPlanExec) {
                 plans.add(((AdaptiveSparkPlanExec) plan).executedPlan());
+                // It has scans that have run, and whose rows the rest of the plan does not need.
+                plans.add(((AdaptiveSparkPlanExec) plan).initialPlan());
             } else if (plan instanceof QueryStageExec) {
                 plans.add(((QueryStageExec) plan).plan());
-            } else if (plan instanceof BatchScanExec && ((BatchScanExec) plan).scan().toString().equals(scan)) {
+            } else if (plan.getClass().getSimpleName().equals("EmptyRelationExec")) {
+                // Of Spark 4: it stands for stages that have run, and have returned no rows.
+                Method logical = plan.getClass().getMethod("logical", new Class[0]);
+                Iterator leaves = list(((LogicalPlan) logical.invoke(plan, new Object[0])).collectLeaves()).iterator();
+                while (leaves.hasNext()) {
+                    Object leaf = leaves.next();
+                    if (leaf instanceof LogicalQueryStage) {
+                        plans.add(((LogicalQueryStage) leaf).physicalPlan());
+                    }
+                }
+            } else if (plan instanceof BatchScanExec && ((BatchScanExec) plan).scan().toString().equals(scan)
+                    && scans.put(plan, scan) == null) {
                 Object scanned = ((AccumulatorV2) plan.metrics().get("numOutputRows").get()).value();
-                rows = Math.max(rows, 0L) + ((Number) scanned).longValue();
+                rows += ((Number) scanned).longValue();
             }
             plans.addAll(list(plan.children()));
         }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.spark.versions.facts import HAS_CLASSIC
+from penstock.spark.versions.facts import HAS_CLASSIC, SCHEMA_EVOLUTION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -30,6 +30,8 @@ def compile_driver(make_compiler: Callable[[], Any], loader: Any, gateway: Any) 
     calls.setGateway(gateway)
     driver = compile_class(make_compiler(), calls.getClass().getClassLoader(), "Driver")
     driver.setCalls(calls)
+    if not SCHEMA_EVOLUTION.is_here:
+        driver.refuseEvolution(SCHEMA_EVOLUTION.refused())
     return driver
 
 

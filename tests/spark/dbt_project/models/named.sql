@@ -1,0 +1,2 @@
+{{ config(materialized='view') }}
+select id, item from {{ ref('latest') }} where item is not null
