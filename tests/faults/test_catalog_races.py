@@ -13,7 +13,7 @@ from tests.faults.starting_line import run_together
 from penstock.catalog.changes import AddColumn, RenameColumn, SetOption
 from penstock.catalog.directory import DirectoryBackend
 from penstock.catalog.new_schema import TableDefinition
-from penstock.catalog.schema_files import list_schema_ids, load_schema
+from penstock.catalog.place import list_schema_ids, load_schema
 from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import AlreadyExistsError, NotFoundError, StorageError
 from penstock.format.schema import iter_fields

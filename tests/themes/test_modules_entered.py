@@ -17,7 +17,7 @@ MAX_MODULES: Final = {
     "append to a queue": 60,
     "filtered to_arrow": 42,
     "delete": 75,
-    "load_table": 26,
+    "load_table": 20,
     "compact": 74,
 }
 

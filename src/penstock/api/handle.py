@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from penstock.api.arguments import Options, check_filter, encode_options
@@ -23,16 +24,16 @@ if TYPE_CHECKING:
 
 
 class TableHandle:
-    """A table with the schema it was loaded with, its metadata and its committer.
-
-    Attributes:
-        store: for plans and commits, which check themselves that the table is still the same.
-    """
+    """A table with the schema it was loaded with, its metadata and its committer."""
 
     def __init__(self, ref: TableRef) -> None:
         self.ref = ref
-        self.store = MetadataStore(ref)
         self._committer: TableCommitter | None = None
+
+    @cached_property
+    def store(self) -> MetadataStore:
+        """The table's metadata, for plans and commits, which check themselves that the table is still the same."""
+        return MetadataStore(self.ref)
 
     @property
     def name(self) -> str:

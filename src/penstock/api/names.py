@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeAlias, TypeVar
 from penstock.catalog.names import TableName, check_name
 from penstock.catalog.system_tables import CATALOG_TABLES, SYSTEM_DATABASE
 from penstock.errors import InvalidSqlError, NotFoundError, UnsupportedFeatureError
-from penstock.table.read.branch import split_branch
+from penstock.format.layout import split_branch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -31,8 +31,16 @@ from penstock.catalog.names import (
     split_table_branch,
 )
 from penstock.catalog.new_schema import TableDefinition, build_schema, table_defaults
-from penstock.catalog.place import TRASH_DIRECTORY, TablePlace, alter_place, load_place, place_at, ref_of
-from penstock.catalog.schema_files import check_schemas_not_lost, list_schema_ids
+from penstock.catalog.place import (
+    TRASH_DIRECTORY,
+    TablePlace,
+    alter_place,
+    check_schemas_not_lost,
+    list_schema_ids,
+    load_place,
+    place_at,
+    ref_of,
+)
 from penstock.catalog.stored_view import View, decode_view, encode_view
 from penstock.errors import (
     AlreadyExistsError,

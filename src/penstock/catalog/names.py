@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidSchemaError
-from penstock.table.read.branch import MARK, split_branch
+from penstock.format.layout import BRANCH_MARK, split_branch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -96,7 +96,7 @@ def split_table_branch(text: str) -> tuple[str, str | None]:
 def join_table_branch(table: str, branch: str) -> str:
     """Return the text from which ``split_table_branch`` returns this table and this branch."""
     *database, name = split_name(table)
-    return join_name((*database, f"{name}{MARK}{branch}"))
+    return join_name((*database, f"{name}{BRANCH_MARK}{branch}"))
 
 
 def parse_data_table_name(text: str) -> TableName:

@@ -39,8 +39,8 @@ from penstock.catalog.names import (
     split_table_branch,
 )
 from penstock.catalog.new_schema import build_schema, table_defaults
+from penstock.catalog.place import load_schema
 from penstock.catalog.schema_changes import change_stored_schema
-from penstock.catalog.schema_files import load_schema
 from penstock.catalog.stored_view import parse_view, view_body
 from penstock.errors import (
     AlreadyExistsError,

@@ -61,7 +61,6 @@ from penstock.catalog.checks.options import (
     with_bucket_key,
     without_choice,
 )
-from penstock.catalog.schema_files import list_schema_ids, load_schema
 from penstock.clocks import utc_millis
 from penstock.datafile.conform import make_batch, null_array
 from penstock.datafile.evolve import can_cast, plan_evolution
@@ -296,8 +295,8 @@ def change_stored_schema(
     if any(isinstance(change, SetOption) and change.key == FALLBACK for change in changes):
         check_fallback_branch(evolved.option_map, file_io=file_io, location=location, table=table)
     if evolved is not schema and any(isinstance(change, UpdateColumnType) for change in changes):
-        earlier = (number for number in list_schema_ids(file_io, location) if number <= schema.id)
-        _check_history((load_schema(file_io, location, number) for number in earlier), evolved, table)
+        earlier = (number for number in store.list_schema_ids() if number <= schema.id)
+        _check_history(map(store.load_schema, earlier), evolved, table)
     return evolved
 
 

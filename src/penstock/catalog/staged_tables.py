@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 from penstock.catalog.checks.options import check_option_changes, is_chosen
 from penstock.catalog.names import join_name, split_name
 from penstock.catalog.new_schema import TableDefinition, build_schema, table_defaults
-from penstock.catalog.place import ref_of
-from penstock.catalog.schema_files import has_snapshots, list_schema_ids, load_latest_schema
+from penstock.catalog.place import has_snapshots, list_schema_ids, load_latest_schema, ref_of
 from penstock.clocks import utc_millis
 from penstock.errors import (
     AlreadyExistsError,

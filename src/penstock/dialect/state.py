@@ -22,7 +22,7 @@ from penstock.errors import (
     UnsupportedFeatureError,
     warn,
 )
-from penstock.table.read.branch import split_branch
+from penstock.format.layout import split_branch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

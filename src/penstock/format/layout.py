@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.format.manifest.entry import DataFileMeta
 
 __all__ = [
+    "BRANCH_MARK",
     "DATABASE_SUFFIX",
     "DATA_PREFIX",
     "INDEX_MANIFEST_PREFIX",
@@ -45,6 +46,7 @@ __all__ = [
     "partition_dir",
     "schema_id_of",
     "snapshot_id_of",
+    "split_branch",
     "table_path",
     "tag_name_of",
 ]
@@ -95,6 +97,9 @@ MANIFEST_PREFIX: Final = "manifest-"
 MANIFEST_LIST_PREFIX: Final = "manifest-list-"
 INDEX_MANIFEST_PREFIX: Final = "index-manifest-"
 MAIN_BRANCH: Final = "main"
+BRANCH_MARK: Final = "$branch_"
+"""What stands between the names of a table and of its branch: ``t$branch_b``."""
+
 STAGING_PREFIX: Final = ".penstock-"
 """Prefix of directories in a table's location where jobs write files for the table to adopt; the job's id follows."""
 
@@ -340,6 +345,12 @@ def consumer_id_of(name: str) -> str | None:
 def branch_name_of(name: str) -> str | None:
     """Return the branch name in a directory name; None for other directories."""
     return _rest_after(_BRANCH_PREFIX, name)
+
+
+def split_branch(name: str) -> tuple[str, str | None]:
+    """Return the name of the table and of the branch in ``t$branch_b``; None for the main branch."""
+    table, mark, branch = name.partition(BRANCH_MARK)
+    return (table, branch) if mark and branch else (name, None)
 
 
 def _number_after(prefix: str, name: str) -> int | None:

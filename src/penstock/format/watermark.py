@@ -63,7 +63,7 @@ def watermark_options(
     Args:
         interval: such as ``INTERVAL '5' SECOND``; None or blank for no interval.
     """
-    data_type = _rowtime_type(fields, column, table)
+    data_type = rowtime_type(fields, column, table)
     name = quoted(column)
     expression = f"{name} - {_normalised_interval(interval, table)}" if interval and interval.strip() else name
     return ((ROWTIME_KEY, column), (EXPRESSION_KEY, expression), (TYPE_KEY, format_sql_type(data_type)))
@@ -79,15 +79,6 @@ def declared_watermark(options: Mapping[str, str]) -> DeclaredWatermark | None:
         return DeclaredWatermark(column=column, delay_millis=None)
     delay = 0 if match["interval"] is None else _interval_millis(match["interval"])
     return DeclaredWatermark(column=column, delay_millis=delay)
-
-
-def check_rowtime(fields: Sequence[DataField], options: Mapping[str, str], table: str) -> None:
-    """Check the declared event time column, unless it is computed or inside a ROW."""
-    column = options.get(ROWTIME_KEY)
-    if column is None or column in computed_columns(fields, options).values():
-        return
-    if not any(_is_within(column, field.name) and column != field.name for field in fields):
-        _rowtime_type(fields, column, table)
 
 
 def computed_columns(fields: Sequence[DataField], options: Mapping[str, str]) -> dict[int, str]:
@@ -106,7 +97,7 @@ def expressions_using(options: Mapping[str, str], column: str) -> tuple[str, ...
     return tuple(
         key
         for key, value in options.items()
-        if (key == ROWTIME_KEY and _is_within(value, column)) or (_is_expression(key) and column in _identifiers(value))
+        if (key == ROWTIME_KEY and is_within(value, column)) or (_is_expression(key) and column in _identifiers(value))
     )
 
 
@@ -134,7 +125,8 @@ def renumber_after_drop(fields: Sequence[DataField], options: Mapping[str, str],
     return {_shifted(key, moved): value for key, value in options.items()}
 
 
-def _rowtime_type(fields: Sequence[DataField], column: str, table: str) -> DataType:
+def rowtime_type(fields: Sequence[DataField], column: str, table: str) -> DataType:
+    """Return the type of an event time column. Raises ``InvalidSchemaError`` if it cannot be one."""
     found = next((field.type for field in fields if field.name == column), None)
     if found is None:
         names = ", ".join(field.name for field in fields)
@@ -174,7 +166,7 @@ def _interval_millis(text: str) -> int | None:
     return int(whole) * unit + int((fraction + "000")[:3]) * unit // 1_000
 
 
-def _is_within(rowtime: str, column: str) -> bool:
+def is_within(rowtime: str, column: str) -> bool:
     """Whether the event time is that column or a field of it (Flink separates the field with a dot)."""
     return rowtime == column or rowtime.startswith(column + ".")
 
@@ -190,7 +182,7 @@ def _identifiers(expression: str) -> set[str]:
 
 def _renamed(key: str, value: str, old: str, new: str) -> str:
     if key == ROWTIME_KEY:
-        return new + value[len(old) :] if _is_within(value, old) else value
+        return new + value[len(old) :] if is_within(value, old) else value
     if not _is_expression(key):
         return value
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -18,7 +17,7 @@ from penstock.io.object_store.file_io import ObjectFileIO
 from penstock.io.object_store.settings import store_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from penstock.io.file_io import FileIO
 
@@ -69,20 +68,6 @@ def resolve(location: str, options: Mapping[str, str] | None = None) -> tuple[Fi
                 f"location '{location}': storage '{kind}' is not built in; use a local path, file://, s3://, az://, "
                 "abfss:// or hdfs://, or mount the storage and give the path of the mount"
             )
-
-
-def local_paths(locations: Sequence[str]) -> tuple[str, ...]:
-    """Return the paths of the locations on this machine; those of other storages are left out.
-
-    Raises:
-        InvalidOptionError: one of them is not a valid location.
-    """
-    found = []
-    for location in locations:
-        with suppress(UnsupportedFeatureError):
-            file_io, path = resolve(location)
-            found += [path] if file_io.is_local else []
-    return tuple(found)
 
 
 def _is_scheme(text: str) -> bool:

@@ -8,6 +8,7 @@ of the table's directory is used only if the table declares its directory and th
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -16,7 +17,7 @@ from penstock.errors import TableStoreError, UnsupportedFeatureError
 from penstock.format.layout import TableLayout
 from penstock.format.row.row import decode_row
 from penstock.format.text.partitions import partition_dir, partition_text
-from penstock.io.resolve import local_paths, resolve
+from penstock.io.resolve import resolve
 from penstock.options import CommitOptions, LayoutOptions, metadata_limits
 from penstock.options.check import check_one_use
 from penstock.options.external import PREFIX, ExternalPathOptions
@@ -24,7 +25,7 @@ from penstock.options.group import OptionGroup
 from penstock.options.write import DURABLE_KEY
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Hashable, Mapping, Sequence
 
     from penstock.format.avro.values import AvroLimits
     from penstock.format.manifest.entry import DataFileMeta
@@ -111,6 +112,20 @@ def storage_of_table(
         location, readable=local_paths(allowed.readable), deletable=local_paths(allowed.deletable)
     )
     return bounded.with_durability(durable=is_durable)
+
+
+def local_paths(locations: Sequence[str]) -> tuple[str, ...]:
+    """Return the paths of the locations on this machine; those of other storages are left out.
+
+    Raises:
+        InvalidOptionError: one of them is not a valid location.
+    """
+    found = []
+    for location in locations:
+        with suppress(UnsupportedFeatureError):
+            file_io, path = resolve(location)
+            found += [path] if file_io.is_local else []
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from penstock.catalog import staged_tables as tables
 from penstock.catalog.changes import SetOption
 from penstock.catalog.directory import DirectoryBackend
 from penstock.catalog.new_schema import TableDefinition
-from penstock.catalog.schema_files import list_schema_ids, load_latest_schema
+from penstock.catalog.place import list_schema_ids, load_latest_schema
 from penstock.catalog.staged_tables import (
     NewState,
     StagedTable,

@@ -13,7 +13,8 @@ from penstock.errors import InvalidOptionError, StorageError
 from penstock.io.bounds import Bounds
 from penstock.io.local import LocalFileIO
 from penstock.io.memory import MemoryFileIO
-from penstock.io.resolve import local_paths, resolve
+from penstock.io.resolve import resolve
+from penstock.table.ref import local_paths
 from penstock.testing.suites import FileIOSuite
 
 if TYPE_CHECKING:

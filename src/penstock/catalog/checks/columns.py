@@ -41,7 +41,7 @@ from penstock.format.types.data_types import (
     VectorType,
 )
 from penstock.format.types.text import format_sql_type
-from penstock.format.watermark import check_rowtime
+from penstock.format.watermark import ROWTIME_KEY, computed_columns, is_within, rowtime_type
 from penstock.options.layout import BucketOptions
 from penstock.table.write.check_rows import decode_default
 
@@ -76,7 +76,16 @@ def check_schema(schema: TableSchema, table: str, *, is_stored: bool = False) ->
     check_options(options, table)
     _check_named_columns(schema, options, table)
     check_types(schema.fields, options, table)
-    check_rowtime(schema.fields, options, table)
+    _check_rowtime(schema.fields, options, table)
+
+
+def _check_rowtime(fields: Sequence[DataField], options: Mapping[str, str], table: str) -> None:
+    """Check the declared event time column, unless it is computed or inside a ROW."""
+    column = options.get(ROWTIME_KEY)
+    if column is None or column in computed_columns(fields, options).values():
+        return
+    if not any(is_within(column, field.name) and column != field.name for field in fields):
+        rowtime_type(fields, column, table)
 
 
 def check_column_names(fields: Sequence[DataField], table: str) -> None:

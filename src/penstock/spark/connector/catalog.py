@@ -16,6 +16,7 @@ from penstock.errors import (
     NotFoundError,
     UnsupportedFeatureError,
 )
+from penstock.format.layout import split_branch
 from penstock.options import KNOWN_KEYS, check_keys
 from penstock.spark.connector.definition import changes_of
 from penstock.spark.connector.failures import (
@@ -34,7 +35,7 @@ from penstock.spark.connector.table import CatalogTable
 from penstock.spark.types import to_spark_schema
 from penstock.spark.versions.facts import VIEWS
 from penstock.table.inspect.system import AUDIT_LOG, INSERTION, ROW_KIND, ROW_TABLES, SYSTEM_TABLES, load_system_table
-from penstock.table.read.branch import at_branch, split_branch
+from penstock.table.read.branch import at_branch
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidOptionError, NotFoundError
-from penstock.format.layout import MAIN_BRANCH, TableLayout, branch_name_of
+from penstock.format.layout import BRANCH_MARK, MAIN_BRANCH, TableLayout, branch_name_of, split_branch
 from penstock.format.text.names import check_length
 from penstock.io.branch import BranchFileIO
 from penstock.table.assumptions import load_identity
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from penstock.io.file_io import FileIO
     from penstock.table.ref import TableRef
 
-MARK: Final = "$branch_"
-"""What stands between the names of a table and of its branch: ``t$branch_b``."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
@@ -33,12 +30,6 @@ class Branch:
 
     name: str
     created_millis: int
-
-
-def split_branch(name: str) -> tuple[str, str | None]:
-    """Return the name of the table and of the branch in ``t$branch_b``; None for the main branch."""
-    table, mark, branch = name.partition(MARK)
-    return (table, branch) if mark and branch else (name, None)
 
 
 def at_branch(ref: TableRef, branch: str) -> TableRef:
@@ -50,7 +41,7 @@ def at_branch(ref: TableRef, branch: str) -> TableRef:
         return replace(plain, schema=MetadataStore(plain).load_latest_schema())
     check_branch_name(name, branch)
     storage = BranchFileIO(inner=main, branch=branch, location=ref.location, root=ref.layout.branch(branch).location)
-    found = replace(ref, name=f"{name}{MARK}{branch}", file_io=storage)
+    found = replace(ref, name=f"{name}{BRANCH_MARK}{branch}", file_io=storage)
     try:
         identity = load_identity(found)
     except NotFoundError:
