@@ -28,7 +28,7 @@ from penstock.dialect.parse.parser import parse_script
 
 PAGES: Final = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 # Python and shell blocks that say what is run elsewhere; `text` is no code outside of the page of signatures.
-LANGUAGES: Final = {"python", "console", "sh", "sql", "json", "mermaid", "text"}
+LANGUAGES: Final = {"python", "console", "sh", "sql", "json", "mermaid", "text", "yaml", "jinja"}
 DIAGRAMS: Final = {"flowchart", "sequenceDiagram"}
 _FENCE: Final = re.compile(r"^( *)(```+|~~~+)([^\n`]*)\n(.*?)^\1\2 *$", re.MULTILINE | re.DOTALL)
 
@@ -94,6 +94,11 @@ def test_signatures_are_python() -> None:
 def test_data_is_json() -> None:
     for block in _of("json"):
         json.loads(block.text)
+
+
+def test_files_of_dbt_are_those_that_its_test_uses() -> None:
+    # tests/spark/test_dbt.py makes a project of them.
+    assert [block.page for block in (*_of("yaml"), *_of("jinja"))] == ["docs/ways-in.md"] * 3
 
 
 def test_diagrams_are_of_known_kinds() -> None:
