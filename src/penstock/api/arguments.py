@@ -116,6 +116,9 @@ NUMBER: Final = ArgumentType("a number", lambda value: _is_number(value, numbers
 TIME: Final = ArgumentType("a datetime", lambda value: isinstance(value, datetime)) | INTEGER
 LOCATION: Final = TEXT | ArgumentType("a path", lambda value: isinstance(value, os.PathLike))
 NAMES: Final = ArgumentType("a name or a list of names", _is_texts)
+DTYPE_BACKEND: Final = ArgumentType(
+    "'numpy_nullable' or 'pyarrow'", lambda value: value in ("numpy_nullable", "pyarrow")
+)
 TEXTS: Final = ArgumentType("a list of texts", lambda value: _is_texts(value) and not isinstance(value, str))
 MAPPING: Final = ArgumentType("a mapping by names", lambda value: isinstance(value, Mapping) and _all(list(value), str))
 TEXT_MAPPING: Final = ArgumentType(

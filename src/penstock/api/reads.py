@@ -6,11 +6,21 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack
 
 import pyarrow as pa
 
-from penstock.api.arguments import INTEGER, NAMES, NONE, Names, Options, accepts, check_limit, check_spark, to_names
+from penstock.api.arguments import (
+    DTYPE_BACKEND,
+    INTEGER,
+    NAMES,
+    NONE,
+    Names,
+    Options,
+    accepts,
+    check_limit,
+    check_spark,
+    to_names,
+)
 from penstock.api.handle import TableMethods
 from penstock.api.lazy import import_library, lazy_dataset, lazy_spark
 from penstock.datafile.conform import leaf_arrays
-from penstock.errors import InvalidOptionError
 from penstock.table.inspect.explain import explain_plan, plan_values
 from penstock.table.read.batches import open_batches, read_arrow
 
@@ -113,7 +123,7 @@ class TableReads(TableMethods):
             query.ref, self._handle.store, query.plan, to_names(columns), check_limit(limit, self._handle.name)
         )
 
-    @accepts(columns=NAMES | NONE, limit=INTEGER | NONE)
+    @accepts(columns=NAMES | NONE, limit=INTEGER | NONE, dtype_backend=DTYPE_BACKEND | NONE)
     def to_pandas(
         self,
         columns: Names | None = None,
@@ -253,9 +263,6 @@ def pandas_frame(
     Args:
         table: name for messages.
         dtype_backend: as for ``to_pandas``.
-
-    Raises:
-        InvalidOptionError: an unknown backend.
     """
     module: Any = import_library("pandas", table)
     match dtype_backend:
@@ -271,10 +278,6 @@ def pandas_frame(
             frame: pd.DataFrame = rows.to_pandas(types_mapper=nullable_types.get)
         case None:
             frame = rows.to_pandas()
-        case _:
-            raise InvalidOptionError(
-                f"table {table}: dtype_backend = {dtype_backend!r}: expected 'numpy_nullable' or 'pyarrow'"
-            )
     for place, column in enumerate(rows.columns):
         if pa.types.is_integer(column.type) and column.null_count and dtype_backend is None:
             nullable = getattr(module, f"Int{column.type.bit_width}Dtype")()
