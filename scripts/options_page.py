@@ -13,10 +13,10 @@ from penstock.options.status.refused import FOREIGN
 PAGE = Path(__file__).parents[1] / "docs" / "options.md"
 _INTRODUCTION = """# Options
 
-`scripts/options_page.py` writes this page from the code. Keys are Paimon's keys, unchanged; keys that begin with
-`penstock.` are Penstock's own. Options are stored with a table (`create_table(options=...)`, `SetOption`) or given for
-one operation (`with_options`, `.option(...)` in Spark, `/*+ OPTIONS(...) */` in SQL). Options of the operation have
-precedence.
+All options of tables, catalogs and single operations, and what each does. Keys are Paimon's keys, unchanged; keys that
+begin with `penstock.` are Penstock's own. Options are stored with a table (`create_table(options=...)`, `SetOption`) or
+given for one operation (`with_options`, `.option(...)` in Spark, `/*+ OPTIONS(...) */` in SQL). Options of the
+operation have precedence.
 
 | status | what Penstock does with the key |
 |---|---|
@@ -27,6 +27,8 @@ precedence.
 For an unknown key, a warning names the nearest known key. Keys of Delta Lake and Iceberg that would change what is read
 or written are refused, and the error names the option to use instead; the end of this page lists them. Batch reads
 accept two of them, see [reading](reading.md#time-travel).
+
+<!-- scripts/options_page.py writes this page from the code. -->
 """
 
 

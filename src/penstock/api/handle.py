@@ -98,3 +98,7 @@ class TableMethods:
 
     def __init__(self, handle: TableHandle) -> None:
         self._target = self._handle = handle
+
+    def __repr__(self) -> str:
+        names = sorted(name for name in dir(type(self)) if not name.startswith("_"))
+        return f"<{type(self).__name__} of {self._handle.name}: {', '.join(names)}>"

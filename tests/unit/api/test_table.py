@@ -52,6 +52,7 @@ def pairs(found: pa.Table) -> list[tuple[int, str | None]]:
 
 def test_a_table_has_a_repr_and_an_arrow_schema(table: penstock.Table) -> None:
     assert repr(table) == "Table('db.t', location='memory://api-table/db.db/t', schema_id=0)"
+    assert repr(table.preview).startswith("<TablePreview of db.t: alter, drop_partitions, ")
     assert table.arrow_schema == pa.schema([("k", pa.int64()), ("p", pa.string())])
 
 
