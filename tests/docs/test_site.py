@@ -53,6 +53,8 @@ def test_the_api_page_of_the_site_has_every_exported_name(site: Path) -> None:
     anchors = set(re.findall(r'id="penstock\.(\w+)"', (site / "api.html").read_text("utf-8")))
     assert anchors >= {name for name in penstock.__all__ if not name.startswith("_")}
     text = (site / "api.html").read_text("utf-8")
+    # In the table of methods before them.
+    assert re.search(r'<a class="autorefs[^>]* href="#penstock.Table.append"', text)
     assert all(
         f'id="penstock.{name}"' in text for name in ("Table.compact", "Catalog.migrate", "TableVersions.rename_tag")
     )

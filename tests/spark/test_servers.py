@@ -7,10 +7,13 @@ import re
 import signal
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
-from tests.spark.server_commands import COMMAND, arguments, environment, of_page, running
+from tests.quick_spark import quick_settings
+from tests.spark.server_commands import COMMAND, PAGE, arguments, environment, of_page, running
+from tests.standalone_cluster import SPARK_HOME
 
 from penstock import Catalog
 
@@ -196,6 +199,23 @@ def test_spark_sql_uses_the_warehouse(folder: Path) -> None:
     assert failed.stdout.splitlines()[-1] == "1"
     assert "UNRESOLVED_COLUMN" in failed.stderr
     assert "Traceback" not in failed.stderr
+
+
+def test_spark_sql_as_it_is_uses_a_view(folder: Path) -> None:
+    section = PAGE.split("## A view in Spark as it is\n")[1].split("\n## ")[0]
+    (statements,) = re.findall(r"\n\n((?:    [^\n]*\n)+)", section)
+    script = folder / "view.sql"
+    script.write_text(textwrap.dedent(statements).replace("/data/warehouse", str(folder / "w")))
+    settings = [part for key, value in quick_settings().items() for part in ("--conf", f"{key}={value}")]
+    done = subprocess.run(
+        [str(SPARK_HOME / "bin" / "spark-sql"), "--master", "local[2]", *settings, "-f", str(script)],
+        env={**environment(), "SPARK_HOME": str(SPARK_HOME), "PYSPARK_PYTHON": sys.executable},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines()[-1:] == ["2"], done.stderr[-3000:]
 
 
 def test_a_server_without_a_catalog_or_a_port_ends_with_one_line(folder: Path) -> None:
