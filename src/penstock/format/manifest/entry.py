@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from penstock.errors import FormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 
 EMPTY_ROW: Final = bytes(12)
@@ -193,11 +193,15 @@ class ManifestFileMeta:
     max_row_id: int | None = None
 
 
-def merge_entries(entries: Iterable[ManifestEntry]) -> dict[FileIdentity, ManifestEntry]:
+def merge_entries(
+    entries: Iterable[ManifestEntry], is_whole: Callable[[ManifestEntry], bool] | None = None
+) -> dict[FileIdentity, ManifestEntry]:
     """Cancel each ADD with the DELETE of the same file that follows it.
 
     Args:
         entries: in the order of the manifests, and of the entries in each.
+        is_whole: whether all entries of the file of an entry are among them; of others, a DELETE between two ADD
+            entries may be missing. None if all are.
 
     Returns:
         The remaining entries, in order of first occurrence. A remaining DELETE refers to a file that an older manifest
@@ -210,6 +214,10 @@ def merge_entries(entries: Iterable[ManifestEntry]) -> dict[FileIdentity, Manife
         if known is None:
             merged[identity] = entry
         elif entry.kind is FileKind.ADD:
+            if is_whole is not None and not is_whole(entry):
+                del merged[identity]
+                merged[identity] = entry
+                continue
             raise FormatError(
                 f"data file {entry.file.file_name} in bucket {entry.bucket} of partition {entry.partition.hex()} is "
                 "added twice: the table's manifests are damaged; roll the table back to a snapshot before that"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from penstock.errors import CommitConflictError, InvalidOptionError, UnsupportedFeatureError
 from penstock.format.manifest.entry import DataFileMeta, EntryNumbers, FileIdentity, FileKind, ManifestEntry
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from penstock.table.partition_scope import OverwriteScope, WrittenPartitions, partition_test
+from penstock.table.partition_scope import OverwriteScope, WholeTable, WrittenPartitions, partition_test
 from penstock.table.read.live import (
     MAX_STEPS,
     load_deltas,
@@ -96,7 +96,8 @@ def overwrite_delta(
             "or overwrite without naming a partition"
         )
     pruner = pruner_of_scope(ref.schema, scope, touched)
-    live = load_live_entries(store, base, test, pruner) if base is not None else {}
+    keep = None if isinstance(scope, WholeTable) else test
+    live = load_live_entries(store, base, keep, pruner) if base is not None else {}
     # The replaced files are ignored, so the numbers start at 0 again (docs/spec/commit.md section 2.2).
     numbered = BucketIndex().number(messages) if _is_bucketed(messages) else messages
     added = _added(numbered)

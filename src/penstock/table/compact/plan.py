@@ -29,8 +29,9 @@ from penstock.table.compact.coordinator import pack_small
 from penstock.table.compact.queue import plan_bucket, plan_bucket_fully
 from penstock.table.compact.task import CompactSizes, CompactTask
 from penstock.table.expire.partitions import find_expired_partitions
-from penstock.table.partition_scope import MatchingPartitions, OverwriteScope, WholeTable, partition_test
-from penstock.table.read.live import load_live_entries, load_live_of_partitions, pruner_of_scope
+from penstock.table.partition_scope import MatchingPartitions, OverwriteScope, partition_test
+from penstock.table.read.files import LazyEntries, total_of
+from penstock.table.read.live import load_live_by_partition, pruner_of_partitions, pruner_of_scope
 from penstock.table.read.scan import check_deletion_vectors
 from penstock.table.ref import FileLocator
 
@@ -112,22 +113,41 @@ def plan_compaction(
         scope: the partitions, also as serialized values; None for all.
         idle_ms: only partitions that received no rows for this long.
     """
+    sizes = CompactSizes.of(ref)
+    may_pick_large = sizes.max_files is not None or ref.parsed(CompactOptions).force_rewrite_all_files
     return plan_partitions(
-        ref, store, picker(ref, strategy), scope=scope, idle_ms=idle_ms, otherwise="too few small files"
+        ref,
+        store,
+        picker(ref, strategy),
+        scope=scope,
+        idle_ms=idle_ms,
+        otherwise="too few small files",
+        of_small=None if may_pick_large else sizes,
     )
 
 
-def _live_entries(
+def _live_partitions(
     ref: TableRef, store: MetadataStore, snapshot: Snapshot, scope: OverwriteScope | frozenset[bytes] | None
-) -> Iterable[ManifestEntry]:
+) -> dict[bytes, Sequence[ManifestEntry]]:
+    if scope is None:
+        return load_live_by_partition(store, snapshot)
     if isinstance(scope, frozenset):
-        return load_live_of_partitions(store, ref.schema, snapshot, scope).values()
-    where, none = scope or WholeTable(), frozenset[bytes]()
-    keep = partition_test(where, touched=none, ref=ref)
-    return load_live_entries(store, snapshot, keep, pruner_of_scope(ref.schema, where, none)).values()
+        return load_live_by_partition(store, snapshot, scope.__contains__, pruner_of_partitions(ref.schema, scope))
+    none = frozenset[bytes]()
+    keep = partition_test(scope, touched=none, ref=ref)
+    return load_live_by_partition(store, snapshot, keep, pruner_of_scope(ref.schema, scope, none))
 
 
-def plan_partitions(
+def _has_small(sizes: CompactSizes, entries: Sequence[ManifestEntry]) -> bool:
+    """Whether one of the files is small; in columns, none of them is decoded."""
+    if isinstance(entries, LazyEntries):
+        files = entries.files
+        is_small = (files.column("file_size") < sizes.small_bytes) & (files.column("row_count") < sizes.small_rows)
+        return bool(is_small.any())
+    return any(sizes.is_small(entry.file) for entry in entries)
+
+
+def plan_partitions(  # noqa: PLR0913 - what differs between the kinds of compaction
     ref: TableRef,
     store: MetadataStore,
     pick: Pick,
@@ -135,23 +155,23 @@ def plan_partitions(
     scope: OverwriteScope | frozenset[bytes] | None = None,
     idle_ms: int | None = None,
     otherwise: str,
+    of_small: CompactSizes | None = None,
 ) -> CompactionPlan:
     """Plan the tasks that ``pick`` chooses; other arguments as in ``plan_compaction``.
 
     Args:
         otherwise: the text of ``skipped`` for a partition in which ``pick`` chooses no file.
+        of_small: sizes by which ``pick`` chooses no file of a partition without small ones; None if it may.
     """
     snapshot = store.load_latest_snapshot()
     check_compactable(ref, store, snapshot)
     if snapshot is None:
         return CompactionPlan(snapshot=None, partitions=())
-    groups: dict[bytes, list[ManifestEntry]] = {}
-    for entry in _live_entries(ref, store, snapshot, scope):
-        groups.setdefault(entry.partition, []).append(entry)
+    partitions = _live_partitions(ref, store, snapshot, scope)
     idle_test = None if idle_ms is None else IdleTest(store, snapshot, idle_ms)
-    planner = _Planner(ref, pick, idle_test, otherwise)
+    planner = _Planner(ref, pick, idle_test, otherwise, of_small)
     plan = CompactionPlan(
-        snapshot=snapshot, partitions=tuple(planner.plan(data, entries) for data, entries in groups.items())
+        snapshot=snapshot, partitions=tuple(planner.plan(data, entries) for data, entries in partitions.items())
     )
     return _without_expired(plan, ref, store)
 
@@ -189,26 +209,31 @@ def scope_of_filter(ref: TableRef, text: str) -> MatchingPartitions:
 class _Planner:
     """Plans one partition at a time."""
 
-    def __init__(self, ref: TableRef, pick: Pick, idle_test: IdleTest | None, otherwise: str) -> None:
+    def __init__(
+        self, ref: TableRef, pick: Pick, idle_test: IdleTest | None, otherwise: str, of_small: CompactSizes | None
+    ) -> None:
         self._pick = pick
+        self._of_small = of_small
         self._otherwise = otherwise
         self._idle_test = idle_test
         self._locator = FileLocator.of(ref)
 
-    def plan(self, data: bytes, entries: list[ManifestEntry]) -> PartitionPlan:
+    def plan(self, data: bytes, entries: Sequence[ManifestEntry]) -> PartitionPlan:
         tasks, skipped = self._tasks(data, entries)
         return PartitionPlan(
             data=data,
             name=self._locator.partition_label(data),
             files=len(entries),
-            bytes=sum(entry.file.file_size for entry in entries),
+            bytes=total_of(entries, "file_size"),
             tasks=tasks,
             skipped=skipped,
         )
 
-    def _tasks(self, data: bytes, entries: list[ManifestEntry]) -> tuple[tuple[CompactTask, ...], str | None]:
+    def _tasks(self, data: bytes, entries: Sequence[ManifestEntry]) -> tuple[tuple[CompactTask, ...], str | None]:
         if self._idle_test is not None and not self._idle_test.is_idle(data, entries):
             return (), "written to within the idle time"
+        if self._of_small is not None and not _has_small(self._of_small, entries):
+            return (), self._otherwise
         buckets: dict[tuple[int, int], list[DataFileMeta]] = {}
         for entry in entries:
             buckets.setdefault((entry.bucket, entry.total_buckets), []).append(entry.file)

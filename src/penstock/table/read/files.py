@@ -39,7 +39,13 @@ class FileColumns:
         self._first_rows = np.cumsum([0, *map(len, parts)]) if first_rows is None else first_rows
 
     @classmethod
-    def live(cls, manifests: Iterable[ManifestColumns], keep: Callable[[bytes], bool] | None = None) -> FileColumns:
+    def live(
+        cls,
+        manifests: Iterable[ManifestColumns],
+        keep: Callable[[bytes], bool] | None = None,
+        *,
+        is_whole: Callable[[ManifestEntry], bool] | None = None,
+    ) -> FileColumns:
         """Return the ADD entries that no DELETE entry cancels.
 
         Only entries whose name, by its hash, occurs twice are decoded and compared.
@@ -47,6 +53,7 @@ class FileColumns:
         Args:
             manifests: in the order of the manifest lists.
             keep: a test for serialized partitions; None for all.
+            is_whole: as of ``merge_entries``.
 
         Raises:
             FormatError: a file is added twice.
@@ -69,7 +76,7 @@ class FileColumns:
         suspects = files.where(is_suspect)
         entries = suspects.entries()
         row_of = {id(entry): row for entry, row in zip(entries, suspects.rows.tolist(), strict=True)}
-        survivors = [row_of[id(entry)] for entry in merge_entries(entries).values()]
+        survivors = [row_of[id(entry)] for entry in merge_entries(entries, is_whole).values()]
         is_live = np.zeros(len(is_added), bool)
         is_live[rows[~is_suspect]] = True
         is_live[survivors] = True
@@ -162,6 +169,26 @@ class LazyEntries(Sequence[ManifestEntry]):
         if self._entries is None:
             self._entries = tuple(self.files.entries())
         return self._entries
+
+
+def total_of(entries: Sequence[ManifestEntry], field: str) -> int:
+    """Return the sum of a field of ``DataFileMeta``, without decoding entries in columns."""
+    if isinstance(entries, LazyEntries):
+        return entries.files.total(field)
+    return sum(getattr(entry.file, field) for entry in entries)
+
+
+def by_code(files: FileColumns, codes: Array) -> Iterator[tuple[int, FileColumns]]:
+    """Yield each code and its files, in the order of the codes; they are as ``FileColumns.partitions`` returns them."""
+    order, starts = sorted_codes(codes)
+    for start, end in pairwise([*starts.tolist(), len(order)]):
+        yield int(codes[order[start]]), files.at(order[start:end])
+
+
+def sorted_codes(codes: Array) -> tuple[Array, Array]:
+    """Return the order that sorts the codes, and where in it each distinct code starts."""
+    order = np.argsort(codes, kind="stable")
+    return order, np.flatnonzero(np.diff(codes[order], prepend=-1))
 
 
 def total(column: Array) -> int:

@@ -21,7 +21,7 @@ from penstock.format.row.row import row_decoder
 from penstock.format.snapshot import CommitKind
 from penstock.predicate.tree import TRUE, And, BoundPredicate, Compare, IsNull, Operator, Or, Predicate
 from penstock.table.partition_scope import MatchingPartitions, WholeTable
-from penstock.table.read.files import FileColumns
+from penstock.table.read.files import FileColumns, LazyEntries, by_code
 from penstock.table.read.prune import NO_FILTER, PartitionPruner
 from penstock.table.read.scan import MIN_COLUMNS, entry_count, live_entries
 
@@ -65,6 +65,29 @@ def _of_partitions(entries: Iterable[ManifestEntry], keep: Callable[[bytes], boo
         return entries
     test = cache(keep)
     return (entry for entry in entries if test(entry.partition))
+
+
+def load_live_by_partition(
+    store: MetadataStore,
+    snapshot: Snapshot,
+    keep: Callable[[bytes], bool] | None = None,
+    pruner: PartitionPruner | None = None,
+) -> dict[bytes, Sequence[ManifestEntry]]:
+    """Load the live entries of some partitions by serialized partition; many entries are decoded when they are used.
+
+    Args:
+        keep: as for ``load_live_entries``.
+        pruner: likewise.
+    """
+    metas = [meta for meta in store.load_manifests(snapshot) if pruner is None or pruner.may_hold(meta)]
+    if entry_count(metas) >= MIN_COLUMNS:
+        files = FileColumns.live(store.iter_columns(metas, snapshot_id=snapshot.id), keep)
+        data, codes = files.partitions()
+        return {data[code]: LazyEntries(part) for code, part in by_code(files, codes)}
+    groups: dict[bytes, list[ManifestEntry]] = {}
+    for entry in load_live_entries(store, snapshot, keep, pruner).values():
+        groups.setdefault(entry.partition, []).append(entry)
+    return dict(groups)
 
 
 def load_partitions(store: MetadataStore, snapshot: Snapshot) -> frozenset[bytes]:

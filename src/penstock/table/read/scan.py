@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from itertools import chain, pairwise
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -26,13 +26,21 @@ from penstock.format.manifest.index_manifest import (
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import FALSE, TRUE, BoundPredicate, Predicate
 from penstock.table.assumptions import check_schema_of_file
-from penstock.table.read.files import FileColumns, LazyEntries, count_pairs, count_values
+from penstock.table.read.files import (
+    FileColumns,
+    LazyEntries,
+    by_code,
+    count_pairs,
+    count_values,
+    sorted_codes,
+    total_of,
+)
 from penstock.table.read.indexes import FileIndexPruner, has_index
 from penstock.table.read.prune import BucketPruner, PartitionPruner, PartitionPruneResult, StatsPruner
 from penstock.table.read.prune_columns import ColumnsPruner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from penstock.format.avro.columns import Array
     from penstock.format.manifest.entry import ManifestFileMeta
@@ -140,13 +148,7 @@ class ScanPlan:
     @property
     def row_count(self) -> int:
         """Number of rows in the files to read, before the filter."""
-        return sum(_row_count(partition.entries) for partition in self.partitions)
-
-
-def _row_count(entries: Sequence[ManifestEntry]) -> int:
-    if isinstance(entries, LazyEntries):
-        return entries.files.total("row_count")
-    return sum(entry.file.row_count for entry in entries)
+        return sum(total_of(partition.entries, "row_count") for partition in self.partitions)
 
 
 def plan_scan(
@@ -176,12 +178,12 @@ def plan_scan(
     metas = scan.choose(store.load_manifests(snapshot))
     wall_clock = None if created_from_millis is None else to_wall_clock(created_from_millis)
     if entry_count(metas) >= MIN_COLUMNS:
-        files = FileColumns.live(store.iter_columns(metas, snapshot_id=snapshot.id))
+        files = FileColumns.live(store.iter_columns(metas, snapshot_id=snapshot.id), is_whole=scan.is_whole)
         if wall_clock is not None:
             files = files.where(files.column("created_millis") >= wall_clock)
         partitions = scan.prune_columns(files)
     else:
-        live = live_entries(scan.load(snapshot, metas))
+        live = live_entries(scan.load(snapshot, metas), scan.is_whole)
         if wall_clock is not None:
             live = [entry for entry in live if (entry.file.creation_millis or 0) >= wall_clock]
         partitions = scan.prune(live)
@@ -217,8 +219,10 @@ def entry_count(metas: Iterable[ManifestFileMeta]) -> int:
     return sum(meta.num_added_files + meta.num_deleted_files for meta in metas)
 
 
-def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """Return the ADD entries that no DELETE entry cancels, in their order.
+def live_entries(
+    entries: Iterable[ManifestEntry], is_whole: Callable[[ManifestEntry], bool] | None = None
+) -> list[ManifestEntry]:
+    """Return the ADD entries that no DELETE entry cancels, in their order; ``is_whole`` as of ``merge_entries``.
 
     File names are compared first; full identities, which cost five times as much, only for equal names. Names contain a
     UUID, so they nearly always differ.
@@ -231,7 +235,7 @@ def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
         suspects.update(name for name, count in counts.items() if count > 1)
     if not suspects:
         return added
-    merged = merge_entries(entry for entry in entries if entry.file.file_name in suspects)
+    merged = merge_entries((entry for entry in entries if entry.file.file_name in suspects), is_whole)
     # One entry may be in several manifests, and is one object then: it survives once, where it was added last.
     survivors = {id(entry) for entry in merged.values()}
     live = []
@@ -302,6 +306,10 @@ class _Scan:
             and self._partitions.may_hold(meta)
             and self._buckets.may_hold(meta, self._totals)
         )
+
+    def is_whole(self, entry: ManifestEntry) -> bool:
+        """Whether no manifest is skipped that may have entries of the same file: of its partition and bucket."""
+        return not self._partitions.evaluate(entry.partition).is_excluded and self._buckets.keeps(entry)
 
     def choose(self, metas: Sequence[ManifestFileMeta]) -> list[ManifestFileMeta]:
         """Return a snapshot's manifests without those that can be skipped."""
@@ -376,12 +384,12 @@ class _Scan:
         """Return the same as ``prune``, for files in columns."""
         data, codes = files.partitions()
         verdicts = [self._partitions.evaluate(each) for each in data]
-        order, starts = _sorted_codes(codes)
+        order, starts = sorted_codes(codes)
         created = np.minimum.reduceat(files.column("created_millis")[order], starts) if len(starts) else starts
         self._note_columns("live", files, codes)
         if self._predicate.root != TRUE:
             files, codes = self._pruned_columns(files, codes, verdicts)
-        groups: dict[int, Sequence[ManifestEntry]] = {code: LazyEntries(part) for code, part in _by_code(files, codes)}
+        groups: dict[int, Sequence[ManifestEntry]] = {code: LazyEntries(part) for code, part in by_code(files, codes)}
         if self._predicate.root != TRUE and files.column("may_have_index").any():
             by_data = self._kept_by_indexes(
                 {data[code]: list(entries) for code, entries in groups.items()},
@@ -471,19 +479,6 @@ class _Scan:
             return frozenset({-1})
         options = [self._ref.options, *(self._store.load_schema(schema_id).option_map for schema_id in ids)]
         return frozenset(int(each.get("bucket", "-1")) for each in options)
-
-
-def _by_code(files: FileColumns, codes: Array) -> Iterator[tuple[int, FileColumns]]:
-    """Yield each code and its files, in the order of the codes."""
-    order, starts = _sorted_codes(codes)
-    for start, end in pairwise([*starts.tolist(), len(order)]):
-        yield int(codes[order[start]]), files.at(order[start:end])
-
-
-def _sorted_codes(codes: Array) -> tuple[Array, Array]:
-    """Return the order that sorts the codes, and where in it each distinct code starts."""
-    order = np.argsort(codes, kind="stable")
-    return order, np.flatnonzero(np.diff(codes[order], prepend=-1))
 
 
 def _filtered(groups: Mapping[bytes, Iterable[ManifestEntry]]) -> dict[bytes, list[ManifestEntry]]:

@@ -17,8 +17,9 @@ from penstock.format.manifest.columns import EncodedEntries, columns_of_entries
 from penstock.format.manifest.entry import FileKind, ManifestEntry
 from penstock.format.manifest.stats import ColumnStats
 from penstock.predicate.parse import parse_filter
+from penstock.table.compact.plan import plan_compaction
 from penstock.table.metadata_cache import clear_metadata_cache
-from penstock.table.read import scan
+from penstock.table.read import live, scan
 from penstock.table.read.files import FileColumns, LazyEntries, count_pairs, total
 from penstock.table.read.scan import ScanPlan, live_entries, plan_scan
 from penstock.table.store import MetadataStore
@@ -43,6 +44,7 @@ def in_columns(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     clear_metadata_cache()
     monkeypatch.setattr(columns, "MIN_RECORDS", 1)
     monkeypatch.setattr(scan, "MIN_COLUMNS", 0)
+    monkeypatch.setattr(live, "MIN_COLUMNS", 0)
     yield monkeypatch
     clear_metadata_cache()
 
@@ -79,12 +81,12 @@ def test_plans_from_columns_equal_plans_from_entries(
 ) -> None:
     clear_metadata_cache()
     table = MemoryTable(partition_keys=("dt",), options={"bucket": buckets, "bucket-key": "id"})
-    live: set[int] = set()
+    there: set[int] = set()
     for place, numbers in enumerate(steps):
         distinct = dict.fromkeys(numbers)
-        changed = [number for number in distinct if (number in live) == (place % 2 == 1)]
+        changed = [number for number in distinct if (number in there) == (place % 2 == 1)]
         kind = FileKind.DELETE if place % 2 else FileKind.ADD
-        live ^= set(changed)
+        there ^= set(changed)
         if changed:
             table.commit(*(replace(file_of(table, number), kind=kind) for number in changed))
     if table.snapshots:
@@ -129,6 +131,27 @@ def test_a_plan_of_columns_decodes_the_files_that_are_left(in_columns: pytest.Mo
     assert [entry.file.file_name for entry in partition.entries] == ["data-1230.parquet"]
     assert partition.entries[0] is next(iter(partition.entries))
     assert decoded == [1]
+
+
+def test_a_compaction_plan_decodes_partitions_with_small_files_only(in_columns: pytest.MonkeyPatch) -> None:
+    table = MemoryTable(partition_keys=("dt",))
+    large = [file_of(table, number, file_size=1 << 30, row_count=1 << 30) for number in range(0, 300, 3)]
+    small = [file_of(table, number) for number in range(1, 30, 3)]
+    table.commit(*large, *small)
+    by_columns = plan_compaction(table.ref, table.store)
+    decoded: list[int] = []
+    entries = EncodedEntries.entries
+
+    def counted(self: EncodedEntries, rows: Any) -> Any:
+        decoded.append(len(rows))
+        return entries(self, rows)
+
+    in_columns.setattr(EncodedEntries, "entries", counted)
+    assert plan_compaction(table.ref, table.store) == by_columns
+    assert decoded == [10]
+    assert [(each.files, bool(each.tasks)) for each in by_columns.partitions] == [(100, False), (10, True)]
+    in_columns.setattr(live, "MIN_COLUMNS", 10**9)
+    assert plan_compaction(table.ref, table.store) == by_columns
 
 
 def test_a_manifest_in_the_cache_serves_as_columns_and_as_entries(in_columns: pytest.MonkeyPatch) -> None:

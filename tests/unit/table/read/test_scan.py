@@ -325,3 +325,21 @@ def test_a_hundred_thousand_files_are_planned_in_seconds() -> None:
     assert plan.file_count == 100_000
     # 5 s is promised on a quiet machine; this only catches work per file that should not be there.
     assert time.perf_counter() - started < 20
+
+
+@pytest.mark.parametrize("minimum", [0, 10**9])
+def test_a_file_that_was_added_again_is_no_error_for_a_plan_that_skips_the_manifest_of_its_deletion(
+    minimum: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.table.read.scan.MIN_COLUMNS", minimum)
+    table = MemoryTable(partition_keys=("dt",))
+    again, other, more = (table.file(name) for name in ("again", "other", "more"))
+    table.commit(table.entry(again, ["b"]), table.entry(other, ["a"]))
+    table.commit(table.entry(again, ["b"], kind=FileKind.DELETE))
+    table.commit(table.entry(again, ["b"]), table.entry(more, ["a"]))
+    assert scanned(table, "dt = 'a'") == ["other", "more"]
+    assert scanned(table, "dt = 'b'") == ["again"]
+    table.commit(table.entry(again, ["b"]))
+    assert scanned(table, "dt = 'a'") == ["other", "more"]
+    with pytest.raises(FormatError, match="added twice"):
+        scanned(table, "dt = 'b'")
