@@ -1,17 +1,35 @@
-"""Add the bill of materials to each wheel: ``*.dist-info/sboms/penstock.cdx.json``."""
+"""Add the bill of materials to each wheel, ``*.dist-info/sboms/penstock.cdx.json``, and links to the metadata."""
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 # Hatchling runs this file on its own, outside of a package.
 sys.path.insert(0, str(Path(__file__).parent))
+import package_page
 import sbom
+
+
+class Links(MetadataHookInterface):
+    """Provides README, with links that lead to the repository if its address is set."""
+
+    PLUGIN_NAME = "custom"
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Set the dynamic fields."""
+        text = (sbom.ROOT / "README.md").read_text("utf-8")
+        repository = os.environ.get(package_page.VARIABLE)
+        if repository:
+            text = package_page.with_addresses(text, repository, metadata["version"])
+            metadata["urls"] = package_page.addresses(repository, metadata["version"])
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
 
 
 class BillOfMaterials(BuildHookInterface):

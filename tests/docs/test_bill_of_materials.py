@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import re
 import subprocess
 import zipfile
 from pathlib import Path
@@ -38,9 +40,10 @@ def test_it_lists_what_an_installation_brings_and_no_tools() -> None:
     assert all(len(part["externalReferences"][0]["hashes"][0]["content"]) == 64 for part in bill["components"])
 
 
-def test_the_wheel_has_it(tmp_path: Path) -> None:
+def test_the_wheel_has_it_and_links_to_the_repository_that_is_set(tmp_path: Path) -> None:
     command = ["scripts/uv.sh", "build", "--wheel", "--quiet", "-o", str(tmp_path)]
-    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PENSTOCK_REPOSITORY_URL": "https://example.com/penstock"}
+    built = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     if built.returncode and "Failed to fetch" in built.stderr:
         pytest.skip("hatchling is not here, and there is no network")
     assert built.returncode == 0, built.stderr
@@ -48,6 +51,11 @@ def test_the_wheel_has_it(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [name for name in archive.namelist() if "/sboms/" in name]
         assert archive.read(name).decode() == _load("sbom").render(LOCK)
+        metadata = archive.read(f"{name.partition('/')[0]}/METADATA").decode()
+    targets = set(re.findall(r"\]\(([^)]+)\)", metadata))
+    assert len(targets) > 20
+    assert [target for target in targets if not target.startswith("https://")] == []
+    assert "\nProject-URL: Changelog, https://example.com/penstock/blob/v" in metadata
     assert name.endswith(".dist-info/sboms/penstock.cdx.json")
 
 
