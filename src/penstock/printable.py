@@ -13,12 +13,14 @@ from __future__ import annotations
 import json
 import logging
 import re
+from dataclasses import fields
 from difflib import SequenceMatcher
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
 # Line ends and tabs in multi-line text.
 _LAYOUT: Final = frozenset("\n\t")
@@ -146,3 +148,60 @@ def bytes_text(size: int) -> str:
             return f"{amount:.1f} {unit}" if unit != "B" else f"{size} B"
         amount /= 1024
     return f"{amount:.1f} {_UNITS[-1]}"
+
+
+_ITEMS: Final = 5
+_CELL: Final = 80
+
+
+class Result:
+    """Base of results of operations: dataclasses that are shown in a few lines, however many files they name."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        texts = (f"{name}={_short(value)}" for name, value in _values(self))
+        return f"{type(self).__name__}({', '.join(texts)})"
+
+    def _repr_html_(self) -> str:
+        """Return the HTML for a notebook: a row per attribute."""
+        return record_html(self)
+
+
+def record_html(record: object) -> str:
+    """Return a dataclass as HTML: its name, and a row per attribute."""
+    rows = ((name, _short(value)) for name, value in _values(record))
+    return f"<strong>{html_text(type(record).__name__)}</strong>{table_of_html((), rows)}"
+
+
+def table_of_html(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return texts as a table in HTML; without a header if that is empty."""
+    lines = [_row_of_html("th", header)] if header else []
+    lines += [_row_of_html("td", row) for row in rows]
+    return f"<table>{''.join(lines)}</table>"
+
+
+def html_text(text: str) -> str:
+    """Return text that HTML shows as it is, without active characters."""
+    return escape(visible(text))
+
+
+def cell_text(value: object) -> str:
+    """Return a value as short text."""
+    text = str(value)
+    return text if len(text) <= _CELL else f"{text[: _CELL - 1]}…"
+
+
+def _values(record: Any) -> Iterator[tuple[str, object]]:  # noqa: ANN401 - a dataclass
+    return ((each.name, getattr(record, each.name)) for each in fields(record) if each.repr)
+
+
+def _short(value: object) -> str:
+    if not isinstance(value, tuple) or len(value) <= _ITEMS:
+        return repr(value)
+    first = ", ".join(map(repr, value[:2]))
+    return f"({first}, ... {len(value):,} in all)"
+
+
+def _row_of_html(tag: str, cells: Sequence[str]) -> str:
+    return "<tr>" + "".join(f"<{tag}>{html_text(cell)}</{tag}>" for cell in cells) + "</tr>"

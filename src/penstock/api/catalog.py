@@ -93,10 +93,9 @@ class Catalog:
     @accepts(warehouse=LOCATION)
     def __init__(self, warehouse: str | os.PathLike[str], options: Options | None = None) -> None:
         location = to_location(warehouse)
-        check_catalog_keys(options or ())
-        self._target = self._warehouse = open_warehouse(
-            location, add_session_store_options(location, encode_options(options))
-        )
+        encoded = encode_options(options)
+        check_catalog_keys(encoded)
+        self._target = self._warehouse = open_warehouse(location, add_session_store_options(location, encoded))
 
     if not TYPE_CHECKING:  # A type checker must not see other names.
 

@@ -18,6 +18,7 @@ from penstock.format.types.ddl import ColumnSpec
 from penstock.format.types.text import format_sql_type, parse_sql_type
 from penstock.io.resolve import resolve
 from penstock.options.group import parse_int
+from penstock.printable import Result
 from penstock.table.actions.changes import commit_append, open_committer
 from penstock.table.write.imports import AdoptionPlan, adopt_files, check_partitions, plan_adoption
 
@@ -26,8 +27,8 @@ _TEXT: Final = "STRING"
 _HIDDEN: Final = (".", "_")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Migration:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Migration(Result):
     """The result of migrating a directory, or of a dry run.
 
     Attributes:

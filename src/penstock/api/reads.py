@@ -20,6 +20,7 @@ from penstock.api.arguments import (
 )
 from penstock.api.handle import TableMethods
 from penstock.api.lazy import import_library, lazy_dataset, lazy_spark
+from penstock.api.notebook import PlanText
 from penstock.datafile.conform import leaf_arrays
 from penstock.table.inspect.explain import explain_plan, plan_values
 from penstock.table.read.batches import open_batches, read_arrow
@@ -236,7 +237,7 @@ class TableReads(TableMethods):
         **at: Unpack[ReadAt],
     ) -> str:
         """Return text about which files a read would open, and how the others are pruned; reads metadata only."""
-        return explain_plan(self._handle.plan(filter, options, position_options(at, "explain")).plan)
+        return PlanText(explain_plan(self._handle.plan(filter, options, position_options(at, "explain")).plan))
 
     def explain_values(
         self,

@@ -22,7 +22,7 @@ from penstock.api.handle import TableHandle
 from penstock.api.inspection import TableInspection
 from penstock.api.lazy import is_spark_object, lazy_spark
 from penstock.api.maintenance import TableMaintenance, TableVersions
-from penstock.api.notebook import table_html
+from penstock.api.notebook import SAMPLE_ROWS, table_html
 from penstock.api.operations.compaction import Compact
 from penstock.api.operations.declaration import method
 from penstock.api.operations.rollback import RollbackTo
@@ -253,7 +253,12 @@ class Table(TableReads, TableStreams, RowChanges):
         return stream
 
     def _repr_html_(self) -> str:
-        return table_html(self.name, self.location, self.schema, self.latest_snapshot)
+        def load_sample() -> tuple[int, int, pa.Table]:
+            plan = self._handle.plan(None, None, {}, with_vectors=True).plan
+            size = sum(entry.file.file_size for partition in plan.partitions for entry in partition.entries)
+            return plan.file_count, size, self.to_arrow(limit=SAMPLE_ROWS)
+
+        return table_html(self.name, self.location, self.schema, self.latest_snapshot, load_sample)
 
     def _write(self, rows: Rows) -> tuple[CommitMessage, ...]:
         check_writable(self._ref)

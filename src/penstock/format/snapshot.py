@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.errors import FormatError
 from penstock.format.layout import changelog_id_of, snapshot_id_of
 from penstock.format.text.json import Json, JsonObject, decode_json, encode_json, parse_json
+from penstock.printable import record_html
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -76,6 +77,10 @@ class Snapshot:
     operation: str | None = None
     version: int = 3
     extra: tuple[tuple[str, str], ...] = ()
+
+    def _repr_html_(self) -> str:
+        """Return the HTML for a notebook."""
+        return record_html(self)
 
     def __repr__(self) -> str:
         """Show what people ask for, not where its manifests are."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import uuid
 from decimal import Decimal
 
@@ -86,6 +87,41 @@ def test_a_notebook_shows_columns_and_state(table: Table) -> None:
     assert "<td>dt</td><td>STRING</td><td>partition</td>" in shown
     assert "Snapshot(id=2" in shown
     assert "ARRAY&lt;STRING&gt;" in shown
+    assert re.search(r"; \d files, \d+\.\d KiB", shown)
+    assert "the first " in shown
+
+
+def test_a_notebook_shows_a_table_whose_rows_cannot_be_read(table: Table) -> None:
+    (path,) = table.files().slice(0, 1)["file_path"].to_pylist()
+    table._ref.file_io.delete(path)
+    assert "its latest snapshot cannot be read" in table._repr_html_()
+
+
+def test_results_plans_and_namespaces_are_shown_in_a_few_lines(table: Table) -> None:
+    plan = table.explain()
+    assert plan._repr_html_().startswith("<pre>snapshot ")  # type: ignore[attr-defined]
+    assert repr(plan) == plan
+    for result in (
+        table.latest_snapshot(), table.delete("k = -1"), table.compact(), table.expire_snapshots(),
+        table.inspect.fsck(), table.inspect.summary(), table.remove_orphan_files(dry_run=True),
+        table.rollback_to(snapshot_id=1, dry_run=True), table.preview.truncate(),
+        table.maintenance.compact_manifests(),
+    ):  # fmt: skip
+        name = type(result).__name__
+        assert result._repr_html_().startswith(f"<strong>{name}</strong><table><tr><td>")  # type: ignore[union-attr]
+        assert repr(result).startswith(f"{name}(")
+    for namespace in (table.versions, table.inspect, table.maintenance, table.preview):
+        assert repr(namespace).startswith(f"<{type(namespace).__name__} of {table.name}: ")
+
+
+def test_a_result_of_many_files_is_short(table: Table) -> None:
+    for number in range(30):
+        table.append(table.to_arrow(limit=1).set_column(0, table.schema.field_names[0], [[number + 100]]))
+    changed = table.delete(f"{table.schema.field_names[0]} >= 100")
+    assert len(changed.files) >= 30
+    assert len(repr(changed)) < 1_000
+    assert f"... {len(changed.files)} in all" in repr(changed)
+    assert f"... {len(changed.files)} in all" in changed._repr_html_()
 
 
 def test_a_notebook_shows_the_databases_of_a_catalog() -> None:

@@ -46,6 +46,7 @@ from penstock.errors import AlreadyExistsError, FormatError, InvalidOptionError,
 from penstock.format.types.ddl import ColumnSpec, parse_columns
 from penstock.format.types.text import format_sql_type
 from penstock.io.resolve import resolve
+from penstock.printable import Result
 from penstock.table.write.imports import constant_array
 
 if TYPE_CHECKING:
@@ -59,8 +60,8 @@ if TYPE_CHECKING:
     from penstock.io.file_io import FileIO
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversionPlan:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ConversionPlan(Result):
     """The plan of a conversion.
 
     Attributes:
@@ -81,8 +82,8 @@ class ConversionPlan:
     partitions: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conversion:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Conversion(Result):
     """The result of a conversion.
 
     Attributes:

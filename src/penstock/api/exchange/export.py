@@ -16,6 +16,7 @@ from penstock.api.arguments import FUNCTION, LOCATION, NAMES, NONE, accepts, ins
 from penstock.api.table import Table
 from penstock.errors import AlreadyExistsError, FormatError, UnsupportedFeatureError
 from penstock.io.resolve import resolve
+from penstock.printable import Result
 
 if TYPE_CHECKING:
     import os
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from penstock.predicate.tree import Predicate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParquetExport:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ParquetExport(Result):
     """The result of an export.
 
     Attributes:

@@ -25,7 +25,7 @@ from pyspark.sql.streaming.listener import JStreamingQueryListener, StreamingQue
 
 from penstock.errors import InvalidOptionError, TableStoreError
 from penstock.options import ConsumerOptions
-from penstock.printable import open_log
+from penstock.printable import Result, open_log
 from penstock.spark.stream.checkpoint import Checkpoint
 from penstock.spark.stream.session import next_undelivered_snapshot
 from penstock.table.store import MetadataStore
@@ -64,8 +64,8 @@ _LISTENERS: Final[dict[str, tuple[weak[SparkSession], ProgressListener]]] = {}
 _LISTENERS_LOCK: Final = Lock()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamProgress:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class StreamProgress(Result):
     """One source of a query, after a micro-batch.
 
     Attributes:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.format.snapshot import CommitKind
+from penstock.printable import Result
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.delta import CommitRequest
 from penstock.table.commit.manifests import PartitionOrder, merge_manifests
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from penstock.table.commit.committer import TableCommitter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestCompaction:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ManifestCompaction(Result):
     """The result of a manifest compaction, or of its dry run.
 
     Attributes:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.errors import TableStoreError
 from penstock.format.snapshot import CommitKind
-from penstock.printable import open_log
+from penstock.printable import Result, open_log
 from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.compact.commit import MergeGroup, is_lost
 from penstock.table.compact.rewrite import rewrite
@@ -62,8 +62,8 @@ class PartitionResult:
     dropped: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CompactionResult(Result):
     """The result of a compaction.
 
     Attributes:

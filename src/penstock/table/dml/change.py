@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.printable import Result
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -86,8 +88,8 @@ class ChangedFile:
     updated: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ChangeResult(Result):
     """The result of a DELETE, UPDATE or MERGE; with ``is_dry_run``, its expected result.
 
     Attributes:

@@ -30,6 +30,7 @@ from penstock.format.layout import (
 )
 from penstock.io.failures import enough_memory
 from penstock.options import LayoutOptions, RetentionOptions
+from penstock.printable import Result
 from penstock.table.branches import check_not_on_branch
 from penstock.table.bulk_files import delete_empty_directories, delete_files, map_parallel, thread_count
 from penstock.table.expire.files import list_branches
@@ -204,8 +205,8 @@ MIN_AGE_MS: Final = 3_600_000
 _SKEW_MS: Final = 60_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrphanReport:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class OrphanReport(Result):
     """Result of an orphan removal.
 
     Attributes:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.clocks import utc_text
 from penstock.errors import FormatError, InvalidOptionError, NotFoundError
 from penstock.format.snapshot import decode_hint, encode_hint, encode_snapshot
-from penstock.printable import open_log
+from penstock.printable import Result, open_log
 from penstock.table.commit.expiring import forget_expiration
 from penstock.table.commit.retry import note_change
 from penstock.table.commit.reused_ids import clear_below, lower_latest_hint, put_fence, remove_fences, rolling_back
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 _LOG: Final = open_log(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RollbackPlan:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RollbackPlan(Result):
     """The effect of a rollback.
 
     Attributes:

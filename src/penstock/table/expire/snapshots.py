@@ -23,7 +23,7 @@ from penstock.format.snapshot import decode_hint, encode_hint
 from penstock.io.failures import enough_memory
 from penstock.metrics import FILES_EXPIRED, SNAPSHOTS_EXPIRED, record
 from penstock.options import ConsumerOptions, RetentionOptions
-from penstock.printable import mask_locations, open_log
+from penstock.printable import Result, mask_locations, open_log
 from penstock.table.branches import check_not_on_branch
 from penstock.table.bulk_files import delete_empty_directories, delete_files, thread_count
 from penstock.table.commit.expiring import announce_expiration
@@ -167,8 +167,8 @@ _LOG: Final = open_log("penstock.expiration")
 _CHUNK: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expiration:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Expiration(Result):
     """Result of an expiration.
 
     Attributes:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import FormatError, NotFoundError, UnsupportedFeatureError
 from penstock.format.snapshot import ids_text
+from penstock.printable import Result
 from penstock.table.commit.expiring import is_expiring
 from penstock.table.commit.reused_ids import find_lost_latest, load_lost_ids
 from penstock.table.expire.files import list_branches
@@ -55,8 +56,8 @@ class Finding:
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FsckReport:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class FsckReport(Result):
     """The checked files, and the problems found.
 
     Attributes:

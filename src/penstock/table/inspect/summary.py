@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.errors import UnsupportedFeatureError
+from penstock.printable import Result
 from penstock.table.compact.debt import measure_debt
 from penstock.table.inspect.system import load_system_table
 
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableSummary:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TableSummary(Result):
     """The main figures of a table.
 
     Attributes:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidOptionError, NotFoundError
+from penstock.printable import Result
 from penstock.table.partition_scope import WrittenPartitions, partition_test, scope_of_specs
 from penstock.table.read.live import load_live_entries, pruner_of_scope
 from penstock.table.write.assign import Assigner
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Removal:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Removal(Result):
     """Amount of live data that would be removed.
 
     Attributes:
