@@ -98,6 +98,10 @@ _SECTIONS: Final = {
     ),
     "commit": ("Commit after a long history", "The metadata of an append after 10, 1,000 and 10,000 snapshots."),
     "plan": ("Planning", "From a location to the list of files, in a fresh process, with 10,000 and 100,000 files."),
+    "scale": (
+        "A million files",
+        "Plans and commits of tables with 100,000 and 1,000,000 live files, each in a fresh process.",
+    ),
     "requests": ("Requests to an object store", "How many wait for another, and the time with a delay for each."),
     "python": ("Without Spark", "Two million rows from Arrow and into Arrow."),
     "import": ("Start-up", "`import penstock` and `penstock --help`."),
