@@ -33,6 +33,8 @@ ARRAYS = (
     "created_millis",
     "name_hash",
     "may_have_index",
+    "is_external",
+    "level",
 )
 MANIFESTS = sorted((Path(__file__).parents[1] / "golden" / "data" / "warehouse").glob("*.db/*/manifest/manifest-*"))
 
@@ -54,6 +56,8 @@ def assert_equal(decoded: ManifestColumns, entries: list[ManifestEntry]) -> None
     assert [decoded.layouts[code] for code in decoded.layout] == [expected.layouts[code] for code in expected.layout]
     assert decoded.partitions == expected.partitions
     assert decoded.entries() == entries
+    names = [entry.file.file_name.encode() for entry in entries]
+    assert decoded.names(np.arange(0, len(entries), 3)).tolist() == names[::3]
     assert decoded.entries(np.arange(1, len(entries), 2)) == entries[1::2]
 
 

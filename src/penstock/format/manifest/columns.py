@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -69,6 +69,7 @@ class ManifestColumns:
         name_hash: of the file's name; the same in every manifest.
         layouts: of statistics; ``layout`` has indexes into it.
         may_have_index: whether the file has an index in its entry, or extra files.
+        is_external: whether the file is outside of the table's directory.
         nbytes: about how much memory all of this takes.
     """
 
@@ -85,6 +86,8 @@ class ManifestColumns:
     layouts: tuple[StatsLayout, ...]
     layout: Array
     may_have_index: Array
+    is_external: Array
+    level: Array
     nbytes: int
     source: EncodedEntries | Sequence[ManifestEntry]
 
@@ -101,6 +104,12 @@ class ManifestColumns:
         if isinstance(self.source, EncodedEntries):
             return list(self.source.entries(np.arange(len(self)) if rows is None else rows))
         return list(self.source) if rows is None else [self.source[row] for row in rows.tolist()]
+
+    def names(self, rows: Array) -> Array:
+        """Return the names of some files, as bytes; ``rows`` are ascending."""
+        if not isinstance(self.source, EncodedEntries):
+            return np.array([self.source[row].file.file_name.encode() for row in rows.tolist()], bytes)
+        return np.concatenate([np.zeros(0, "S1"), *self.source.names(rows)])
 
     def of_partitions(self, keep: Callable[[bytes], bool]) -> Array:
         """Return the numbers of the entries of some partitions; ``keep`` is called once for each."""
@@ -156,6 +165,15 @@ class EncodedEntries:
             records = Records(map(self._uncompress, group.blocks))
             yield part, Cursor(records, self.stats_starts[part].astype(np.int64))
 
+    def names(self, rows: Array) -> Iterator[Array]:
+        """Yield the names of some files, as bytes."""
+        for group, part in self._by_group(rows):
+            cursor = Cursor(Records(map(self._uncompress, group.blocks)), self.starts[part].astype(np.int64))
+            for step in takewhile(lambda step: step is not _read_name, _steps_of(self.schema) or ()):
+                step(_Reading(cursor))
+            texts, _ = _name_rows(cursor)
+            yield np.ascontiguousarray(texts).view(f"S{texts.shape[1]}")[:, 0]
+
     def _by_group(self, rows: Array) -> Iterator[tuple[_Group, Array]]:
         ends = np.searchsorted(rows, [*(group.first_row for group in self.groups[1:]), len(self.starts)])
         for group, (first, end) in zip(self.groups, pairwise([0, *ends.tolist()]), strict=True):
@@ -193,7 +211,11 @@ def columns_of_entries(entries: Sequence[ManifestEntry]) -> ManifestColumns:
         name_hash=_hash_texts(_text_rows(Records(names), np.cumsum(sizes) - sizes, sizes), sizes),
         layout=np.array([layouts.code(each) for each in layout_of], np.int32),
         layouts=tuple(layouts.values),
-        may_have_index=np.array([file.embedded_file_index is not None or bool(file.extra_files) for file in files]),
+        may_have_index=np.array(
+            [file.embedded_file_index is not None or bool(file.extra_files) for file in files], bool
+        ),
+        is_external=np.array([file.external_path is not None for file in files], bool),
+        level=np.array([file.level for file in files], np.int64),
         nbytes=0,
         source=entries,
     )
@@ -327,6 +349,7 @@ class _Decoder:
         )
         columns["layout"] = self._layout_codes(columns["schema_id"], stats_cols, write_cols, columns["is_orc"])
         columns.setdefault("created_millis", zeros)
+        columns.setdefault("is_external", zeros)
         columns["may_have_index"] = (columns.get("extra_files", zeros) > 0) | (columns.get("index", zeros) > 0)
 
     def _layout_codes(self, schema_id: Array, stats_cols: Array, write_cols: Array, is_orc: Array) -> Array:
@@ -382,6 +405,8 @@ _KEPT: Final[dict[str, type]] = {
     "name_hash": np.uint64,
     "layout": np.int32,
     "may_have_index": np.bool_,
+    "is_external": np.bool_,
+    "level": np.int32,
 }
 
 
@@ -590,10 +615,6 @@ def _read_int(column: str) -> Callable[[_Reading], None]:
     return read
 
 
-def _check_int(reading: _Reading) -> None:
-    reading.cursor.ints()
-
-
 def _read_statistics(reading: _Reading) -> None:
     cursor = reading.cursor
     reading.columns["stats_starts"] = cursor.positions
@@ -636,7 +657,7 @@ def _read_external_path(reading: _Reading) -> None:
     def path(cursor: Cursor) -> None:
         cursor.is_good &= _are_plain_texts(cursor.records, *cursor.spans())
 
-    reading.cursor.nullable(path)
+    reading.columns["is_external"] = reading.cursor.nullable(path)
 
 
 def _read_columns(column: str) -> Callable[[_Reading], None]:
@@ -672,7 +693,7 @@ _FILE_STEPS: Final[dict[str, ReadColumn]] = {
     "_ROW_COUNT": _read_long("row_count"),
     "_VALUE_STATS": _read_statistics,
     "_SCHEMA_ID": _read_long("schema_id"),
-    "_LEVEL": _check_int,
+    "_LEVEL": _read_int("level"),
     "_EXTRA_FILES": _read_extra_files,
     "_CREATION_TIME": _read_creation,
     "_EMBEDDED_FILE_INDEX": _read_index,

@@ -48,7 +48,7 @@ class FileColumns:
     ) -> FileColumns:
         """Return the ADD entries that no DELETE entry cancels.
 
-        Only entries whose name, by its hash, occurs twice are decoded and compared.
+        Only entries whose name, by its hash, occurs twice are compared, and few of them decoded.
 
         Args:
             manifests: in the order of the manifest lists.
@@ -71,9 +71,10 @@ class FileColumns:
         repeated = ascending[1:][ascending[1:] == ascending[:-1]]
         if not len(repeated):
             return cls(parts, rows[is_added[rows]])
-        # One entry may be in several manifests: it survives once, where it was added last.
         is_suspect = np.isin(hashes, repeated)
         suspects = files.where(is_suspect)
+        suspects = suspects.where(~suspects._are_cancelled(hashes[is_suspect]))  # noqa: SLF001 - of this class
+        # One entry may be in several manifests: it survives once, where it was added last.
         entries = suspects.entries()
         row_of = {id(entry): row for entry, row in zip(entries, suspects.rows.tolist(), strict=True)}
         survivors = [row_of[id(entry)] for entry in merge_entries(entries, is_whole).values()]
@@ -81,6 +82,30 @@ class FileColumns:
         is_live[rows[~is_suspect]] = True
         is_live[survivors] = True
         return cls(parts, np.flatnonzero(is_live & is_added))
+
+    def _are_cancelled(self, hashes: Array) -> Array:
+        """Whether an entry is the only ADD or the only DELETE of its file, and the DELETE follows.
+
+        False for files with other parts of an identity than those that are compared here.
+
+        Args:
+            hashes: of the names.
+        """
+        order = np.argsort(hashes, kind="stable")
+        _, starts, counts = np.unique(hashes[order], return_index=True, return_counts=True)
+        first, second = order[starts[counts == 2]], order[starts[counts == 2] + 1]
+        is_delete, names, (_, partitions) = self.column("is_delete"), self._names(), self.partitions()
+        is_other = self.column("may_have_index") | self.column("is_external")
+        cancelled = ~is_delete[first] & is_delete[second] & ~is_other[first] & ~is_other[second]
+        for column in (names, partitions, self.column("bucket"), self.column("level")):
+            cancelled &= column[first] == column[second]
+        result = np.zeros(len(hashes), bool)
+        result[first[cancelled]] = True
+        result[second[cancelled]] = True
+        return result
+
+    def _names(self) -> Array:
+        return _concatenate([part.names(rows) for part, rows in self.by_part()], "S1")
 
     def __len__(self) -> int:
         """Return the number of files."""

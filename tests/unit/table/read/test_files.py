@@ -133,6 +133,26 @@ def test_a_plan_of_columns_decodes_the_files_that_are_left(in_columns: pytest.Mo
     assert decoded == [1]
 
 
+def test_files_that_were_deleted_are_not_decoded_unless_they_were_added_again(in_columns: pytest.MonkeyPatch) -> None:
+    table = MemoryTable(partition_keys=("dt",))
+    added = [file_of(table, number) for number in range(300)]
+    table.commit(*added)
+    table.commit(*(replace(entry, kind=FileKind.DELETE) for entry in added[100:]))
+    table.commit(*added[290:])
+    decoded: list[int] = []
+    entries = EncodedEntries.entries
+
+    def counted(self: EncodedEntries, rows: Any) -> Any:
+        decoded.append(len(rows))
+        return entries(self, rows)
+
+    in_columns.setattr(EncodedEntries, "entries", counted)
+    plan = plan_scan(table.store, table.ref, table.snapshots[-1])
+    assert (plan.file_count, decoded) == (110, [10, 10, 10])
+    names = {entry.file.file_name for entry in plan.entries}
+    assert names == {f"data-{number}.parquet" for number in (*range(100), *range(290, 300))}
+
+
 def test_a_compaction_plan_decodes_partitions_with_small_files_only(in_columns: pytest.MonkeyPatch) -> None:
     table = MemoryTable(partition_keys=("dt",))
     large = [file_of(table, number, file_size=1 << 30, row_count=1 << 30) for number in range(0, 300, 3)]
