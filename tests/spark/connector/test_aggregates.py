@@ -69,6 +69,37 @@ def test_other_aggregates_read_rows(spark: SparkSession, counted: Table) -> None
     assert grouped.collect() == [("p0", 4), ("p1", 4), ("p2", 4)]
 
 
+def test_groups_and_bounds_of_partition_columns_come_from_metadata(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table(
+        "d.grouped", "n INT, p STRING, q INT, b BOOLEAN, d DATE, x DOUBLE", partition_by=["p", "q", "b", "d", "x"]
+    )
+    days = [dt.date(1969, 12, 31), dt.date(2026, 1, 1), None]
+    texts = ["", "ä", "a" * 40, None]
+    rows = [
+        {"n": n, "p": texts[n % 4], "q": n % 2 or None, "b": n % 3 == 0, "d": days[n % 3], "x": -0.0 if n % 2 else 0.0}
+        for n in range(24)
+    ]
+    table.append(pa.Table.from_pylist(rows, table.arrow_schema))
+    spark.table("penstock.d.grouped").localCheckpoint().createOrReplaceTempView("grouped_rows")
+    for query, is_known in {
+        "SELECT p, count(*), min(n), max(q), max(d) FROM {} GROUP BY p": True,
+        "SELECT q, b, d, count(n), min(p) FROM {} GROUP BY b, d, q HAVING count(n) > 1": True,
+        "SELECT DISTINCT d, p FROM {}": True,
+        "SELECT min(p), max(p), count(p), max(b), min(d) FROM {}": True,
+        "SELECT p, count(*) FROM {} WHERE q = 1 GROUP BY p": True,
+        "SELECT p, count(*) FROM {} WHERE p = 'none' GROUP BY p": True,
+        "SELECT p, count(*) FROM {} WHERE n > 5 GROUP BY p": False,
+        "SELECT x, count(*) FROM {} GROUP BY x": False,
+        "SELECT upper(p), count(*) FROM {} GROUP BY upper(p)": False,
+        "SELECT n, count(*) FROM {} GROUP BY n": False,
+        "SELECT p, sum(n) FROM {} GROUP BY p": False,
+    }.items():
+        frame = spark.sql(query.format("penstock.d.grouped"))
+        wanted = spark.sql(query.format("grouped_rows"))
+        assert sorted(map(repr, frame.collect())) == sorted(map(repr, wanted.collect())), query
+        assert ("LocalTableScan" in _plan(frame)) == is_known, query
+
+
 def _files_of_tasks(frame: DataFrame) -> list[int]:
     """Return the number of files, or parts of files, of each task that reads."""
     partitions = frame._jdf.queryExecution().executedPlan().collectLeaves().apply(0).inputPartitions()

@@ -1,7 +1,8 @@
-"""Compute ``COUNT``, ``MIN`` and ``MAX`` from metadata, if that is exact."""
+"""Compute ``COUNT``, ``MIN`` and ``MAX`` from metadata, also for each partition, if that is exact."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -9,28 +10,22 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.types import LongType, StructField, StructType
 
 from penstock.format.types.data_types import AtomicType, TypeRoot
+from penstock.spark.connector.partition_keys import CELLS
 from penstock.spark.types import to_spark_type
 from penstock.table.read.prune import ColumnStatsReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from penstock.format.manifest.stats import ColumnStats
     from penstock.format.types.data_types import DataField
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.table.read.query import PinnedRead
-    from penstock.table.read.scan import ScanPlan
+    from penstock.table.read.scan import ScanPartition, ScanPlan
     from penstock.table.store import MetadataStore
 
-# Types whose minimum and maximum are never truncated, and that have no unordered value such as NaN, each with the
-# setter of Spark's row.
-_ORDERED: Final = {
-    TypeRoot.TINYINT: "setByte",
-    TypeRoot.SMALLINT: "setShort",
-    TypeRoot.INT: "setInt",
-    TypeRoot.BIGINT: "setLong",
-    TypeRoot.DATE: "setInt",
-}
+# Types whose minimum and maximum in the statistics of files are never truncated.
+_ORDERED: Final = frozenset({TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.DATE})
 
 
 class _UnknownError(Exception):
@@ -38,30 +33,28 @@ class _UnknownError(Exception):
 
 
 class Answers:
-    """The single result row of a query without GROUP BY.
+    """The rows of a query: one, or one for each group.
 
     Attributes:
-        schema: one column per aggregate.
+        schema: the columns of the groups, then one column per aggregate.
+        text: text that ``explain`` shows; it is different for different rows.
     """
 
-    def __init__(self, cells: Sequence[tuple[StructField, str, int | None]]) -> None:
-        self.schema = StructType([field for field, _, _ in cells])
-        self._cells = cells
+    def __init__(self, columns: Sequence[tuple[StructField, str]], rows: list[list[object]], groups: int) -> None:
+        self.schema = StructType([field for field, _ in columns])
+        self._cells = ",".join(cell for _, cell in columns)
+        self._rows = json.dumps(rows)
+        if groups:
+            names = self.schema.fieldNames()
+            digest = hashlib.sha256(self._rows.encode()).hexdigest()[:16]
+            by = ", ".join(names[:groups])
+            self.text = f"{', '.join(names[groups:])} by {by}: {len(rows)} rows ({digest})"
+        else:
+            self.text = ", ".join(f"{field.name} = {value}" for field, value in zip(self.schema, rows[0], strict=True))
 
     def to_rows(self, bridge: Bridge) -> JavaObject:
-        """Return the row as an ``InternalRow[]``."""
-        row = bridge.private("SpecificInternalRow")(bridge.schema(self.schema))
-        for place, (_, setter, value) in enumerate(self._cells):
-            if value is None:
-                row.setNullAt(place)
-            else:
-                getattr(row, setter)(place, value)
-        return bridge.array(bridge.private("InternalRow"), [row])
-
-    @property
-    def text(self) -> str:
-        """Text that ``explain`` shows."""
-        return ", ".join(f"{field.name} = {value}" for field, _, value in self._cells)
+        """Return the rows as an ``InternalRow[]``."""
+        return bridge.driver.rows(self._rows, self._cells)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,14 +70,27 @@ class Aggregate:
     column: str
 
 
-def take_aggregates(bridge: Bridge, aggregation: JavaObject) -> tuple[Aggregate, ...]:
-    """Return the functions of an aggregation; none if metadata cannot contain the value of one of them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregation:
+    """The aggregates of a query.
+
+    Attributes:
+        groups: columns of ``GROUP BY``.
+    """
+
+    groups: tuple[str, ...]
+    functions: tuple[Aggregate, ...]
+
+
+def take_aggregates(bridge: Bridge, aggregation: JavaObject) -> Aggregation | None:
+    """Return the functions of an aggregation; None if metadata cannot contain the value of one of them."""
     decoded: dict[str, Any] = json.loads(bridge.driver.aggregation(aggregation))
-    found = [_aggregate(**each) for each in decoded["functions"]]
-    if decoded["groups"]:
-        return ()
-    taken = tuple(each for each in found if each is not None)
-    return taken if len(taken) == len(found) else ()
+    functions = [_aggregate(**each) for each in decoded["functions"]]
+    groups = [each[0] for each in decoded["groups"] if len(each) == 1]
+    taken = tuple(each for each in functions if each is not None)
+    if len(taken) < len(functions) or len(groups) < len(decoded["groups"]):
+        return None
+    return Aggregation(groups=tuple(groups), functions=taken)
 
 
 def _aggregate(kind: str, distinct: bool, column: Sequence[str] = ()) -> Aggregate | None:  # noqa: FBT001 - of JSON
@@ -94,7 +100,7 @@ def _aggregate(kind: str, distinct: bool, column: Sequence[str] = ()) -> Aggrega
     return Aggregate(kind=kind, column=column[0]) if is_known else None
 
 
-def answer(read: PinnedRead, store: MetadataStore, plan: ScanPlan, aggregates: Sequence[Aggregate]) -> Answers | None:
+def answer(read: PinnedRead, store: MetadataStore, plan: ScanPlan, aggregation: Aggregation) -> Answers | None:
     """Return the values of all aggregates; None if metadata does not have one of them.
 
     Args:
@@ -102,45 +108,84 @@ def answer(read: PinnedRead, store: MetadataStore, plan: ScanPlan, aggregates: S
     """
     if plan.vectors or any(not part.rest.is_always_true for part in plan.partitions):
         return None
+    partition_fields = read.ref.schema.partition_fields
+    places = {field.name: place for place, field in enumerate(partition_fields) if _cell_of(field) is not None}
+    if not places.keys() >= set(aggregation.groups):
+        return None
     fields = {field.name: field for field in read.ref.schema.fields}
+    groups: dict[tuple[object, ...], list[ScanPartition]] = {}
+    for part in filter(lambda part: part.row_count, plan.partitions):
+        groups.setdefault(tuple(part.values[places[name]] for name in aggregation.groups), []).append(part)
+    if not aggregation.groups:
+        groups.setdefault((), [])
+    columns = [(fields[name], _cell_of(fields[name])) for name in aggregation.groups]
+    made = [(StructField(field.name, to_spark_type(field.type)), str(cell)) for field, cell in columns]
     try:
-        cells = [_cell(place, each, fields, store, plan) for place, each in enumerate(aggregates)]
+        made += [_column(place, each, fields) for place, each in enumerate(aggregation.functions)]
+        rows = [
+            [*group, *(_value(each, fields, places, store, parts) for each in aggregation.functions)]
+            for group, parts in groups.items()
+        ]
     except _UnknownError:
         return None
-    return Answers(cells)
+    return Answers(made, rows, len(aggregation.groups))
 
 
-def _cell(
-    place: int, aggregate: Aggregate, fields: dict[str, DataField], store: MetadataStore, plan: ScanPlan
-) -> tuple[StructField, str, int | None]:
-    kind = aggregate.kind
-    name = f"{kind.lower()}_{place}"
+def _cell_of(field: DataField) -> str | None:
+    return CELLS.get(field.type.root) if isinstance(field.type, AtomicType) else None
+
+
+def _column(place: int, aggregate: Aggregate, fields: dict[str, DataField]) -> tuple[StructField, str]:
+    name = f"{aggregate.kind.lower()}_{place}"
+    if aggregate.kind in {"CountStar", "Count"}:
+        return StructField(name, LongType()), "long"
+    field = fields.get(aggregate.column)
+    cell = None if field is None else _cell_of(field)
+    if field is None or cell is None:
+        raise _UnknownError
+    return StructField(name, to_spark_type(field.type)), cell
+
+
+def _value(
+    aggregate: Aggregate,
+    fields: dict[str, DataField],
+    places: dict[str, int],
+    store: MetadataStore,
+    parts: Sequence[ScanPartition],
+) -> object:
+    kind, name = aggregate.kind, aggregate.column
     if kind == "CountStar":
-        return StructField(name, LongType()), "setLong", plan.row_count
-    if aggregate.column not in fields:
+        return sum(part.row_count for part in parts)
+    if name not in fields:
         raise _UnknownError
-    field = fields[aggregate.column]
-    stats = _stats(field, store, plan)
-    if kind == "Count":
-        return StructField(name, LongType()), "setLong", sum(rows - _nulls(each) for rows, each in stats)
-    setter = _ORDERED.get(field.type.root) if isinstance(field.type, AtomicType) else None
-    if setter is None:
-        raise _UnknownError
-    bounds = [_bound(each, kind) for rows, each in stats if _nulls(each) < rows]
-    choose: Callable[[list[int]], int] = min if kind == "Min" else max
-    return StructField(name, to_spark_type(field.type)), setter, choose(bounds) if bounds else None
-
-
-def _stats(field: DataField, store: MetadataStore, plan: ScanPlan) -> list[tuple[int, ColumnStats]]:
-    """Return row count and column statistics of every file."""
-    reader = ColumnStatsReader(store.load_schema, (field,))
-    found = []
-    for entry in plan.entries:
-        stats = reader.read(entry.file).get(field.name)
-        if stats is None:
+    field = fields[name]
+    values: list[Any]
+    if name in places:
+        # Exact also for text, of which statistics have a prefix.
+        found = [(part.values[places[name]], part.row_count) for part in parts]
+        if kind == "Count":
+            return sum(rows for value, rows in found if value is not None)
+        values = [value for value, _ in found if value is not None]
+    else:
+        stats = list(_stats(field, store, parts))
+        if kind == "Count":
+            return sum(rows - _nulls(each) for rows, each in stats)
+        if not isinstance(field.type, AtomicType) or field.type.root not in _ORDERED:
             raise _UnknownError
-        found.append((entry.file.row_count, stats))
-    return found
+        values = [_bound(each, kind) for rows, each in stats if _nulls(each) < rows]
+    choose: Callable[[list[Any]], object] = min if kind == "Min" else max
+    return choose(values) if values else None
+
+
+def _stats(field: DataField, store: MetadataStore, parts: Sequence[ScanPartition]) -> Iterator[tuple[int, ColumnStats]]:
+    """Yield row count and column statistics of every file."""
+    reader = ColumnStatsReader(store.load_schema, (field,))
+    for part in parts:
+        for entry in part.entries:
+            stats = reader.read(entry.file).get(field.name)
+            if stats is None:
+                raise _UnknownError
+            yield entry.file.row_count, stats
 
 
 def _nulls(stats: ColumnStats) -> int:

@@ -67,8 +67,10 @@ class WarehouseCatalog(StagingMethods):
         f"{_CATALOG}StagingTableCatalog",
         f"{_CATALOG}SupportsNamespaces",
         f"{_CATALOG}ProcedureCatalog",
+        f"{_CATALOG}FunctionCatalog",
     )
     shared_methods: ClassVar = frozenset({"name", "capabilities"})
+    driver_methods: ClassVar = frozenset({"loadFunction"})
 
     def __init__(
         self,
@@ -301,6 +303,15 @@ class WarehouseCatalog(StagingMethods):
         identifier = self._bridge.connector("catalog.Identifier")
         names = self._procedures.parameters if is_system else ()
         return self._bridge.array(identifier, [identifier.of(namespace, name) for name in names])
+
+    # FunctionCatalog
+
+    @from_spark
+    def listFunctions(self, namespace: JavaObject) -> JavaObject:
+        """Return no functions: those of buckets are not for queries."""
+        if len(namespace):
+            self._database(namespace)
+        return self._bridge.no_items("catalog.Identifier")
 
     # Helpers
 

@@ -11,6 +11,7 @@ from penstock.format.text.names import quoted
 from penstock.predicate.tree import TRUE
 from penstock.spark.connector.gateway import open_bridge
 from penstock.spark.connector.native_reader import is_vectorised
+from penstock.spark.connector.partition_keys import partition_keys_of
 from penstock.spark.connector.proxy import PlainTable, from_spark
 from penstock.spark.connector.scan import TableRead
 from penstock.spark.connector.scan_builder import TableScanBuilder
@@ -92,6 +93,8 @@ class PlannedTable(PlainTable):
     def newScanBuilder(self, options: JavaObject) -> JavaObject:
         """Return the scan builder; ``to_spark`` has taken the options of the read."""
         query = self._query
-        read = TableRead(query.ref, self._identity, lambda: query.pinned)
+        # A bucket is a function of a catalog to Spark, and this table has none.
+        keys = partition_keys_of(query.ref, has_functions=False)
+        read = TableRead(query.ref, self._identity, lambda: query.pinned, keys)
         read.start_from(query.plan)
         return TableScanBuilder(self._bridge, self._spark, read, self._schema)

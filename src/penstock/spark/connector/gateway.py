@@ -57,7 +57,6 @@ PRIVATE: Final = {
     "Relation": f"{_SQL}execution.datasources.v2.DataSourceV2Relation",
     "SerializedOffset": f"{_SQL}execution.streaming.runtime.SerializedOffset",
     "SparkSession": f"{_SQL}classic.SparkSession",
-    "SpecificInternalRow": f"{_SQL}catalyst.expressions.SpecificInternalRow",
     "StreamingRelation": f"{_SQL}catalyst.streaming.StreamingRelationV2",
     "TreePattern": f"{_SQL}catalyst.trees.TreePattern",
     "UserDefinedPythonDataSource": f"{_SQL}execution.datasources.v2.python.UserDefinedPythonDataSource",

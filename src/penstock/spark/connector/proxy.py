@@ -34,6 +34,7 @@ class Proxy:
         bridge: access to the JVM.
         key: identifies the value of the object; objects of one class with equal keys are equal. It may be a function
             that returns the key, called on first use.
+        keys_text: keys of the partitions of a scan, as text for ``Driver.proxy``.
     """
 
     interfaces: ClassVar[tuple[str, ...]] = ()
@@ -50,10 +51,13 @@ class Proxy:
     """Methods without parameters whose answers stay the same until a method with parameters is called."""
     shared_methods: ClassVar[frozenset[str]] = frozenset()
     """Methods without parameters that all objects answer alike for which ``exposed`` gets the same answers."""
+    driver_methods: ClassVar[frozenset[str]] = frozenset()
+    """Methods that ``Driver.java`` answers, without a call of Python."""
 
-    def __init__(self, bridge: Bridge, key: str | Callable[[], str]) -> None:
+    def __init__(self, bridge: Bridge, key: str | Callable[[], str], *, keys_text: str | None = None) -> None:
         self._bridge = bridge
         self._key_source = key
+        self._keys_text = keys_text
 
     def exposed(self, answers: JavaObject | None = None) -> JavaObject:
         """Return a JVM object that implements these interfaces and caches some answers of this object.
@@ -66,7 +70,7 @@ class Proxy:
         shared = bridge.cached("nothing shared", bridge.driver.sharedAnswers) if answers is None else answers
         text = self._key if isinstance(self._key_source, str) else None
         names = map(bridge.names, (self.methods, self.cached_methods, shared_methods))
-        return bridge.driver.proxy(self, text, *names, shared)
+        return bridge.driver.proxy(self, text, *names, shared, self._keys_text)
 
     def __init_subclass__(cls) -> None:
         cls.methods = frozenset(name for name in dir(cls) if not name.startswith("_"))

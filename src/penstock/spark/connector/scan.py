@@ -17,6 +17,7 @@ from penstock.printable import bytes_text
 from penstock.spark.connector.jvm.driver import listed_files, places_text
 from penstock.spark.connector.metadata_column import metadata_fields
 from penstock.spark.connector.native_reader import FIELD_ID, is_vectorised, reader_factory
+from penstock.spark.connector.partition_keys import keyed_files, read_keys, transforms_text
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import Pushed, conjunction_of, take_filters
 from penstock.spark.connector.python_workers import python_factory, python_partitions
@@ -26,6 +27,7 @@ from penstock.spark.read.frame import ReadTask
 from penstock.spark.read.native_files import PADDED, NativeReading, has_chars, list_native, plan_reading
 from penstock.spark.stream.progress import listen
 from penstock.spark.types import to_spark_schema
+from penstock.spark.versions.facts import GROUPS_SCANS
 from penstock.table.inspect.explain import format_predicate
 from penstock.table.read.batches import select_fields
 from penstock.table.read.split import iter_splits, plan_splits
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
     from penstock.predicate.tree import Predicate
     from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.spark.connector.partition_keys import PartitionKey
     from penstock.table.read.query import PinnedRead
     from penstock.table.read.scan import ScanPlan
     from penstock.table.read.split import DataSplit
@@ -56,10 +59,18 @@ class TableRead:
         ref: the table with the options of the read.
         identity: identity of the table.
         store: of the table; stores of one identity share what they have decoded.
+        partition_keys: keys by which files of the table are kept apart.
     """
 
-    def __init__(self, ref: TableRef, identity: str, load: Callable[[], PinnedRead]) -> None:
+    def __init__(
+        self,
+        ref: TableRef,
+        identity: str,
+        load: Callable[[], PinnedRead],
+        partition_keys: tuple[PartitionKey, ...] = (),
+    ) -> None:
         self.ref = ref
+        self.partition_keys = partition_keys
         self.identity = identity
         self._load = load
         self.store = MetadataStore(ref, identity=identity)
@@ -191,11 +202,17 @@ class TableScan(Proxy):
     The files of a batch are planned when Spark first needs them.
     """
 
-    interfaces: ClassVar = (f"{_READ}SupportsRuntimeV2Filtering", f"{_READ}SupportsReportStatistics")
+    interfaces: ClassVar = (
+        f"{_READ}SupportsRuntimeV2Filtering",
+        f"{_READ}SupportsReportStatistics",
+        f"{_READ}SupportsReportPartitioning",
+    )
     cached_methods: ClassVar = frozenset({"description", "estimateStatistics", "filterAttributes", "readSchema"})
+    driver_methods: ClassVar = frozenset({"outputPartitioning"})
 
     def __init__(self, bridge: Bridge, request: ScanRequest) -> None:
-        super().__init__(bridge, self._text)
+        self._keys = read_keys(request.read.partition_keys, request.schema.fieldNames())
+        super().__init__(bridge, self._text, keys_text=transforms_text(self._keys))
         self._request = request
         self._stream: TableStream | None = None
         self._runtime: tuple[Pushed, ...] = ()
@@ -304,13 +321,31 @@ class TableScan(Proxy):
             session = bridge.session()
             settings = _split_settings(ref)
             packing = clone_session(session, settings) if settings else session
-            return bridge.driver.packed(packing, listed_files(list_native(ref, splits))), factory
+            return self._packed(packing, splits), factory
         columns, metadata = tuple(files.columns.fieldNames()), self._request.metadata
         task = ReadTask(ref=ref, columns=columns, pads=self._pads(), metadata=metadata)
         return (
             python_partitions(bridge, splits),
             python_factory(bridge, self._request.spark, task, self._returned),
         )
+
+    def _packed(self, session: JavaObject, splits: Sequence[DataSplit]) -> JavaObject:
+        """Return partitions for Spark's readers, with keys where that is worth it."""
+        read = self._request.read.pinned
+        # Files of a fallback branch may be in other buckets.
+        text = None if read.fallback is not None else keyed_files(read.ref, self._keys, splits)
+        if text is None:
+            return self._bridge.driver.packed(session, listed_files(list_native(read.ref, splits)))
+        return self._bridge.driver.keyed(
+            session, text, ",".join(key.cell for key in self._keys), *self._sizes, GROUPS_SCANS
+        )
+
+    @cached_property
+    def _sizes(self) -> tuple[int, int, int]:
+        """Bytes, number and number of keys of the files before runtime filters."""
+        splits = self._files.splits
+        files = [file.file_size for split in splits for file in split.files]
+        return sum(files), len(files), len({tuple(key.value(split) for key in self._keys) for split in splits})
 
     def _native_factory(self, reading: NativeReading) -> JavaObject:
         """Return the factory of Spark's readers; one for all plans of the scan, as it broadcasts a configuration."""

@@ -82,7 +82,7 @@ class TableScanBuilder(Proxy):
         if self._read.pinned.point is None or not all(each.is_exact for each in self._pushed):
             return False
         aggregates = take_aggregates(self._bridge, aggregation)
-        if aggregates:
+        if aggregates is not None:
             plan = self._read.plan(conjunction_of(self._pushed))
             self._answers = answer(self._read.pinned, self._read.store, plan, aggregates)
         return self._answers is not None

@@ -16,6 +16,7 @@ from penstock.spark.connector.changes.group_scan import GroupScanBuilder
 from penstock.spark.connector.changes.operation import RowChangeBuilder, RowChangeOperation, check_row_level
 from penstock.spark.connector.definition import is_evolution
 from penstock.spark.connector.metadata_column import MetadataColumn, metadata_column_of
+from penstock.spark.connector.partition_keys import partition_keys_of
 from penstock.spark.connector.proxy import from_spark
 from penstock.spark.connector.pushdown import conjunction_of, take_filters
 from penstock.spark.connector.scan import TableRead
@@ -95,6 +96,7 @@ class CatalogTable(PartitionManagement):
         self._name = name
         fields = self._read.ref.schema.fields
         self._schema = nullable(to_spark_schema(fields))
+        self._partition_keys = partition_keys_of(self._read.ref)
         self.schema_key = f"{name} {self._identity} {self._read.ref.schema.id} {sorted(self._read.ref.dynamic_options)}"
         """Equal for tables that differ in their snapshots only."""
         self.state = self._read.state
@@ -199,7 +201,7 @@ class CatalogTable(PartitionManagement):
         return kind(
             self._bridge,
             self._spark,
-            TableRead(self._ref.with_options(own), self._identity, partial(self._read_with, own)),
+            TableRead(self._ref.with_options(own), self._identity, partial(self._read_with, own), self._partition_keys),
             self._schema,
         )
 

@@ -33,6 +33,13 @@ Source:
     ``ReplaceDataExec`` of Spark, which 4.2 cured by ``DataWithProjectionWritingSparkTask``.
 """
 
+GROUPS_SCANS: Final = INSTALLED == (4, 1)
+"""Whether Spark by default reads all files with one partition key in one task, even if no join or aggregate needs it.
+
+Source:
+    ``spark.sql.sources.v2.bucketing.enabled`` is on since 4.1, and 4.2 groups partitions by ``GroupPartitionsExec``.
+"""
+
 _INTERFACES: Final[dict[str, tuple[bool, str | None]]] = {
     f"{_CATALOG}ProcedureCatalog": (INSTALLED >= (4, 0), None),
     f"{_CATALOG}procedures.BoundProcedure": (INSTALLED >= (4, 0), None),

@@ -74,6 +74,11 @@ class ScanPartition:
     rest: BoundPredicate
     entries: Sequence[ManifestEntry]
 
+    @property
+    def row_count(self) -> int:
+        """Number of rows in the files, before the filter."""
+        return total_of(self.entries, "row_count")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunnelStage:
@@ -148,7 +153,7 @@ class ScanPlan:
     @property
     def row_count(self) -> int:
         """Number of rows in the files to read, before the filter."""
-        return sum(total_of(partition.entries, "row_count") for partition in self.partitions)
+        return sum(partition.row_count for partition in self.partitions)
 
 
 def plan_scan(

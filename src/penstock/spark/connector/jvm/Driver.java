@@ -22,8 +22,10 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.catalog.BucketSpec;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.Dataset;
@@ -32,15 +34,23 @@ import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.CatalogV2Util;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
 import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
 import org.apache.spark.sql.connector.expressions.aggregate.Count;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.HasPartitionKey;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
+import org.apache.spark.sql.connector.read.partitioning.Partitioning;
+import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.execution.CacheManager;
@@ -64,9 +74,12 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.connector.PredicateUtils;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.sources.InsertableRelation;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.QueryExecutionListener;
 import org.apache.spark.unsafe.Platform;
+import org.apache.spark.unsafe.types.UTF8String;
 import org.apache.spark.util.AccumulatorV2;
 
 /**
@@ -100,13 +113,15 @@ public class Driver {
      * @param cached names of methods without parameters whose answers stay the same until a method with parameters is
      *     called
      * @param shared names of methods without parameters that all objects with the same shared answers answer alike
+     * @param keys of the partitions of a scan, for transforms; null without any
      */
-    public Object proxy(Object python, String text, Set methods, Set cached, Set shared, Map sharedAnswers) {
+    public Object proxy(
+            Object python, String text, Set methods, Set cached, Set shared, Map sharedAnswers, String keys) {
         Class kind = python.getClass();
         InvocationHandler handler = Proxy.getInvocationHandler(python);
         return Proxy.newProxyInstance(
             kind.getClassLoader(), kind.getInterfaces(),
-            new Answers(calls, evolutionError, handler, text, methods, cached, shared, sharedAnswers));
+            new Answers(calls, evolutionError, handler, text, methods, cached, shared, sharedAnswers, keys));
     }
 
     /** Return an empty map for the answers that objects share. */
@@ -129,10 +144,11 @@ public class Driver {
         private final Set cached;
         private final Set shared;
         private final Map sharedAnswers;
+        private final String keys;
         private final Map answers = new ConcurrentHashMap();
 
         Answers(PythonCalls calls, String evolutionError, InvocationHandler python, String text, Set methods,
-                Set cached, Set shared, Map sharedAnswers) {
+                Set cached, Set shared, Map sharedAnswers, String keys) {
             this.calls = calls;
             this.evolutionError = evolutionError;
             this.python = python;
@@ -140,6 +156,7 @@ public class Driver {
             this.cached = cached;
             this.shared = shared;
             this.sharedAnswers = sharedAnswers;
+            this.keys = keys;
             if (text != null) {
                 answers.put("toString", text);
             }
@@ -149,6 +166,12 @@ public class Driver {
             String name = method.getName();
             if (method.isDefault() && !methods.contains(name)) {
                 return InvocationHandler.invokeDefault(proxy, method, arguments);
+            }
+            if (name.equals("outputPartitioning")) {
+                return partitioning(keys);
+            }
+            if (name.equals("loadFunction")) {
+                return BucketFunction.load((Identifier) arguments[0]);
             }
             if (arguments == null || arguments.length == 0) {
                 if (name.equals("columns") && isCalledBy(DEFINITIONS)) {
@@ -439,7 +462,7 @@ public class Driver {
         return json.writeValueAsString(made);
     }
 
-    /** Return an aggregation as JSON: number of grouping expressions, functions with their columns. */
+    /** Return an aggregation as JSON: columns of the groups, empty for expressions; functions with their columns. */
     public String aggregation(Aggregation aggregation) throws Exception {
         List functions = new ArrayList();
         AggregateFunc[] all = aggregation.aggregateExpressions();
@@ -454,7 +477,12 @@ public class Driver {
             functions.add(made);
         }
         Map made = new HashMap();
-        made.put("groups", Integer.valueOf(aggregation.groupByExpressions().length));
+        List groups = new ArrayList();
+        for (int i = 0; i < aggregation.groupByExpressions().length; i++) {
+            Expression group = aggregation.groupByExpressions()[i];
+            groups.add(group instanceof NamedReference ? ((NamedReference) group).fieldNames() : new String[0]);
+        }
+        made.put("groups", groups);
         made.put("functions", functions);
         return json.writeValueAsString(made);
     }
@@ -525,6 +553,186 @@ public class Driver {
         return conf.parquetVectorizedReaderEnabled() && conf.parquetVectorizedReaderNestedColumnEnabled();
     }
 
+    // Keys of partitions
+
+    /**
+     * Return the keys that all rows of a partition share.
+     *
+     * @param keys a column a line, and behind a tabulator the name of the function of it
+     */
+    private static Partitioning partitioning(String keys) {
+        // To shuffle the other side of a join only, executors would have to compute buckets.
+        if (keys == null || !SQLConf.get().v2BucketingEnabled() || keys.indexOf('\t') >= 0
+                && SQLConf.get().getConfString("spark.sql.sources.v2.bucketing.shuffle.enabled", "false").equals("true")) {
+            return new UnknownPartitioning(0);
+        }
+        String[] lines = keys.split("\n");
+        Transform[] made = new Transform[lines.length];
+        for (int i = 0; i < lines.length; i++) {
+            int end = lines[i].indexOf('\t');
+            made[i] = end < 0
+                ? Expressions.identity(lines[i])
+                : Expressions.apply(
+                    lines[i].substring(end + 1), new Expression[] {Expressions.column(lines[i].substring(0, end))});
+        }
+        return new KeyGroupedPartitioning(made, 0);
+    }
+
+    /** The function from a column to its bucket. Spark compares its names, and executors do not call it. */
+    private static class BucketFunction implements UnboundFunction, BoundFunction {
+        private static final String PREFIX = "penstock_bucket_";
+        private final String name;
+        private final DataType column;
+
+        BucketFunction(String name, DataType column) {
+            this.name = name;
+            this.column = column;
+        }
+
+        static BucketFunction load(Identifier ident) throws NoSuchFunctionException {
+            if (ident.namespace().length > 0 || !ident.name().startsWith(PREFIX)) {
+                throw new NoSuchFunctionException(ident);
+            }
+            return new BucketFunction(ident.name(), null);
+        }
+
+        public BoundFunction bind(StructType columns) {
+            if (columns.length() != 1) {
+                throw new UnsupportedOperationException(name + " has one argument");
+            }
+            return new BucketFunction(name, columns.apply(0).dataType());
+        }
+
+        public String name() {
+            return name;
+        }
+
+        public String description() {
+            return name + ": the bucket of a row";
+        }
+
+        public String canonicalName() {
+            return name;
+        }
+
+        public DataType[] inputTypes() {
+            return new DataType[] {column};
+        }
+
+        public DataType resultType() {
+            return DataTypes.IntegerType;
+        }
+
+        public boolean equals(Object other) {
+            return other instanceof BucketFunction && ((BucketFunction) other).name.equals(name);
+        }
+
+        public int hashCode() {
+            return name.hashCode();
+        }
+
+        public String toString() {
+            return name;
+        }
+
+        /** Executors do not have this class; they get plans with the function, and do not use it. */
+        protected Object writeReplace() {
+            return null;
+        }
+    }
+
+    /**
+     * A partition with its key; executors, which do not have this class, get the partition. Janino renames private
+     * methods, so that Java would not find writeReplace.
+     */
+    private static class KeyedPartition implements InputPartition, HasPartitionKey {
+        private final InputPartition partition;
+        private final InternalRow key;
+
+        KeyedPartition(InputPartition partition, InternalRow key) {
+            this.partition = partition;
+            this.key = key;
+        }
+
+        public InternalRow partitionKey() {
+            return key;
+        }
+
+        public String[] preferredLocations() {
+            return partition.preferredLocations();
+        }
+
+        protected Object writeReplace() {
+            return partition;
+        }
+    }
+
+    /**
+     * Return partitions whose rows share keys; without them, as packed does, if the keys have so few bytes that tasks
+     * for each of them would cost more than an exchange.
+     *
+     * @param text a run of files for each key, as for ordered, after a line with the values of the key in JSON
+     * @param cells types of the values, with commas between
+     * @param bytes of all files of the scan before runtime filters, which must not change the partitions that are left
+     * @param count of these files
+     * @param keys number of keys of these files
+     * @param groupsScans whether Spark reads a key in one task although a query has no use for that
+     */
+    public InputPartition[] keyed(
+            SparkSession session, String text, String cells, long bytes, int count, int keys, boolean groupsScans)
+            throws Exception {
+        SQLConf conf = session.sessionState().conf();
+        String[] runs = text.isEmpty() ? new String[0] : text.split("\n\n");
+        boolean isWorthIt = conf.v2BucketingEnabled() && bytes >= keys * conf.filesOpenCostInBytes()
+            && (!groupsScans || keys >= session.leafNodeDefaultParallelism());
+        if (!isWorthIt) {
+            StringBuilder lines = new StringBuilder();
+            for (int i = 0; i < runs.length; i++) {
+                lines.append(i == 0 ? "" : "\n").append(runs[i].substring(runs[i].indexOf('\n') + 1));
+            }
+            return packed(session, lines.toString());
+        }
+        long most = splitBytes(session, conf, bytes + count * conf.filesOpenCostInBytes());
+        List made = new ArrayList();
+        for (int i = 0; i < runs.length; i++) {
+            int end = runs[i].indexOf('\n');
+            InternalRow key = row((List) json.readValue(runs[i].substring(0, end), List.class), cells.split(","));
+            for (Iterator each = packed(session, runs[i].substring(end + 1).split("\n"), most).iterator(); each.hasNext();) {
+                made.add(new KeyedPartition((InputPartition) each.next(), key));
+            }
+        }
+        return (InputPartition[]) made.toArray(new InputPartition[0]);
+    }
+
+    /** Return rows, in JSON a list of lists. */
+    public InternalRow[] rows(String text, String cells) throws Exception {
+        List rows = (List) json.readValue(text, List.class);
+        InternalRow[] made = new InternalRow[rows.size()];
+        for (int i = 0; i < made.length; i++) {
+            made[i] = row((List) rows.get(i), cells.split(","));
+        }
+        return made;
+    }
+
+    private static InternalRow row(List values, String[] cells) {
+        Object[] made = new Object[cells.length];
+        for (int i = 0; i < cells.length; i++) {
+            Object value = values.get(i);
+            if (value instanceof String) {
+                made[i] = UTF8String.fromString((String) value);
+            } else if (value instanceof Number && cells[i].equals("long")) {
+                made[i] = Long.valueOf(((Number) value).longValue());
+            } else if (value instanceof Number && cells[i].equals("short")) {
+                made[i] = Short.valueOf(((Number) value).shortValue());
+            } else if (value instanceof Number && cells[i].equals("byte")) {
+                made[i] = Byte.valueOf(((Number) value).byteValue());
+            } else {
+                made[i] = value;
+            }
+        }
+        return new GenericInternalRow(made);
+    }
+
     // Partitions of files
 
     /**
@@ -560,25 +768,30 @@ public class Driver {
      */
     public InputPartition[] packed(SparkSession session, String text) {
         String[] lines = text.isEmpty() ? new String[0] : text.split("\n");
-        long[] sizes = new long[lines.length];
         SQLConf conf = session.sessionState().conf();
         long total = lines.length * conf.filesOpenCostInBytes();
         for (int i = 0; i < lines.length; i++) {
-            sizes[i] = Long.parseLong(lines[i].substring(lines[i].indexOf('\t') + 1));
-            total += sizes[i];
+            total += size(lines[i]);
         }
-        long most = splitBytes(session, conf, total);
+        return (InputPartition[]) packed(session, lines, splitBytes(session, conf, total)).toArray(new InputPartition[0]);
+    }
+
+    private static List packed(SparkSession session, String[] lines, long most) {
         List files = new ArrayList();
         for (int i = 0; i < lines.length; i++) {
             SparkPath path = SparkPath.fromUrlString(lines[i].substring(0, lines[i].indexOf('\t')));
-            for (long start = 0; start == 0 || start < sizes[i]; start += most) {
-                files.add(file(path, start, Math.min(most, sizes[i] - start), sizes[i]));
+            long size = size(lines[i]);
+            for (long start = 0; start == 0 || start < size; start += most) {
+                files.add(file(path, start, Math.min(most, size - start), size));
             }
         }
         // Spark fills one partition after the other, and takes the largest files first.
         files.sort(new LargestFirst());
-        List made = list(FilePartition.getFilePartitions(session, PythonUtils.toSeq(files), most));
-        return (InputPartition[]) made.toArray(new InputPartition[0]);
+        return list(FilePartition.getFilePartitions(session, PythonUtils.toSeq(files), most));
+    }
+
+    private static long size(String line) {
+        return Long.parseLong(line.substring(line.indexOf('\t') + 1));
     }
 
     /** The rule of FilePartition.maxSplitBytes, which cannot be called with a number. */
