@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
@@ -41,6 +42,9 @@ _IGNORED: Final = (
     "ignore:The distutils package:DeprecationWarning",
     "ignore:distutils Version:DeprecationWarning",
 )
+AT_ONCE: Final = 2
+"""Versions of PySpark that are tried at the same time."""
+
 IMPORT_SECONDS: Final = 0.15
 INSTALLED_BYTES: Final = 300_000_000
 """Of the files of Penstock and what it installs; Arrow and numpy are three quarters of them."""
@@ -119,13 +123,16 @@ def main() -> None:
             except UnavailableError as error:
                 missing.append(python)
                 print(f"Python {python}: cannot be had: {error}", flush=True)
-        for version in _chosen(given.spark, SPARKS):
-            try:
-                found = try_spark(version, wheel, Path(folder) / f"spark-{version}")
-                print(f"PySpark {found}", flush=True)
-            except UnavailableError as error:
-                missing.append(f"PySpark {version}")
-                print(f"PySpark {version}: cannot be had: {error}", flush=True)
+        # Tests wait for JVMs most of the time.
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            versions = _chosen(given.spark, SPARKS)
+            tried = {each: pool.submit(try_spark, each, wheel, Path(folder) / f"spark-{each}") for each in versions}
+            for version, found in tried.items():
+                try:
+                    print(f"PySpark {found.result()}", flush=True)
+                except UnavailableError as error:
+                    missing.append(f"PySpark {version}")
+                    print(f"PySpark {version}: cannot be had: {error}", flush=True)
     if missing and given.require_all:
         sys.exit(f"not tried: {', '.join(missing)}")
 
