@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from tests.unit.table.stream.queues import Queue
 
 from penstock.spark.stream import progress
-from penstock.spark.stream.progress import ProgressListener
+from penstock.spark.stream.progress import ProgressListener, decode_offset_text
 from penstock.spark.stream.session import StreamSession
 
 if TYPE_CHECKING:
@@ -56,3 +57,10 @@ def test_a_listener_keeps_the_consumers_of_readers_that_moved_and_forgets_the_ol
     gone: Any = Event("reader 1", session, end)
     listener.onQueryProgress(gone)
     assert queue.store.list_consumers() == ("c0", "c9")
+
+
+def test_offsets_of_reports_are_decoded_in_each_form_that_versions_of_spark_give_them() -> None:
+    offset = {"position": {"snapshot_id": 3, "phase": "it's", "is_full": False}, "start": None}
+    for given in (offset, json.dumps(offset), str(offset)):
+        assert decode_offset_text(given) == offset
+    assert decode_offset_text("None") is decode_offset_text("null") is None
