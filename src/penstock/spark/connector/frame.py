@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from penstock.errors import UnsupportedFeatureError
 from penstock.format.text.names import quoted
 from penstock.predicate.tree import TRUE
 from penstock.spark.connector.gateway import open_bridge
@@ -17,7 +16,7 @@ from penstock.spark.connector.scan import TableRead
 from penstock.spark.connector.scan_builder import TableScanBuilder
 from penstock.spark.read.filters import to_column
 from penstock.spark.read.frame import to_frame
-from penstock.spark.read.native_files import NativeReading, plan_reading
+from penstock.spark.read.native_files import plan_reading
 from penstock.spark.types import nullable, to_spark_schema
 from penstock.table.assumptions import load_identity
 from penstock.table.read.batches import select_fields
@@ -46,31 +45,19 @@ def batch_frame(
     Args:
         columns: column names, in the order of the result; None for all.
     """
-    bridge = _bridge_for(spark, query, store, columns)
-    if bridge is None:
+    if query.pinned.point is None:
+        return to_frame(spark, query.ref, store, query.plan, columns)
+    bridge = open_bridge(spark)
+    fields = select_fields(query.ref, columns)
+    needed = (*fields, *(field for field in query.plan.predicate.fields if field not in fields))
+    splits = plan_splits(query.ref, query.plan)
+    if isinstance(plan_reading(query.ref, store, splits, needed, may_use_ids=is_vectorised(bridge)), str):
         return to_frame(spark, query.ref, store, query.plan, columns)
     table = PlannedTable(bridge, spark, query)
     frame = bridge.batch_frame(spark, table.exposed())
     if query.plan.predicate.root != TRUE:
         frame = frame.where(to_column(query.plan.predicate))
     return frame if columns is None else frame.select(*[F.col(quoted(name)) for name in columns])
-
-
-def _bridge_for(
-    spark: SparkSession, query: Query, store: MetadataStore, columns: Sequence[str] | None
-) -> Bridge | None:
-    """Return the bridge, if one scan of Spark's reader can return all rows of the read."""
-    fields = select_fields(query.ref, columns)
-    if query.pinned.point is None or query.plan.vectors:
-        return None
-    try:
-        bridge = open_bridge(spark)
-    except UnsupportedFeatureError:
-        return None
-    needed = (*fields, *(field for field in query.plan.predicate.fields if field not in fields))
-    splits = plan_splits(query.ref, query.plan)
-    reading = plan_reading(query.ref, store, splits, needed, may_use_ids=is_vectorised(bridge))
-    return bridge if isinstance(reading, NativeReading) else None
 
 
 class PlannedTable(PlainTable):

@@ -24,7 +24,7 @@ from penstock.spark.connector.python_workers import python_factory, python_parti
 from penstock.spark.connector.stream.micro_batches import BatchReader, TableStream
 from penstock.spark.native_settings import clone_session
 from penstock.spark.read.frame import ReadTask
-from penstock.spark.read.native_files import PADDED, NativeReading, has_chars, list_native, plan_reading
+from penstock.spark.read.native_files import NativeReading, list_native, plan_reading
 from penstock.spark.stream.progress import listen
 from penstock.spark.types import to_spark_schema
 from penstock.spark.versions.facts import GROUPS_SCANS
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from penstock.table.read.split import DataSplit
     from penstock.table.ref import TableRef
 _LOG: Final = logging.getLogger(__name__)
-_DELETED: Final = "rows of its files are deleted by deletion vectors"
 _PADDING: Final = "spark.sql.readSideCharPadding"
 _AS_STRING: Final = "spark.sql.legacy.charVarcharAsString"
 _READ: Final = "org.apache.spark.sql.connector.read."
@@ -161,10 +160,7 @@ class _Files:
         plan = request.plan()
         splits = _enough(iter_splits(ref, plan), request.limit)
         fields = select_fields(ref, request.schema.fieldNames()) if len(request.schema) else ()
-        may_use_ids = is_vectorised(bridge)
-        reading: NativeReading | str = PADDED if pads and has_chars(fields) else _DELETED
-        if reading is _DELETED and not any(split.vectors for split in splits):
-            reading = plan_reading(ref, request.read.store, splits, fields, may_use_ids=may_use_ids)
+        reading = plan_reading(ref, request.read.store, splits, fields, may_use_ids=is_vectorised(bridge), pads=pads)
         columns = request.schema
         if isinstance(reading, str):
             # Arrow batches without columns lose their rows, so read at least one column.

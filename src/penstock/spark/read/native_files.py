@@ -66,6 +66,7 @@ FIRST_GREGORIAN_DAY: Final = -141_427
 
 _WIDTHS: Final = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
 PADDED: Final = "values of CHAR are padded here, which Spark's own reader does not do"
+_DELETED: Final = "rows of its files are deleted by deletion vectors"
 _RENAMED: Final = "a column was renamed, and files have its old name, or another column of its name"
 _SEVERAL_FORMATS: Final = "its files have several formats"
 _AVRO: Final = "its files are avro, which Spark does not read here"
@@ -331,17 +332,20 @@ def plan_reading(
     fields: tuple[DataField, ...],
     *,
     may_use_ids: bool = True,
+    pads: bool = False,
 ) -> NativeReading | str:
-    """Return how one scan of Spark's reads all files with one schema, or the reason why it cannot.
+    """Return how one scan of Spark's reads all files with one schema, or why Python workers read them.
 
     Args:
         fields: columns to read; other columns do not matter. May be empty.
         may_use_ids: whether columns may be matched by field ids.
+        pads: whether values of CHAR are padded where they are read.
     """
     checker = NativeFileChecker(ref, store, fields)
     file_format = _common_format(splits)
-    if checker.refusal is not None or file_format is None:
-        return checker.refusal or _SEVERAL_FORMATS
+    reason = _why_not_as_stored(splits, fields, pads=pads) or checker.refusal
+    if reason is not None or file_format is None:
+        return reason or _SEVERAL_FORMATS
     if file_format is FileFormat.AVRO:
         return _AVRO
     if not fields:
@@ -358,6 +362,13 @@ def plan_reading(
     if file_format is FileFormat.ORC:
         return _plan_orc(schemas)
     return _plan_parquet(ref, splits, schemas, may_use_ids=may_use_ids)
+
+
+def _why_not_as_stored(splits: Sequence[DataSplit], fields: tuple[DataField, ...], *, pads: bool) -> str | None:
+    """Return why the rows to return are not those that the files store; None if they are."""
+    if pads and has_chars(fields):
+        return PADDED
+    return _DELETED if any(split.vectors for split in splits) else None
 
 
 def _plan_orc(schemas: Mapping[int, _FileSchema]) -> NativeReading | str:
@@ -379,7 +390,12 @@ def _plan_parquet(
 
 
 def why_not_native(
-    ref: TableRef, store: MetadataStore, splits: Sequence[DataSplit], fields: tuple[DataField, ...]
+    ref: TableRef,
+    store: MetadataStore,
+    splits: Sequence[DataSplit],
+    fields: tuple[DataField, ...],
+    *,
+    pads: bool = False,
 ) -> str | None:
     """Return why Spark's Parquet reader cannot read the files by column name; None if it can.
 
@@ -391,7 +407,7 @@ def why_not_native(
     file_format = _common_format(splits)
     if file_format not in {None, FileFormat.PARQUET}:
         return f"its files are {file_format}, and only Parquet is read by Spark here"
-    reading = plan_reading(ref, store, splits, fields, may_use_ids=False)
+    reading = plan_reading(ref, store, splits, fields, may_use_ids=False, pads=pads)
     return reading if isinstance(reading, str) else None
 
 

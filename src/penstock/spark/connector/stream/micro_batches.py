@@ -21,7 +21,7 @@ from penstock.spark.connector.jvm.driver import ordered_files
 from penstock.spark.connector.native_reader import reader_factory
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.python_workers import python_factory, python_partitions
-from penstock.spark.read.native_files import PADDED, has_chars, list_native, why_not_native
+from penstock.spark.read.native_files import list_native, why_not_native
 from penstock.spark.stream.session import open_session
 from penstock.spark.stream.task import StreamReadTask
 from penstock.spark.watermark.query_shape import plan_keeps_rows
@@ -204,7 +204,7 @@ class BatchReader:
         self.schema = schema
         self._store = MetadataStore(ref)
         self._fields = select_fields(ref, schema.fieldNames())
-        self._pads = pads and has_chars(self._fields)
+        self._pads = pads
         self._reason: str | None = None
         self._logged: set[str] = set()
 
@@ -216,7 +216,7 @@ class BatchReader:
     def partitions(self, tasks: Sequence[StreamTask]) -> JavaObject:
         """Return one partition for each task; it reads the task's files in their order."""
         splits = [split for task in tasks for split in task.splits]
-        reason = PADDED if self._pads else why_not_native(self.ref, self._store, splits, self._fields)
+        reason = why_not_native(self.ref, self._store, splits, self._fields, pads=self._pads)
         self._reason = reason
         if reason is None:
             files = [list_native(self.ref, task.splits) for task in tasks]
