@@ -28,6 +28,7 @@ from penstock.options import ConsumerOptions
 from penstock.printable import Result, open_log
 from penstock.spark.stream.checkpoint import Checkpoint
 from penstock.spark.stream.session import next_undelivered_snapshot
+from penstock.spark.versions.python_api import report_of
 from penstock.table.store import MetadataStore
 from penstock.table.stream.checkpoint import decode_batch
 from penstock.table.stream.consumers import record_progress
@@ -108,19 +109,19 @@ def decode_progress(progress: Mapping[str, Any]) -> tuple[StreamProgress, ...]:
     """Decode a progress report, such as ``query.lastProgress``: one value for each source that is a penstock table."""
     found = []
     for source in progress["sources"]:
-        latest = decode_offset_text(source["latestOffset"])
+        latest = decode_offset_text(source.get("latestOffset"))
         if not isinstance(latest, dict) or "snapshots_behind" not in latest:
             continue
         found.append(
             StreamProgress(
                 query_id=str(progress["id"]),
                 run_id=str(progress["runId"]),
-                query_name=progress["name"],
+                query_name=progress.get("name"),
                 batch_id=progress["batchId"],
                 timestamp=progress["timestamp"],
                 table=latest["table"],
                 rows=source["numInputRows"],
-                rows_per_second=source["processedRowsPerSecond"] or 0.0,
+                rows_per_second=source.get("processedRowsPerSecond") or 0.0,
                 position=decode_offset(decode_offset_text(source["endOffset"])),
                 latest_snapshot_id=latest.get("snapshot"),
                 snapshots_behind=latest["snapshots_behind"],
@@ -194,7 +195,8 @@ class ProgressListener(StreamingQueryListener):
         write = last_write(str(event.progress.id)) if self._on_write is not None else None
         if write is not None and self._on_write is not None:
             self._on_write(write)
-        found = decode_progress(event.progress)
+        report = report_of(event.progress)
+        found = decode_progress(report)
         if not found:
             return
         with self._lock:
@@ -203,7 +205,7 @@ class ProgressListener(StreamingQueryListener):
             self._move_consumer(each)
             if self._on_progress is not None:
                 self._on_progress(each)
-        is_over = len(found) == len(event.progress["sources"]) and all(each.position.ended for each in found)
+        is_over = len(found) == len(report["sources"]) and all(each.position.ended for each in found)
         if self._ender is not None and is_over:
             self._ender.end(found[0].query_id, found[0].run_id)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType, TimestampType
 from penstock.spark.versions.facts import HAS_CLASSIC
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession, datasource, types
     from pyspark.sql.streaming import datasource as streaming_datasource
@@ -29,6 +30,7 @@ __all__ = [
     "datasource",
     "from_arrow",
     "has_other_collation",
+    "report_of",
     "streaming_datasource",
     "to_arrow",
     "types",
@@ -70,6 +72,12 @@ def classic(jvm: Any) -> Any:  # noqa: ANN401 - packages of the JVM
     """Return the package of the sessions and DataFrames that run in this JVM."""
     sql = jvm.org.apache.spark.sql
     return sql.classic if HAS_CLASSIC else sql
+
+
+def report_of(progress: Any) -> Mapping[str, Any]:  # noqa: ANN401 - of PySpark, by version
+    """Return the report of a query that a listener gets, with the keys of ``query.lastProgress``."""
+    # Spark 3.5 passes an object; the JSON leaves out numbers that are not finite.
+    return progress if isinstance(progress, dict) else json.loads(progress.json)
 
 
 def has_other_collation(text: StringType) -> bool:

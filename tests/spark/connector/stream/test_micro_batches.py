@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
+from tests.spark.needs import needs
 
 import penstock
 from penstock.catalog.changes import AddColumn, RenameColumn
 from penstock.spark.stream.progress import last_progress
+from penstock.spark.versions.facts import PYTHON_SCANS
 from penstock.table.stream.offset import Position
 
 if TYPE_CHECKING:
@@ -142,6 +144,7 @@ def test_a_consumer_and_bounds_work_as_for_read_stream(spark: SparkSession, queu
     ]
 
 
+@needs(PYTHON_SCANS)
 def test_added_columns_stay_native_and_renamed_ones_go_to_python_workers(
     spark: SparkSession, catalog: Catalog, queue: Table, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -160,6 +163,7 @@ def test_added_columns_stay_native_and_renamed_ones_go_to_python_workers(
     assert "a column was renamed" in query._jsq.explainInternal(False)
 
 
+@needs(PYTHON_SCANS)
 def test_other_formats_are_read_by_python_workers(spark: SparkSession, catalog: Catalog, tmp_path: Path) -> None:
     table = catalog.create_table("d.a", "n BIGINT, k INT", options={"file.format": "avro", "bucket": "1"})
     append(table, range(50))

@@ -15,8 +15,10 @@ import pyarrow as pa
 import pytest
 from pyspark import SparkContext
 from tests.quick_spark import quick_environment
+from tests.spark.needs import needs
 
 import penstock
+from penstock.spark.versions.facts import PYTHON_SOURCES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,6 +59,7 @@ def test_the_session_of_a_batch_has_the_catalog(spark: SparkSession, catalog: Ca
     assert spark.table("penstock.d.b").count() == 3
 
 
+@needs(PYTHON_SOURCES)
 def test_attach_registers_the_format(spark: SparkSession, catalog: Catalog) -> None:
     table = make(catalog, "a", 1)
     other = spark.newSession()
@@ -103,7 +106,7 @@ def test_micro_batches_leave_nothing_in_the_gateway(
         assert query.awaitTermination(3_000)
         last = query.lastProgress
         assert last is not None
-        return int(last.batchId) + 1
+        return int(last["batchId"]) + 1
 
     options["penstock.scan.bounded.snapshot-id"] = "5"
     assert run("few") == 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from tests.unit.table.stream.queues import Queue
@@ -10,6 +11,7 @@ from tests.unit.table.stream.queues import Queue
 from penstock.spark.stream import progress
 from penstock.spark.stream.progress import ProgressListener, decode_offset_text
 from penstock.spark.stream.session import StreamSession
+from penstock.spark.versions.python_api import report_of
 
 if TYPE_CHECKING:
     import pytest
@@ -64,3 +66,8 @@ def test_offsets_of_reports_are_decoded_in_each_form_that_versions_of_spark_give
     for given in (offset, json.dumps(offset), str(offset)):
         assert decode_offset_text(given) == offset
     assert decode_offset_text("None") is decode_offset_text("null") is None
+
+
+def test_a_report_that_is_an_object_is_read_by_its_keys() -> None:
+    report = {"id": "q", "sources": []}
+    assert report_of(SimpleNamespace(json=json.dumps(report))) == report_of(report) == report
