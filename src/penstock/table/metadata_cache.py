@@ -111,6 +111,11 @@ class MetadataCache:
             while self._size - self._largest > self._max_bytes:
                 self._discard(self._victim(key, now))
 
+    def has_space(self, size: int) -> bool:
+        """Whether so much memory may be added without eviction."""
+        with self._lock:
+            return self._size + size <= self._max_bytes
+
     def clear(self) -> None:
         """Evict all."""
         with self._lock:

@@ -70,7 +70,10 @@ class ManifestColumns:
         layouts: of statistics; ``layout`` has indexes into it.
         may_have_index: whether the file has an index in its entry, or extra files.
         is_external: whether the file is outside of the table's directory.
-        nbytes: about how much memory all of this takes.
+        nbytes: about how much memory all of this takes, without ``decoded``.
+        encoded: the entries in encoded form, if they were read.
+        decoded: all entries, if they were decoded.
+        keep: called with all entries after most of them were decoded.
     """
 
     partitions: tuple[bytes, ...]
@@ -89,7 +92,9 @@ class ManifestColumns:
     is_external: Array
     level: Array
     nbytes: int
-    source: EncodedEntries | Sequence[ManifestEntry]
+    encoded: EncodedEntries | None = None
+    decoded: tuple[ManifestEntry, ...] | None = None
+    keep: Callable[[ManifestColumns, tuple[ManifestEntry, ...]], None] | None = None
 
     def __len__(self) -> int:
         """Return the number of entries."""
@@ -101,15 +106,21 @@ class ManifestColumns:
         Args:
             rows: ascending; None for all.
         """
-        if isinstance(self.source, EncodedEntries):
-            return list(self.source.entries(np.arange(len(self)) if rows is None else rows))
-        return list(self.source) if rows is None else [self.source[row] for row in rows.tolist()]
+        decoded, count = self.decoded, len(self) if rows is None else len(rows)
+        if decoded is None and self.encoded is not None:
+            if 2 * count < len(self):
+                return list(self.encoded.entries(np.arange(len(self)) if rows is None else rows))
+            decoded = tuple(self.encoded.entries(np.arange(len(self))))
+            if self.keep is not None:
+                self.keep(self, decoded)
+        decoded = decoded or ()
+        return list(decoded) if rows is None else [decoded[row] for row in rows.tolist()]
 
     def names(self, rows: Array) -> Array:
         """Return the names of some files, as bytes; ``rows`` are ascending."""
-        if not isinstance(self.source, EncodedEntries):
-            return np.array([self.source[row].file.file_name.encode() for row in rows.tolist()], bytes)
-        return np.concatenate([np.zeros(0, "S1"), *self.source.names(rows)])
+        if self.encoded is None:
+            return np.array([entry.file.file_name.encode() for entry in self.entries(rows)], bytes)
+        return np.concatenate([np.zeros(0, "S1"), *self.encoded.names(rows)])
 
     def of_partitions(self, keep: Callable[[bytes], bool]) -> Array:
         """Return the numbers of the entries of some partitions; ``keep`` is called once for each."""
@@ -122,8 +133,8 @@ class ManifestColumns:
         Args:
             rows: ascending.
         """
-        if isinstance(self.source, EncodedEntries):
-            yield from self.source.statistics(rows)
+        if self.encoded is not None:
+            yield from self.encoded.statistics(rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +228,7 @@ def columns_of_entries(entries: Sequence[ManifestEntry]) -> ManifestColumns:
         is_external=np.array([file.external_path is not None for file in files], bool),
         level=np.array([file.level for file in files], np.int64),
         nbytes=0,
-        source=entries,
+        decoded=tuple(entries),
     )
 
 
@@ -367,12 +378,12 @@ class _Decoder:
         return layout
 
     def _columns(self, groups: tuple[_Group, ...]) -> ManifestColumns:
-        arrays = {name: _shrunk(np.concatenate(parts)) for name, parts in self._parts.items()}
+        arrays: dict[str, Any] = {name: _shrunk(np.concatenate(parts)) for name, parts in self._parts.items()}
         starts, stats_starts = arrays.pop("starts"), arrays.pop("stats_starts")
         blocks = sum(len(group.blocks) for group in groups)
         sizes = [_size_of(each) for each in (starts, stats_starts, *arrays.values())]
         partition_bytes = sum(map(len, self._partitions.values)) + 100 * len(self._partitions.values)
-        source = EncodedEntries(
+        encoded = EncodedEntries(
             data=self._data,
             path=self._path,
             schema=self._schema,
@@ -386,7 +397,7 @@ class _Decoder:
             partitions=tuple(self._partitions.values),
             layouts=tuple(self._layouts.values),
             nbytes=len(self._data) + sum(sizes) + partition_bytes + 120 * blocks,
-            source=source,
+            encoded=encoded,
             **arrays,
         )
 

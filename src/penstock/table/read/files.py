@@ -31,11 +31,13 @@ class FileColumns:
         rows: ascending numbers of the entries, counted over all parts.
     """
 
-    __slots__ = ("_first_rows", "parts", "rows")
+    __slots__ = ("_first_rows", "_whole", "parts", "rows")
 
     def __init__(self, parts: tuple[ManifestColumns, ...], rows: Array, first_rows: Array | None = None) -> None:
         self.parts = parts
         self.rows = rows
+        # Entries of manifests that are decoded as a whole, by the identity of the part; None until then.
+        self._whole: dict[int, list[ManifestEntry] | None] = {}
         self._first_rows = np.cumsum([0, *map(len, parts)]) if first_rows is None else first_rows
 
     @classmethod
@@ -141,9 +143,20 @@ class FileColumns:
         """Return some of the files; ``chosen`` has one value per file."""
         return self if chosen.all() else FileColumns(self.parts, self.rows[chosen], self._first_rows)
 
-    def at(self, places: Array) -> FileColumns:
-        """Return the files at some places, which ascend."""
-        return FileColumns(self.parts, self.rows[places], self._first_rows)
+    def divided(self, places: Iterable[Array], *, are_all_used: bool) -> Iterator[FileColumns]:
+        """Yield the files at each of some places, which ascend.
+
+        Args:
+            are_all_used: whether most of them will be decoded: then manifests are decoded as a whole, if most of their
+                entries are among the files.
+        """
+        whole: dict[int, list[ManifestEntry] | None] = {}
+        if are_all_used:
+            whole = {id(part): None for part, rows in self.by_part() if 2 * len(rows) >= len(part)}
+        for each in places:
+            files = FileColumns(self.parts, self.rows[each], self._first_rows)
+            files._whole = whole
+            yield files
 
     def by_part(self) -> Iterator[tuple[ManifestColumns, Array]]:
         """Yield each manifest that has some of the files, and the numbers of their entries in it."""
@@ -158,7 +171,15 @@ class FileColumns:
 
     def entries(self) -> list[ManifestEntry]:
         """Decode the files, in order."""
-        return [entry for part, rows in self.by_part() for entry in part.entries(rows)]
+        return [entry for part, rows in self.by_part() for entry in self._entries_of(part, rows)]
+
+    def _entries_of(self, part: ManifestColumns, rows: Array) -> Iterable[ManifestEntry]:
+        if id(part) not in self._whole:
+            return part.entries(rows)
+        entries = self._whole[id(part)]
+        if entries is None:
+            entries = self._whole[id(part)] = part.entries()
+        return [entries[row] for row in rows.tolist()]
 
 
 class LazyEntries(Sequence[ManifestEntry]):
@@ -203,11 +224,17 @@ def total_of(entries: Sequence[ManifestEntry], field: str) -> int:
     return sum(getattr(entry.file, field) for entry in entries)
 
 
-def by_code(files: FileColumns, codes: Array) -> Iterator[tuple[int, FileColumns]]:
-    """Yield each code and its files, in the order of the codes; they are as ``FileColumns.partitions`` returns them."""
+def by_code(files: FileColumns, codes: Array, *, are_all_used: bool) -> Iterator[tuple[int, FileColumns]]:
+    """Yield each code and its files, in the order of the codes.
+
+    Args:
+        codes: as ``FileColumns.partitions`` returns them.
+        are_all_used: as of ``FileColumns.divided``.
+    """
     order, starts = sorted_codes(codes)
-    for start, end in pairwise([*starts.tolist(), len(order)]):
-        yield int(codes[order[start]]), files.at(order[start:end])
+    bounds = [*starts.tolist(), len(order)]
+    divided = files.divided((order[start:end] for start, end in pairwise(bounds)), are_all_used=are_all_used)
+    yield from zip(codes[order[starts]].tolist(), divided, strict=True)
 
 
 def sorted_codes(codes: Array) -> tuple[Array, Array]:

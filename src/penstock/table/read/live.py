@@ -83,7 +83,7 @@ def load_live_by_partition(
     if entry_count(metas) >= MIN_COLUMNS:
         files = FileColumns.live(store.iter_columns(metas, snapshot_id=snapshot.id), keep)
         data, codes = files.partitions()
-        return {data[code]: LazyEntries(part) for code, part in by_code(files, codes)}
+        return {data[code]: LazyEntries(part) for code, part in by_code(files, codes, are_all_used=False)}
     groups: dict[bytes, list[ManifestEntry]] = {}
     for entry in load_live_entries(store, snapshot, keep, pruner).values():
         groups.setdefault(entry.partition, []).append(entry)

@@ -394,7 +394,9 @@ class _Scan:
         self._note_columns("live", files, codes)
         if self._predicate.root != TRUE:
             files, codes = self._pruned_columns(files, codes, verdicts)
-        groups: dict[int, Sequence[ManifestEntry]] = {code: LazyEntries(part) for code, part in by_code(files, codes)}
+        groups: dict[int, Sequence[ManifestEntry]] = {
+            code: LazyEntries(part) for code, part in by_code(files, codes, are_all_used=True)
+        }
         if self._predicate.root != TRUE and files.column("may_have_index").any():
             by_data = self._kept_by_indexes(
                 {data[code]: list(entries) for code, entries in groups.items()},

@@ -18,7 +18,7 @@ from penstock.format.manifest.entry import FileKind, ManifestEntry
 from penstock.format.manifest.stats import ColumnStats
 from penstock.predicate.parse import parse_filter
 from penstock.table.compact.plan import plan_compaction
-from penstock.table.metadata_cache import clear_metadata_cache
+from penstock.table.metadata_cache import MetadataCache, clear_metadata_cache
 from penstock.table.read import live, scan
 from penstock.table.read.files import FileColumns, LazyEntries, count_pairs, total
 from penstock.table.read.scan import ScanPlan, live_entries, plan_scan
@@ -192,6 +192,26 @@ def test_a_manifest_in_the_cache_serves_as_columns_and_as_entries(in_columns: py
     assert [entry.file.file_name for entry in entries] == [f"data-{number}.parquet" for number in range(200)]
     assert first.entries() == again.entries() == list(entries)
     assert len(reads) == 1
+
+
+def test_a_manifest_that_a_plan_uses_is_decoded_once_and_kept_while_the_cache_has_space(
+    in_columns: pytest.MonkeyPatch,
+) -> None:
+    table = MemoryTable(partition_keys=("dt",))
+    table.commit(*(file_of(table, number) for number in range(300)))
+    decoded: list[int] = []
+    entries = EncodedEntries.entries
+
+    def counted(self: EncodedEntries, rows: Any) -> Any:
+        decoded.append(len(rows))
+        return entries(self, rows)
+
+    in_columns.setattr(EncodedEntries, "entries", counted)
+    in_columns.setattr(MetadataCache, "has_space", lambda _self, _size: len(decoded) > 1)
+    for expected in ([300], [300, 300], [300, 300]):
+        plan = plan_scan(table.store, table.ref, table.snapshots[-1])
+        assert len(plan.entries) == 300
+        assert decoded == expected
 
 
 @pytest.mark.usefixtures("in_columns")
