@@ -42,7 +42,11 @@ class _World:
         table = Catalog(str(left), {"penstock.durable": "false"}).load_table("d.t")
         found = set(table.to_arrow().column("id").to_pylist())
         assert self.rows <= found <= self.attempted
-        assert check_table(table._ref).findings == ()
+        findings = check_table(table._ref).findings
+        if not self.rows and table.latest_snapshot() is None:
+            # The first commit was stopped. Its manifests look like those of lost snapshots, which only the user knows.
+            findings = tuple(each for each in findings if "if its first job was stopped" not in each.message)
+        assert findings == ()
 
 
 @pytest.fixture
