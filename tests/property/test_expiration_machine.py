@@ -184,6 +184,11 @@ class ExpirationMachine(RuleBasedStateMachine):
         self.settle_rollback(target)
 
     def settle_rollback(self, target: int) -> None:
+        last = max(self.model.snapshots)
+        # Consumers that have read a deleted snapshot continue after the target.
+        for name, next_id in self.model.consumers.items():
+            if target + 1 < next_id <= last + 1 and last > target:
+                self.model.consumers[name] = target + 1
         self.model.snapshots = {each: rows for each, rows in self.model.snapshots.items() if each <= target}
         self.model.tags = {name: pair for name, pair in self.model.tags.items() if pair[0] <= target}
         self.orphans |= stored_files(self.ref) - needed_files(self.ref)
