@@ -172,7 +172,7 @@ CREATE_LIKE: Final = Feature(
 SCHEMA_EVOLUTION: Final = Feature(
     what="`WITH SCHEMA EVOLUTION`",
     since=(4, 2),
-    instead="change the columns with `ALTER TABLE` first, and leave it out",
+    instead="change the columns with `ALTER TABLE` first, and leave it out; `mergeInto` of 4.0 ignores it",
     refusal="refused, here or by Spark",
 )
 STREAM_READS_OF_FORMAT: Final = Feature(
