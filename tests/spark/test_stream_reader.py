@@ -182,18 +182,20 @@ def test_each_batch_has_one_task_a_bucket_and_unaware_tables_pack_files(queue: T
     assert checkpoint.values() == list(range(50))
 
 
-def test_work_without_order_is_cut_for_all_cores_and_ordered_work_is_not(queue: Table, catalog: Catalog) -> None:
+def test_work_without_order_is_cut_for_all_cores_and_ordered_work_is_not(
+    queue: Table, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scalable = catalog.create_table(
         "d.s", "n BIGINT, k INT, p STRING", options={"source.split.open-file-cost": "100 b"}
     )
     for batch in range(10):
         append(scalable, range(batch * 10, batch * 10 + 10))
-    for cores, tasks in (("1", 1), ("3", 3), ("100", 10)):
-        options = {**EARLIEST, "penstock.parallelism": cores}
-        checkpoint = Query(scalable, Checkpoint(), options).run()
+    for cores, tasks in ((1, 1), (3, 3), (100, 10)):
+        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        checkpoint = Query(scalable, Checkpoint(), EARLIEST).run()
         assert len(checkpoint.rows[0]) == tasks
         assert checkpoint.values() == list(range(100))
-        assert len(Query(queue, Checkpoint(), options).run().rows[0]) == 4
+        assert len(Query(queue, Checkpoint(), EARLIEST).run().rows[0]) == 4
 
 
 def test_columns_and_filters_are_applied_and_prune(queue: Table) -> None:
@@ -508,15 +510,6 @@ def test_a_start_where_a_batch_finds_nothing_has_columns_all_the_same(queue: Tab
         assert source(queue, **options).schema().fieldNames() == ["n", "k", "p"]
     with pytest.raises(NotFoundError):
         source(queue, **{"scan.snapshot-id": "9"}).reader(source(queue).schema())
-
-
-def test_handed_over_columns_and_name_are_those_of_the_handle(queue: Table, catalog: Catalog) -> None:
-    catalog.alter_table("d.q", DropColumn(column="n"))
-    options = {"penstock.table": "d.q", "penstock.schema-id": "0", "penstock.reader": "r", **EARLIEST}
-    query = Query(queue, Checkpoint(), options, columns=["n"])
-    assert sorted(query.run().values()) == list(range(300))
-    report = report_of(query.reader)
-    assert (report["table"], report["reader"]) == ("d.q", "r")
 
 
 def test_a_filter_may_be_a_python_expression_in_text(queue: Table) -> None:
