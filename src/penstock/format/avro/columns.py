@@ -166,6 +166,18 @@ class Cursor:
             self.rejoin(part, present)
         return present
 
+    def nullable_longs(self) -> tuple[Array, Array]:
+        """Read nullable longs; return them, 0 for null, and whether each is not null."""
+        present = self.present()
+        values: Array = np.zeros(len(present), np.int64)
+        if present.all():
+            values = self.longs()
+        elif present.any():
+            part = self.some(present)
+            values[present] = part.longs()
+            self.rejoin(part, present)
+        return values, present
+
     def items(self, step: Step) -> Array:
         """Pass an array in one block of items; return their number. Other arrays are not understood."""
         counts = self.longs()

@@ -10,30 +10,32 @@ Source:
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from itertools import groupby, pairwise, takewhile
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from penstock.errors import FormatError
-from penstock.format.avro.columns import Cursor, Records, discard, step_of
+from penstock.format.avro.columns import Cursor, Records
 from penstock.format.avro.container import CODEC_ERRORS, AvroCodec, BlockPlace, find_blocks, uncompress
-from penstock.format.avro.reader import field_types
-from penstock.format.avro.schemas import MANIFEST_SCHEMA
 from penstock.format.avro.values import DEFAULT_LIMITS, ITEMS_PER_RECORD, AvroLimits, read_item_count, read_text
-from penstock.format.manifest.entry import FileKind, FileSource, ManifestEntry, StatsLayout
-from penstock.format.manifest.files import REQUIRED_FILE_FIELDS, decode_entries_at
+from penstock.format.manifest.column_steps import (
+    MAX_TEXT_BYTES,
+    EntryReading,
+    hash_texts,
+    read_names,
+    steps_of,
+    text_rows,
+)
+from penstock.format.manifest.entry import FileKind, ManifestEntry, StatsLayout
+from penstock.format.manifest.files import decode_entries_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from penstock.format.avro.columns import Array, Step
-    from penstock.format.avro.schemas import AvroType
-
-    ReadColumn: TypeAlias = Callable[["_Reading"], None]
+    from penstock.format.avro.columns import Array
+    from penstock.format.manifest.column_steps import ReadColumn
 
 MIN_RECORDS: Final = 64
 """Manifests with fewer entries are decoded to entries in less time."""
@@ -44,11 +46,6 @@ _GROUP_BYTES: Final = 4 << 20
 # Writers end a block at 64 KB.
 _MAX_BLOCK_BYTES: Final = 16 << 20
 _MAX_SCHEMA_CHARACTERS: Final = 20_000
-_MAX_NAME_BYTES: Final = 255
-_MAX_TEXT_BYTES: Final = 1_024
-_ARITY_BYTES: Final = 4
-_MIX: Final = np.uint64(0x9E3779B97F4A7C15)
-_SHIFT: Final = np.uint64(29)
 
 
 class _Group(NamedTuple):
@@ -180,10 +177,7 @@ class EncodedEntries:
         """Yield the names of some files, as bytes."""
         for group, part in self._by_group(rows):
             cursor = Cursor(Records(map(self._uncompress, group.blocks)), self.starts[part].astype(np.int64))
-            for step in takewhile(lambda step: step is not _read_name, _steps_of(self.schema) or ()):
-                step(_Reading(cursor))
-            texts, _ = _name_rows(cursor)
-            yield np.ascontiguousarray(texts).view(f"S{texts.shape[1]}")[:, 0]
+            yield read_names(cursor, self.schema)
 
     def _by_group(self, rows: Array) -> Iterator[tuple[_Group, Array]]:
         ends = np.searchsorted(rows, [*(group.first_row for group in self.groups[1:]), len(self.starts)])
@@ -219,7 +213,7 @@ def columns_of_entries(entries: Sequence[ManifestEntry]) -> ManifestColumns:
         row_count=np.array([file.row_count for file in files], np.int64),
         schema_id=np.array([file.schema_id for file in files], np.int64),
         created_millis=np.array([file.creation_millis or 0 for file in files], np.int64),
-        name_hash=_hash_texts(_text_rows(Records(names), np.cumsum(sizes) - sizes, sizes), sizes),
+        name_hash=hash_texts(text_rows(Records(names), np.cumsum(sizes) - sizes, sizes), sizes),
         layout=np.array([layouts.code(each) for each in layout_of], np.int32),
         layouts=tuple(layouts.values),
         may_have_index=np.array(
@@ -245,9 +239,11 @@ def decode_manifest_columns(data: bytes, path: str, limits: AvroLimits = DEFAULT
     """
     try:
         schema, codec, blocks = find_blocks(data, path)
-        steps = _steps_of(schema) if len(schema) <= _MAX_SCHEMA_CHARACTERS else None
         count = sum(max(block.record_count, 0) for block in blocks)
-        if steps is None or not MIN_RECORDS <= count <= limits.records:
+        if not MIN_RECORDS <= count <= limits.records or len(schema) > _MAX_SCHEMA_CHARACTERS:
+            return None
+        steps = steps_of(schema)
+        if steps is None:
             return None
         return _Decoder(data, path, schema, codec, limits, steps).decode(blocks)
     except (_NotKnownError, FormatError, RecursionError, *CODEC_ERRORS):
@@ -267,20 +263,6 @@ class _Codes:
     def code(self, value: object) -> int:
         """Return the number of a value."""
         return self.values.setdefault(value, len(self.values))
-
-
-class _Reading:
-    """A cursor over entries, and the columns that were read."""
-
-    __slots__ = ("columns", "cursor")
-
-    def __init__(self, cursor: Cursor) -> None:
-        self.cursor = cursor
-        self.columns: dict[str, Array] = {}
-
-    def check(self, is_good: Array) -> None:
-        """Mark the entries of which this is not true."""
-        self.cursor.is_good &= is_good
 
 
 class _Decoder:
@@ -330,7 +312,7 @@ class _Decoder:
         records = Records(payloads)
         count = sum(place.record_count for place in places)
         starts = _find_candidates(records, count)
-        reading = _Reading(Cursor(records, starts))
+        reading = EntryReading(Cursor(records, starts))
         for step in self._steps:
             step(reading)
         # Arrays may have so many items per record in the reference.
@@ -494,7 +476,7 @@ def _check_blocks(starts: Array, places: Sequence[BlockPlace], payloads: Sequenc
 def _codes_of(records: Records, starts: Array, sizes: Array, decode: Callable[[bytes], object], known: _Codes) -> Array:
     """Return a number for each of several texts; equal ones that follow each other are compared as bytes."""
     width = int(sizes.max())
-    if width > _MAX_TEXT_BYTES:
+    if width > MAX_TEXT_BYTES:
         raise _NotKnownError
     rows = records.rows(starts, max(width, 1))
     is_new = np.ones(len(starts), bool)
@@ -531,295 +513,3 @@ def _read_texts(data: bytes) -> tuple[str, ...] | None:
     except (ValueError, IndexError) as error:
         raise _NotKnownError from error
     return tuple(texts)
-
-
-def _text_rows(records: Records, starts: Array, sizes: Array) -> Array:
-    """Return texts as a matrix of bytes, whose width is a multiple of 8, with zeros after the end of each."""
-    longest, shortest = int(sizes.max(initial=1)), int(sizes.min(initial=_MAX_TEXT_BYTES))
-    rows = records.rows(starts, max(-(-longest // 8) * 8, 8))
-    rows[:, longest:] = 0
-    if shortest < longest:
-        rows[np.arange(rows.shape[1]) >= sizes[:, None]] = 0
-    return rows
-
-
-def _hash_texts(rows: Array, sizes: Array) -> Array:
-    """Return a hash of each text, which depends on its bytes only; ``rows`` as of ``_text_rows``."""
-    words = rows.view("<u8")
-    hashes: Array = sizes.astype(np.uint64) * _MIX
-    shortest = int(sizes.min(initial=0))
-    for place in range(words.shape[1]):
-        mixed = (hashes ^ words[:, place]) * _MIX
-        mixed ^= mixed >> _SHIFT
-        hashes = mixed if shortest > 8 * place else np.where(sizes > 8 * place, mixed, hashes)
-    return hashes
-
-
-def _are_plain_names(rows: Array, sizes: Array) -> Array:
-    """Whether texts are names of files for sure; others may be too. ``rows`` as of ``_text_rows``."""
-    # Not a control character, nor of more than 7 bits, nor a slash of either kind; below 0x20, subtraction wraps.
-    is_other = ((rows - np.uint8(0x20)) > 0x5E) | (rows == 0x2F) | (rows == 0x5C)
-    if int(sizes.min(initial=0)) < rows.shape[1]:
-        is_other &= np.arange(rows.shape[1]) < sizes[:, None]
-    plain: Array = (sizes > 0) & (rows[:, 0] != 0x2E)
-    return plain & ~is_other.any(axis=1) if is_other.any() else plain
-
-
-def _name_rows(cursor: Cursor) -> tuple[Array, Array]:
-    """Pass names of files; return them as of ``_text_rows``, and their sizes."""
-    starts, sizes = cursor.spans()
-    fits = sizes <= _MAX_NAME_BYTES
-    sizes = np.where(fits, sizes, 0)
-    rows = _text_rows(cursor.records, starts, sizes)
-    cursor.is_good &= fits & _are_plain_names(rows, sizes)
-    return rows, sizes
-
-
-def _are_plain_texts(records: Records, starts: Array, sizes: Array) -> Array:
-    """Whether texts are short and of ASCII only."""
-    fits = sizes <= _MAX_TEXT_BYTES
-    plain: Array = fits & (_text_rows(records, starts, np.where(fits, sizes, 0)) < 0x80).all(axis=1)
-    return plain
-
-
-def _read_version(reading: _Reading) -> None:
-    reading.check(reading.cursor.ints() == 2)
-
-
-def _read_kind(reading: _Reading) -> None:
-    kinds = reading.cursor.ints()
-    reading.check((kinds == FileKind.ADD) | (kinds == FileKind.DELETE))
-    reading.columns["is_delete"] = kinds == FileKind.DELETE
-
-
-def _read_partition(reading: _Reading) -> None:
-    reading.columns["partition@"], reading.columns["partition#"] = reading.cursor.spans()
-
-
-def _read_name(reading: _Reading) -> None:
-    rows, sizes = _name_rows(reading.cursor)
-    reading.columns["name_hash"] = _hash_texts(rows, sizes)
-    reading.columns["is_orc"] = _end_with(rows, sizes, b".orc")
-
-
-def _end_with(rows: Array, sizes: Array, suffix: bytes) -> Array:
-    if int(sizes.min(initial=0)) == int(sizes.max(initial=0)) >= len(suffix):
-        ends = rows[:, int(sizes[0]) - len(suffix) : int(sizes[0])]
-    else:
-        places = np.maximum(sizes[:, None] - len(suffix) + np.arange(len(suffix)), 0)
-        ends = np.take_along_axis(rows, places, axis=1)
-    has_suffix: Array = (sizes >= len(suffix)) & (ends == np.frombuffer(suffix, np.uint8)).all(axis=1)
-    return has_suffix
-
-
-def _read_long(column: str) -> Callable[[_Reading], None]:
-    def read(reading: _Reading) -> None:
-        reading.columns[column] = reading.cursor.longs()
-
-    return read
-
-
-def _read_int(column: str) -> Callable[[_Reading], None]:
-    def read(reading: _Reading) -> None:
-        reading.columns[column] = reading.cursor.ints()
-
-    return read
-
-
-def _read_statistics(reading: _Reading) -> None:
-    cursor = reading.cursor
-    reading.columns["stats_starts"] = cursor.positions
-    cursor.spans()
-    cursor.spans()
-    cursor.alike(_PAST_NULL_COUNTS)
-
-
-def _read_extra_files(reading: _Reading) -> None:
-    reading.columns["extra_files"] = reading.cursor.items(lambda cursor: discard(_name_rows(cursor)))
-
-
-def _read_index(reading: _Reading) -> None:
-    present = reading.cursor.nullable(lambda cursor: discard(cursor.spans()))
-    reading.columns["index"] = present.astype(np.int64)
-
-
-def _read_creation(reading: _Reading) -> None:
-    cursor = reading.cursor
-    present = cursor.present()
-    values = np.zeros(len(present), np.int64)
-    if present.all():
-        values = cursor.longs()
-    elif present.any():
-        part = cursor.some(present)
-        values[present] = part.longs()
-        cursor.rejoin(part, present)
-    reading.columns["created_millis"] = values
-
-
-def _read_source(reading: _Reading) -> None:
-    def source(cursor: Cursor) -> None:
-        sources = cursor.ints()
-        cursor.is_good &= (sources == FileSource.APPEND) | (sources == FileSource.COMPACT)
-
-    reading.cursor.nullable(source)
-
-
-def _read_external_path(reading: _Reading) -> None:
-    def path(cursor: Cursor) -> None:
-        cursor.is_good &= _are_plain_texts(cursor.records, *cursor.spans())
-
-    reading.columns["is_external"] = reading.cursor.nullable(path)
-
-
-def _read_columns(column: str) -> Callable[[_Reading], None]:
-    def read(reading: _Reading) -> None:
-        starts = reading.cursor.positions
-        _PAST_TEXTS(reading.cursor)
-        reading.columns[f"{column}@"] = starts
-        reading.columns[f"{column}#"] = reading.cursor.positions - starts
-
-    return read
-
-
-def _supported(avro_type: AvroType) -> Step:
-    step = step_of(avro_type)
-    if step is None:
-        raise AssertionError(avro_type)
-    return step
-
-
-_PAST_NULL_COUNTS: Final = _supported(["null", {"type": "array", "items": ["null", "long"]}])
-_PAST_TEXTS: Final = _supported(["null", {"type": "array", "items": "string"}])
-
-_ENTRY_STEPS: Final[dict[str, ReadColumn]] = {
-    "_VERSION": _read_version,
-    "_KIND": _read_kind,
-    "_PARTITION": _read_partition,
-    "_BUCKET": _read_int("bucket"),
-    "_TOTAL_BUCKETS": _read_int("total_buckets"),
-}
-_FILE_STEPS: Final[dict[str, ReadColumn]] = {
-    "_FILE_NAME": _read_name,
-    "_FILE_SIZE": _read_long("file_size"),
-    "_ROW_COUNT": _read_long("row_count"),
-    "_VALUE_STATS": _read_statistics,
-    "_SCHEMA_ID": _read_long("schema_id"),
-    "_LEVEL": _read_int("level"),
-    "_EXTRA_FILES": _read_extra_files,
-    "_CREATION_TIME": _read_creation,
-    "_EMBEDDED_FILE_INDEX": _read_index,
-    "_FILE_SOURCE": _read_source,
-    "_VALUE_STATS_COLS": _read_columns("stats_cols"),
-    "_EXTERNAL_PATH": _read_external_path,
-    "_WRITE_COLS": _read_columns("write_cols"),
-}
-_FIRST_FIELDS: Final = ("_VERSION", "_KIND", "_PARTITION")  # by which entries are found
-_VARYING: Final = (
-    "_PARTITION",
-    "_FILE_NAME",
-    "_FILE_SIZE",
-    "_ROW_COUNT",
-    "_VALUE_STATS",
-    "_MIN_SEQUENCE_NUMBER",
-    "_MAX_SEQUENCE_NUMBER",
-    "_CREATION_TIME",
-    "_EMBEDDED_FILE_INDEX",
-    "_FIRST_ROW_ID",
-)
-"""Fields that may differ in each entry; runs of others are compared at once."""
-
-
-@lru_cache(maxsize=32)
-def _steps_of(schema: str) -> tuple[ReadColumn, ...] | None:
-    """Return the steps that read an entry; None if an entry of this schema is not known here."""
-    try:
-        fields = field_types(json.loads(schema))
-        file_fields = field_types(fields["_FILE"])
-        if tuple(fields)[:3] != _FIRST_FIELDS or not fields.keys() >= _ENTRY_STEPS.keys():
-            return None
-        if not file_fields.keys() >= REQUIRED_FILE_FIELDS:
-            return None
-        steps: list[tuple[str, ReadColumn | None]] = []
-        for name, avro_type in fields.items():
-            if name == "_FILE":
-                steps += [(each, _step_of(each, file_fields[each], _FILE_TYPES, _FILE_STEPS)) for each in file_fields]
-            else:
-                steps.append((name, _step_of(name, avro_type, _ENTRY_TYPES, _ENTRY_STEPS)))
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return None
-    known = [(name, step) for name, step in steps if step]
-    if len(known) < len(steps):
-        return None
-    read: list[ReadColumn] = []
-    for varies, run in groupby(known, lambda field: field[0] in _VARYING):
-        run_steps = tuple(step for _, step in run)
-        read += run_steps if varies else [partial(_read_alike, run_steps)]
-    return tuple(read)
-
-
-def _read_alike(steps: Sequence[ReadColumn], reading: _Reading) -> None:
-    """Read fields that most entries share: the bytes of the first entry are compared with those of the others."""
-    cursor, records = reading.cursor, reading.cursor.records
-    count, items = len(cursor.positions), records.items
-    first = _Reading(cursor.some(np.arange(count) < 1))
-    for step in steps:
-        step(first)
-    items = records.items - items
-    width = int(first.cursor.positions[0] - cursor.positions[0]) if count else 0
-    if not 0 < width <= _MAX_TEXT_BYTES or not first.cursor.is_good[0]:
-        for step in steps:
-            step(reading)
-        return
-    rows = records.rows(cursor.positions, width)
-    differing = rows != rows[0]
-    differs = differing.any(axis=1) if differing.any() else None
-    records.items += items * count
-    starts = cursor.positions
-    for name, column in first.columns.items():
-        is_position = name.endswith("@")
-        reading.columns[name] = column[0] + (starts - starts[0]) if is_position else np.repeat(column, count)
-    if differs is None:
-        cursor.skip(width)
-        return
-    cursor.skip(np.where(differs, 0, width))
-    part = _Reading(Cursor(records, starts[differs]))
-    for step in steps:
-        step(part)
-    cursor.rejoin(part.cursor, differs)
-    for name, column in part.columns.items():
-        reading.columns[name][differs] = column
-
-
-def _step_of(
-    name: str, avro_type: AvroType, types: Mapping[str, object], steps: Mapping[str, ReadColumn]
-) -> ReadColumn | None:
-    plain = _plain(avro_type)
-    if types.get(name, plain) != plain:
-        return None
-    if name in steps:
-        return steps[name]
-    past = step_of(avro_type)
-    return None if past is None else lambda reading: past(reading.cursor)
-
-
-def _plain(avro_type: AvroType) -> object:
-    """Return a type without the names of records and attributes that do not change the encoding."""
-    match avro_type:
-        case {"type": "record", "fields": [*_]}:
-            return tuple((name, _plain(part)) for name, part in field_types(avro_type).items())
-        case {"type": "array", "items": items}:
-            return "array", _plain(items)
-        case {"type": str(name)}:
-            return name
-        case list():
-            return tuple(map(_plain, avro_type))
-        case _:
-            return avro_type
-
-
-_ENTRY_TYPES: Final[Mapping[str, object]] = {
-    name: _plain(part) for name, part in field_types(json.loads(MANIFEST_SCHEMA)).items()
-}
-_FILE_TYPES: Final[Mapping[str, object]] = {
-    name: _plain(part) for name, part in field_types(field_types(json.loads(MANIFEST_SCHEMA))["_FILE"]).items()
-}

@@ -109,7 +109,7 @@ class ColumnsPruner:
             stats = _read_statistics(part, places)
             answer = _Evaluation(stats, places, row_counts).answer(predicate.root)
             whole.may[chosen] = answer.may & stats.is_good & (row_counts > 0)
-            whole.cannot[chosen] = (answer.cannot & stats.is_good) | (row_counts <= 0)
+            whole.cannot[chosen] = answer.cannot & stats.is_good & (row_counts > 0)
         return whole
 
 
@@ -200,15 +200,7 @@ def _read_counts(cursor: Cursor, places: StatsPlaces) -> dict[int, tuple[Array, 
     counts = {}
     last = max(place for _, place, _ in places.columns)
     for place in range(last + 1):
-        is_known = cursor.present()
-        values = np.zeros(len(is_known), np.int64)
-        if is_known.all():
-            values = cursor.longs()
-        elif is_known.any():
-            part = cursor.some(is_known)
-            values[is_known] = part.longs()
-            cursor.rejoin(part, is_known)
-        counts[place] = values, is_known
+        counts[place] = cursor.nullable_longs()
     return counts
 
 
