@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +13,8 @@ import pytest
 from tests.spark.plans import plan_of
 
 from penstock import OptionWarning, SetOption
+from penstock.format.schema import encode_schema
+from penstock.format.types.data_types import BIGINT
 from penstock.spark.connector.partition_keys import partition_keys_of
 from penstock.spark.versions.facts import INSTALLED
 
@@ -161,6 +164,24 @@ def test_tables_whose_buckets_differ_are_exchanged(spark: SparkSession, catalog:
         assert _exchanges(spark, query) == 2, (left, right)
         assert spark.sql(query).collect() == [(count,)]
     assert _exchanges(spark, join.format("t6", "t6")) == 0
+
+
+def test_files_in_the_buckets_of_another_type_of_the_key_are_exchanged(spark: SparkSession, catalog: Catalog) -> None:
+    """Other engines may widen a bucket key; negative numbers have another hash then."""
+    numbers = range(-40, 0)
+    old = _queue(catalog, "d.widened", "INT", keys=numbers)
+    (key, *others) = old._ref.schema.fields
+    schema = replace(old._ref.schema, id=1, fields=(replace(key, type=BIGINT), *others))
+    old._ref.file_io.write(old._ref.layout.schema_path(1), encode_schema(schema))
+    widened = catalog.load_table("d.widened")
+    _append(widened, numbers, numbers)
+    _queue(catalog, "d.wide", keys=numbers)
+    query = "SELECT count(*) FROM penstock.d.widened a JOIN penstock.d.wide b ON a.k = b.k"
+    assert _exchanges(spark, query) == 2
+    assert spark.sql(query).collect() == [(80,)]
+    groups = "SELECT count(*) FROM (SELECT k FROM penstock.d.widened GROUP BY k)"
+    assert spark.sql(groups).collect() == [(40,)]
+    assert widened.to_arrow(filter="k = -7").num_rows == 2
 
 
 def test_keys_are_those_whose_equal_values_are_always_together(catalog: Catalog) -> None:

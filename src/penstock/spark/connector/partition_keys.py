@@ -21,10 +21,12 @@ from penstock.options import BucketOptions
 from penstock.spark.connector.jvm.driver import listed_files
 from penstock.spark.read.native_files import list_native
 from penstock.spark.types import SPARK_PRECISION
+from penstock.table.read.prune import is_key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
+    from penstock.format.schema import TableSchema
     from penstock.format.types.data_types import DataType
     from penstock.table.read.split import DataSplit
     from penstock.table.ref import TableRef
@@ -123,14 +125,28 @@ def transforms_text(keys: Sequence[PartitionKey]) -> str | None:
     return "\n".join(lines) or None
 
 
-def keyed_files(ref: TableRef, keys: Sequence[PartitionKey], splits: Sequence[DataSplit]) -> str | None:
+def keyed_files(
+    ref: TableRef,
+    load_schema: Callable[[int], TableSchema],
+    keys: Sequence[PartitionKey],
+    splits: Sequence[DataSplit],
+) -> str | None:
     """Return the files of splits as text for ``Driver.keyed``.
 
+    Args:
+        load_schema: loads a schema by id.
+
     Returns:
-        None without keys, or if files have another number of buckets, from before the table was rescaled.
+        None without keys, or if files are in the buckets of another number, from before the table was rescaled, or of
+        another type of the key.
     """
     buckets = {key.buckets for key in keys} - {0}
     if not keys or any(buckets != {split.total_buckets} for split in splits if buckets):
+        return None
+    hashed = {key.column for key in keys if key.buckets}
+    fields = [field for field in ref.schema.fields if field.name in hashed]
+    schema_ids = {file.schema_id for split in splits for file in split.files} - {ref.schema.id} if hashed else set()
+    if not all(is_key_of(load_schema(each), fields) for each in schema_ids):
         return None
     runs: dict[str, list[str]] = {}
     for values, grouped in groupby(splits, key=lambda split: [key.value(split) for key in keys]):

@@ -329,7 +329,11 @@ class TableScan(Proxy):
         """Return partitions for Spark's readers, with keys where that is worth it."""
         read = self._request.read.pinned
         # Files of a fallback branch may be in other buckets.
-        text = None if read.fallback is not None else keyed_files(read.ref, self._keys, splits)
+        text = (
+            None
+            if read.fallback is not None
+            else keyed_files(read.ref, self._request.read.store.load_schema, self._keys, splits)
+        )
         if text is None:
             return self._bridge.driver.packed(session, listed_files(list_native(read.ref, splits)))
         return self._bridge.driver.keyed(

@@ -247,7 +247,7 @@ class BucketPruner:
 
     def kept_buckets(self, total: int, schema_id: int) -> frozenset[int] | None:
         """Return the buckets to keep, of files with this bucket count and schema; None for all."""
-        if self._keys is None or total <= 0 or not self._has_same_key(schema_id):
+        if self._keys is None or total <= 0 or not self.has_same_key(schema_id):
             return None
         return self.buckets(total)
 
@@ -255,7 +255,8 @@ class BucketPruner:
         """Whether a manifest may name a file of a bucket for which ``keeps`` is true.
 
         Args:
-            totals: all bucket counts that the table has ever had; if -1 is among them, nothing is pruned.
+            totals: all bucket counts that the table has ever had; if -1 is among them, nothing is pruned. With
+                files in the buckets of another key type, it has to be.
         """
         low, high = meta.min_bucket, meta.max_bucket
         if self._keys is None or low is None or high is None or any(total <= 0 for total in totals):
@@ -272,14 +273,18 @@ class BucketPruner:
             self._buckets[total] = found
         return found
 
-    def _has_same_key(self, schema_id: int) -> bool:
+    def has_same_key(self, schema_id: int) -> bool:
         """Whether files of a schema were bucketed with the current key types: a widened key has another hash."""
         same = self._same_key.get(schema_id)
         if same is None:
-            types = {field.id: field.type for field in self._load_schema(schema_id).fields}
-            same = all(field.id in types and is_same_but_nulls(types[field.id], field.type) for field in self._key)
-            self._same_key[schema_id] = same
+            same = self._same_key[schema_id] = is_key_of(self._load_schema(schema_id), self._key)
         return same
+
+
+def is_key_of(schema: TableSchema, key: Sequence[DataField]) -> bool:
+    """Whether the columns of a bucket key have the same types in a schema: then equal values are in equal buckets."""
+    types = {field.id: field.type for field in schema.fields}
+    return all(field.id in types and is_same_but_nulls(types[field.id], field.type) for field in key)
 
 
 class StatsPruner:

@@ -480,9 +480,9 @@ class _Scan:
         )
 
     def _bucket_counts(self) -> frozenset[int]:
-        """Return all bucket counts that the table has had; includes -1 if they are not known."""
+        """Return all bucket counts that the table has had; -1 if they are not known, or the key had another type."""
         ids = self._store.list_schema_ids()
-        if len(ids) > _MAX_SCHEMAS:
+        if len(ids) > _MAX_SCHEMAS or not all(map(self._buckets.has_same_key, ids)):
             return frozenset({-1})
         options = [self._ref.options, *(self._store.load_schema(schema_id).option_map for schema_id in ids)]
         return frozenset(int(each.get("bucket", "-1")) for each in options)

@@ -158,10 +158,13 @@ def test_buckets_of_keys_with_several_spellings_of_one_value_stay(data_type: obj
     assert scanned(table, "k = 0.0") == ["0", "1", "2", "3"]
 
 
-def test_files_written_before_the_key_was_widened_stay() -> None:
+@pytest.mark.parametrize("commits", [1, 4])
+def test_files_written_before_the_key_was_widened_stay(commits: int) -> None:
     fields = (DataField(id=0, name="k", type=INT),)
     table = MemoryTable(fields=fields, options={"bucket": "4", "bucket-key": "k"})
-    table.commit(*(table.entry(table.file(str(bucket)), bucket=bucket, total_buckets=4) for bucket in range(4)))
+    entries = [table.entry(table.file(str(bucket)), bucket=bucket, total_buckets=4) for bucket in range(4)]
+    for number in range(commits):
+        table.commit(*entries[number::commits])
     table.put_schema(replace(table.schema, id=1, fields=(replace(fields[0], type=BIGINT),)))
     assert scanned(table, "k = -1") == ["0", "1", "2", "3"]
 
