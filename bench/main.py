@@ -24,6 +24,7 @@ from bench import (
     scale,
     spark_sections,
     stream_sections,
+    versions,
 )
 from bench.environment import describe_code, describe_machine, describe_versions, load_average
 from bench.jars import peer_version
@@ -60,6 +61,7 @@ BENCHMARKS: Final[dict[str, Callable[[Settings], Section]]] = {
     "slope": stream_sections.measure_slope,
     history_flat.IN_TURN: history_flat.measure,
     history_flat.BESIDE: history_flat.measure_beside,
+    "versions": versions.measure,
 }
 BUSY: Final = 1.5
 

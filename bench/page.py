@@ -60,6 +60,10 @@ _SECTIONS: Final = {
     ),
     "append-partitioned": ("Append to 30 partitions", "The table of seven columns through an attached catalog."),
     "scan": ("Scan from Spark", "The sum of two of seven columns, planning included."),
+    "versions": (
+        "Versions of Spark",
+        "Two million rows appended and two of their columns summed, by each version of Spark next to its own Parquet.",
+    ),
     "select": (
         "Selective scans from Spark",
         "Few rows of tables that are laid out for it: a partition, a key, a bucket, a range of time, a join.",
@@ -185,7 +189,8 @@ def render(kept: Sequence[Kept]) -> dict[str, str]:
             files[name] = to_svg(works, OURS)
             chart = f"![{title}: {'; '.join(work for work, _ in works)}]({name})\n"
         head = f"## {title}\n\n{about}\n" if is_first else f"### {_with_peers(each)}\n"
-        parts.append("\n".join(filter(None, (head, _provenance(each), chart, _details(each)))))
+        table = _ratios_of_versions(each.section) if each.section.name == "versions" else ""
+        parts.append("\n".join(filter(None, (head, _provenance(each), table, chart, _details(each)))))
     files["benchmarks.md"] = "\n".join(parts)
     return files
 
@@ -215,6 +220,19 @@ def _summary(kept: Sequence[Kept]) -> list[str]:
                         ratios[peer] = f"{faster_than(mine, theirs).value:.1f}"
         rows.append((text, *(ratios.get(peer, "") for peer in _PEERS)))
     return to_table(("times as fast as", *_PEERS), rows)
+
+
+def _ratios_of_versions(section: Section) -> str:
+    """Return a table: a column for each version, in it how many times as fast as its own Parquet each work is."""
+    sessions = tuple(dict.fromkeys(each.session for each in section.series))
+    ratios: dict[str, dict[str, str]] = {}
+    for mine in section.series:
+        theirs = find_series(section.series, mine.work, PARQUET, mine.session)
+        if theirs is not None and mine.contender != PARQUET:
+            row = ratios.setdefault(f"{mine.work}: {mine.contender}", {})
+            row[mine.session] = f"{faster_than(mine, theirs).value:.2f}"
+    rows = [(work, *(found.get(session, "") for session in sessions)) for work, found in ratios.items()]
+    return "\n".join(to_table(("times as fast as Parquet", *sessions), rows)) + "\n"
 
 
 def _compared(section: Section) -> list[tuple[str, list[Series]]]:

@@ -51,7 +51,7 @@ def _race(
     ]
     return race(
         f"append {source['name']}",
-        [*(_contender(spark, target, rows) for target in targets), *(each.appends(source["path"]) for each in others)],
+        [*(append_to(spark, target, rows) for target in targets), *(each.appends(source["path"]) for each in others)],
         rounds=job.settings.rounds,
         warm_ups=job.settings.warm_ups,
         session=job.peer,
@@ -59,7 +59,9 @@ def _race(
     )
 
 
-def _contender(spark: SparkSession, target: Target, rows: DataFrame) -> Contender:
+def append_to(spark: SparkSession, target: Target, rows: DataFrame) -> Contender:
+    """Append rows to a new table."""
+
     def before() -> None:
         target.create(rows)
         spark._jvm.java.lang.System.gc()  # noqa: SLF001 - a full heap is not the next contender's fault

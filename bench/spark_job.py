@@ -35,11 +35,13 @@ class PeerSet:
     Attributes:
         jars: its JARs, for the session.
         other: interpreter and JAR of a peer that runs in a separate Spark.
+        python: the interpreter of the session.
     """
 
     name: str
     jars: tuple[str, ...] = ()
     other: tuple[str, ...] = ()
+    python: str = sys.executable
 
 
 def find_peers(kind: str, settings: Settings) -> tuple[tuple[PeerSet, ...], tuple[str, ...]]:
@@ -82,24 +84,24 @@ def run_spark(kind: str, peer: PeerSet, settings: Settings, **arguments: Any) ->
             arguments=arguments,
             other=peer.other,
         )
-        return _run(job)
+        return _run(job, peer.python)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run(job: SparkJob) -> Section:
+def _run(job: SparkJob, python: str) -> Section:
     answer = Path(job.folder) / "answer.json"
     log = Path(job.folder) / "log.txt"
     with log.open("w") as stderr:
         done = subprocess.run(
-            [sys.executable, "-m", "bench.spark_worker", answer],
+            [python, "-m", "bench.spark_worker", answer],
             input=json.dumps(asdict(job)),
             text=True,
             stdout=sys.stderr,
             stderr=stderr,
             check=False,
             cwd=ROOT,
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+            env={**os.environ, "PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1"},
         )
     if done.returncode or not answer.exists():
         message = f"{job.kind} beside {job.peer} failed:\n{log.read_text()[-4000:]}"

@@ -32,10 +32,10 @@ def measure(spark: SparkSession, job: SparkJob) -> Section:
     for target in targets:
         target.create(source)
         target.append(source)
-    contenders = [_contender(target.name, target.load) for target in targets]
-    contenders.append(_contender(f'{OURS} format("penstock")', ours.load_source))
+    contenders = [sum_two_columns(target.name, target.load) for target in targets]
+    contenders.append(sum_two_columns(f'{OURS} format("penstock")', ours.load_source))
     narrow = "price double, sales bigint"
-    contenders.append(_contender(f'{OURS} format("penstock"), schema given', lambda: ours.load_source(narrow)))
+    contenders.append(sum_two_columns(f'{OURS} format("penstock"), schema given', lambda: ours.load_source(narrow)))
     with open_other_spark(job) as others:
         for other in others:
             other.fill(job.arguments["path"])
@@ -50,7 +50,8 @@ def measure(spark: SparkSession, job: SparkJob) -> Section:
     return Section(name="scan", title="Scan from Spark", series=series)
 
 
-def _contender(name: str, load: Callable[[], DataFrame]) -> Contender:
+def sum_two_columns(name: str, load: Callable[[], DataFrame]) -> Contender:
+    """Load a table and sum two of its columns."""
     last: list[Any] = []
 
     def run() -> None:

@@ -20,6 +20,7 @@ from bench import (
     spark_stream_read,
     spark_stream_windows,
     spark_stream_write,
+    spark_versions,
 )
 from bench.cpu import adopt_orphans
 from bench.result import to_json
@@ -49,6 +50,7 @@ KINDS: Final[dict[str, Callable[[SparkSession, SparkJob], Section]]] = {
     "stream-watermark": spark_stream_write.measure_watermark,
     "stream-windows": spark_stream_windows.measure,
     "stream-write": spark_stream_write.measure,
+    "versions": spark_versions.measure,
 }
 
 

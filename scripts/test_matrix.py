@@ -113,7 +113,9 @@ def main() -> None:
     )
     parser.add_argument("--require-all", action="store_true", help="fail where one cannot be had")
     given = parser.parse_args()
+    start = time.monotonic()
     missing: list[str] = []
+    failed: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         wheel = build_twice(Path(folder))
         for python in _chosen(given.python, PYTHONS):
@@ -127,12 +129,18 @@ def main() -> None:
         with ThreadPoolExecutor(AT_ONCE) as pool:
             versions = _chosen(given.spark, SPARKS)
             tried = {each: pool.submit(try_spark, each, wheel, Path(folder) / f"spark-{each}") for each in versions}
-            for version, found in tried.items():
+            for version, outcome in tried.items():
                 try:
-                    print(f"PySpark {found.result()}", flush=True)
+                    print(f"PySpark {outcome.result()}", flush=True)
                 except UnavailableError as error:
                     missing.append(f"PySpark {version}")
                     print(f"PySpark {version}: cannot be had: {error}", flush=True)
+                except SystemExit as error:  # of this version; the others run on
+                    failed.append(f"PySpark {version}")
+                    print(f"PySpark {version}: {error}", flush=True)
+    print(f"{(time.monotonic() - start) / 60:.0f} minutes in all", flush=True)
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
     if missing and given.require_all:
         sys.exit(f"not tried: {', '.join(missing)}")
 
@@ -176,21 +184,34 @@ def try_bare(python: str, wheel: Path, folder: Path) -> tuple[str, str]:
 
 def try_spark(version: str, wheel: Path, folder: Path) -> str:
     """Install the wheel with a version of PySpark, use both, and run ``SAMPLE``. Raises as ``try_bare``."""
-    python = f"{sys.version_info.major}.{sys.version_info.minor}"
     folder.mkdir()
-    needed = folder / "tests.txt"
-    # What the tests need, in the versions of the lock file. PySpark's own extras ask for other versions of numpy.
-    locked = ("export", "--locked", "--quiet", "--no-hashes", "--only-group", "dev", "--no-emit-package", "pyspark")
-    needed.write_text(run([UV, *locked, "--project", str(ROOT)]))
-    packages = [f"{wheel}[spark]", f"pyspark=={version}", "--requirement", str(needed)]
-    interpreter = make_environment(python, packages, folder / "environment")
+    interpreter = make_spark_environment(version, folder, f"{wheel}[spark]")
     environment = {"PYSPARK_PYTHON": interpreter, "SPARK_LOCAL_IP": "127.0.0.1"}
-    found = run([interpreter, "-c", SPARK], **environment).strip()
+    found = run([interpreter, "-c", SPARK], None, **environment).strip()
     warnings = [part for each in _IGNORED for part in ("-W", each)]
     tests = [interpreter, "-m", "pytest", "-q", "-m", "not slow and not cluster", "-p", "no:cacheprovider", *warnings]
     start = time.monotonic()
     done = run([*tests, *SAMPLE], ROOT, **environment)
     return f"{found}: batch, SQL catalog, stream; {done.splitlines()[-1]}, {time.monotonic() - start:.0f} s in all"
+
+
+def make_spark_environment(version: str, folder: Path, *project: str) -> str:
+    """Create an environment with a version of PySpark, what the tests need, and the project. Returns its interpreter.
+
+    Args:
+        folder: exists; the environment is ``environment`` in it.
+        project: as arguments of ``uv pip install``.
+
+    Raises:
+        UnavailableError: a package cannot be had.
+    """
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    needed = folder / "tests.txt"
+    # What the tests need, in the versions of the lock file. PySpark's own extras ask for other versions of numpy.
+    locked = ("export", "--locked", "--quiet", "--no-hashes", "--only-group", "dev", "--no-emit-package", "pyspark")
+    needed.write_text(run([UV, *locked, "--project", str(ROOT)]))
+    packages = [*project, f"pyspark=={version}", "--requirement", str(needed)]
+    return make_environment(python, packages, folder / "environment")
 
 
 def _chosen(given: list[str] | None, known: tuple[str, ...]) -> tuple[str, ...]:

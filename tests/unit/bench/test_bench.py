@@ -21,6 +21,7 @@ from bench import (
     spark_sections,
     spark_select,
     spark_sort,
+    versions,
 )
 from bench.main import _parser
 from bench.measure import Contender, DisagreementError, Series, race
@@ -77,6 +78,30 @@ def test_append_scan_and_compaction_run_in_a_spark_session_of_their_own() -> Non
     for section in (measure(TOY) for measure in sections):
         assert section.series, section.notes
         assert section.checks
+
+
+@pytest.mark.bench
+@pytest.mark.spark
+def test_versions_append_and_scan_next_to_their_own_parquet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(versions, "SPARKS", ())
+    section = versions.measure(TOY)
+    assert not section.notes, section.notes
+    assert len(section.checks) == len(versions.WORKS)
+
+
+def test_the_ratio_of_a_version_is_compared_with_that_of_another() -> None:
+    series = [
+        Series(work="w", contender=name, session=session, seconds=seconds)
+        for name, session, seconds in (
+            (result.PARQUET, "old", (1.0, 2.0)),
+            ("ours", "old", (2.0, 4.0)),
+            (result.PARQUET, "new", (1.0, 2.0)),
+            ("ours", "new", (1.0, 2.0)),
+        )
+    ]
+    old, new, compared = versions.compare("w", "ours", series, base="new")
+    assert (old.value, new.value, compared.value) == (0.5, 1.0, 0.5)
+    assert compared.verdict == "short by 47%"
 
 
 @pytest.mark.bench

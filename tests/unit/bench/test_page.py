@@ -11,6 +11,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from bench import page
 from bench.main import BENCHMARKS
+from bench.measure import Series
+from bench.result import PARQUET, Section, to_json
 from bench.settings import RESULTS
 
 if TYPE_CHECKING:
@@ -82,3 +84,17 @@ def test_the_page_names_one_revision_if_all_results_have_the_same(tmp_path: Path
     run = json.loads(first.read_text())
     text = page.render(page.newest(tmp_path))["benchmarks.md"]
     assert f"All results are of {run['date']} and of one revision of the code, {run['code']}." in text
+
+
+def test_ratios_of_versions_are_a_table_with_a_column_for_each(tmp_path: Path) -> None:
+    series = [
+        Series(work="append", contender=name, session=session, seconds=(seconds,))
+        for session, ours in (("Spark 3.5.9", 2.0), ("Spark 4.2.1", 1.0))
+        for name, seconds in ((PARQUET, 1.0), ("Penstock bucket=-1", ours))
+    ]
+    run = json.loads(next(path for path in RESULTS.glob("*.json") if '"sections"' in path.read_text()).read_text())
+    run["sections"] = [to_json(Section(name="versions", title="Versions", series=tuple(series)))]
+    (tmp_path / "2026-01-01-versions.json").write_text(json.dumps(run))
+    text = page.render(page.newest(tmp_path))["benchmarks.md"]
+    assert "| times as fast as Parquet   | Spark 3.5.9 | Spark 4.2.1 |" in text
+    assert "| append: Penstock bucket=-1 | 0.50        | 1.00        |" in text
