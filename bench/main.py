@@ -75,20 +75,22 @@ def main(arguments: Sequence[str]) -> int:
     os.environ.setdefault("PYTHONPYCACHEPREFIX", str(DATA / "pycache"))
     if load_average() > BUSY:
         _say(f"This machine is busy (load {load_average():.1f}): the times will be noise.")
-    loads = [load_average()]
-    sections = []
-    wall_seconds: dict[str, int] = {}
+    # Before the first result is kept, which may replace a file under version control.
+    code = describe_code()
     for name in given.only or BENCHMARKS:
-        started = time.monotonic()
+        started, loads = time.monotonic(), [load_average()]
         _say(f"{name} ...")
-        sections.append(BENCHMARKS[name](settings))
+        section = BENCHMARKS[name](settings)
         loads.append(load_average())
-        wall_seconds[name] = round(time.monotonic() - started)
-        _say(f"{name} took {wall_seconds[name]} s")
-        print(to_markdown(sections[-1]), flush=True)
+        wall_seconds = round(time.monotonic() - started)
+        _say(f"{name} took {wall_seconds} s")
+        print(to_markdown(section), flush=True)
+        if not given.no_save:
+            # Now, because hours later another benchmark may fail.
+            load = f"{min(loads):.1f} - {max(loads):.1f}"
+            measured = {"code": code, "load_average": load, "wall_seconds": wall_seconds}
+            _save(section, settings, measured, f"{given.name}-{name}" if given.name else name)
     if not given.no_save:
-        context = {"load_average": f"{min(loads):.1f} - {max(loads):.1f}", "wall_seconds": wall_seconds}
-        _save(sections, settings, context, given.name or "-".join(given.only or ["all"]))
         page.write(RESULTS)
     return 0
 
@@ -112,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--scale", type=float, help="scale of TPC-H (1)")
     parser.add_argument("--peer", action="append", choices=Settings().peers, help="on Spark, only beside this one")
     parser.add_argument("--quick", action="store_true", help="toy sizes: shows that it runs, nothing more")
-    parser.add_argument("--name", help="of the result's files")
+    parser.add_argument("--name", help="first part of the name of each result's files")
     parser.add_argument("--no-save", action="store_true", help="print only")
     return parser
 
@@ -128,28 +130,27 @@ def _settings(given: argparse.Namespace) -> Settings:
     return replace(settings, peers=tuple(given.peer)) if given.peer else settings
 
 
-def _save(sections: Sequence[Section], settings: Settings, measured: Mapping[str, Any], name: str) -> None:
+def _save(section: Section, settings: Settings, measured: Mapping[str, Any], name: str) -> None:
     versions = describe_versions() | {peer: peer_version(peer) for peer in settings.peers}
     if "paimon" in settings.peers:
         versions["pyspark of paimon"] = paimon_spark.spark_version()
     now = datetime.now(UTC)
     context = {
         "date": f"{now:%Y-%m-%d}",
-        "code": describe_code(),
-        "machine": describe_machine(),
         **measured,
+        "machine": describe_machine(),
         "versions": versions,
         "settings": asdict(settings),
     }
     RESULTS.mkdir(parents=True, exist_ok=True)
     stem = RESULTS / f"{now:%Y-%m-%d}-{name}"
-    raw = {**context, "sections": [to_json(section) for section in sections]}
+    raw = {**context, "sections": [to_json(section)]}
     stem.with_suffix(".json").write_text(json.dumps(raw, indent=1) + "\n")
     facts = {**context["machine"], "load average": context["load_average"], **versions}
     head = [f"# Benchmarks of {context['date']}, revision {context['code']}", ""]
     head += [*(f"* {key}: {value}" for key, value in facts.items()), ""]
     head.append(f"Rounds: {settings.rounds}. How to read and repeat this: [README](../README.md).\n")
-    stem.with_suffix(".md").write_text("\n".join([*head, *map(to_markdown, sections)]))
+    stem.with_suffix(".md").write_text("\n".join([*head, to_markdown(section)]))
     _say(f"Kept in bench/results/{stem.name}.json and .md")
 
 

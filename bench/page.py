@@ -266,11 +266,13 @@ def _provenance(kept: Kept) -> str:
     spark = f", PySpark {versions['pyspark']}" if "pyspark" in versions else ""
     if any(each.contender == PAIMON for each in kept.section.series):
         spark += f", {versions['paimon']} on PySpark {versions['pyspark of paimon']}"
+    settings = run.get("settings", {})
+    sizes = ", {rounds} rounds".format_map(settings) if settings.get("rounds") else ""
     stem = kept.file.stem
     raw = f"[{stem}.json](../bench/results/{stem}.json), all figures: [{stem}.md](../bench/results/{stem}.md)"
     return (
         f"{run['date']}, code {run['code']}, {machine['processor']} with {machine['cores']} cores and "
-        f"{machine['memory']}, load {run['load_average']}{spark}; raw data: {raw}.\n"
+        f"{machine['memory']}, load {run['load_average']}{spark}{sizes}; raw data: {raw}.\n"
     )
 
 
