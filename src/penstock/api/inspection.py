@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 class TableInspection(TableMethods):
     """Read-only methods for a table's metadata: ``table.inspect``."""
 
-    @accepts(name=TEXT, snapshot_id=INTEGER | NONE, limit=INTEGER | NONE)
-    def system_table(self, name: str, *, snapshot_id: int | None = None, limit: int | None = None) -> pa.Table:
+    @accepts(name=TEXT, snapshot_id=INTEGER | NONE, limit=INTEGER | NONE, partition_labels=FLAG)
+    def system_table(
+        self, name: str, *, snapshot_id: int | None = None, limit: int | None = None, partition_labels: bool = False
+    ) -> pa.Table:
         """Return a system table, such as ``snapshots``, ``files``, ``partitions`` or ``compaction``.
 
         Warns with ``DamagedFileWarning`` about damaged snapshots, which are left out.
@@ -29,6 +31,8 @@ class TableInspection(TableMethods):
         Args:
             snapshot_id: for tables that describe one snapshot; None for the latest.
             limit: number of newest snapshots, or of first rows of other tables; None for all.
+            partition_labels: write partitions as ``dt=2026-01-01`` in ``files``, ``buckets`` and ``manifests`` too,
+                where Paimon and SQL write ``{2026-01-01}``.
 
         Raises:
             NotFoundError: there is no such table or snapshot.
@@ -37,7 +41,9 @@ class TableInspection(TableMethods):
         store = self._handle.checked_store
         snapshot = None if snapshot_id is None else store.load_snapshot(snapshot_id)
         limit = check_limit(limit, self._handle.name)
-        return load_system_table(name, self._handle.ref, store, snapshot, limit=limit)
+        return load_system_table(
+            name, self._handle.ref, store, snapshot, limit=limit, partition_labels=partition_labels
+        )
 
     def schemas(self) -> pa.Table:
         """All schemas, oldest first."""

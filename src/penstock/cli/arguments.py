@@ -10,7 +10,7 @@ TableName = Annotated[str, typer.Argument(metavar="TABLE", help="database.table,
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would happen; change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 IfExists = Annotated[bool, typer.Option("--if-exists", help="No error when it does not exist.")]
-Wide = Annotated[bool, typer.Option("--wide", help="All columns, as JSON and CSV have them.")]
+Wide = Annotated[bool, typer.Option("--wide", help="All columns and exact values, as JSON and CSV have them.")]
 Where = Annotated[str | None, typer.Option("--where", "--filter", help="Such as \"dt = '2026-01-01' AND price > 10\".")]
 SnapshotId = Annotated[int | None, typer.Option("--snapshot-id", help="This snapshot instead of the latest.")]
 Tag = Annotated[str | None, typer.Option("--tag", help="The snapshot with this tag.")]

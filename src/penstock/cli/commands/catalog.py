@@ -180,7 +180,7 @@ def _preview_database(session: Session, name: str, cascade: bool) -> dict[str, A
         return None
     tables = list(catalog.list_tables(name))
     if tables and not cascade:
-        raise InvalidOptionError(f"database {name} has {len(tables)} tables: drop them first, or give --cascade")
+        raise InvalidOptionError(f"database {name} has {len(tables):,} tables: drop them first, or give --cascade")
     return {"database": name, "tables": tables}
 
 

@@ -4,7 +4,8 @@ Its arguments for one table, for many and for a loop, and its report as a table 
 """
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Annotated, Final
@@ -20,9 +21,10 @@ from penstock.cli.exit_codes import exit_code_of
 from penstock.cli.interrupt import until_interrupted
 from penstock.cli.output.plain import Plain
 from penstock.cli.output.progress import progress_bar
-from penstock.cli.output.render import note, print_records
+from penstock.cli.output.render import note, print_records, print_text
 from penstock.cli.output.row_stream import RowStream
 from penstock.cli.output.spark_failure import open_spark
+from penstock.cli.output_format import OutputFormat
 from penstock.cli.session import Session
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.options import parse_duration_ms
@@ -141,6 +143,18 @@ _COLUMNS: Final = (
     "table", "partition", "files_before", "bytes_before", "files_in", "bytes_in", "files_out", "bytes_out", "seconds",
     "skipped",
 )  # fmt: skip
+# Those that fit a terminal of 100 columns, with their heads.
+_HEADS: Final = {
+    "table": "table",
+    "partition": "partition",
+    "files_before": "files",
+    "files_in": "merged",
+    "bytes_in": "merged size",
+    "files_out": "into",
+    "bytes_out": "new size",
+    "seconds": "time",
+    "skipped": "skipped",
+}
 _EVENT: Final = pa.schema(
     {
         "time": pa.timestamp("ms", tz="UTC"),
@@ -160,7 +174,9 @@ _COUNTS: Final = ("files_in", "bytes_in", "files_out", "bytes_out")
 
 def print_compactions(session: Session, compactions: Sequence[TableCompaction], *, dry_run: bool) -> None:
     """Print a line for each partition, and on the error stream the outcome of each table."""
-    print_records(session, [record for each in compactions for record in _records(each, dry_run=dry_run)], _COLUMNS)
+    records = [record for each in compactions for record in _records(each, dry_run=dry_run)]
+    is_one = len(compactions) == 1
+    print_records(session, records, _COLUMNS, {key: _HEADS[key] for key in _HEADS if key != "table" or not is_one})
     for each in compactions:
         note(session, _summary(each, dry_run=dry_run))
     failed = [each.error for each in compactions if each.error and not isinstance(each.error, UnsupportedFeatureError)]
@@ -184,14 +200,14 @@ class EventPrinter:
         committed = state.committed_merges - (seen.committed_merges if seen else 0)
         if committed:
             counts = {name: getattr(state, name) - (getattr(seen, name) if seen else 0) for name in _COUNTS}
-            row = {
-                "time": dt.datetime.now(dt.UTC),
-                "merges": committed,
-                **counts,
-                "waiting_files": state.waiting_files,
-                "waiting_bytes": state.waiting_bytes,
-            }
-            self._stream.write(pa.RecordBatch.from_pylist([row], _EVENT))
+            waiting = {"waiting_files": state.waiting_files, "waiting_bytes": state.waiting_bytes}
+            now = dt.datetime.now(dt.UTC)
+            if self._session.format is OutputFormat.TABLE:
+                print_text(_round_text(now, counts | waiting))
+                sys.stdout.flush()
+            else:
+                row = {"time": now, "merges": committed, **counts, **waiting}
+                self._stream.write(pa.RecordBatch.from_pylist([row], _EVENT))
         self._idle_checks = 0 if state.is_active else self._idle_checks + 1
         problem = f"waiting after an error: {state.last_error}" if state.last_error else ""
         if self._idle_checks > _IDLE_CHECKS and not problem:
@@ -199,6 +215,14 @@ class EventPrinter:
         if problem and problem != self._said:
             note(self._session, problem)
         self._said = problem
+
+
+def _round_text(now: dt.datetime, counts: Mapping[str, int]) -> str:
+    size_in, size_out, size_left = (bytes_text(counts[name]) for name in ("bytes_in", "bytes_out", "waiting_bytes"))
+    return (
+        f"{now:%Y-%m-%d %H:%M:%SZ}  merged {counts['files_in']:,} files ({size_in}) into {counts['files_out']:,} "
+        f"({size_out}); {counts['waiting_files']:,} more wait ({size_left})"
+    )
 
 
 def _records(compaction: TableCompaction, *, dry_run: bool) -> Iterator[dict[str, Plain]]:
@@ -231,10 +255,10 @@ def _summary(compaction: TableCompaction, *, dry_run: bool) -> str:
     if not files:
         return news or f"nothing to merge in {name}"
     if dry_run:
-        return f"would merge {files} files ({size}) of {name}"
+        return f"would merge {files:,} files ({size}) of {name}"
     made, made_size = _totals(result, "out")
     ids = ", ".join(str(snapshot.id) for snapshot in result.snapshots)
-    done = f"merged {files} files ({size}) of {name} into {made} ({made_size}): snapshot {ids}"
+    done = f"merged {files:,} files ({size}) of {name} into {made:,} ({made_size}): snapshot {ids}"
     return f"{done}; {news}" if dropped else done
 
 

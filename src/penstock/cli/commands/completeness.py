@@ -69,7 +69,7 @@ def mark_done(session: Session, table: TableName, operation: MarkPartitionsDone)
         for each in done
     ]
     print_records(session, records, _DONE_COLUMNS)
-    note(session, f"{len(done)} partitions of {table} {'would be' if operation.dry_run else 'are'} marked done")
+    note(session, f"{len(done):,} partitions of {table} {'would be' if operation.dry_run else 'are'} marked done")
 
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {"wait": wait, "mark-done": mark_done}

@@ -83,8 +83,10 @@ def convert_source(
         "rows": done.rows,
         "snapshot_id": None if done.snapshot is None else done.snapshot.id,
     }
-    files = "" if plan.files is None else f" of {plan.files} files ({bytes_text(plan.bytes or 0)})"
-    print_record(session, record, f"converted {done.rows} rows{files} into {table}; counted again: {done.rows} rows")
+    files = "" if plan.files is None else f" of {plan.files:,} files ({bytes_text(plan.bytes or 0)})"
+    print_record(
+        session, record, f"converted {done.rows:,} rows{files} into {table}; counted again: {done.rows:,} rows"
+    )
 
 
 def export(
@@ -112,9 +114,8 @@ def export(
             tag=tag,
             timestamp_millis=parse_millis(timestamp, "--timestamp"),
         )
-    text = (
-        f"exported {done.rows} rows of {table} into {done.files} files ({bytes_text(done.bytes)}) in {done.directory}"
-    )
+    files = f"{done.files:,} files ({bytes_text(done.bytes)})"
+    text = f"exported {done.rows:,} rows of {table} into {files} in {done.directory}"
     print_record(session, {"table": table, **asdict(done)}, text)
 
 
@@ -142,7 +143,7 @@ def migrate(session: Session, name: TableName, operation: Migrate) -> None:
         "rows": rows,
     }
     done = "would make" if operation.dry_run else "made"
-    print_record(session, record, f"{done} table {name} of {found.files} files in {operation.directory}")
+    print_record(session, record, f"{done} table {name} of {found.files:,} files in {operation.directory}")
 
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {"convert": convert_source, "export": export, "migrate": migrate}

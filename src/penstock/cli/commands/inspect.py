@@ -1,49 +1,102 @@
 """Commands that read a table's metadata: system tables, explain, fsck."""
 
+import json
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import pyarrow as pa
 import typer
 
 from penstock.cli.arguments import Options, SnapshotId, TableName, Tag, Timestamp, Watermark, Where, Wide, parse_pairs
-from penstock.cli.draw.labels import name_text
 from penstock.cli.exit_codes import ExitCode
 from penstock.cli.output.progress import progress_bar
-from penstock.cli.output.render import note, print_record, print_records, print_rows, print_text
+from penstock.cli.output.render import note, print_listing, print_record, print_records, print_text
 from penstock.cli.output_format import OutputFormat
 from penstock.cli.session import Session
 from penstock.cli.times import parse_millis
+from penstock.clocks import to_millis
 from penstock.printable import bytes_text
 
 if TYPE_CHECKING:
     from penstock.api.reads import ReadAt
 
-# Columns that fit on a screen, with their heads; JSON and CSV have all under their names.
-_BRIEF: Final = {
+# Columns of each listing that fit a terminal of 100 columns, with their heads.
+HEADS: Final = {
     "snapshots": {
         "snapshot_id": "snapshot",
         "schema_id": "schema",
         "commit_kind": "kind",
-        "commit_time": "commit, UTC",
+        "commit_time": "committed",
         "total_record_count": "rows",
         "delta_record_count": "change",
         "watermark": "watermark",
         "commit_user": "user",
     },
+    "schemas": {
+        "schema_id": "schema",
+        "update_time": "since",
+        "fields": "columns",
+        "partition_keys": "partitioned by",
+        "comment": "comment",
+    },
     "files": {
         "partition": "partition",
         "bucket": "bucket",
         "record_count": "rows",
-        "file_size_in_bytes": "bytes",
+        "file_size_in_bytes": "size",
         "min_sequence_number": "first",
         "max_sequence_number": "last",
         "schema_id": "schema",
         "file_path": "file",
     },
+    "partitions": {
+        "partition": "partition",
+        "record_count": "rows",
+        "file_size_in_bytes": "size",
+        "file_count": "files",
+        "last_update_time": "last update",
+    },
+    "buckets": {
+        "partition": "partition",
+        "bucket": "bucket",
+        "record_count": "rows",
+        "file_size_in_bytes": "size",
+        "file_count": "files",
+        "last_update_time": "last update",
+    },
+    "manifests": {
+        "file_name": "manifest",
+        "file_size": "size",
+        "num_added_files": "added",
+        "num_deleted_files": "deleted",
+        "schema_id": "schema",
+        "min_partition_stats": "first partition",
+        "max_partition_stats": "last partition",
+    },
+    "compaction": {
+        "partition": "partition",
+        "file_count": "files",
+        "small_file_count": "small",
+        "waiting_file_count": "waiting",
+        "waiting_bytes": "waiting size",
+        "max_bucket_file_count": "fullest bucket",
+        "last_compaction_snapshot_id": "compacted in",
+    },
+    "tags": {
+        "tag_name": "tag",
+        "snapshot_id": "snapshot",
+        "schema_id": "schema",
+        "commit_time": "committed",
+        "record_count": "rows",
+        "create_time": "created",
+        "time_retained": "retained",
+    },
+    "branches": {"branch_name": "branch", "create_time": "created"},
+    "consumers": {"consumer_id": "consumer", "next_snapshot_id": "next snapshot"},
 }
-_USER_WIDTH: Final = 16
+# Their columns of long names.
+_CUT: Final = {"snapshots": "commit_user", "files": "file_path", "manifests": "file_name", "tags": "tag_name"}
 _SHOWN: Final = 50
 Limit = Annotated[
     int | None,
@@ -52,31 +105,21 @@ Limit = Annotated[
 _FINDING_COLUMNS: Final = ("kind", "what", "path", "snapshot_id", "message")
 
 
-def snapshots(session: Session, table: TableName, wide: Wide = False, limit: Limit = None) -> None:
-    """List snapshots, in table format the newest first."""
-    _print_system_table(session, table, "snapshots", wide=wide, limit=limit)
-
-
-def files(
-    session: Session, table: TableName, snapshot_id: SnapshotId = None, wide: Wide = False, limit: Limit = None
-) -> None:
-    """List data files; with --wide also their statistics."""
-    _print_system_table(session, table, "files", snapshot_id, wide=wide, limit=limit)
-
-
 def of_table(name: str, description: str) -> Callable[..., None]:
     """Return a command that prints a system table."""
 
-    def show(session: Session, table: TableName, limit: Limit = None) -> None:
-        _print_system_table(session, table, name, limit=limit)
+    def show(session: Session, table: TableName, wide: Wide = False, limit: Limit = None) -> None:
+        _print_system_table(session, table, name, wide=wide, limit=limit)
 
     show.__doc__ = description
     return show
 
 
 def _of_snapshot(name: str, description: str) -> Callable[..., None]:
-    def show(session: Session, table: TableName, snapshot_id: SnapshotId = None, limit: Limit = None) -> None:
-        _print_system_table(session, table, name, snapshot_id, limit=limit)
+    def show(
+        session: Session, table: TableName, snapshot_id: SnapshotId = None, wide: Wide = False, limit: Limit = None
+    ) -> None:
+        _print_system_table(session, table, name, snapshot_id, wide=wide, limit=limit)
 
     show.__doc__ = description
     return show
@@ -124,14 +167,14 @@ def fsck(
     if session.format is not OutputFormat.TABLE or findings:
         print_records(session, findings, _FINDING_COLUMNS)
     checked = (
-        f"{report.snapshots} snapshots, {report.manifests} manifests, {report.files} data files "
+        f"{report.snapshots:,} snapshots, {report.manifests:,} manifests, {report.files:,} data files "
         f"({bytes_text(report.bytes)})"
     )
-    note(session, f"{checked}: {f'{len(findings)} problems' if findings else 'all there'}")
+    note(session, f"{checked}: {f'{len(findings):,} problems' if findings else 'all there'}")
     if report.unchecked:
         note(
             session,
-            f"manifests and data files that only {report.unchecked} older snapshots and tags need were not checked: "
+            f"manifests and data files that only {report.unchecked:,} older snapshots and tags need were not checked: "
             "--all-snapshots checks them",
         )
     if findings:
@@ -139,44 +182,69 @@ def fsck(
 
 
 def _print_system_table(
-    session: Session,
-    table: str,
-    name: str,
-    snapshot_id: int | None = None,
-    *,
-    wide: bool = True,
-    limit: int | None = None,
+    session: Session, table: str, name: str, snapshot_id: int | None = None, *, wide: bool, limit: int | None
 ) -> None:
     is_table = session.format is OutputFormat.TABLE
     most = (_SHOWN if is_table else 0) if limit is None else limit
     inspect = session.table(table).inspect
     # One more shows whether there are more.
-    rows = inspect.system_table(name, snapshot_id=snapshot_id, limit=most + 1 if most else None)
+    rows = inspect.system_table(name, snapshot_id=snapshot_id, limit=most + 1 if most else None, partition_labels=True)
     is_cut = 0 < most < rows.num_rows
     if name == "snapshots":
         rows = rows.slice(1) if is_cut else rows
         rows = rows.take(list(range(rows.num_rows - 1, -1, -1))) if is_table else rows
     elif is_cut:
         rows = rows.slice(0, most)
-    print_rows(session, _brief(rows, name) if is_table and not wide else rows)
+    rows = _with_zones(rows)
+    if is_table and not wide:
+        rows = _for_people(rows, name)
+    print_listing(session, rows, HEADS[name], cut=_CUT.get(name), wide=wide)
     if is_cut:
         which = "newest" if name == "snapshots" else "first"
         note(session, f"these are the {which} {most} of the {name}: --limit 0 prints all")
 
 
-def _brief(rows: pa.Table, name: str) -> pa.Table:
-    heads = _BRIEF[name]
-    rows = rows.select(list(heads)).rename_columns(list(heads.values()))
-    if name != "snapshots":
-        return rows
-    users = pa.array([name_text(str(user), _USER_WIDTH) for user in rows["user"].to_pylist()], pa.string())
-    return rows.set_column(rows.num_columns - 1, "user", users)
+def _with_zones(rows: pa.Table) -> pa.Table:
+    """Return rows with instants for local times, which the format stores without a zone."""
+    for place, field in enumerate(rows.schema):
+        if field.type == pa.timestamp("ms"):
+            millis = [None if each is None else to_millis(each) for each in rows.column(place).to_pylist()]
+            instants = pa.array(millis, pa.int64()).cast(pa.timestamp("ms", tz="UTC"))
+            rows = rows.set_column(place, field.name, instants)
+    return rows
+
+
+def _for_people(rows: pa.Table, name: str) -> pa.Table:
+    """Return rows with names for paths, which other columns imply, and with columns in words."""
+    match name:
+        case "files":
+            return _with_texts(rows, "file_path", lambda path: path.rpartition("/")[2])
+        case "schemas":
+            rows = _with_texts(rows, "partition_keys", lambda keys: ", ".join(json.loads(keys)))
+            return _with_texts(
+                rows,
+                "fields",
+                lambda text: ", ".join(f"{each['name']} {_type_text(each)}" for each in json.loads(text)),
+            )
+        case _:
+            return rows
+
+
+def _with_texts(rows: pa.Table, name: str, convert: Callable[[Any], str]) -> pa.Table:
+    texts = pa.array([convert(each) for each in rows.column(name).to_pylist()], pa.string())
+    return rows.set_column(rows.schema.get_field_index(name), name, texts)
+
+
+def _type_text(field: dict[str, Any]) -> str:
+    """Return the type of a field of a schema file; of a nested one, its kind."""
+    kind = field["type"]
+    return str(kind if isinstance(kind, str) else kind["type"])
 
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {
-    "snapshots": snapshots,
+    "snapshots": of_table("snapshots", "List snapshots, in table format the newest first."),
     "schemas": of_table("schemas", "List schemas, oldest first."),
-    "files": files,
+    "files": _of_snapshot("files", "List data files; with --wide also their statistics."),
     "partitions": _of_snapshot("partitions", "List partitions with rows, files and bytes."),
     "buckets": _of_snapshot("buckets", "List buckets with rows, files and bytes."),
     "manifests": _of_snapshot("manifests", "List manifests."),

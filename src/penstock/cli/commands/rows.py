@@ -27,7 +27,7 @@ from penstock.cli.input.files import open_rows, plan_inputs, total_bytes
 from penstock.cli.input.options import InputFile, InputFormat, InputOptions
 from penstock.cli.output.describe import describe_snapshot
 from penstock.cli.output.progress import progress_bar
-from penstock.cli.output.render import note, print_record, print_rows
+from penstock.cli.output.render import note, print_record, print_records, print_rows
 from penstock.cli.output_format import OutputFormat
 from penstock.cli.session import Session
 from penstock.cli.times import parse_millis
@@ -127,7 +127,7 @@ def import_directory(
     loaded = _load_target(session, table, option)
     found = loaded.preview.hive_import(directory)
     if dry_run:
-        rows = [
+        records: list[dict[str, Plain]] = [
             {
                 "path": file.path,
                 "bytes": file.size,
@@ -135,11 +135,11 @@ def import_directory(
             }
             for file in found
         ]
-        print_rows(session, pa.Table.from_pylist(rows))
+        print_records(session, records, ("path", "bytes", "partition"))
         return
     inputs = tuple(InputFile(path=file.path, format=InputFormat.PARQUET, constants=file.partition) for file in found)
     snapshot = _write(session, loaded, inputs, InputOptions(batch_rows=batch_rows), Table.append)
-    _print_commit(session, table, snapshot, f"imported {len(found)} files into")
+    _print_commit(session, table, snapshot, f"imported {len(found):,} files into")
 
 
 def read(
@@ -199,7 +199,7 @@ def delete(
     """Delete the rows for which a condition is true, by replacing the files that contain such rows."""
     loaded = session.table(table)
     found = loaded.delete(where, dry_run=True)
-    summary = f"{found.rows_deleted} rows of {table} in {len(found.files)} files"
+    summary = f"{found.rows_deleted:,} rows of {table} in {len(found.files):,} files"
     if dry_run:
         record: dict[str, Plain] = {
             "table": table,
@@ -230,7 +230,7 @@ def drop_partition(
         _print_preview(session, table, asdict(removal))
         return
     loaded.preview.existing_partitions(*specs)
-    confirm(session, f"remove {removal.rows} rows in {removal.partitions} partitions of {table}?", yes=yes)
+    confirm(session, f"remove {removal.rows:,} rows in {removal.partitions:,} partitions of {table}?", yes=yes)
     _print_commit(session, table, loaded.drop_partitions(*specs), "dropped partitions of")
 
 
@@ -297,8 +297,8 @@ def _print_commit(session: Session, table: str, snapshot: Snapshot | None, verb:
         "delta_record_count": added,
         "total_record_count": snapshot.total_record_count,
     }
-    total = "" if snapshot.total_record_count is None else f", {snapshot.total_record_count} in all"
-    print_record(session, record, f"{verb} {table}: snapshot {snapshot.id}, {added:+} rows{total}")
+    total = "" if snapshot.total_record_count is None else f", {snapshot.total_record_count:,} in all"
+    print_record(session, record, f"{verb} {table}: snapshot {snapshot.id}, {added:+,} rows{total}")
 
 
 def _print_preview(session: Session, table: str, removal: Mapping[str, Any], **more: int) -> None:

@@ -9,15 +9,25 @@ import pyarrow.compute as pc
 import typer
 
 from penstock.api.streams import names_a_start
-from penstock.cli.arguments import Options, TableName, Where, parse_pairs, split_list
+from penstock.cli.arguments import Options, TableName, Where, Wide, parse_pairs, split_list
 from penstock.cli.exit_codes import ExitCode
-from penstock.cli.output.render import note, print_rows
+from penstock.cli.output.render import note, print_listing
 from penstock.cli.output.row_stream import RowStream
 from penstock.cli.session import Session
 from penstock.cli.times import parse_millis
 from penstock.errors import InvalidOptionError, NotFoundError
 from penstock.options import parse_duration_ms
 
+# Columns that fit a terminal of 100 columns, with their heads.
+_LAG_HEADS: Final = {
+    "reader": "reader",
+    "next_snapshot_id": "next",
+    "snapshots_behind": "snapshots",
+    "rows_behind": "rows",
+    "bytes_behind": "size",
+    "event_time_lag_ms": "event time lag",
+    "oldest_unread_ms": "oldest unread",
+}
 _MODES: Final = frozenset({"earliest", "latest", "latest-full"})
 
 
@@ -85,10 +95,11 @@ def lag(
         int | None, typer.Option(min=0, help="Exit with 12 when a reader lags by more snapshots.")
     ] = None,
     max_rows: Annotated[int | None, typer.Option(min=0, help="Exit with 12 when a reader lags by more rows.")] = None,
+    wide: Wide = False,
 ) -> None:
     """Print the lag of consumers and of queries with a checkpoint; rows are counted before any filter."""
     found = session.table(table).inspect.lag(*(checkpoint or ()))
-    print_rows(session, found)
+    print_listing(session, found, _LAG_HEADS, cut="reader", wide=wide)
     lost = found.filter(pc.field("expired_snapshots") > 0)
     for row in lost.to_pylist():
         note(session, f"{row['reader']}: {row['expired_snapshots']} snapshots expired before they were read")

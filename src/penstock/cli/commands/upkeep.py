@@ -14,15 +14,17 @@ from penstock.cli.output.progress import progress_bar
 from penstock.cli.output.render import note, print_record, print_records
 from penstock.cli.output_format import OutputFormat
 from penstock.cli.session import Session
-from penstock.clocks import utc_millis
+from penstock.cli.times import instant_text
+from penstock.clocks import to_millis, utc_millis
 from penstock.format.snapshot import ids_text
 from penstock.printable import bytes_text
 
 if TYPE_CHECKING:
     from penstock.cli.output.plain import Plain
 
-_ORPHAN_COLUMNS: Final = ("file", "bytes", "age_seconds", "kind")
-_PARTITION_COLUMNS: Final = ("partition", "time", "rows", "bytes", "files")
+# Columns with their heads in tables.
+_ORPHAN_HEADS: Final = {"file": "file", "bytes": "size", "age_seconds": "age", "kind": "kind"}
+_PARTITION_HEADS: Final = {"partition": "partition", "time": "time", "rows": "rows", "bytes": "size", "files": "files"}
 
 
 def expire(session: Session, table: TableName, operation: ExpireSnapshots) -> None:
@@ -43,21 +45,21 @@ def expire_partitions(session: Session, table: TableName, operation: ExpireParti
     records: list[dict[str, Plain]] = [
         {
             "partition": each.directory,
-            "time": each.time.isoformat(sep=" "),
+            "time": instant_text(to_millis(each.time)),
             "rows": each.rows,
             "bytes": each.bytes,
             "files": len(each.entries),
         }
         for each in found
     ]
-    print_records(session, records, _PARTITION_COLUMNS)
-    summary = f"{len(found)} partitions, {sum(each.rows for each in found)} rows"
+    print_records(session, records, _PARTITION_HEADS, _PARTITION_HEADS)
+    summary = f"{len(found):,} partitions, {sum(each.rows for each in found):,} rows"
     if operation.dry_run or not found:
         note(session, f"{summary} of {table} have expired{'; nothing was changed' if found else ''}")
         return
     confirm(session, f"drop these {summary} of {table}?", yes=yes)
     dropped = run_on(loaded, operation)
-    note(session, f"dropped {len(dropped)} partitions of {table}; their files are deleted when its snapshots expire")
+    note(session, f"dropped {len(dropped):,} partitions of {table}; their files are deleted when its snapshots expire")
 
 
 def remove_orphans(session: Session, table: TableName, operation: RemoveOrphanFiles, yes: Yes = False) -> None:
@@ -73,14 +75,14 @@ def remove_orphans(session: Session, table: TableName, operation: RemoveOrphanFi
             return run_on(loaded, replace(operation, progress=progress))
 
     found = run("searching orphans of", replace(operation, dry_run=True))
-    print_records(session, _orphan_records(found, utc_millis()), _ORPHAN_COLUMNS)
+    print_records(session, _orphan_records(found, utc_millis()), _ORPHAN_HEADS, _ORPHAN_HEADS)
     note(session, _orphan_text(found))
     if operation.dry_run or not found.orphans:
         return
-    confirm(session, f"delete these {len(found.orphans)} orphans of {table}?", yes=yes)
+    confirm(session, f"delete these {len(found.orphans):,} orphans of {table}?", yes=yes)
     # Searched again, with the same time: files that were committed meanwhile are no longer orphans.
     gone = run("removing orphans of", replace(operation, older_than=found.older_than_millis))
-    note(session, f"deleted {len(gone.orphans)} orphans of {table} ({bytes_text(gone.bytes)})")
+    note(session, f"deleted {len(gone.orphans):,} orphans of {table} ({bytes_text(gone.bytes)})")
 
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {
@@ -112,8 +114,8 @@ def _expiration_text(table: str, found: Expiration) -> str:
     ids = found.snapshot_ids
     span = ids_text([range(ids[0], ids[-1] + 1)])
     return (
-        f"{'would expire' if found.is_dry_run else 'expired'} {len(ids)} snapshots of {table} ({span}) "
-        f"with {found.data_files} data files ({bytes_text(found.data_bytes)}) and {found.metadata_files} files of "
+        f"{'would expire' if found.is_dry_run else 'expired'} {len(ids):,} snapshots of {table} ({span}) "
+        f"with {found.data_files:,} data files ({bytes_text(found.data_bytes)}) and {found.metadata_files:,} files of "
         "metadata"
     )
 
@@ -121,7 +123,7 @@ def _expiration_text(table: str, found: Expiration) -> str:
 def _retainer_text(hold: Retainer) -> str:
     who = f"{hold.kind.value} {hold.name}"
     if hold.kind in {RetainerKind.TAG, RetainerKind.BRANCH}:
-        return f"{who} keeps {hold.files} data files of expired snapshots"
+        return f"{who} keeps {hold.files:,} data files of expired snapshots"
     return f"{who} keeps snapshots from {hold.snapshot_id} on"
 
 
@@ -138,5 +140,5 @@ def _orphan_records(found: OrphanReport, now_millis: int) -> "list[dict[str, Pla
 
 
 def _orphan_text(found: OrphanReport) -> str:
-    young = f"; {found.young} more that nothing uses are too young" if found.young else ""
-    return f"{len(found.orphans)} orphans ({bytes_text(found.bytes)}), {found.used} files in use{young}"
+    young = f"; {found.young:,} more that nothing uses are too young" if found.young else ""
+    return f"{len(found.orphans):,} orphans ({bytes_text(found.bytes)}), {found.used:,} files in use{young}"

@@ -12,9 +12,9 @@ from penstock.api.operations.rollback import RollbackTo, RollbackToAsLatest
 from penstock.api.operations.tags import CreateTag, DeleteTag
 from penstock.cli.arguments import DryRun, TableName, Yes
 from penstock.cli.command import CommandGroup
-from penstock.cli.commands.inspect import of_table
+from penstock.cli.commands.inspect import HEADS, of_table
 from penstock.cli.confirm import confirm
-from penstock.cli.output.render import print_record, print_rows
+from penstock.cli.output.render import print_listing, print_record
 from penstock.cli.session import Session
 from penstock.errors import InvalidOptionError, NotFoundError
 
@@ -38,7 +38,7 @@ def delete_tag(session: Session, table: TableName, operation: DeleteTag, yes: Ye
     loaded, name = session.table(table), operation.name
     if operation.dry_run:
         run_on(loaded, operation)
-        print_rows(session, loaded.inspect.tags().filter(pc.field("tag_name") == name))
+        print_listing(session, loaded.inspect.tags().filter(pc.field("tag_name") == name), HEADS["tags"])
         return
     confirm(session, f"delete tag {name} of {table}?", yes=yes)
     run_on(loaded, operation)
@@ -72,7 +72,7 @@ def fast_forward(session: Session, table: TableName, operation: FastForward) -> 
     """Add to the main branch the snapshots that a branch has received since its creation."""
     count = run_on(session.table(table), operation)
     record: dict[str, Plain] = {"table": table, "branch": operation.name, "snapshots": count}
-    print_record(session, record, f"{table} has {count} more snapshots, those of branch {operation.name}")
+    print_record(session, record, f"{table} has {count:,} more snapshots, those of branch {operation.name}")
 
 
 @branch.add("delete")
@@ -141,7 +141,7 @@ def rollback(
             f"{done} the rows of snapshot {plan.target.id}",
         )
         return
-    lost = f"{len(plan.snapshot_ids)} snapshots" + (f" and the tags {', '.join(plan.tags)}" if plan.tags else "")
+    lost = f"{len(plan.snapshot_ids):,} snapshots" + (f" and the tags {', '.join(plan.tags)}" if plan.tags else "")
     confirm(session, f"roll {table} back to snapshot {plan.target.id}, which removes {lost}?", yes=yes)
     run_on(loaded, RollbackTo(snapshot_id=snapshot_id, tag=operation.tag))
     print_record(session, record, f"rolled {table} back to snapshot {plan.target.id}")

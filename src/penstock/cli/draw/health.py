@@ -50,7 +50,7 @@ def headline(history: TableHistory) -> str:
         return f"{kind}, no snapshots"
     live = history.latest.live
     content = f"{count_text(live.rows, 'row')}, {bytes_text(live.bytes)} in {count_text(live.files, 'file')}"
-    return f"{kind}, snapshot {history.latest.snapshot.id:,}: {content}"
+    return f"{kind}, snapshot {history.latest.snapshot.id}: {content}"
 
 
 def snapshots_read(history: TableHistory) -> str:
@@ -59,11 +59,11 @@ def snapshots_read(history: TableHistory) -> str:
         return "nothing was ever committed"
     first, last = history.commits[0].snapshot, history.commits[-1].snapshot
     left = f"; {count_text(history.left_out, 'older one')} left out" if history.left_out else ""
-    damaged = ", ".join(f"{snapshot_id:,}" for snapshot_id, _ in history.unreadable)
+    damaged = ", ".join(str(snapshot_id) for snapshot_id, _ in history.unreadable)
     if damaged:
         left += f"; damaged and left out, see penstock fsck: {damaged}"
     return (
-        f"{count_text(len(history.commits), 'snapshot')}, {first.id:,} to {last.id:,}, of "
+        f"{count_text(len(history.commits), 'snapshot')}, {first.id} to {last.id}, of "
         f"{time_text(first.time_millis)} to {time_text(last.time_millis)} UTC{left}"
     )
 
@@ -74,7 +74,7 @@ def _flow(history: TableHistory, pause: int | None) -> str:
         return "nothing was ever committed" if not history.commits else "none of the commits read brought rows"
     usual = f"; usually every {duration_words(pause)}" if pause is not None else ""
     ago = duration_words(max(0, history.seen_millis - last.snapshot.time_millis))
-    return f"last rows {ago} ago, {count_text(last.change.added.rows, 'row')} in snapshot {last.snapshot.id:,}{usual}"
+    return f"last rows {ago} ago, {count_text(last.change.added.rows, 'row')} in snapshot {last.snapshot.id}{usual}"
 
 
 def _watermark(history: TableHistory) -> str:
@@ -111,7 +111,7 @@ def _files(history: TableHistory) -> str:
     if merge is None:
         return f"{text}; no merge among the commits read"
     ago = duration_words(max(0, history.seen_millis - merge.snapshot.time_millis))
-    return f"{text}; last merge {ago} ago, snapshot {merge.snapshot.id:,}"
+    return f"{text}; last merge {ago} ago, snapshot {merge.snapshot.id}"
 
 
 def _readers(history: TableHistory) -> str:

@@ -84,6 +84,12 @@ def time_text(millis: int, *, spec: str = "seconds") -> str:
     return datetime_of(millis).replace(tzinfo=None).isoformat(sep=" ", timespec=spec)
 
 
+def instant_words(millis: int) -> str:
+    """Return a time with its zone, ``2026-01-31 10:00:00Z``; words outside of the calendar."""
+    text = time_text(millis)
+    return f"{text}Z" if text[0].isdigit() else text
+
+
 def datetime_of(millis: float) -> datetime:
     """Return the time; the calendar's first or last one if ``millis`` is outside of it, as in damaged files."""
     return EPOCH + timedelta(milliseconds=min(max(millis, _FIRST_MILLIS), _LAST_MILLIS))

@@ -82,7 +82,7 @@ def commit_table(history: TableHistory) -> Element:
         (
             time_text(commit.snapshot.time_millis, spec="milliseconds"),
             commit.snapshot.commit_kind.value,
-            f"{commit.snapshot.id:,}",
+            str(commit.snapshot.id),
             f"{commit.change.added.rows:,}",
             f"{commit.change.removed.rows:,}",
             f"{commit.change.added.bytes:,}",
@@ -109,7 +109,7 @@ def reader_table(history: TableHistory) -> Element:
         (
             name_text(reader.name),
             reader.kind,
-            "" if reader.next_snapshot_id is None else f"{reader.next_snapshot_id:,}",
+            "" if reader.next_snapshot_id is None else str(reader.next_snapshot_id),
             f"{reader.snapshots:,}",
             f"{reader.files:,}",
             f"{reader.rows:,}",
@@ -131,7 +131,7 @@ def reader_table(history: TableHistory) -> Element:
 
 def tag_table(history: TableHistory) -> Element:
     """Return the tags."""
-    rows = [(name_text(tag.name), time_text(tag.time_millis), f"{tag.snapshot_id:,}") for tag in history.tags]
+    rows = [(name_text(tag.name), time_text(tag.time_millis), str(tag.snapshot_id)) for tag in history.tags]
     return table("Named snapshots, whose files are retained", ("tag", "commit time, UTC", ">snapshot"), rows)
 
 

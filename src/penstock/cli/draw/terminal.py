@@ -136,7 +136,7 @@ def _readers(history: TableHistory) -> Table:
         since = reader.unread_since_millis
         table.add_row(
             Text(name_text(reader.name, 40)),
-            "" if reader.next_snapshot_id is None else f"{reader.next_snapshot_id:,}",
+            "" if reader.next_snapshot_id is None else str(reader.next_snapshot_id),
             f"{reader.snapshots:,}",
             f"{reader.rows:,}",
             bytes_text(reader.bytes),
@@ -168,7 +168,7 @@ def _commit_cells(commit: Commit) -> list[Text]:
         Text(f"{rows:+,}" if rows else ""),
         Text(f"{commit.live.files:,}"),
         Text("" if lag is None else duration_words(lag)),
-        Text(f"{commit.snapshot.id:,}"),
+        Text(str(commit.snapshot.id)),
         Text(bytes_text(change.added.bytes)),
         Text(f"+{change.added.files:,}{removed}"),
         Text(name_text(commit.snapshot.commit_user, 24)),

@@ -1,6 +1,7 @@
 """Print the results of commands: as a table for people, as JSON or CSV for programs.
 
-Tables are drawn as a grid as wide as the terminal.
+Tables are drawn as a grid as wide as the terminal. Rows of a table are printed as they are; metadata is printed for
+people by the rules of ``penstock.cli.output.figures``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from penstock.cli.draw.labels import name_text
+from penstock.cli.output.figures import figure_text, is_figure
 from penstock.cli.output.plain import check_texts, to_plain
 from penstock.cli.output_format import OutputFormat
 from penstock.printable import visible, visible_json, visible_lines
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
 # Wider than any line: output to a file or a pipe is neither wrapped nor truncated.
 _UNBOUNDED: Final = 1_000_000
 _NULL: Final = Text("NULL", style="dim")
+# Of a name that is cut, to be recognized still.
+_MIN_CUT: Final = 12
 
 
 def print_rows(session: Session, rows: Rows, *, exact: bool = False) -> int:
@@ -64,32 +69,68 @@ def print_record(session: Session, record: Mapping[str, Plain], message: str | N
 
     Args:
         record: for JSON an array of one object, for CSV a line per property.
-        message: printed instead in table format; None prints the properties. ``--quiet`` drops it.
+        message: printed instead in table format; None prints the properties that have a value. ``--quiet`` drops it.
     """
-    if session.format is OutputFormat.JSON:
-        _write(f"[{_dump(record)}]\n")
-        return
-    flat = dict(_flat(record))
-    pairs = pa.table(
-        {"property": list(flat), "value": list(flat.values())},
-        pa.schema({"property": pa.string(), "value": pa.string()}),
-    )
-    if session.format is OutputFormat.CSV:
-        _print_csv(iter(pairs.to_batches()), pairs.schema)
-    elif message is None:
-        _print_table(iter(pairs.to_batches()), pairs.schema)
-    elif not session.quiet:
-        _write(f"{visible(message)}\n")
+    match session.format:
+        case OutputFormat.JSON:
+            _write(f"[{_dump(record)}]\n")
+        case OutputFormat.CSV:
+            flat = dict(_flat(record))
+            pairs = pa.table(
+                {"property": list(flat), "value": list(flat.values())},
+                pa.schema({"property": pa.string(), "value": pa.string()}),
+            )
+            _print_csv(iter(pairs.to_batches()), pairs.schema)
+        case OutputFormat.TABLE if message is None:
+            shown = [
+                (name, figure_text(key, value)) for key, name, value in _properties(record) if value not in (None, "")
+            ]
+            _draw(("property", "value"), [tuple(map(_line, row)) for row in shown], numbers=(False, False))
+        case OutputFormat.TABLE:
+            if not session.quiet:
+                _write(f"{visible(message)}\n")
 
 
-def print_records(session: Session, records: Sequence[Mapping[str, Plain]], columns: Sequence[str]) -> None:
-    """Print one line per record; all have the same columns."""
-    if session.format is OutputFormat.JSON:
-        _write("[" + ",\n ".join(_dump(record) for record in records) + "]\n")
+def print_records(
+    session: Session,
+    records: Sequence[Mapping[str, Plain]],
+    columns: Iterable[str],
+    heads: Mapping[str, str] | None = None,
+    *,
+    cut: str | None = None,
+) -> None:
+    """Print one line per record; all have the same columns.
+
+    Args:
+        heads: columns of the table format with their heads, as for ``print_listing``; None for all.
+        cut: as for ``print_listing``.
+    """
+    match session.format:
+        case OutputFormat.JSON:
+            _write("[" + ",\n ".join(_dump(record) for record in records) + "]\n")
+        case OutputFormat.CSV:
+            schema = pa.schema([(name, pa.string()) for name in columns])
+            texts = {name: [_cell_text(record[name]) for record in records] for name in columns}
+            print_rows(session, pa.table(texts, schema))
+        case OutputFormat.TABLE:
+            _draw_listing(records, {name: name.replace("_", " ") for name in columns} if heads is None else heads, cut)
+
+
+def print_listing(
+    session: Session, rows: pa.Table, heads: Mapping[str, str], *, cut: str | None = None, wide: bool = False
+) -> None:
+    """Print rows of metadata.
+
+    Args:
+        heads: the columns of the table format, with what stands above them; those without any value are left out.
+        cut: a column of long names, which are cut in their middle on a terminal that is too narrow for them.
+        wide: print all columns and exact values under their own names, as JSON and CSV have them.
+    """
+    if wide or session.format is not OutputFormat.TABLE:
+        print_rows(session, rows)
         return
-    schema = pa.schema([(name, pa.string()) for name in columns])
-    texts = {name: [_cell_text(record[name]) for record in records] for name in columns}
-    print_rows(session, pa.table(texts, schema))
+    columns = [to_plain(rows.column(name).combine_chunks()) for name in heads]
+    _draw_listing([dict(zip(heads, row, strict=True)) for row in zip(*columns, strict=True)], heads, cut)
 
 
 def print_line(record: Mapping[str, Plain]) -> None:
@@ -203,16 +244,51 @@ def _csv_array(array: ArrowAny) -> ArrowAny:
 
 def _print_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
     rows = [row for batch in batches for row in cells_of(batch)]
-    numbers = [is_number(field.type) for field in schema]
-    if sys.stdout.isatty():
-        console = Console(file=sys.stdout, highlight=False)
-        console.print(draw_rows(schema.names, rows, numbers=numbers, width=console.width))
-        return len(rows)
-    console = Console(file=io.StringIO(), highlight=False, width=_UNBOUNDED)
-    with console.capture() as captured:
-        console.print(draw_rows(schema.names, rows, numbers=numbers, width=_UNBOUNDED))
-    _write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+    _draw(schema.names, rows, numbers=[is_number(field.type) for field in schema])
     return len(rows)
+
+
+def _draw_listing(records: Sequence[Mapping[str, Plain]], heads: Mapping[str, str], cut: str | None) -> None:
+    values = {name: [record[name] for record in records] for name in heads}
+    wanted = [name for name in heads if any(each not in (None, "") for each in values[name])] or list(heads)
+    figures = [all(is_figure(each) for each in values[name] if each is not None) for name in wanted]
+    texts = {name: [visible(figure_text(name, each)) for each in values[name]] for name in wanted}
+    if cut in texts:
+        others = sum(max(map(cell_len, (heads[name], *texts[name]))) + _GAP for name in wanted if name != cut)
+        most = max(_width() - others, cell_len(heads[cut]), _MIN_CUT)
+        texts[cut] = [name_text(each, most) for each in texts[cut]]
+    rows = [tuple(map(Text, row)) for row in zip(*texts.values(), strict=True)]
+    fixed = [is_fixed or name == cut for name, is_fixed in zip(wanted, figures, strict=True)]
+    _draw([heads[name] for name in wanted], rows, numbers=figures, fixed=fixed)
+
+
+def _draw(
+    names: Sequence[str], rows: Sequence[Sequence[Text]], *, numbers: Sequence[bool], fixed: Sequence[bool] = ()
+) -> None:
+    """Print a table, on a terminal with its colors, otherwise without trailing spaces."""
+    width = _width()
+    drawn = draw_rows(names, rows, numbers=numbers, fixed=fixed, width=width)
+    if sys.stdout.isatty():
+        Console(file=sys.stdout, highlight=False).print(drawn)
+        return
+    console = Console(file=io.StringIO(), highlight=False, width=width)
+    with console.capture() as captured:
+        console.print(drawn)
+    _write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def _width() -> int:
+    return Console(file=sys.stdout).width if sys.stdout.isatty() else _UNBOUNDED
+
+
+def _properties(record: Mapping[str, Plain]) -> Iterator[tuple[str, str, Plain]]:
+    """Yield the key, the name for people and the value of each property, those of an inner object one by one."""
+    for key, value in record.items():
+        name = key.replace("_", " ")
+        if isinstance(value, dict):
+            yield from ((inner, f"{name}.{inner}", each) for inner, each in value.items())
+        else:
+            yield key, name, value
 
 
 def _flat(record: Mapping[str, Plain]) -> Iterator[tuple[str, str | None]]:
@@ -224,6 +300,10 @@ def _flat(record: Mapping[str, Plain]) -> Iterator[tuple[str, str | None]]:
             yield name, ", ".join(str(item) for item in value)
         else:
             yield name, _cell_text(value)
+
+
+def _line(text: str) -> Text:
+    return Text(visible(text))
 
 
 def _cell(value: Plain, data_type: ArrowAny) -> Text:
@@ -252,21 +332,32 @@ _GAP = 3
 
 
 def draw_rows(
-    names: Sequence[str], rows: Iterable[Sequence[Text]], *, numbers: Sequence[bool], width: int
+    names: Sequence[str],
+    rows: Sequence[Sequence[Text]],
+    *,
+    numbers: Sequence[bool],
+    width: int,
+    fixed: Sequence[bool] = (),
 ) -> RenderableType:
     """Return the table or the lists.
 
     Args:
         numbers: for each column whether its values are aligned right.
         width: of the terminal, in cells. Wider values are wrapped, column names never.
+        fixed: for each column whether its values are never wrapped either; by default none are.
     """
     heads = [visible(name) for name in names]
-    if sum(map(cell_len, heads)) + _GAP * (len(heads) - 1) > width:
+    fixed = fixed or [False] * len(heads)
+    widths = [
+        max(map(cell_len, (head, *(row[place].plain for row in rows)))) if is_fixed else cell_len(head)
+        for place, (head, is_fixed) in enumerate(zip(heads, fixed, strict=True))
+    ]
+    if sum(widths) + _GAP * (len(heads) - 1) > width:
         return _one_under_the_other(heads, rows)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for head, is_number in zip(heads, numbers, strict=True):
+    for head, is_number, min_width, is_fixed in zip(heads, numbers, widths, fixed, strict=True):
         justify: Literal["left", "right"] = "right" if is_number else "left"
-        table.add_column(Text(head), justify=justify, overflow="fold", min_width=cell_len(head))
+        table.add_column(Text(head), justify=justify, overflow="fold", min_width=min_width, no_wrap=is_fixed)
     for row in rows:
         table.add_row(*row)
     return table

@@ -46,11 +46,12 @@ def explain_plan(plan: ScanPlan) -> str:
     if plan.snapshot is None:
         return "nothing was committed yet: no files to read"
     funnel = plan.funnel
+    rows = "unknown" if funnel.rows_total is None else f"{funnel.rows_total:,}"
     lines = [
         f"{_span(plan)}snapshot {plan.snapshot.id} ({plan.snapshot.commit_kind}), schema {plan.snapshot.schema_id}",
         f"filter: {format_predicate(plan.predicate.root, plan.predicate.fields)}",
         f"manifests: {funnel.manifests_read} of {funnel.manifests_total} read",
-        f"{_files(plan)}: {funnel.files_total}, rows: {'unknown' if funnel.rows_total is None else funnel.rows_total}",
+        f"{_files(plan)}: {funnel.files_total:,}, rows: {rows}",
         *(_stage_line(stage) for stage in funnel.stages),
     ]
     if funnel.index_files:
@@ -165,4 +166,4 @@ def _stage_line(stage: FunnelStage) -> str:
 
 
 def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -4,7 +4,7 @@ Instants (``commit_time``, ``update_time``) are timestamps in UTC. Values that t
 clock (``creation_time``, ``last_update_time``, ``create_time``) are timestamps without a zone.
 
 A partition is ``dt=2026-01-01/hr=5`` in ``partitions``, as in the reference since 1.4, and in ``compaction``;
-``files``, ``buckets`` and ``manifests`` show its values alone, as the reference does.
+``files``, ``buckets`` and ``manifests`` show its values alone, as the reference does, unless labels are asked for.
 
 ``compaction`` is Penstock's own. ``audit_log`` and ``ro`` return the rows of the table itself: an append table has
 insertions only, and its files need no merging, so ``ro`` is the table.
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from penstock.format.manifest.entry import ManifestEntry
     from penstock.format.snapshot import Snapshot
     from penstock.format.types.data_types import DataField
-    from penstock.table.read.scan import ScanPartition
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
@@ -185,11 +184,18 @@ _CONSUMERS: Final = pa.schema({"consumer_id": _TEXT, "next_snapshot_id": _LONG})
 
 
 def load_system_table(
-    name: str, ref: TableRef, store: MetadataStore, snapshot: Snapshot | None = None, *, limit: int | None = None
+    name: str,
+    ref: TableRef,
+    store: MetadataStore,
+    snapshot: Snapshot | None = None,
+    *,
+    limit: int | None = None,
+    partition_labels: bool = False,
 ) -> pa.Table:
     """Load the system table of that name.
 
     Args:
+        partition_labels: write partitions as ``partitions`` does in ``files``, ``buckets`` and ``manifests``, too.
         limit: number of newest snapshots, or of first rows of other tables; None for all.
         snapshot: for files, partitions, buckets, manifests and compaction; None for the one that the options select, by
             default the latest. The other system tables always show everything.
@@ -205,7 +211,10 @@ def load_system_table(
         case "snapshots":
             return _snapshots(ref, store, described, limit)
         case "files":  # the statistics of each cost time
-            return _files(ref, store, described, limit)
+            return _files(ref, store, described, limit, labels=partition_labels)
+        case "buckets" | "manifests":
+            load = _buckets if name == "buckets" else _manifests
+            return load(ref, store, described, labels=partition_labels).slice(0, limit)
         case _:
             return table(ref, store, described).slice(0, limit)
 
@@ -275,25 +284,28 @@ def _options(ref: TableRef, _store: MetadataStore, _snapshot: Snapshot | None) -
     return _table(list(mask_options(ref.schema.options).items()), _OPTIONS)
 
 
-def _files(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None, limit: int | None = None) -> pa.Table:
+def _files(
+    ref: TableRef, store: MetadataStore, snapshot: Snapshot | None, limit: int | None = None, *, labels: bool = False
+) -> pa.Table:
     locator = FileLocator.of(ref)
+    text = _partition_texts(ref, labels=labels)
     entries = ((part, entry) for part in plan_scan(store, ref, snapshot).partitions for entry in part.entries)
     rows = [
-        _file_row(ref, store, partition, entry, locator.recorded_path(entry.partition, entry.bucket, entry.file))
+        (
+            text(partition.data),
+            *_file_row(store, entry, locator.recorded_path(entry.partition, entry.bucket, entry.file)),
+        )
         for partition, entry in islice(entries, limit)
     ]
     return _table(rows, _FILES)
 
 
-def _file_row(
-    ref: TableRef, store: MetadataStore, partition: ScanPartition, entry: ManifestEntry, path: str
-) -> tuple[object, ...]:
+def _file_row(store: MetadataStore, entry: ManifestEntry, path: str) -> tuple[object, ...]:
     file = entry.file
     fields = store.load_schema(file.schema_id).fields
     stats = dict(decode_file_stats(file, fields))  # each column decoded once
     covered = [field for field in fields if field.name in stats]
     return (
-        _row_text(ref.schema.partition_fields, partition.values),
         entry.bucket,
         path,
         format_of(file.file_name).value,
@@ -323,14 +335,14 @@ def _partitions(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) 
     return _table(rows, _PARTITIONS)
 
 
-def _buckets(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> pa.Table:
+def _buckets(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None, *, labels: bool = False) -> pa.Table:
+    text = _partition_texts(ref, labels=labels)
     rows = []
     for partition in plan_scan(store, ref, snapshot).partitions:
-        text = _row_text(ref.schema.partition_fields, partition.values)
         by_bucket: dict[int, list[ManifestEntry]] = {}
         for entry in partition.entries:
             by_bucket.setdefault(entry.bucket, []).append(entry)
-        rows += [(text, bucket, *file_counts(by_bucket[bucket])) for bucket in sorted(by_bucket)]
+        rows += [(text(partition.data), bucket, *file_counts(by_bucket[bucket])) for bucket in sorted(by_bucket)]
     return _table(rows, _BUCKETS)
 
 
@@ -349,7 +361,8 @@ def file_counts(entries: Sequence[ManifestEntry]) -> tuple[int, int, int, int | 
     )
 
 
-def _manifests(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> pa.Table:
+def _manifests(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None, *, labels: bool = False) -> pa.Table:
+    text = _partition_texts(ref, labels=labels)
     metas = () if snapshot is None else store.load_manifests(snapshot)
     rows = [
         (
@@ -358,8 +371,8 @@ def _manifests(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -
             meta.num_added_files,
             meta.num_deleted_files,
             meta.schema_id,
-            _stats_text(ref, meta.partition_stats.min_values),
-            _stats_text(ref, meta.partition_stats.max_values),
+            text(meta.partition_stats.min_values),
+            text(meta.partition_stats.max_values),
         )
         for meta in metas
     ]
@@ -451,15 +464,20 @@ def duration_text(seconds: Decimal) -> str:
     return "PT" + ("".join(parts) or "0S")
 
 
-def _row_text(fields: Sequence[DataField], values: Sequence[object]) -> str:
-    return "{" + ", ".join(value_text(field, value) for field, value in zip(fields, values, strict=True)) + "}"
-
-
-def _stats_text(ref: TableRef, row: bytes) -> str | None:
+def _partition_texts(ref: TableRef, *, labels: bool) -> Callable[[bytes], str | None]:
+    """Return a function from the bytes of a partition to its text; None for those of another number of keys."""
     fields = ref.schema.partition_fields
-    if arity_of(row) != len(fields):
-        return None
-    return _row_text(fields, decode_row(row, [field.type for field in fields]))
+    label = FileLocator.of(ref).partition_label
+
+    def text(row: bytes) -> str | None:
+        if arity_of(row) != len(fields):
+            return None
+        if labels:
+            return label(row)
+        values = decode_row(row, [field.type for field in fields])
+        return "{" + ", ".join(value_text(field, value) for field, value in zip(fields, values, strict=True)) + "}"
+
+    return text
 
 
 def _map_text(items: Mapping[str, str]) -> str:

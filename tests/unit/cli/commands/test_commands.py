@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+import time
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.unit.table.commit_tables import append, committer, rows
 
 from penstock.cli.exit_codes import ExitCode
+from penstock.cli.output import render
 from penstock.errors import InvalidOptionError
+from penstock.printable import bytes_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,10 +92,103 @@ def test_a_limit_reads_no_more_snapshots_and_decodes_no_more_files(history: Comm
         table.inspect.system_table("files", limit=-1)
 
 
-def test_snapshots_fit_a_terminal_of_100_columns(history: Command) -> None:
-    lines = history("snapshots", "shop.orders").stdout.splitlines()
-    assert lines[0].split() == ["snapshot", "schema", "kind", "commit,", "UTC", "rows", "change", "watermark", "user"]
+LISTINGS = {
+    "snapshots": "snapshot schema kind committed rows change user",
+    "schemas": "schema since columns partitioned by",
+    "files": "partition bucket rows size first last schema file",
+    "partitions": "partition rows size files last update",
+    "buckets": "partition bucket rows size files last update",
+    "manifests": "manifest size added deleted schema first partition last partition",
+    "debt": "partition files small waiting waiting size fullest bucket compacted in",
+    "tags": "tag snapshot schema committed rows created retained",
+    "consumers": "consumer next snapshot",
+    "branch list": "branch created",
+    "lag": "reader next snapshots rows size oldest unread",
+    "options": "key value",
+}
+
+
+@pytest.fixture
+def busy(penstock: Command) -> Command:
+    """A queue of 20 files in two partitions, one of them compacted, with a tag, a branch and a consumer."""
+    penstock(
+        "create", "shop.busy", "id BIGINT, at TIMESTAMP(3), dt STRING",
+        "--partition-by", "dt", "-o", "bucket=1", "-o", "bucket-key=id", "-o", "write-only=true",
+    )  # fmt: skip
+    table = penstock.catalog.load_table("shop.busy")
+    for number in range(20):
+        at = pa.array([dt.datetime(2026, 1, 1, number)] * 1234, pa.timestamp("ms"))  # noqa: DTZ001 - without a zone
+        table.append(pa.table({"id": range(1234), "at": at, "dt": [f"2026-01-0{1 + number % 2}"] * 1234}))
+    penstock("compact", "shop.busy", "--partition", "dt=2026-01-01")
+    penstock("tag", "create", "shop.busy", "first-of-the-month", "--time-retained", "30 d")
+    penstock("branch", "create", "shop.busy", "trial", "--snapshot-id", "1")
+    penstock("consumer", "reset", "shop.busy", "nightly-export-to-the-warehouse", "--to", "3")
+    return penstock
+
+
+@pytest.mark.parametrize("verb", LISTINGS)
+def test_listings_fit_a_terminal_of_100_columns_and_have_a_line_for_each_row(
+    busy: Command, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(render, "_width", lambda: 100)
+    lines = busy(*verb.split(), "shop.busy").stdout.splitlines()
+    assert " ".join(lines[0].split()) == LISTINGS[verb]
     assert max(map(len, lines)) <= 100
+    assert len(lines) == len(busy.json(*verb.split(), "shop.busy")) + 2
+
+
+def test_figures_of_listings_have_units_and_zones_and_are_exact_if_wide(busy: Command) -> None:
+    row = busy.json("partitions", "shop.busy")[0]
+    (first, *_) = busy("partitions", "shop.busy").stdout.splitlines()[2:]
+    assert " 12,340 " in first
+    assert f" {bytes_text(row['file_size_in_bytes'])} " in first
+    assert first.endswith("Z")
+    assert row["last_update_time"].endswith("Z")
+    wide = busy("partitions", "shop.busy", "--wide").stdout.splitlines()
+    assert wide[0].split() == list(row)
+    assert wide[2].split()[:3] == [row["partition"], "12340", str(row["file_size_in_bytes"])]
+    shown = busy("show", "shop.busy").stdout
+    assert " 24,680\n" in shown
+    assert "waiting bytes" in shown
+    assert "NULL" not in shown
+
+
+def test_snapshots_and_lag_fit_with_watermarks_too(penstock: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(render, "_width", lambda: 100)
+    penstock("create", "shop.days", "k BIGINT, dt STRING", "--partition-by", "dt")
+    ours = committer(penstock.catalog.load_table("shop.days")._ref)
+    for watermark in (1_767_261_600_000, 1_767_265_200_000):
+        ours.commit(append(rows(123_456, p="2026-01-01"), watermark=watermark))
+    penstock("consumer", "reset", "shop.days", "nightly-export-to-the-warehouse", "--to", "2")
+    (head, _, newest, _) = penstock("snapshots", "shop.days").stdout.splitlines()
+    assert head.split()[-4:] == ["rows", "change", "watermark", "user"]
+    assert "2026-01-01 11:00:00Z" in newest
+    assert max(len(head), len(newest)) <= 100
+    (head, _, reader) = penstock("lag", "shop.days").stdout.splitlines()
+    assert " ".join(head.split()) == "reader next snapshots rows size event time lag oldest unread"
+    assert " 1 h " in reader
+    assert max(len(head), len(reader)) <= 100
+
+
+@pytest.mark.parametrize("verb", ["files", "partitions", "buckets", "manifests", "debt"])
+def test_partitions_are_written_in_one_way(busy: Command, verb: str) -> None:
+    keys = ("partition", "min_partition_stats")
+    values = {row[key] for row in busy.json(verb, "shop.busy") for key in keys if key in row}
+    assert values == {"dt=2026-01-01", "dt=2026-01-02"}
+
+
+def test_local_times_are_instants(busy: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files hold the wall clock of their writer, which is that of this machine."""
+    now = dt.datetime.now(dt.UTC)
+    for zone in ("Asia/Tokyo", "America/New_York"):
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        table = busy.catalog.create_table(f"shop.{zone.partition('/')[0].lower()}", "id BIGINT")
+        table.append(pa.table({"id": [1]}))
+        (row,) = busy.json("partitions", table.name)
+        assert abs(dt.datetime.fromisoformat(row["last_update_time"]) - now) < dt.timedelta(minutes=10)
+    monkeypatch.undo()
+    time.tzset()
 
 
 def test_explain_shows_what_pruning_left(history: Command) -> None:

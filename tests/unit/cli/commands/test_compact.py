@@ -65,6 +65,9 @@ def test_every_partition_gets_a_line_and_the_table_a_summary(days: Command) -> N
     again = days("compact", "shop.days")
     assert again.stderr == "nothing to merge in shop.days\n"
     assert again.stdout.splitlines()[0].split() == [
+        *("partition", "files", "merged", "merged", "size", "into", "new", "size", "time", "skipped")
+    ]
+    assert days("compact", "shop.days", "--format", "csv").stdout.splitlines()[0].replace('"', "").split(",") == [
         *("table", "partition", "files_before", "bytes_before", "files_in", "bytes_in"),
         *("files_out", "bytes_out", "seconds", "skipped"),
     ]

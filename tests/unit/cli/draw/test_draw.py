@@ -112,7 +112,7 @@ def test_the_order_of_a_queue_is_shown_file_by_file(queue: Command) -> None:
         name, _, bucket = row["bucket"].rpartition(" ")
         mine = [
             each for each in files
-            if f"dt={each['partition'][1:-1]}" == name and each["bucket"] == int(bucket)
+            if each["partition"] == name and each["bucket"] == int(bucket)
         ]  # fmt: skip
         assert row["numbers"] == (
             f"{min(each['min_sequence_number'] for each in mine)} to "
