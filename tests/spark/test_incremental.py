@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.errors import PySparkException
 from tests.spark.ways import READ_FORMAT_IF_SLOW
@@ -65,7 +66,8 @@ def test_both_entry_points_deliver_the_changes_that_a_read_without_spark_deliver
 
 def test_a_filter_and_columns_apply_to_changes(spark: SparkSession, table: Table) -> None:
     options = {"incremental-between": "1,4"}
-    assert table.to_spark(spark, options=options, columns=["a"], filter="p = 'x' AND a > 3").collect() == [(6,)]
+    for condition in ("p = 'x' AND a > 3", (pc.field("p") == "x") & (pc.field("a") > 3)):
+        assert table.to_spark(spark, options=options, columns=["a"], filter=condition).collect() == [(6,)]
     frame = spark.read.format("penstock").options(**options, filter="p = 'x' AND a > 3").load(table.location)
     assert frame.select("a").collect() == [(6,)]
     assert table.explain(options=options).startswith("changes after snapshot 1 up to snapshot 4 (APPEND)")

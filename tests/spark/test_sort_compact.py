@@ -15,6 +15,7 @@ from penstock import Catalog, Table
 from penstock.catalog.changes import AddColumn
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.format.snapshot import CommitKind
+from penstock.predicate.parse import parse_filter
 from penstock.spark.compact.sort import SparkSorter, sort_compact
 from penstock.table.compact.sort import OrderStrategy, SortJob, SortOrder, plan_sort
 from penstock.table.read.query import plan_query
@@ -74,7 +75,9 @@ def counted(table: Table) -> Counter[tuple[Any, ...]]:
 
 def opened(table: Table, filter: str) -> float:
     """Return the part of the files that a filter opens."""
-    return plan_query(table._ref, MetadataStore(table._ref), filter).plan.file_count / table.files().num_rows
+    return (
+        plan_query(table._ref, MetadataStore(table._ref), parse_filter(filter)).plan.file_count / table.files().num_rows
+    )
 
 
 def test_files_are_narrow_in_the_columns_that_were_sorted_by(spark: SparkSession, catalog: Catalog) -> None:

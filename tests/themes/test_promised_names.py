@@ -31,6 +31,7 @@ NOT_EXPORTED = {
     # Aliases of what Python and Arrow have.
     "penstock.api.arguments.SchemaLike",
     "penstock.catalog.changes.ColumnPath",
+    "penstock.api.arguments.Filter",
     "penstock.api.arguments.Names",
     "penstock.api.arguments.Options",
     "penstock.api.arguments.Progress",

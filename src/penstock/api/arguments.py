@@ -29,9 +29,11 @@ from typing import (
 )
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.api.lazy import is_spark_object, lazy_spark
 from penstock.catalog.changes import SchemaChange, SetOption
+from penstock.datafile.expressions import to_filter
 from penstock.datafile.types import from_arrow_schema
 from penstock.errors import InvalidFilterError, InvalidOptionError, InvalidSchemaError, UnsupportedFeatureError
 from penstock.format.text.partitions import parse_partition
@@ -39,7 +41,8 @@ from penstock.format.types.ddl import ColumnSpec, parse_columns
 from penstock.io.object_store.address import SCHEMES, StoreKind, parse_address
 from penstock.io.object_store.settings import store_settings
 from penstock.options.object_store import store_options
-from penstock.predicate.tree import And, Compare, Constant, In, IsNull, Not, Or, Predicate, StartsWith
+from penstock.predicate.parse import parse_filter
+from penstock.predicate.tree import NODES, Predicate
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -49,13 +52,13 @@ if TYPE_CHECKING:
 OptionValue: TypeAlias = str | bool | int | float
 Options: TypeAlias = Mapping[str, OptionValue]
 Names: TypeAlias = Sequence[str] | str
+Filter: TypeAlias = Predicate | str | pc.Expression
 SchemaLike: TypeAlias = (
     "str | Mapping[str, str] | Sequence[tuple[str, str]] | pa.Schema | StructType | Sequence[ColumnSpec] | Rows"
 )
 
 _TRIGGERS: Final = "{'processingTime': '10 seconds'}, {'availableNow': True}, {'once': True}, or None for no pause"
 _CHANGES: Final = get_args(SchemaChange)
-_NODES: Final = (And, Compare, Constant, In, IsNull, Not, Or, StartsWith)
 
 Progress: TypeAlias = Callable[[int, int | None], None]
 """Called with how many files are done so far, and bytes where they are known."""
@@ -129,6 +132,7 @@ MAPPINGS: Final = ArgumentType(
 )
 PARTITION: Final = MAPPING | TEXT
 FUNCTION: Final = ArgumentType("a function", callable)
+FILTER: Final = ArgumentType("a condition", lambda value: isinstance(value, (str, pc.Expression, *NODES)))
 # Checked by ``encode_options``, whose messages name the key.
 OPTIONS: Final = ArgumentType("a mapping of options", lambda _: True)
 POSITION: Final = INTEGER | one_of("earliest", "latest")
@@ -138,6 +142,7 @@ _TYPES: Final[Mapping[object, ArgumentType]] = {
     bool: FLAG,
     int: INTEGER,
     str: TEXT,
+    Filter: FILTER,
     datetime | int: TIME,
     int | Literal["earliest", "latest"]: POSITION,
     str | os.PathLike[str]: LOCATION,
@@ -283,17 +288,25 @@ def to_location(location: str | os.PathLike[str]) -> str:
     return os.fspath(location)
 
 
-def check_filter(filter: Predicate | str | None, table: str) -> Predicate | str | None:
-    """Return a filter after checking its type.
+def to_predicate(filter: Filter | None, table: str) -> Predicate | None:
+    """Return a condition, in whichever form it was given.
 
     Raises:
-        InvalidFilterError: the value is not a filter but, for example, a pyarrow or PySpark expression, or a function.
+        InvalidFilterError: the text cannot be parsed, an Arrow expression is not a condition, or the value is, for
+            example, a PySpark column or a function.
     """
-    if filter is None or isinstance(filter, (str, *_NODES)):
-        return filter
+    match filter:
+        case None:
+            return None
+        case str():
+            return parse_filter(filter)
+        case pc.Expression():
+            return to_filter(filter, table)
+        case _ if isinstance(filter, NODES):
+            return filter
     raise InvalidFilterError(
-        f"table {table}: filter: expected text such as \"dt = '2026-01-01' AND price > 10\", or penstock.col('price') "
-        f"> 10, not a {type(filter).__module__}.{type(filter).__name__}"
+        f"table {table}: filter: expected text such as \"dt = '2026-01-01' AND price > 10\", penstock.col('price') > "
+        f"10, or pyarrow.compute.field('price') > 10, not a {type(filter).__module__}.{type(filter).__name__}"
     )
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from penstock.api.arguments import Options, check_filter, encode_options
+from penstock.api.arguments import Filter, Options, encode_options, to_predicate
 from penstock.catalog.checks.features import check_writable
 from penstock.options import Side, check_batch, check_keys
 from penstock.table.assumptions import check_same_table
@@ -18,7 +18,6 @@ from penstock.table.store import MetadataStore
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from penstock.predicate.tree import Predicate
     from penstock.table.commit.committer import TableCommitter
     from penstock.table.ref import TableRef
 
@@ -69,7 +68,7 @@ class TableHandle:
 
     def plan(
         self,
-        filter: Predicate | str | None,
+        filter: Filter | None,
         options: Options | None,
         position: Mapping[str, str],
         zone: str | None = None,
@@ -90,7 +89,7 @@ class TableHandle:
         check_keys(encoded, table=self.name, of_batch_read=True)
         check_batch(encoded, self.name, Side.SOURCE)
         ref = self.ref.with_options(encoded)
-        return plan_query(ref, self.store, check_filter(filter, self.name), with_vectors=with_vectors)
+        return plan_query(ref, self.store, to_predicate(filter, self.name), with_vectors=with_vectors)
 
 
 class TableMethods:

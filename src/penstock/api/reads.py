@@ -11,6 +11,7 @@ from penstock.api.arguments import (
     INTEGER,
     NAMES,
     NONE,
+    Filter,
     Names,
     Options,
     accepts,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.datafile.types import ArrowAny
-    from penstock.predicate.tree import Predicate
 
 
 class ReadAt(TypedDict, total=False):
@@ -79,7 +79,7 @@ class TableReads(TableMethods):
     def to_arrow(
         self,
         columns: Names | None = None,
-        filter: Predicate | str | None = None,
+        filter: Filter | None = None,
         *,
         limit: int | None = None,
         options: Options | None = None,
@@ -89,7 +89,8 @@ class TableReads(TableMethods):
 
         Args:
             columns: names in the desired order; None for all.
-            filter: such as ``"dt = '2026-01-01' AND price > 10"`` or ``penstock.col("price") > 10``.
+            filter: such as ``"dt = '2026-01-01' AND price > 10"``, ``penstock.col("price") > 10``, or an expression of
+                ``pyarrow.compute``: ``pc.field("price") > 10``.
             limit: maximum number of rows; None for all.
             options: ``scan.*`` options of this read.
             **at: the snapshot: ``snapshot_id``, ``timestamp_millis``, ``tag`` or ``watermark``, see ``ReadAt``; by
@@ -112,7 +113,7 @@ class TableReads(TableMethods):
     def to_batches(
         self,
         columns: Names | None = None,
-        filter: Predicate | str | None = None,
+        filter: Filter | None = None,
         *,
         limit: int | None = None,
         options: Options | None = None,
@@ -128,7 +129,7 @@ class TableReads(TableMethods):
     def to_pandas(
         self,
         columns: Names | None = None,
-        filter: Predicate | str | None = None,
+        filter: Filter | None = None,
         *,
         dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None,
         limit: int | None = None,
@@ -151,7 +152,7 @@ class TableReads(TableMethods):
     def to_polars(
         self,
         columns: Names | None = None,
-        filter: Predicate | str | None = None,
+        filter: Filter | None = None,
         *,
         limit: int | None = None,
         options: Options | None = None,
@@ -167,7 +168,7 @@ class TableReads(TableMethods):
     def to_duckdb(
         self,
         columns: Names | None = None,
-        filter: Predicate | str | None = None,
+        filter: Filter | None = None,
         *,
         connection: duckdb.DuckDBPyConnection | None = None,
         limit: int | None = None,
@@ -187,7 +188,7 @@ class TableReads(TableMethods):
 
     def to_dataset(
         self,
-        filter: Predicate | str | None = None,
+        filter: Filter | None = None,
         *,
         options: Options | None = None,
         **at: Unpack[ReadAt],
@@ -214,7 +215,7 @@ class TableReads(TableMethods):
         spark: SparkSession,
         *,
         columns: Names | None = None,
-        filter: Predicate | str | None = None,
+        filter: Filter | None = None,
         options: Options | None = None,
         **at: Unpack[ReadAt],
     ) -> DataFrame:
@@ -231,7 +232,7 @@ class TableReads(TableMethods):
 
     def explain(
         self,
-        filter: Predicate | str | None = None,
+        filter: Filter | None = None,
         *,
         options: Options | None = None,
         **at: Unpack[ReadAt],
@@ -241,7 +242,7 @@ class TableReads(TableMethods):
 
     def explain_values(
         self,
-        filter: Predicate | str | None = None,
+        filter: Filter | None = None,
         *,
         options: Options | None = None,
         **at: Unpack[ReadAt],

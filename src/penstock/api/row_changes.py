@@ -10,18 +10,18 @@ from penstock.api.arguments import (
     MAPPING,
     NAMES,
     TEXT_MAPPING,
+    Filter,
     Names,
     accepts,
     check_classic,
-    check_filter,
     to_names,
+    to_predicate,
 )
 from penstock.api.handle import TableMethods
 from penstock.api.lazy import is_spark_object, lazy_spark
 from penstock.api.rows import Rows, arrow_rows, as_table
 from penstock.catalog.checks.features import check_writable
 from penstock.errors import InvalidFilterError, InvalidOptionError
-from penstock.predicate.parse import parse_filter
 from penstock.table.actions.changes import open_committer
 from penstock.table.assumptions import at_latest_schema
 from penstock.table.dml.by_filter import DeleteRows, UpdateRows
@@ -48,7 +48,7 @@ class RowChanges(TableMethods):
     """DELETE, UPDATE and MERGE by copy-on-write."""
 
     @accepts(dry_run=FLAG)
-    def delete(self, where: Predicate | str, *, dry_run: bool = False) -> ChangeResult:
+    def delete(self, where: Filter, *, dry_run: bool = False) -> ChangeResult:
         """Delete the rows for which a condition is true, in one commit.
 
         Files that contain such rows are replaced by files without them, in the same bucket and at the same position in
@@ -56,7 +56,8 @@ class RowChanges(TableMethods):
         is true for them, or appended after the deletion.
 
         Args:
-            where: such as ``"dt = '2026-01-01' AND price > 10"`` or ``penstock.col("price") > 10``.
+            where: such as ``"dt = '2026-01-01' AND price > 10"``, ``penstock.col("price") > 10``, or an expression of
+                ``pyarrow.compute``: ``pc.field("price") > 10``.
             dry_run: only return what would change.
 
         Returns:
@@ -72,7 +73,7 @@ class RowChanges(TableMethods):
         return run_change(self._change_committer(), lambda _: change, dry_run=dry_run)
 
     @accepts(set=MAPPING, dry_run=FLAG)
-    def update(self, set: Mapping[str, object], where: Predicate | str, *, dry_run: bool = False) -> ChangeResult:
+    def update(self, set: Mapping[str, object], where: Filter, *, dry_run: bool = False) -> ChangeResult:
         """Set columns of the rows for which a condition is true, in one commit.
 
         Rows keep their position in their bucket; a row whose partition or bucket key changes is appended to its new
@@ -154,11 +155,11 @@ class RowChanges(TableMethods):
         ref = at_latest_schema(self._handle.ref, self._handle.checked_store)
         return open_committer(ref, self._handle.store)
 
-    def _condition(self, where: Predicate | str) -> Predicate:
-        condition = check_filter(where, self._handle.name)
+    def _condition(self, where: Filter) -> Predicate:
+        condition = to_predicate(where, self._handle.name)
         if condition is None:
             raise InvalidFilterError(f"table {self._handle.name}: say which rows; truncate removes all of them")
-        return parse_filter(condition) if isinstance(condition, str) else condition
+        return condition
 
 
 def _several(clauses: Clauses[T]) -> tuple[T, ...]:

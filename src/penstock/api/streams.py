@@ -13,17 +13,18 @@ from penstock.api.arguments import (
     NUMBER,
     TEXT,
     TIME,
+    Filter,
     Names,
     Options,
     accepts,
     check_classic,
-    check_filter,
     check_limit,
     check_spark,
     check_stream,
     check_trigger,
     encode_options,
     to_names,
+    to_predicate,
 )
 from penstock.api.handle import TableMethods
 from penstock.api.lazy import lazy_spark
@@ -31,7 +32,6 @@ from penstock.catalog.checks.features import check_writable
 from penstock.clocks import to_millis
 from penstock.options import ReadOptions, Side, check_keys, check_side
 from penstock.options.choices import ScanMode
-from penstock.predicate.parse import parse_filter
 from penstock.table.assumptions import check_same_table
 from penstock.table.read.travel import resolve_default
 from penstock.table.read.wait import WaitPolicy, shortfall, wait_for_watermark
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from penstock.format.snapshot import Snapshot
-    from penstock.predicate.tree import Predicate
 
 
 class TableStreams(TableMethods):
@@ -111,7 +110,7 @@ class TableStreams(TableMethods):
         options: Options | None = None,
         *,
         columns: Names | None = None,
-        filter: Predicate | str | None = None,
+        filter: Filter | None = None,
     ) -> DataFrame:
         """Return a streaming DataFrame that starts as set by ``scan.mode`` and continues with every later snapshot.
 
@@ -143,14 +142,14 @@ class TableStreams(TableMethods):
             spark,
             self._handle.ref.with_options(encoded),
             to_names(columns),
-            check_filter(filter, self._handle.name),
+            to_predicate(filter, self._handle.name),
         )
 
     @accepts(columns=NAMES | NONE, limit=INTEGER | NONE, once=FLAG, interval_ms=INTEGER, on_snapshot=FUNCTION | NONE)
     def follow(  # noqa: PLR0913 - of a command too
         self,
         columns: Names | None = None,
-        filter: Predicate | str | None = None,
+        filter: Filter | None = None,
         *,
         limit: int | None = None,
         options: Options | None = None,
@@ -183,8 +182,7 @@ class TableStreams(TableMethods):
         encoded = encode_options(options)
         check_keys(encoded, table=self._handle.name)
         check_side(encoded, self._handle.name, Side.SOURCE)
-        condition = check_filter(filter, self._handle.name)
-        predicate = parse_filter(condition) if isinstance(condition, str) else condition
+        predicate = to_predicate(filter, self._handle.name)
         check_same_table(self._handle.ref)
         tail = LocalStreamReader(
             self._handle.ref.with_options(encoded),

@@ -36,6 +36,7 @@ _OPTION_TYPES: Final[dict[types.ArgumentType, tuple[Any, str | None, Callable[[A
     types.FLAG: (bool, None, None),
     types.INTEGER: (int, None, None),
     types.TEXT: (str, None, None),
+    types.FILTER: (str, None, None),
     types.LOCATION: (str, None, None),
     types.TIME: (str, None, parse_millis),
     types.POSITION: (str, "SNAPSHOT", _parse_position),

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING, assert_never
+import math
+from typing import TYPE_CHECKING, Final, assert_never
 
 from penstock.errors import InvalidFilterError
 from penstock.format.types.data_types import AtomicType, TypeRoot
-from penstock.predicate.literals import BetweenFloats, Ticks, convert_literal
+from penstock.predicate.literals import FLOAT_ROOTS, BetweenFloats, Ticks, convert_literal, nearest_float
 from penstock.predicate.tree import (
     FALSE,
     NEGATED,
     TRUE,
     UNKNOWN,
     And,
+    ArrowNumber,
     BoundPredicate,
     Compare,
     Constant,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 _TEXT_ROOTS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
 _BELOW = frozenset({Operator.LT, Operator.LE})
 _ABOVE = frozenset({Operator.GT, Operator.GE})
+_NAN: Final = float("nan")
 
 
 def bind(predicate: Predicate, fields: Sequence[DataField], table: str) -> BoundPredicate:
@@ -124,6 +127,8 @@ class _Binder:
             case IsNull():
                 # Kept for a NOT NULL column too: files written before the column became NOT NULL may hold nulls.
                 return IsNull(column=self._field(node.column).name, negated=node.negated != negated)
+            case Compare(value=ArrowNumber()) if _is_floating(self._field(node.column)):
+                return self._compare_as_arrow(node, negated=negated)
             case Compare():
                 return self._compare(node, NEGATED[node.operator] if negated else node.operator)
             case In():
@@ -144,10 +149,26 @@ class _Binder:
             return _compare_between(node.column, operator, literal.below)
         return Compare(column=node.column, operator=operator, value=literal)
 
+    def _compare_as_arrow(self, node: Compare, *, negated: bool) -> Predicate:
+        operator = node.operator
+        literal = self._literal(node.value, self._field(node.column))
+        if isinstance(literal, float) and math.isnan(literal):
+            return _certain(node.column, holds=(operator is Operator.NE) != negated)
+        compared = self._compare(node, NEGATED[operator] if negated else operator)
+        if operator not in _ABOVE:
+            return compared
+        # In the order of this module NaN is greater than all numbers.
+        if negated:
+            return disjunction([compared, Compare(column=node.column, operator=Operator.EQ, value=_NAN)])
+        return conjunction([compared, Compare(column=node.column, operator=Operator.NE, value=_NAN)])
+
     def _in(self, node: In, *, negated: bool) -> Predicate:
         field = self._field(node.column)
         values: list[object] = []
         for value in node.values:
+            if isinstance(value, ArrowNumber) and _is_floating(field):
+                values.append(self._float_of_set(value, field))
+                continue
             literal = None if value is None else self._literal(value, field)
             if isinstance(literal, BetweenFloats):
                 continue  # the column cannot hold this value
@@ -161,6 +182,15 @@ class _Binder:
         if not values:
             return _certain(node.column, holds=negated)
         return In(column=node.column, values=tuple(dict.fromkeys(values)), negated=negated)
+
+    def _float_of_set(self, value: ArrowNumber, field: DataField) -> float:
+        number = nearest_float(value, field.type)
+        if number == 0:
+            raise self._error(
+                field,
+                "isin of Arrow takes 0.0 and -0.0 for two values: compare with 0 by ==, with the others by isin",
+            )
+        return number
 
     def _starts_with(self, node: StartsWith, *, negated: bool) -> Predicate:
         field = self._field(node.column)
@@ -191,6 +221,10 @@ class _Binder:
     def _error(self, field: DataField, cause: str) -> InvalidFilterError:
         kind = field.type.root.value if isinstance(field.type, AtomicType) else type(field.type).__name__
         return InvalidFilterError(f"table {self._table}, filter on column '{field.name}' ({kind}): {cause}")
+
+
+def _is_floating(field: DataField) -> bool:
+    return isinstance(field.type, AtomicType) and field.type.root in FLOAT_ROOTS
 
 
 def _certain(column: str, *, holds: bool) -> Predicate:

@@ -18,17 +18,19 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.format.types.data_types import AtomicType, TypeRoot
-from penstock.predicate.tree import TimestampLiteral
+from penstock.predicate.tree import ArrowNumber, TimestampLiteral
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from penstock.format.types.data_types import DataType
 
+FLOAT_ROOTS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
+"""Types of floating-point columns."""
+
 _INT_BITS: Final = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INT: 32, TypeRoot.BIGINT: 64}
 _TEXT_ROOTS: Final = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
 _BINARY_ROOTS: Final = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
-_FLOAT_ROOTS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 # No column has so many digits; arithmetic with all digits of 1e999999 takes minutes.
 _MAX_EXPONENT: Final = 400
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -75,8 +77,9 @@ def convert_literal(value: object, data_type: DataType) -> object | Ticks | Betw
     """
     if not isinstance(data_type, AtomicType):
         raise _expected("IS NULL or IS NOT NULL only, values of nested columns do not compare", value)
-    value = _plain(value)
     root = data_type.root
+    is_of_arrow = isinstance(value, ArrowNumber)
+    value = value.value if isinstance(value, ArrowNumber) else _plain(value)
     if root in _TEXT_ROOTS:
         return _unicode(_exactly(str, "a text in quotes", value))
     if root is TypeRoot.BOOLEAN:
@@ -85,8 +88,8 @@ def convert_literal(value: object, data_type: DataType) -> object | Ticks | Betw
         if isinstance(value, bytearray | memoryview):
             return bytes(value)
         return _exactly(bytes, "bytes, X'00ff'", value)
-    if root in _FLOAT_ROOTS:
-        return _to_float(value, single=root is TypeRoot.FLOAT)
+    if root in FLOAT_ROOTS:
+        return (_to_exact_float if is_of_arrow else _to_float)(value, single=root is TypeRoot.FLOAT)
     if root in _TICKS:
         return _TICKS[root](value, data_type)
     raise _expected("IS NULL or IS NOT NULL only, values of this type do not compare", value)
@@ -167,6 +170,20 @@ def _to_float(value: object, *, single: bool) -> float | BetweenFloats:
     # Decimal instead of Fraction, which would expand all digits of 1e-999999.
     number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     if value == nearest or number in {Decimal(repr(nearest)), Decimal(_shortest(nearest, single=single))}:
+        return nearest
+    return BetweenFloats(below=nearest if nearest < value else _next_below(nearest, single=single))
+
+
+def nearest_float(number: ArrowNumber, data_type: DataType) -> float:
+    """Return the value of a floating-point column that a number is rounded to."""
+    is_single = isinstance(data_type, AtomicType) and data_type.root is TypeRoot.FLOAT
+    return _nearest(number.value, single=is_single)
+
+
+def _to_exact_float(value: Any, *, single: bool) -> float | BetweenFloats:  # noqa: ANN401 - a number
+    value = float(value) if isinstance(value, Decimal) else value
+    nearest = _nearest(value, single=single)
+    if value == nearest or math.isnan(nearest):
         return nearest
     return BetweenFloats(below=nearest if nearest < value else _next_below(nearest, single=single))
 

@@ -65,7 +65,8 @@ _LEXER: Final = Lexer(
 _COMPARISONS: Final = {**{operator.value: operator for operator in Operator}, "!=": Operator.NE, "==": Operator.EQ}
 _TYPED: Final = "typed"
 _KEYWORDS: Final = frozenset({"AND", "OR", "NOT", "IN", "IS", "NULL", "LIKE", "BETWEEN", "TRUE", "FALSE"})
-_MAX_DEPTH: Final = 100
+MAX_DEPTH: Final = 100
+"""Levels of nesting of a filter."""
 # Enough for long lists of keys: 300,000 of them are 2 million characters, parsed in 2 s of CPU.
 _MAX_CHARACTERS: Final = 10_000_000
 # The largest DOUBLE has 309 digits. Python's own limit for an integer is 4,300 digits, and comparing a DECIMAL of a
@@ -116,8 +117,8 @@ class _FilterReader(TokenReader):
 
     def _negation(self, depth: int) -> Predicate:
         token = self.current
-        if depth > _MAX_DEPTH:
-            raise self.refusal(f"more than {_MAX_DEPTH} levels of nesting", "flatten the condition", at=token)
+        if depth > MAX_DEPTH:
+            raise self.refusal(f"more than {MAX_DEPTH} levels of nesting", "flatten the condition", at=token)
         if self.take_words("NOT"):
             return Not(operand=self._negation(depth + 1))
         if self.take_sign("("):
@@ -186,7 +187,7 @@ class _FilterReader(TokenReader):
         pattern = self._literal()
         if not isinstance(pattern, str):
             raise self.refusal("LIKE needs a text", "write LIKE 'abc%'", at=token)
-        prefix, wildcards = _split_pattern(pattern)
+        prefix, wildcards = split_pattern(pattern)
         if wildcards == "%":
             return StartsWith(column=name, prefix=prefix, negated=negated)
         if wildcards:
@@ -277,7 +278,7 @@ def _typed_literal(text: str, token: Token) -> object:
         raise _error(text, token.start, f"{token.text} is not a valid {keyword} value", hint) from None
 
 
-def _split_pattern(pattern: str) -> tuple[str, str]:
+def split_pattern(pattern: str) -> tuple[str, str]:
     """Split at the first wildcard without a backslash: return the plain prefix and the rest."""
     prefix = []
     index = 0

@@ -16,6 +16,7 @@ from penstock.errors import InvalidFilterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from decimal import Decimal
 
     from penstock.format.types.data_types import DataField
 
@@ -138,6 +139,8 @@ class Not(_Connectives):
 Leaf: TypeAlias = Compare | In | IsNull | StartsWith
 Predicate: TypeAlias = Constant | Leaf | And | Or | Not
 
+NODES: Final = (Constant, Compare, In, IsNull, StartsWith, And, Or, Not)
+"""The classes of ``Predicate``."""
 TRUE: Final = Constant(value=True)
 FALSE: Final = Constant(value=False)
 UNKNOWN: Final = Constant(value=None)
@@ -161,6 +164,20 @@ class TimestampLiteral:
         second = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=seconds)  # noqa: DTZ001 - a wall clock
         digits = f".{fraction:09d}".rstrip("0") if fraction else ""
         return f"TIMESTAMP '{second.isoformat(sep=' ')}{digits}{'Z' if self.has_zone else ''}'"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrowNumber:
+    """A number of an Arrow expression, which floating-point columns are compared with as Arrow does it.
+
+    NaN is not equal to, less or greater than any number, and a FLOAT has its exact value: 0.1 is not the FLOAT 0.1.
+    """
+
+    value: float | Decimal
+
+    def __repr__(self) -> str:
+        """Return the number, as error messages show it."""
+        return repr(self.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +281,7 @@ def col(name: str) -> Column:
 
 def _checked(node: object) -> Predicate:
     """Return a node unchanged; reject other values, as from the precedence error ``col("a") > 1 & col("b") < 2``."""
-    if isinstance(node, Constant | Compare | In | IsNull | StartsWith | And | Or | Not):
+    if isinstance(node, NODES):
         return node
     raise InvalidFilterError(
         f"& and | combine filters, found {node!r}: put each comparison in parentheses, (col('a') > 1) & (col('b') < 2)"

@@ -113,9 +113,11 @@ def test_both_entry_points_give_the_same_rows_with_columns_and_filter(
     reader = spark.readStream.format("penstock").options(**EARLIEST).schema("p STRING, n BIGINT")
     by_path = reader.option("filter", "p = 'x' AND n >= 100").load(queue.location)
     by_table = queue.read_stream(spark, EARLIEST, columns=["p", "n"], filter=(col("p") == "x") & (col("n") >= 100))
+    expression = (pc.field("p") == "x") & (pc.field("n") >= 100)
+    by_expression = queue.read_stream(spark, EARLIEST, columns=["p", "n"], filter=expression)
     assert by_table.isStreaming
     assert by_path.columns == by_table.columns == ["p", "n"]
-    for place, frame in enumerate((by_path, by_table)):
+    for place, frame in enumerate((by_path, by_table, by_expression)):
         found = Query(frame, tmp_path / f"checkpoint-{place}").wait()
         assert sorted(found.rows, key=lambda row: row["n"]) == wanted
     whole = spark.readStream.format("penstock").load(queue.location)

@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from penstock import Catalog, Table
@@ -83,9 +82,9 @@ def test_a_single_name_is_a_list_of_one_name(catalog: Catalog, table: Table) -> 
     assert timed.options["schema.watermark.0.rowtime"] == "at"
 
 
-@pytest.mark.parametrize("given", [pc.field("id") > 1, lambda row: row, 5, [("id", "=", 1)]])
+@pytest.mark.parametrize("given", [lambda row: row, 5, [("id", "=", 1)]])
 def test_a_filter_of_another_type_is_refused_with_an_example(table: Table, given: object) -> None:
-    with pytest.raises(InvalidFilterError, match=r"expected text such as .* or penstock\.col"):
+    with pytest.raises(InvalidFilterError, match=r"expected text such as .*, penstock\.col.*, or pyarrow"):
         table.to_arrow(filter=anything(given))
     with pytest.raises(InvalidFilterError, match="expected text such as"):
         table.follow(filter=anything(given))

@@ -6,6 +6,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from tests.support.garbage import needed_files, stored_files
 
@@ -80,6 +81,7 @@ def test_partitions_are_named_or_found_by_a_condition() -> None:
     table = filled(catalog_of(), {}, a=2, b=2, c=2, d=2)
     assert moved(table.compact(partitions=[{"p": "a"}, {"p": "b"}])) == {"p=a": (2, 1), "p=b": (2, 1)}
     assert moved(table.compact(where="p = 'c'")) == {"p=c": (2, 1)}
+    assert moved(table.compact(where=pc.field("p") == "d", dry_run=True)) == {"p=d": (2, 0)}
     assert moved(table.compact(idle_time="1 h"))["p=d"] == (0, 0)
     assert moved(table.compact(idle_time="0 s"))["p=d"] == (2, 1)
 

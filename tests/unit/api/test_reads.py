@@ -11,9 +11,10 @@ import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from penstock import Catalog, Table, UnsupportedFeatureError
+from penstock import Catalog, InvalidFilterError, Table, UnsupportedFeatureError
 from penstock.api import lazy
 
 COLUMNS = "k BIGINT, price DECIMAL(10, 2), at TIMESTAMP(3), tags ARRAY<STRING>, dt STRING"
@@ -58,6 +59,31 @@ def test_duckdb_queries_the_rows_more_than_once(table: Table) -> None:
 def test_other_libraries_accept_the_table(table: Table) -> None:
     assert pa.table(table) == table.to_arrow()
     assert pl.DataFrame(table).equals(table.to_polars())
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        pc.field("dt") == "x",
+        pc.field("k").isin([2, 3]),
+        ~pc.field("k").isin([2, 3]),
+        pc.field("price").is_null() | (pc.field("k") < 1),
+        (pc.field("price") > 2.4) & (pc.field("dt") <= "x"),
+        pc.field("at") == dt.datetime(2026, 1, 1, 10),  # noqa: DTZ001
+    ],
+)
+def test_an_arrow_expression_is_a_filter(table: Table, expression: pc.Expression) -> None:
+    assert table.to_arrow(filter=expression) == table.to_arrow().filter(expression)
+    assert sum(batch.num_rows for batch in table.follow(filter=expression, once=True)) == 1
+    assert table.explain_values(expression)["files"] == 1
+
+
+def test_an_arrow_expression_that_is_no_filter_is_refused(table: Table) -> None:
+    for call in (table.to_arrow, table.to_batches, table.explain, table.follow):
+        with pytest.raises(InvalidFilterError, match=r"table d\.t: .*greater\(k, price\): columns compare with values"):
+            call(filter=pc.field("k") > pc.field("price"))
+    with pytest.raises(InvalidFilterError, match="unknown column 'q'"):
+        table.to_arrow(filter=pc.field("q") > 1)
 
 
 def test_rows_of_every_kind_are_appended(table: Table) -> None:

@@ -91,6 +91,18 @@ def test_unknown_is_not_true_so_such_rows_stay() -> None:
     assert sorted(keys(table)) == [1, 2, 3, 5, 7, 9]
 
 
+def test_conditions_are_arrow_expressions_too() -> None:
+    table = new_table()
+    table.append(rows(range(6)))
+    assert table.delete(pc.field("note") == "n2").rows_deleted == 1
+    assert table.update({"note": "u"}, pc.field("k").isin([0, 1]) & pc.field("note").is_null()).rows_updated == 1
+    assert table.to_arrow(["k", "note"], "note = 'u'").to_pylist() == [{"k": 1, "note": "u"}]
+    assert table.delete(pc.field("k") > 3, dry_run=True).rows_deleted == 2
+    with pytest.raises(InvalidFilterError, match=r"add_checked\(k, 1\) is not a condition"):
+        table.delete(pc.field("k") + 1 > 3)
+    assert keys(table) == [0, 1, 3, 4, 5]
+
+
 def test_a_whole_partition_goes_without_a_read_of_its_files() -> None:
     table = new_table()
     table.append(rows(range(5)))

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Unpack
 
-    from penstock.api.arguments import Names, Options, Progress
+    from penstock.api.arguments import Filter, Names, Options, Progress
     from penstock.api.reads import ReadAt
-    from penstock.predicate.tree import Predicate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -47,7 +46,7 @@ def export_parquet(
     table: Table,
     directory: str | os.PathLike[str],
     columns: Names | None = None,
-    filter: Predicate | str | None = None,
+    filter: Filter | None = None,
     *,
     options: Options | None = None,
     progress: Progress = no_progress,

@@ -5,7 +5,17 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
-from penstock.api.arguments import INTEGER, MAPPINGS, Names, Options, check_classic, encode_options, to_names
+from penstock.api.arguments import (
+    INTEGER,
+    MAPPINGS,
+    Filter,
+    Names,
+    Options,
+    check_classic,
+    encode_options,
+    to_names,
+    to_predicate,
+)
 from penstock.api.handle import TableHandle
 from penstock.api.lazy import lazy_spark
 from penstock.api.operations.declaration import Named, Operation
@@ -46,8 +56,8 @@ class Compact(Operation[TableHandle, CompactionResult]):
     Args:
         spark: merge on its executors; None to merge in this process.
         partitions: only these partitions, such as ``dt=2026-01-01``; a spec may omit columns.
-        where: only partitions that satisfy this condition on partition columns, such as ``dt < '2026-01-01'``; not
-            with ``partitions``.
+        where: only partitions that satisfy this condition on partition columns, such as ``dt < '2026-01-01'``, in any
+            form that ``Table.to_arrow`` takes; not with ``partitions``.
         strategy: ``full``, the default, merges all small files; ``minor`` what a stream with compaction would have
             merged by now.
         idle_time: only partitions that received no rows for this long, such as ``1 h``.
@@ -75,7 +85,7 @@ class Compact(Operation[TableHandle, CompactionResult]):
     spark: "SparkSession | None" = None
     _: KW_ONLY
     partitions: Sequence[Mapping[str, object]] | None = None
-    where: str | None = None
+    where: Filter | None = None
     strategy: Annotated[str | None, Named("compact_strategy")] = None
     idle_time: Annotated[str | None, Named("partition_idle_time")] = None
     order_strategy: str | None = None
@@ -93,7 +103,11 @@ class Compact(Operation[TableHandle, CompactionResult]):
         check_writable(ref)
         check_classic(self.spark, ref.name, "compact() without spark, which merges in this process")
         request = request_compaction(
-            ref, partitions=self.partitions, where=self.where, strategy=self.strategy, idle_time=self.idle_time
+            ref,
+            partitions=self.partitions,
+            where=to_predicate(self.where, ref.name),
+            strategy=self.strategy,
+            idle_time=self.idle_time,
         )
         order = parse_order(ref, self.order_strategy, to_names(self.order_by))
 

@@ -273,6 +273,7 @@ def _to_partitions(text: str) -> list[dict[str, PathText]]:
 
 _PARSERS: Final[Mapping[types.ArgumentType, Callable[[str], object]]] = {
     types.TEXT: str,
+    types.FILTER: str,
     types.LOCATION: str,
     types.NAMES: lambda text: [part.strip() for part in text.split(",")],
     types.INTEGER: _to_integer,

@@ -23,6 +23,7 @@ from penstock.table.store import MetadataStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from penstock.predicate.tree import Predicate
     from penstock.table.compact.job import CompactionResult, Execute
     from penstock.table.compact.plan import CompactionPlan
     from penstock.table.compact.task import MergedFiles
@@ -48,7 +49,7 @@ def request_compaction(
     ref: TableRef,
     *,
     partitions: Sequence[Mapping[str, object]] | None = None,
-    where: str | None = None,
+    where: Predicate | None = None,
     strategy: str | None = None,
     idle_time: str | None = None,
 ) -> CompactionRequest:

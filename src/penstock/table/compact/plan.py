@@ -24,7 +24,6 @@ from penstock.options import CompactOptions, PartitionExpireOptions
 from penstock.options.group import MAX_INT
 from penstock.options.status.features import Operation, refusals_of
 from penstock.predicate.bind import bind
-from penstock.predicate.parse import parse_filter
 from penstock.table.compact.coordinator import pack_small
 from penstock.table.compact.queue import plan_bucket, plan_bucket_fully
 from penstock.table.compact.task import CompactSizes, CompactTask
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
 
     from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
     from penstock.format.snapshot import Snapshot
+    from penstock.predicate.tree import Predicate
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
@@ -194,15 +194,14 @@ def _without_expired(plan: CompactionPlan, ref: TableRef, store: MetadataStore) 
     )
 
 
-def scope_of_filter(ref: TableRef, text: str) -> MatchingPartitions:
-    """Return the scope of the partitions that match a WHERE condition on partition columns."""
-    predicate = parse_filter(text)
+def scope_of_filter(ref: TableRef, predicate: Predicate) -> MatchingPartitions:
+    """Return the scope of the partitions that match a condition on partition columns."""
     try:
         return MatchingPartitions(predicate=bind(predicate, ref.schema.partition_fields, ref.name))
     except InvalidFilterError as error:
         keys = ", ".join(ref.schema.partition_keys) or "none: it is not partitioned"
         raise InvalidFilterError(
-            f"table {ref.name}: '{text}' has to be about partition columns alone ({keys}): {error}"
+            f"table {ref.name}: where has to be about partition columns alone ({keys}): {error}"
         ) from error
 
 

@@ -14,9 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.datafile.types import to_arrow_schema
-from penstock.errors import InvalidOptionError, NotFoundError, SchemaMismatchError
-from penstock.predicate.tree import FALSE, TRUE, And, Compare, In, Operator, Predicate
+from penstock.datafile.conform import make_batch
+from penstock.datafile.filter import row_mask
+from penstock.datafile.types import from_arrow_schema, to_arrow_schema
+from penstock.errors import InvalidFilterError, InvalidOptionError, NotFoundError, SchemaMismatchError
+from penstock.format.types.data_types import DataField
+from penstock.predicate.bind import bind, columns_of
+from penstock.predicate.parse import parse_filter
+from penstock.predicate.tree import FALSE, NODES, TRUE, And, BoundPredicate, Compare, In, Operator, Predicate
 from penstock.table.dml.by_filter import update_places
 from penstock.table.dml.change import ChangedBatch
 from penstock.table.dml.values import NewValues, evaluate_all
@@ -28,7 +33,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from penstock.datafile.types import ArrowAny
-    from penstock.predicate.tree import BoundPredicate
     from penstock.table.ref import TableRef
 
 
@@ -185,18 +189,18 @@ class MergeUpdate:
     Attributes:
         set: column to constant, or to an expression over target columns by their names and source columns by names
             such as ``source.price``; None for all columns that the source has.
-        where: an expression, as in ``set``; None for every row.
+        where: a condition as text or ``penstock.col``, or an expression as in ``set``; None for every row.
     """
 
     set: Mapping[str, object] | None = None
-    where: pc.Expression | None = None
+    where: Predicate | str | pc.Expression | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeDelete:
     """Delete a target row; ``where`` as for ``MergeUpdate``."""
 
-    where: pc.Expression | None = None
+    where: Predicate | str | pc.Expression | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,11 +210,11 @@ class MergeInsert:
     Attributes:
         values: column to constant, or to an expression over source columns by names such as ``source.price``; other
             columns become NULL, or their default. None for all columns that the source has.
-        where: an expression over source columns; None for every row.
+        where: as for ``MergeUpdate``, over source columns; None for every row.
     """
 
     values: Mapping[str, object] | None = None
-    where: pc.Expression | None = None
+    where: Predicate | str | pc.Expression | None = None
 
 
 MatchedClause: TypeAlias = "MergeUpdate | MergeDelete"
@@ -235,7 +239,7 @@ class MergeClauses:
 class _Clause:
     """A prepared clause; without ``values`` it deletes."""
 
-    where: pc.Expression | None
+    where: BoundPredicate | pc.Expression | None
     values: NewValues | None
 
 
@@ -259,8 +263,9 @@ class MergeRows:
         self._source = source.rename_columns([f"{SOURCE}{name}" for name in source.column_names]).combine_chunks()
         self._matcher = KeyMatcher(keys, tuple(on), ref.name)
         self.probe_columns = tuple(on)
-        self._matched = [self._ready(clause) for clause in clauses.matched]
-        self._by_source = [self._ready(clause) for clause in clauses.not_matched_by_source]
+        source_names = self._source.column_names
+        self._matched = [self._ready(clause, (*self._schema.names, *source_names)) for clause in clauses.matched]
+        self._by_source = [self._ready(clause, self._schema.names) for clause in clauses.not_matched_by_source]
         self._inserts = [self._ready_insert(clause) for clause in clauses.not_matched]
 
     @property
@@ -333,16 +338,38 @@ class MergeRows:
             [*target.columns, *source.columns], names=[*target.schema.names, *source.schema.names]
         )
 
-    def _ready(self, clause: MatchedClause) -> _Clause:
+    def _ready(self, clause: MatchedClause, names: Sequence[str]) -> _Clause:
+        where = self._condition(clause.where, names)
         if isinstance(clause, MergeDelete):
-            return _Clause(where=clause.where, values=None)
+            return _Clause(where=where, values=None)
         given = self._all_columns() if clause.set is None else clause.set
-        return _Clause(where=clause.where, values=NewValues(self._ref, given))
+        return _Clause(where=where, values=NewValues(self._ref, given))
 
     def _ready_insert(self, clause: MergeInsert) -> _Clause:
         given = self._all_columns() if clause.values is None else clause.values
         values = {**dict.fromkeys(self._schema.names), **given}
-        return _Clause(where=clause.where, values=NewValues(self._ref, values))
+        where = self._condition(clause.where, self._source.column_names)
+        return _Clause(where=where, values=NewValues(self._ref, values))
+
+    def _condition(
+        self, where: Predicate | str | pc.Expression | None, names: Sequence[str]
+    ) -> BoundPredicate | pc.Expression | None:
+        """Return a condition over some columns of target and source, ready to be evaluated."""
+        if where is None or isinstance(where, pc.Expression):
+            return where
+        condition = parse_filter(where) if isinstance(where, str) else where
+        if not isinstance(condition, NODES):
+            raise InvalidFilterError(
+                f'table {self._ref.name}: where of a merge: expected text such as "{SOURCE}price > 10", '
+                f"penstock.col('{SOURCE}price') > 10, or an expression of pyarrow.compute, not a "
+                f"{type(where).__module__}.{type(where).__name__}"
+            )
+        used = frozenset(columns_of(condition))
+        types = {field.name: field.type for field in self._ref.schema.fields}
+        of_source = pa.schema([field for field in self._source.schema if field.name in used])
+        types |= {column.name: column.type for column in from_arrow_schema(of_source)}
+        fields = [DataField(id=place, name=name, type=types[name]) for place, name in enumerate(names) if name in types]
+        return bind(condition, fields, self._ref.name)
 
     def _all_columns(self) -> dict[str, object]:
         names = [name.removeprefix(SOURCE) for name in self._source.column_names]
@@ -364,14 +391,23 @@ def _first_true(
     for clause in clauses:
         acts = left.copy()
         if clause.where is not None:
-            answer = evaluate_all(rows, {"where": clause.where}, table)["where"]
-            if not pa.types.is_boolean(answer.type):
-                raise InvalidOptionError(f"table {table}: a condition of a merge is {answer.type}, not true or false")
+            answer = _answers(clause.where, rows, table)
             acts &= np.asarray(pc.fill_null(answer, pa.scalar(value=False)), dtype=bool)
         left &= ~acts
         if acts.any():
             chosen.append((clause, np.flatnonzero(acts)))
     return chosen
+
+
+def _answers(where: BoundPredicate | pc.Expression, rows: pa.RecordBatch, table: str) -> ArrowAny:
+    if isinstance(where, BoundPredicate):
+        schema = to_arrow_schema(where.fields)
+        arrays = [cast_array(rows.column(field.name), field.type, field.name) for field in schema]
+        return row_mask(make_batch(arrays, schema, rows.num_rows), where)
+    answer = evaluate_all(rows, {"where": where}, table)["where"]
+    if not pa.types.is_boolean(answer.type):
+        raise InvalidOptionError(f"table {table}: a condition of a merge is {answer.type}, not true or false")
+    return answer
 
 
 def _key_column(

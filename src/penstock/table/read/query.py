@@ -18,7 +18,6 @@ from penstock.format.text.partitions import parse_partition, partition_text
 from penstock.format.types.data_types import with_nullability
 from penstock.format.types.text import format_sql_type
 from penstock.options import ReadOptions, check_reads
-from penstock.predicate.parse import parse_filter
 from penstock.predicate.tree import And
 from penstock.table.assumptions import check_same_table, warn_other_engines
 from penstock.table.partition_scope import filter_of_specs
@@ -316,16 +315,14 @@ def pin_read(ref: TableRef, store: MetadataStore) -> PinnedRead:
 
 
 def plan_query(
-    ref: TableRef, store: MetadataStore, predicate: Predicate | str | None = None, *, with_vectors: bool = False
+    ref: TableRef, store: MetadataStore, predicate: Predicate | None = None, *, with_vectors: bool = False
 ) -> Query:
     """Plan the read that the table's options define.
 
     Args:
-        predicate: a filter, or the text of one.
         with_vectors: as for ``plan_scan``.
     """
-    parsed = parse_filter(predicate) if isinstance(predicate, str) else predicate
-    pinned = replace(pin_read(ref, store), predicate=parsed)
+    pinned = replace(pin_read(ref, store), predicate=predicate)
     return Query(ref=pinned.ref, plan=pinned.plan(store, with_vectors=with_vectors), pinned=pinned)
 
 

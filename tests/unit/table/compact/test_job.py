@@ -14,6 +14,7 @@ from penstock.api.catalog import Catalog
 from penstock.clocks import local_wall_millis
 from penstock.errors import InvalidFilterError, NotFoundError, StorageError, UnsupportedFeatureError
 from penstock.format.snapshot import CommitKind
+from penstock.predicate.tree import col
 from penstock.table.actions.changes import commit_append, open_committer
 from penstock.table.compact.job import CompactionResult, merge_in_threads, merge_one, plan_only, run_compaction
 from penstock.table.compact.plan import CompactStrategy, plan_compaction, scope_of_filter
@@ -119,10 +120,10 @@ def test_nothing_to_do_makes_no_snapshot() -> None:
 def test_only_the_partitions_in_scope_are_merged() -> None:
     table = fill(table_of(), 6, 6, 6)
     run(table, scope=scope_of_specs(ref_of(table), [{"dt": DAYS[0]}]))
-    run(table, scope=scope_of_filter(ref_of(table), "dt > '2026-01-02'"))
+    run(table, scope=scope_of_filter(ref_of(table), col("dt") > "2026-01-02"))
     assert sorted(files_of(table).values()) == [1, 1, 6]
     with pytest.raises(InvalidFilterError, match="partition columns alone"):
-        scope_of_filter(ref_of(table), "id = 1")
+        scope_of_filter(ref_of(table), col("id") == 1)
 
 
 def test_partitions_that_are_written_to_can_be_left_out() -> None:

@@ -14,7 +14,7 @@ from tests.support.garbage import needed_files, stored_files
 
 import penstock
 from penstock import MergeDelete, MergeInsert, MergeUpdate
-from penstock.errors import InvalidOptionError, NotFoundError, SchemaMismatchError
+from penstock.errors import InvalidFilterError, InvalidOptionError, NotFoundError, SchemaMismatchError
 from penstock.format.snapshot import CommitKind
 from penstock.table.commit.committer import TableCommitter
 from penstock.table.dml import merge
@@ -66,6 +66,27 @@ def test_the_first_clause_that_is_true_acts(table: penstock.Table) -> None:
     )
     found = state(table)
     assert (1 in found, found[2], found[3], found[60], found[51]) == (False, "two", "n3", "s", "fifty")
+
+
+def test_conditions_are_text_or_filters_too(table: penstock.Table) -> None:
+    source = pa.table({"k": pa.array([1, 2, 3, 50, 60], pa.int16()), "name": ["a", None, "c", "d", "e"]})
+    table.merge(
+        source,
+        "k",
+        matched=[
+            MergeDelete(where="k = 1 AND source.name LIKE 'a%'"),
+            MergeUpdate(set={"name": "two"}, where=penstock.col("source.name").is_null()),
+        ],
+        not_matched=MergeInsert(where="source.k > 50"),
+        not_matched_by_source=MergeDelete(where="k >= 8"),
+    )
+    assert state(table) == {k: f"n{k}" for k in range(3, 8)} | {0: "n0", 2: "two", 60: "e"}
+    with pytest.raises(InvalidFilterError, match=r"unknown column 'source\.prize'"):
+        table.merge(source, "k", matched=MergeDelete(where="source.prize > 1"))
+    with pytest.raises(InvalidFilterError, match="unknown column 'name'"):
+        table.merge(source, "k", not_matched=MergeInsert(where="name = 'd'"))
+    with pytest.raises(InvalidFilterError, match=r"expected text such as .*not a builtins\.int"):
+        table.merge(source, "k", matched=MergeDelete(where=1))  # type: ignore[arg-type]
 
 
 def test_rows_that_the_source_does_not_have(table: penstock.Table) -> None:

@@ -10,6 +10,7 @@ from penstock.errors import DataLossError, InvalidOptionError, NotFoundError, Un
 from penstock.format.manifest.entry import FileKind
 from penstock.format.manifest.stats import ColumnStats
 from penstock.format.snapshot import ROLLED_BACK_TO, CommitKind
+from penstock.predicate.parse import parse_filter
 from penstock.table.inspect.explain import explain_plan
 from penstock.table.read.query import plan_query, read_ref
 from penstock.table.store import MetadataStore
@@ -51,7 +52,7 @@ def table() -> MemoryTable:
 
 
 def planned(table: MemoryTable, options: Mapping[str, str], where: str | None = None) -> ScanPlan:
-    return plan_query(with_options(table, options), table.store, where).plan
+    return plan_query(with_options(table, options), table.store, parse_filter(where) if where else None).plan
 
 
 def with_options(table: MemoryTable, options: Mapping[str, str]) -> TableRef:

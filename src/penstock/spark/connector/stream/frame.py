@@ -12,7 +12,6 @@ from penstock.format.text.names import quoted
 from penstock.format.watermark import declared_watermark
 from penstock.options import ConsumerOptions, ReadOptions, StreamOptions, WatermarkOptions
 from penstock.predicate.bind import bind
-from penstock.predicate.parse import parse_filter
 from penstock.printable import open_log
 from penstock.spark.connector.gateway import open_bridge
 from penstock.spark.connector.proxy import PlainTable, Proxy, from_spark
@@ -50,7 +49,7 @@ def read_stream(
     spark: SparkSession,
     ref: TableRef,
     columns: Sequence[str] | None = None,
-    predicate: Predicate | str | None = None,
+    predicate: Predicate | None = None,
 ) -> DataFrame:
     """Return a streaming DataFrame of the rows that match the filter, in the order that the table guarantees.
 
@@ -68,15 +67,14 @@ def read_stream(
     watermark = _watermark(ref, schema.names)
     if watermark is not None:
         schema = _with_event_time(schema, watermark.column)
-    parsed = parse_filter(predicate) if isinstance(predicate, str) else predicate
-    bound = None if parsed is None else bind(parsed, ref.schema.fields, ref.name)
+    bound = None if predicate is None else bind(predicate, ref.schema.fields, ref.name)
     bridge = open_bridge(spark)
     if why_not_by_spark(ref.file_io) is not None:
         # Its tasks need Python, which takes as long to start as the query.
         begin_to_ensure(spark)
     listen(spark).follow(stream_id := uuid.uuid4().hex, ref)
     needed = _needed(schema, bound)
-    table = StreamTable(bridge, spark, ref, needed, parsed, stream_id)
+    table = StreamTable(bridge, spark, ref, needed, predicate, stream_id)
     frame = bridge.stream_frame(spark, ref.name, table.exposed(), needed)
     if bound is not None:
         frame = frame.where(to_column(bound))
