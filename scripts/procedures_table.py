@@ -36,7 +36,8 @@ def _procedures() -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for name, procedure in PROCEDURES.items():
         table = "`table` or `database.*`, " if procedure.takes_database else ""
-        arguments = f"{table}`{procedure.arguments.removeprefix('table, ') if table else procedure.arguments}`"
+        names = ", ".join(procedure.parameters)
+        arguments = f"{table}`{names.removeprefix('table, ') if table else names}`"
         command = commands.get(procedure.operation, "")
         yield f"| `{name}` | {arguments} | `{_method(procedure)}` | {command} | {_does(procedure)} |"
 

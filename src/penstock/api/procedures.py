@@ -85,7 +85,7 @@ def call(
     procedure = PROCEDURES.get(name)
     if procedure is None:
         raise _unknown(name)
-    arguments = Arguments(name, procedure.parameters, procedure.aliases, given)
+    arguments = Arguments(name, procedure.positions, procedure.parameters, procedure.aliases, given)
     tables = _tables(procedure, names, arguments)
     rows: list[tuple[object, ...]] = []
     for each in procedure.operations(arguments):

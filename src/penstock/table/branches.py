@@ -85,15 +85,20 @@ def create_branch(ref: TableRef, branch: str, *, tag: str | None = None, snapsho
         file_io.delete(creation.path)
 
 
-def delete_branch(ref: TableRef, branch: str) -> None:
-    """Delete a branch, or what an interrupted creation or deletion has left; files that only it uses become orphans."""
+def delete_branch(ref: TableRef, branch: str, *, dry_run: bool = False) -> None:
+    """Delete a branch, or what an interrupted creation or deletion has left; files that only it uses become orphans.
+
+    Args:
+        dry_run: only check that it may be deleted.
+    """
     root = _branch_to_change(ref, branch).location
     _check_main(ref, branch)
     if has_branch(ref.file_io, ref.location, branch):
         _check_no_fallback(ref, branch, "deleted")
     elif not ref.file_io.exists(root):
         raise no_branch(ref, branch)
-    _delete_files(ref, branch)
+    if not dry_run:
+        _delete_files(ref, branch)
 
 
 def rename_branch(ref: TableRef, branch: str, new_name: str) -> None:

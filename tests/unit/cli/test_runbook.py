@@ -274,7 +274,7 @@ def test_the_runbook_leads_from_a_damage_to_a_table_that_is_read_and_appended(
     penstock("consumer", "reset", "shop.t", "reader", "--to", "latest", "--yes")
     penstock("compact", "shop.t", "--strategy", "full")
     unmended = case.name == "older snapshot, left as it is"
-    expired = penstock("expire", "shop.t", "--retain-min", "1", "--retain-max", "1", code=8 if unmended else 0)
+    expired = penstock("expire", "shop.t", "--retain-min", "1", "--retain-max", "1", "--yes", code=8 if unmended else 0)
     assert "expired" in expired.stdout
     assert penstock.catalog.load_table("shop.t")._store.list_snapshot_ids()[1:] == ()
     penstock("fsck", "shop.t", "--all-snapshots")

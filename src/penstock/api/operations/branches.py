@@ -71,16 +71,21 @@ class RenameBranch(Operation[TableHandle, None]):
 class DeleteBranch(Operation[TableHandle, None]):
     """Delete a branch, or the rest of an interrupted creation; files that only it uses are removed as orphan files.
 
+    Args:
+        dry_run: only check that it may be deleted.
+
     Raises:
         NotFoundError: there is no such branch.
         InvalidOptionError: the table's ``scan.fallback-branch`` names it.
     """
 
     name: Annotated[str, Named("branch", sql=NAMES)]
+    _: KW_ONLY
+    dry_run: bool = False
 
     def run(self, table: TableHandle, /) -> None:
         check_writable(table.ref)
-        delete_branch(table.checked_ref, self.name)
+        delete_branch(table.checked_ref, self.name, dry_run=self.dry_run)
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,7 @@ class ClearConsumers(Operation[TableHandle, tuple[str, ...]]):
     Args:
         including: regular expression.
         excluding: keep consumers that match this expression.
+        dry_run: only return them.
 
     Returns:
         Ids of the deleted consumers.
@@ -82,6 +83,8 @@ class ClearConsumers(Operation[TableHandle, tuple[str, ...]]):
 
     including: Annotated[str, Named("including_consumers", aliases=("includingConsumers",))] = ".*"
     excluding: Annotated[str | None, Named("excluding_consumers", aliases=("excludingConsumers",))] = None
+    _: KW_ONLY
+    dry_run: bool = False
 
     def run(self, table: TableHandle, /) -> tuple[str, ...]:
         try:
@@ -93,7 +96,7 @@ class ClearConsumers(Operation[TableHandle, tuple[str, ...]]):
             raise InvalidOptionError(
                 f"table {table.name}: '{error.pattern!s}' is not a regular expression for consumers: {error}"
             ) from None
-        return clear_consumers(table.checked_store, include, exclude)
+        return clear_consumers(table.checked_store, include, exclude, dry_run=self.dry_run)
 
 
 def _reset_or_delete(arguments: Arguments) -> Operation[Any, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _COLUMN_TYPES: Final[Mapping[str, pa.DataType]] = {"STRING": pa.string(), "BIGINT": pa.int64()}
 ResultRows: TypeAlias = "Iterable[tuple[object, ...]]"
 _MAX_LONG: Final = 2**63 - 1
+_DRY_RUN: Final = "dry_run"
 # Maximal length of a value in an error message.
 _SHOWN: Final = 40
 
@@ -54,7 +55,8 @@ class Procedure:
     """A procedure that CALL can run, with the name and the arguments of Paimon.
 
     Attributes:
-        arguments: their names in Paimon, in the order of their positions. ``table``, if it is the first, is what the
+        arguments: their names in Paimon, in the order of their positions; ``dry_run`` is taken by its name if the
+            operation has it, also where Paimon does not. ``table``, if it is the first, is what the
             procedure works on; otherwise that is the warehouse of the current catalog, or of the table that the
             operation's argument ``name`` names. ``options`` are those of the table if the operation has none.
         columns: of the result, each with its type; ``result STRING`` is ``Success`` if there are no rows.
@@ -86,7 +88,13 @@ class Procedure:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """Names of the arguments, in their order."""
+        """Names of the arguments: those with a position in their order, then the others."""
+        names = self.positions
+        return (*names, _DRY_RUN) if _DRY_RUN in parameters_of(self.operation) and _DRY_RUN not in names else names
+
+    @property
+    def positions(self) -> tuple[str, ...]:
+        """Names of the arguments that may be given without their names, in their order."""
         return tuple(self.arguments.split(", "))
 
     @property
@@ -119,9 +127,10 @@ class Procedure:
     def operations(self, arguments: Arguments) -> Iterator[Operation[Any, Any]]:
         """Yield the operations of a call. Raises ``InvalidOptionError``."""
         if self.build is not None:
-            yield self.build(arguments)
+            built: Any = self.build(arguments)
+            yield replace(built, dry_run=arguments.value(_DRY_RUN, types.FLAG) or False)
             return
-        values: dict[str, Any] = {"dry_run": False} if "dry_run" in self.parameters else {}
+        values: dict[str, Any] = {}
         for name, parameter in self.fields.items():
             value = arguments.value(name, parameter.named.sql or parameter.type or types.TEXT)
             if value is not None:
@@ -164,7 +173,8 @@ class Arguments:
     """The arguments of one call.
 
     Args:
-        parameters: the parameters of the procedure, in positional order.
+        positions: names of the parameters that have a position, in their order.
+        parameters: names of all parameters.
         aliases: further names of parameters.
         given: names and values; the name of a positional argument is None.
 
@@ -175,6 +185,7 @@ class Arguments:
     def __init__(
         self,
         procedure: str,
+        positions: Sequence[str],
         parameters: Sequence[str],
         aliases: Mapping[str, str],
         given: Iterable[tuple[str | None, object]],
@@ -182,9 +193,9 @@ class Arguments:
         self._procedure = procedure
         self._values: dict[str, object] = {}
         for place, (given_name, value) in enumerate(given):
-            if given_name is None and place >= len(parameters):
-                raise self.error(f"takes at most {len(parameters)} arguments: {', '.join(parameters)}")
-            name = parameters[place] if given_name is None else given_name
+            if given_name is None and place >= len(positions):
+                raise self.error(f"takes at most {len(positions)} arguments: {', '.join(positions)}")
+            name = positions[place] if given_name is None else given_name
             name = aliases.get(name, name)
             if name not in parameters:
                 near = get_close_matches(name, parameters, n=1)

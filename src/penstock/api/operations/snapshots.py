@@ -101,7 +101,7 @@ class RemoveOrphanFiles(Operation[TableHandle, OrphanReport]):
     """
 
     older_than: datetime | int | None = None
-    dry_run: bool = True
+    dry_run: bool = False
     allow_recent: bool = False
     progress: Progress = no_progress
 
@@ -131,7 +131,7 @@ class RemoveMissingFiles(Operation[TableHandle, tuple[MissingFile, ...]]):
         CommitConflictError: another commit has replaced one of them meanwhile; repeat the call.
     """
 
-    dry_run: bool = True
+    dry_run: bool = False
 
     def run(self, table: TableHandle, /) -> tuple[MissingFile, ...]:
         check_writable(table.ref)
@@ -157,7 +157,7 @@ class RemoveMissingManifests(Operation[TableHandle, tuple[MissingManifest, ...]]
         CommitConflictError: others committed at every attempt; repeat the call.
     """
 
-    dry_run: bool = True
+    dry_run: bool = False
 
     def run(self, table: TableHandle, /) -> tuple[MissingManifest, ...]:
         check_writable(table.ref)

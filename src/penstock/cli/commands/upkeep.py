@@ -27,9 +27,15 @@ _ORPHAN_HEADS: Final = {"file": "file", "bytes": "size", "age_seconds": "age", "
 _PARTITION_HEADS: Final = {"partition": "partition", "time": "time", "rows": "rows", "bytes": "size", "files": "files"}
 
 
-def expire(session: Session, table: TableName, operation: ExpireSnapshots) -> None:
+def expire(session: Session, table: TableName, operation: ExpireSnapshots, yes: Yes = False) -> None:
     """Expire old snapshots and delete the files that only they use; tags and consumers retain what they need."""
     loaded = session.table(table)
+    if not (operation.dry_run or yes):
+        planned = run_on(loaded, replace(operation, dry_run=True))
+        if planned.snapshot_ids:
+            confirm(session, f"{_expiration_text(table, planned).removeprefix('would ')}?", yes=yes)
+            # Not those that become old enough while the question is read.
+            operation = replace(operation, max_deletes=len(planned.snapshot_ids))
     with progress_bar(session, f"expiring snapshots of {loaded.name}", None) as progress:
         found = run_on(loaded, replace(operation, progress=progress))
     print_record(session, _expiration_record(table, found), _expiration_text(table, found))

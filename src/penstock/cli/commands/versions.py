@@ -10,7 +10,7 @@ from penstock.api.operations.branches import CreateBranch, DeleteBranch, FastFor
 from penstock.api.operations.declaration import run_on
 from penstock.api.operations.rollback import RollbackTo, RollbackToAsLatest
 from penstock.api.operations.tags import CreateTag, DeleteTag
-from penstock.cli.arguments import DryRun, TableName, Yes
+from penstock.cli.arguments import TableName, Yes
 from penstock.cli.command import CommandGroup
 from penstock.cli.commands.inspect import HEADS, of_table
 from penstock.cli.confirm import confirm
@@ -76,12 +76,10 @@ def fast_forward(session: Session, table: TableName, operation: FastForward) -> 
 
 
 @branch.add("delete")
-def delete_branch(
-    session: Session, table: TableName, operation: DeleteBranch, dry_run: DryRun = False, yes: Yes = False
-) -> None:
+def delete_branch(session: Session, table: TableName, operation: DeleteBranch, yes: Yes = False) -> None:
     """Delete a branch; files that only it uses become orphans."""
     loaded, name = session.table(table), operation.name
-    if dry_run:
+    if operation.dry_run:
         names = [str(each) for each in loaded.inspect.branches().column("branch_name").to_pylist()]
         if name not in names:
             there = ", ".join(names) or "none but main"

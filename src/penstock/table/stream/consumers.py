@@ -141,12 +141,17 @@ def delete_consumer(store: MetadataStore, consumer_id: str, *, dry_run: bool = F
 
 
 def clear_consumers(
-    store: MetadataStore, including: re.Pattern[str], excluding: re.Pattern[str] | None = None
+    store: MetadataStore,
+    including: re.Pattern[str],
+    excluding: re.Pattern[str] | None = None,
+    *,
+    dry_run: bool = False,
 ) -> tuple[str, ...]:
     """Delete the consumers whose whole id matches; return their ids, sorted.
 
     Args:
         excluding: of those, keep the consumers whose whole id matches this.
+        dry_run: only return them.
     """
     cleared: list[str] = []
     held: list[str] = []
@@ -159,9 +164,9 @@ def clear_consumers(
             held.append(consumer_id)
             continue
         with suppress(NotFoundError):  # another process has deleted it
-            delete_consumer(store, consumer_id)
+            delete_consumer(store, consumer_id, dry_run=dry_run)
             cleared.append(consumer_id)
-    if held:
+    if held and not dry_run:
         raise LeaseHeldError(
             f"table {store.name}: queries read as the consumers {', '.join(map(repr, held))}, which are kept: stop the "
             f"queries first; deleted were {', '.join(map(repr, cleared)) or 'none'}"

@@ -24,7 +24,7 @@ class CountTags(Operation[TableHandle, int]):
 
     prefix: Annotated[str, Named("starts_with", aliases=("startsWith",))] = ""
     _: KW_ONLY
-    dry_run: bool = True
+    dry_run: bool = False
 
     def run(self, table: TableHandle, /) -> int:
         return -1 if self.dry_run else sum(name.startswith(self.prefix) for name in table.store.list_tags())

@@ -358,7 +358,7 @@ def test_a_damaged_older_snapshot_is_left_out_by_name_and_the_exit_code_says_so(
     seen = json.loads(history("watch", "shop.orders", "--once", "--format", "json", code=ExitCode.DAMAGED).stdout)
     assert [each["snapshot_id"] for each in seen["damaged_snapshots"]] == [2]
     assert "is empty" in seen["damaged_snapshots"][0]["message"]
-    gone = history("expire", "shop.orders", "--retain-min", "1", "--retain-max", "1", code=ExitCode.DAMAGED)
+    gone = history("expire", "shop.orders", "--retain-min", "1", "--retain-max", "1", "--yes", code=ExitCode.DAMAGED)
     assert "expired 2 snapshots of shop.orders (1 to 2)" in gone.stdout
     assert "snapshot 2 is damaged, and expires nevertheless" in gone.stderr
     history("snapshots", "shop.orders")

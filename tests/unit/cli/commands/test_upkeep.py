@@ -28,7 +28,7 @@ def test_expire_says_what_went_and_who_keeps_what(history: Command) -> None:
     (would,) = history.json("expire", "shop.days", "--retain-min", "2", "--older-than", FUTURE, "--dry-run")
     assert (would["snapshots"], would["dry_run"]) == ([1, 2, 3], True)
     assert len(history.catalog.load_table("shop.days").snapshots()) == 5
-    done = history("expire", "shop.days", "--retain-min", "2", "--older-than", FUTURE)
+    done = history("expire", "shop.days", "--retain-min", "2", "--older-than", FUTURE, "--yes")
     assert "expired 3 snapshots of shop.days (1 to 3) with 0 data files" in done.stdout
     assert "option snapshot.num-retained.min keeps snapshots from 4 on" in done.stderr
     assert "tag two keeps 2 data files of expired snapshots" in done.stderr
