@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -37,6 +38,13 @@ def test_workflows_and_templates_are_yaml_and_call_targets_that_exist(path: Path
     for line in text.splitlines():
         _, make, target = line.partition("run: make ")
         assert not make or f"\n{target.split()[0]}:" in makefile
+
+
+def test_every_action_is_pinned_by_the_hash_of_a_commit() -> None:
+    used = [line for path in GITHUB.rglob("*.yml") for line in path.read_text().splitlines() if "uses:" in line]
+    assert used
+    for line in used:
+        assert re.search(r"uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line), line
 
 
 def test_only_the_publishing_job_may_ask_for_a_token() -> None:

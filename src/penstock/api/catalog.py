@@ -40,7 +40,7 @@ from penstock.catalog.system_tables import load_catalog_table
 from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import AlreadyExistsError, CommitUnknownError, InvalidOptionError, NotFoundError
 from penstock.options import check_catalog_keys
-from penstock.printable import mask_locations, mask_options
+from penstock.printable import mask_locations, mask_options, open_log
 
 if TYPE_CHECKING:
     import os
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from penstock.spark.exports import CatalogSource
 
 
+_LOG: Final = open_log(__name__)
 _WATERMARK: Final = ArgumentType(
     "a pair of a column and a delay",
     lambda value: isinstance(value, tuple) and len(value) == 2 and all(isinstance(each, str | None) for each in value),
@@ -171,8 +172,11 @@ class Catalog:
         self._warehouse.create_database(name, if_not_exists=if_not_exists)
 
     def list_databases(self) -> tuple[str, ...]:
-        """Names of the databases, sorted."""
-        return self._warehouse.list_databases()
+        """Names of the databases, sorted; logs a warning if there is no such directory, which a database creates."""
+        found = self._warehouse.list_databases()
+        if not found and not self._warehouse.exists():
+            _LOG.warning("there is no directory %s: check its name; create_database creates it", self.warehouse)
+        return found
 
     @accepts(name=TEXT, if_exists=FLAG, cascade=FLAG)
     def drop_database(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:

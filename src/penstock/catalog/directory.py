@@ -177,7 +177,13 @@ class DirectoryBackend(Backend):
                 yield status.name
 
     def _missing_database(self, name: str) -> NotFoundError:
-        there = ", ".join(self.list_databases()) or "none"
+        found = self.list_databases()
+        if not found and not self.exists():
+            return NotFoundError(
+                f"database {name} does not exist: there is no directory {self.location}; check the name of the "
+                "warehouse, or create it first"
+            )
+        there = ", ".join(found) or "none"
         return NotFoundError(f"database {name} does not exist in {self.location} (there: {there}); create it first")
 
     # Tables

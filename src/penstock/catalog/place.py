@@ -9,6 +9,7 @@ Source:
 
 from __future__ import annotations
 
+import re
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -37,6 +38,8 @@ TRASH_DIRECTORY: Final = ".dropped"
 # A failed write of a schema means that another writer has committed one, unless the storage refuses every write.
 _TRIES_WITHOUT_PROGRESS: Final = 10
 _RETRY_WAIT_S: Final = 0.01
+# A path of one part that looks like the name of a table, perhaps with that of a catalog.
+_NAME: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*){1,2}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +143,13 @@ def has_snapshots(file_io: FileIO, location: str) -> bool:
 
 def load_location(location: str, options: Mapping[str, str] | None = None) -> TableRef:
     """Load the table at a path or URI; ``options`` configure object stores. Raises as ``load_table``."""
-    return load_place(place_at(location, options))
+    place = place_at(location, options)
+    if _NAME.fullmatch(location) and not place.file_io.exists(place.location):
+        raise NotFoundError(
+            f"{location}: expected the path of a table, and there is no {place.location}; a table with this name is "
+            f"catalog.load_table('{location}') in Python, spark.table('<catalog>.{location}') after penstock.attach"
+        )
+    return load_place(place)
 
 
 def load_place(place: TablePlace, *, skip_damaged_schemas: bool = False) -> TableRef:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _STDERR: Final = 2
 # Number of output lines to show if a JVM cannot start, for example UnsupportedClassVersionError of an old Java.
 _TOLD: Final = 5
+_DESCRIPTION: Final = "spark.job.description"
 
 
 def open_session(master: str, conf: Mapping[str, str], *, shows_start: bool) -> SparkSession:
@@ -69,6 +70,19 @@ def cancellable_jobs(spark: SparkSession) -> Iterator[Callable[[], None]]:
         yield partial(context.cancelJobsWithTag, tag)
     finally:
         context.removeJobTag(tag)
+
+
+@contextmanager
+def described_jobs(context: SparkContext, text: str) -> Iterator[None]:
+    """Describe the jobs that this thread starts in the block, in Spark's UI; a description that it has is left."""
+    if context.getLocalProperty(_DESCRIPTION) is not None:
+        yield
+        return
+    context.setLocalProperty(_DESCRIPTION, text)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_DESCRIPTION, None)  # type: ignore[arg-type] # which unsets it
 
 
 def _check_java() -> None:

@@ -24,8 +24,8 @@ ALWAYS: Final = {
     "part_string_int": "parquet reader of Spark",
     "per_level_format": "several formats",
     "types_avro": "its files are avro",
-    "types_orc": "a type or a name",
-    "types_parquet": "a type or a name",
+    "types_orc": "does not read",
+    "types_parquet": "does not read",
 }
 
 

@@ -149,7 +149,7 @@ def test_orc_that_spark_reads_wrong_comes_through_python(spark: SparkSession, ca
             }
         )
     )
-    for columns, reason in {"d": "dates before 1582-10-15", "t": "a type or a name"}.items():
+    for columns, reason in {"d": "dates before 1582-10-15", "t": "column 't' has type TIMESTAMP"}.items():
         frame = spark.sql(f"SELECT {columns} FROM penstock.d.old_dates")
         assert reason in _plan(frame)
         assert frame.toArrow()[columns].to_pylist() == table.to_arrow()[columns].to_pylist()
@@ -234,7 +234,15 @@ WIDENED = {
     "INT": ("BIGINT",),
     "FLOAT": ("DOUBLE",),
     "VARCHAR(3)": ("VARCHAR(9)",),
+    # Decimals of files are INT32, INT64 or bytes, and become each wider one.
+    "DECIMAL(6, 2)": ("DECIMAL(8, 2)", "DECIMAL(14, 2)", "DECIMAL(14, 6)", "DECIMAL(30, 2)", "DECIMAL(38, 10)"),
+    "DECIMAL(14, 2)": ("DECIMAL(16, 2)", "DECIMAL(16, 4)", "DECIMAL(25, 2)", "DECIMAL(30, 9)"),
+    "DECIMAL(22, 2)": ("DECIMAL(25, 2)", "DECIMAL(30, 9)"),
 }
+
+
+def _value(kind: str, number: int) -> str | Decimal | int:
+    return str(number) if "CHAR" in kind else Decimal(number) if "DECIMAL" in kind else number
 
 
 def test_widened_columns_are_read_by_spark(spark: SparkSession, catalog: Catalog, reader: str) -> None:
@@ -247,7 +255,7 @@ def test_widened_columns_are_read_by_spark(spark: SparkSession, catalog: Catalog
         ids = list(range(first, first + 200))
         whole = [number * step % 100 - 50 if number % 7 else None for number in ids]
         arrays = {
-            f"c{place}": [None if each is None else str(each) if "CHAR" in old else each for each in whole]
+            f"c{place}": [None if each is None else _value(old, each) for each in whole]
             for place, (old, _) in enumerate(pairs)
         }
         table.append(pa.Table.from_pydict({"id": ids, **arrays}, table.arrow_schema))
@@ -255,7 +263,7 @@ def test_widened_columns_are_read_by_spark(spark: SparkSession, catalog: Catalog
     table = catalog.alter_table(name, *changes)
     row: dict[str, Any] = {"id": [9999]}
     for place, (_, new) in enumerate(pairs):
-        row[f"c{place}"] = ["12345"] if "CHAR" in new else [1e300] if new == "DOUBLE" else [20_000]
+        row[f"c{place}"] = ["12345"] if "CHAR" in new else [1e300] if new == "DOUBLE" else [_value(new, 20_000)]
     table.append(pa.Table.from_pydict(row, table.arrow_schema))
     frame = spark.sql(f"SELECT * FROM penstock.{name}")
     assert "parquet reader of Spark" in _plan(frame)
@@ -268,6 +276,17 @@ def test_widened_columns_are_read_by_spark(spark: SparkSession, catalog: Catalog
     # A type that Spark's reader does not convert in the same way.
     catalog.alter_table(name, UpdateColumnType(column="c0", type="STRING", allow_explicit=True))
     assert "Python workers" in _plan(spark.sql(f"SELECT c0 FROM penstock.{name}"))
+
+
+def test_a_renamed_column_and_a_widened_decimal_are_read_by_spark(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.prices", "item STRING, price DECIMAL(10, 2)")
+    table.append([{"item": "a", "price": Decimal("1.25")}, {"item": "b", "price": Decimal("-2.50")}])
+    spark.sql("ALTER TABLE penstock.d.prices ALTER COLUMN price TYPE DECIMAL(14, 2)")
+    spark.sql("ALTER TABLE penstock.d.prices RENAME COLUMN item TO sku")
+    spark.sql("INSERT INTO penstock.d.prices VALUES ('a', 123456789012.75)")
+    frame = spark.sql("SELECT sku, sum(price) AS total FROM penstock.d.prices WHERE price > -2.5 GROUP BY sku")
+    assert "parquet reader of Spark" in _plan(frame)
+    assert frame.collect() == [("a", Decimal("123456789014.00"))]
 
 
 def test_null_among_bytes_is_no_filter_that_spark_cannot_log(spark: SparkSession, catalog: Catalog) -> None:

@@ -204,6 +204,10 @@ def test_dataframes_create_and_replace_tables(
     assert catalog.load_table("d.framed").schema.partition_keys == ("id",)
     frame.selectExpr("id AS n").write.format("penstock").mode("overwrite").saveAsTable(name)
     assert run(f"SELECT * FROM {name}") == [(0,), (1,)]
+    frame.write.mode("overwrite").saveAsTable(name)  # with Spark's default format, Parquet
+    assert run(f"SELECT * FROM {name}") == [(0,), (1,)]
+    frame.write.saveAsTable("penstock.d.saved")
+    assert run("SELECT * FROM penstock.d.saved") == [(0,), (1,)]
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
         frame.writeTo("penstock.d.missing").replace()
     frame.writeTo("penstock.d.missing").createOrReplace()

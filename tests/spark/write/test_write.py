@@ -55,6 +55,31 @@ def numbered(spark: SparkSession) -> DataFrame:
     )
 
 
+def descriptions(spark: SparkSession) -> set[str]:
+    """What Spark's UI shows of the jobs of this session."""
+    jobs = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
+    found = [jobs.apply(place).description() for place in range(jobs.size())]
+    return {text.get() for text in found if text.isDefined()}
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "avro"])  # written by Spark's own writer, and by Python workers
+def test_jobs_have_a_description_unless_their_thread_has_one(
+    spark: SparkSession, catalog: Catalog, file_format: str
+) -> None:
+    table = catalog.create_table(f"d.jobs_{file_format}", "id BIGINT", options={"file.format": file_format})
+    table.append(spark.range(5))
+    assert f"d.jobs_{file_format}: writing rows" in descriptions(spark)
+    context = spark.sparkContext
+    assert context.getLocalProperty("spark.job.description") is None
+    context.setJobDescription(f"mine, {file_format}")
+    try:
+        table.append(spark.range(5))
+        assert context.getLocalProperty("spark.job.description") == f"mine, {file_format}"
+    finally:
+        context.setLocalProperty("spark.job.description", None)
+    assert f"mine, {file_format}" in descriptions(spark)
+
+
 def queue(catalog: Catalog, **options: str) -> Table:
     return catalog.create_table(
         "d.queue",

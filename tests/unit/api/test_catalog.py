@@ -40,6 +40,20 @@ def test_a_misspelled_key_of_a_catalog_is_named_at_the_users_line_and_its_secret
     )
 
 
+def test_a_misspelled_warehouse_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    catalog = penstock.Catalog(tmp_path / "typo")
+    assert catalog.list_databases() == ()
+    assert caplog.messages == [f"there is no directory {tmp_path / 'typo'}: check its name; create_database creates it"]
+    for call in (lambda: catalog.list_tables("shop"), lambda: catalog.load_table("shop.t")):
+        with pytest.raises(NotFoundError, match=r"database shop does not exist: there is no directory .*typo; check"):
+            call()
+    caplog.clear()
+    catalog.create_database("shop")
+    assert catalog.list_databases() == ("shop",)
+    catalog.drop_database("shop")
+    assert (catalog.list_databases(), caplog.messages) == ((), [])
+
+
 def test_databases_are_created_and_dropped(catalog: penstock.Catalog) -> None:
     assert catalog.warehouse == "memory://api-catalog"
     catalog.create_database("shop")

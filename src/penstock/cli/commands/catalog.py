@@ -68,16 +68,16 @@ def list_names(
     ] = None,
 ) -> None:
     """List databases, or the tables of one."""
-    catalog = session.catalog()
     if database is None:
-        databases = catalog.list_databases()
-        if not databases and not session.open_warehouse().exists():
+        warehouse = session.open_warehouse()
+        databases = warehouse.list_databases()
+        if not databases and not warehouse.exists():
             raise NotFoundError(
-                f"there is no directory {catalog.warehouse}: check --warehouse; penstock create DATABASE creates it"
+                f"there is no directory {warehouse.location}: check --warehouse; penstock create DATABASE creates it"
             )
         print_rows(session, pa.table({"database": pa.array(databases, pa.string())}))
     else:
-        print_rows(session, pa.table({"table": pa.array(catalog.list_tables(database), pa.string())}))
+        print_rows(session, pa.table({"table": pa.array(session.catalog().list_tables(database), pa.string())}))
 
 
 def show(session: Session, table: TableName) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.spark.connector.catalog_class import catalog_class, prepare_session, serve_settings, set_attached
-from penstock.spark.connector.failures import hide_expected_failures
 from penstock.spark.connector.gateway import open_bridge
 from penstock.spark.data_source.source import BatchDataSource, register_format
+from penstock.spark.failures import hide_expected_failures
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.versions.facts import PYTHON_SOURCES
 

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 _COMMENT: Final = "comment"
 # Spark's own properties, without meaning for the table.
 _IGNORED: Final = frozenset({"owner", "is_managed_location", "table_type"})
-_PROVIDERS: Final = frozenset({"penstock", "paimon"})
+# Parquet is what Spark adds to `saveAsTable` and `toTable` without a format.
+_PROVIDERS: Final = frozenset({"penstock", "paimon", "parquet"})
 _UNSUPPORTED: Final = {
     "location": "the catalog gives the table its place; Catalog.create_table takes a location for a name",
     "external": "every table of a warehouse is its own",
@@ -97,7 +98,8 @@ def options_of(properties: Mapping[str, str], table: str) -> dict[str, str]:
         if key == "provider" and value.lower() not in _PROVIDERS:
             raise UnsupportedFeatureError(
                 f"table {table}: USING {value}: leave it out; the option file.format chooses parquet, orc or avro. If "
-                'writeStream.toTable shall create the table, add .format("penstock") to the query'
+                "the statement has none, it is the setting spark.sql.sources.default or the format of the write: add "
+                '.format("penstock") before saveAsTable, or where writeStream.toTable shall create the table'
             )
         # Spark repeats the options of OPTIONS (...) under a prefix.
         if key not in {"provider", _COMMENT, *_IGNORED} and not key.startswith("option."):

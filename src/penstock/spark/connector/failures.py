@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Final
-
-from py4j.protocol import Py4JJavaError
 
 from penstock.errors import (
     InvalidFilterError,
@@ -15,6 +12,7 @@ from penstock.errors import (
     TableStoreError,
     UnsupportedFeatureError,
 )
+from penstock.spark.failures import SparkFailureError, without_trace
 from penstock.spark.versions.facts import ERROR_CLASS
 
 if TYPE_CHECKING:
@@ -24,14 +22,6 @@ if TYPE_CHECKING:
 
 WRONG_USE: Final = (InvalidFilterError, InvalidOptionError, InvalidSchemaError, SchemaMismatchError)
 """Errors that Spark's users expect as an ``IllegalArgumentException``."""
-_LOGGERS: Final = ("py4j.clientserver", "py4j.java_gateway")
-
-
-class SparkFailureError(Py4JJavaError):  # type: ignore[misc] # Py4J has no types
-    """A JVM exception that a method called by Spark raises."""
-
-    def __init__(self, java_exception: JavaObject) -> None:
-        super().__init__("", java_exception)
 
 
 def to_java(bridge: Bridge, error: TableStoreError, *, is_named: bool = False) -> SparkFailureError:
@@ -42,9 +32,9 @@ def to_java(bridge: Bridge, error: TableStoreError, *, is_named: bool = False) -
     """
     message = f"{type(error).__name__}: {error}" if is_named else str(error)
     if isinstance(error, WRONG_USE):
-        return SparkFailureError(bridge.java("java.lang.IllegalArgumentException")(message))
+        return without_trace(bridge.java("java.lang.IllegalArgumentException")(message))
     if isinstance(error, UnsupportedFeatureError):
-        return SparkFailureError(bridge.java("java.lang.UnsupportedOperationException")(message))
+        return without_trace(bridge.java("java.lang.UnsupportedOperationException")(message))
     return runtime_failure(bridge, message)
 
 
@@ -53,7 +43,7 @@ def runtime_failure(bridge: Bridge, message: str) -> SparkFailureError:
     # Spark's exceptions have error classes with text templates; the template of this one is only its message.
     parameters = bridge.scala_map({"errorMessage": message})
     no_context = bridge.array(bridge.java("org.apache.spark.QueryContext"), ())
-    return SparkFailureError(
+    return without_trace(
         bridge.java("org.apache.spark.SparkRuntimeException")(ERROR_CLASS, parameters, None, no_context, "")
     )
 
@@ -99,16 +89,6 @@ def namespace_exists(bridge: Bridge, namespace: Sequence[str]) -> SparkFailureEr
 def namespace_not_empty(bridge: Bridge, namespace: Sequence[str]) -> SparkFailureError:
     """Return the exception for a database that still has tables."""
     return _analysis(bridge, "NonEmptyNamespaceException", bridge.strings(namespace))
-
-
-def hide_expected_failures() -> None:
-    """Stop Py4J from logging a trace for expected exceptions, such as a missing table."""
-    for name in _LOGGERS:
-        logging.getLogger(name).addFilter(_is_defect)
-
-
-def _is_defect(record: logging.LogRecord) -> bool:
-    return not (record.exc_info and isinstance(record.exc_info[1], SparkFailureError))
 
 
 def _analysis(bridge: Bridge, name: str, *arguments: JavaObject) -> SparkFailureError:

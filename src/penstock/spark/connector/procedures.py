@@ -8,6 +8,7 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -46,11 +47,13 @@ class ProcedureSource:
     unsupported: Mapping[str, str]
 
     def missing(self, path: str, name: str) -> NotFoundError:
-        """Return the error for an unsupported procedure."""
+        """Return the error for an unknown or unsupported procedure."""
         if name in self.unsupported:
             return NotFoundError(f"there is no procedure {path}: {self.unsupported[name]}")
+        near = get_close_matches(name.lower(), self.parameters, n=1)
         there = ", ".join(f"sys.{each}" for each in self.parameters)
-        return NotFoundError(f"there is no procedure {path}; there are {there}")
+        hint = f"did you mean sys.{near[0]}?" if near else f"there are {there}"
+        return NotFoundError(f"there is no procedure {path}; {hint}")
 
 
 class SparkProcedure(Proxy):

@@ -9,7 +9,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
 from penstock.errors import TableStoreError
-from penstock.spark.connector.failures import SparkFailureError, to_java, unchecked
+from penstock.spark.connector.failures import to_java, unchecked
+from penstock.spark.failures import SparkFailureError
 from penstock.spark.versions.facts import interfaces_here
 
 if TYPE_CHECKING:

@@ -13,9 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.catalog.checks.features import check_writable
 from penstock.errors import UnsupportedFeatureError
+from penstock.format.row.row import decode_row
 from penstock.options import KNOWN_KEYS, Side, check_batch, check_keys, check_side
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import TRUE, And
+from penstock.printable import open_log
 from penstock.spark.compact.job import merge_on_executors
 from penstock.spark.connector.actions.dynamic_overwrite import DynamicOverwrite
 from penstock.spark.connector.gateway import schema_of
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 KeepFiles: TypeAlias = "Callable[[TableRef, tuple[CommitMessage, ...]], None]"
 """Takes a table with the options of a write, and the files that were written."""
 
+_LOG: Final = open_log(__name__)
 _WRITE: Final = "org.apache.spark.sql.connector.write."
 # Options of every streaming query.
 _SPARK_OPTIONS: Final = frozenset({"checkpointlocation", "path", "queryname"})
@@ -227,8 +230,23 @@ class RowTarget(Proxy):
         frame = DataFrame(rows, session).toDF(*(field.name for field in ref.schema.fields))
         is_staged = self._keep is not None
         messages = write_dataframe(frame, ref, is_staged=is_staged)
+        names = null_partitions(ref, messages)
+        if names:
+            _LOG.warning(
+                "table %s: all rows of this write have NULL in %s, a partition column: if the column list left it out, "
+                "delete these rows and name it; of a column that is NOT NULL, such writes are refused",
+                *(ref.name, ", ".join(names)),
+            )
         write = TableWrite(ref=ref, merge_on=merge_on_executors(session, is_staged=is_staged))
         if self._keep is None:
             write.commit(messages, self._scope)
         else:
             self._keep(ref, write.merge(messages))
+
+
+def null_partitions(ref: TableRef, messages: tuple[CommitMessage, ...]) -> tuple[str, ...]:
+    """Return the partition columns that are NULL in all rows of a write, as where an INSERT does not name them."""
+    fields = ref.schema.partition_fields
+    types = [field.type for field in fields]
+    rows = [decode_row(message.partition, types) for message in messages if message.new_files]
+    return tuple(field.name for place, field in enumerate(fields) if rows and all(row[place] is None for row in rows))

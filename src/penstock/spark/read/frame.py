@@ -78,7 +78,7 @@ def to_frame(
         deleted = {name for name, _ in split.vectors}
         for file in split.files:
             found = checker.columns_of(file)
-            if found is None or file.file_name in deleted or checker.why_not(split, file) is not None:
+            if isinstance(found, str) or file.file_name in deleted or checker.why_not(split, file) is not None:
                 left.append(file)
             else:
                 group = _NativeGroup(schema_id=file.schema_id, file_format=format_of(file.file_name), columns=found)

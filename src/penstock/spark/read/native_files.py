@@ -21,6 +21,7 @@ from penstock.format.types.data_types import (
     VectorType,
     with_nullability,
 )
+from penstock.format.types.text import format_sql_type
 from penstock.spark.hadoop_options import why_not_by_spark
 from penstock.spark.types import SPARK_PRECISION, to_spark_type
 from penstock.spark.versions.facts import WIDENS_VALUES
@@ -108,26 +109,27 @@ def are_gregorian(stats: ColumnStats | None, row_count: int) -> bool:
 
 def plan_native_columns(
     file_format: FileFormat, file_fields: Iterable[DataField], fields: tuple[DataField, ...]
-) -> tuple[NativeColumn, ...] | None:
-    """Return how Spark reads the columns from files of a schema; None if it cannot read one of them correctly.
+) -> tuple[NativeColumn, ...] | str:
+    """Return how Spark reads the columns from files of a schema, or why it would read one of them wrong.
 
     Args:
         file_fields: columns of the schema that the files were written with.
         fields: columns to read, at least one.
     """
     by_id = {field.id: field for field in file_fields}
-    if not fields or has_names_alike(by_id.values()) or has_names_alike(fields):
-        return None  # Spark matches names without regard to case, and a scan needs a column
+    if has_names_alike(by_id.values()) or has_names_alike(fields):
+        return "names of columns differ in case only, and Spark matches them without regard to it"
     if file_format is FileFormat.ORC and any("`" in field.name for field in by_id.values()):
-        return None  # to Spark such a name ends at the backquote, and may be that of another column
+        # To Spark such a name ends at the backquote, and may be that of another column.
+        return "a column has a backquote in its name, with which Spark does not find it in ORC files"
     columns = []
     for field in fields:
         column = _native_column(file_format, by_id.get(field.id), field)
-        if column is None:
-            return None
+        if isinstance(column, str):
+            return column
         columns.append(column)
     if all(column.file_field is None for column in columns):
-        return None
+        return "files have none of the columns that are read, and Spark's readers need one"
     return tuple(columns)
 
 
@@ -137,18 +139,20 @@ def has_names_alike(fields: Iterable[DataField]) -> bool:
     return len(set(names)) < len(names)
 
 
-def _native_column(file_format: FileFormat, stored: DataField | None, field: DataField) -> NativeColumn | None:
+def _native_column(file_format: FileFormat, stored: DataField | None, field: DataField) -> NativeColumn | str:
+    """Return how Spark reads a column of a file, or why it would read it wrong."""
     if stored is None:
         return NativeColumn(field=field, file_field=None)
-    if not _is_native(file_format, stored.type):
-        return None
-    if file_format is FileFormat.ORC and not _is_safe_in_orc(stored.name, stored.type):
-        return None
+    is_safe = file_format is not FileFormat.ORC or _is_safe_in_orc(stored.name, stored.type)
+    if not is_safe or not _is_native(file_format, stored.type):
+        kind = format_sql_type(stored.type)
+        return f"column '{field.name}' has type {kind}, which Spark's {file_format} reader does not read"
     if with_nullability(stored.type, nullable=True) == with_nullability(field.type, nullable=True):
         return NativeColumn(field=field, file_field=stored)
     if _is_widening(stored.type, field.type):
         return NativeColumn(field=field, file_field=stored, is_cast=True)
-    return None
+    old, new = (format_sql_type(with_nullability(each, nullable=True)) for each in (stored.type, field.type))
+    return f"column '{field.name}' is {old} in files and {new} in the table"
 
 
 def _is_native(file_format: FileFormat, data_type: DataType) -> bool:
@@ -193,6 +197,9 @@ def _is_widening(stored: DataType, wanted: DataType) -> bool:
         return _WIDTHS.index(stored.root) < _WIDTHS.index(wanted.root)
     if stored.root is TypeRoot.VARCHAR and wanted.root is TypeRoot.VARCHAR:
         return (stored.length or 0) <= (wanted.length or 0)
+    if stored.root is TypeRoot.DECIMAL and wanted.root is TypeRoot.DECIMAL:
+        scale, wanted_scale = stored.scale or 0, wanted.scale or 0
+        return 0 <= wanted_scale - scale <= (wanted.precision or 0) - (stored.precision or 0)
     return stored.root is TypeRoot.FLOAT and wanted.root is TypeRoot.DOUBLE
 
 
@@ -224,7 +231,7 @@ class NativeFileChecker:
         self._store = store
         self._fields = fields
         self.refusal = why_not_by_spark(ref.file_io)
-        self._columns: dict[tuple[int, FileFormat], tuple[NativeColumn, ...] | None] = {}
+        self._columns: dict[tuple[int, FileFormat], tuple[NativeColumn, ...] | str] = {}
         self._stats = ColumnStatsReader(store.load_schema, fields)
         self._keys = _PartitionColumns(ref, store, fields)
 
@@ -233,8 +240,8 @@ class NativeFileChecker:
         if self.refusal is not None:
             return self.refusal
         file_format, columns = format_of(file.file_name), self.columns_of(file)
-        if columns is None:
-            return f"a column has a type or a name that Spark's {file_format} reader gets wrong"
+        if isinstance(columns, str):
+            return columns
         dates = [column.field.name for column in columns if column.is_date] if file_format is FileFormat.ORC else []
         if dates:
             stats = self._stats.read(file)
@@ -246,8 +253,8 @@ class NativeFileChecker:
             )
         return None
 
-    def columns_of(self, file: DataFileMeta) -> tuple[NativeColumn, ...] | None:
-        """Return how Spark reads each column from a file; None if it cannot read one of them correctly."""
+    def columns_of(self, file: DataFileMeta) -> tuple[NativeColumn, ...] | str:
+        """Return how Spark reads each column from a file, or why it would read one of them wrong."""
         key = (file.schema_id, format_of(file.file_name))
         if key not in self._columns:
             stored = _stored_fields(self._ref, self._store, file)
@@ -355,13 +362,28 @@ def plan_reading(
         for file in split.files:
             reason = checker.why_not(split, file)
             if reason is not None:
-                return reason
+                return _with_cure(ref, splits, fields, reason)
             if file.schema_id not in schemas:
-                stored = _stored_fields(ref, store, file)
-                schemas[file.schema_id] = _FileSchema(columns=checker.columns_of(file) or (), stored=stored)
+                found, stored = checker.columns_of(file), _stored_fields(ref, store, file)
+                assert not isinstance(found, str)  # noqa: S101 - that would be a reason
+                schemas[file.schema_id] = _FileSchema(columns=found, stored=stored)
     if file_format is FileFormat.ORC:
-        return _plan_orc(schemas)
-    return _plan_parquet(ref, splits, schemas, may_use_ids=may_use_ids)
+        reading = _plan_orc(schemas)
+    else:
+        reading = _plan_parquet(ref, splits, schemas, may_use_ids=may_use_ids)
+    return _with_cure(ref, splits, fields, reading) if isinstance(reading, str) else reading
+
+
+def _with_cure(ref: TableRef, splits: Sequence[DataSplit], fields: tuple[DataField, ...], reason: str) -> str:
+    """Add to a reason how many files have an older schema, and what rewrites them, if that cures it."""
+    files = [file for split in splits for file in split.files]
+    older = sum(file.schema_id != ref.schema.id for file in files)
+    if not older or isinstance(plan_native_columns(format_of(files[0].file_name), ref.schema.fields, fields), str):
+        return reason
+    return (
+        f"{reason}; {older} of {len(files)} files have an older schema: compact with 'compaction.force-rewrite-all-"
+        "files' = 'true' rewrites them"
+    )
 
 
 def _why_not_as_stored(splits: Sequence[DataSplit], fields: tuple[DataField, ...], *, pads: bool) -> str | None:

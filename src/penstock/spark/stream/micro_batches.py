@@ -19,6 +19,7 @@ from penstock.options import WatermarkOptions, WriteOptions
 from penstock.printable import mask_locations, open_log
 from penstock.spark.compact.job import merge_on_executors
 from penstock.spark.compact.stream import StreamCompaction
+from penstock.spark.failures import batch_failure, batch_interruption, note_failure
 from penstock.spark.stream.progress import WriteProgress, note_write
 from penstock.spark.stream.row_writer import RowWriter, Written, task_times
 from penstock.spark.types import to_spark_type
@@ -132,9 +133,11 @@ class MicroBatches:
         try:
             with self._turn:
                 self._run(df, batch_id)
-        except Exception:
+        except Exception as error:
             if self.query is not None and not self.is_active:
                 raise batch_interruption() from None
+            if isinstance(error, TableStoreError):
+                raise batch_failure(error) from error
             raise
 
     def resume(self, query_id: str) -> None:
@@ -162,6 +165,8 @@ class MicroBatches:
             with suppress(PySparkException, Py4JError):
                 self.query.awaitTermination()
                 has_failed = False
+            if has_failed:
+                note_failure(self.query)
         self._silence.end()
         if self._has_ended and not has_failed:
             self._close_input()
@@ -337,16 +342,6 @@ def _note_batch(batch: WriteProgress, seconds: float) -> None:
 
 def _have_ended(ends: BatchEnds) -> bool:
     return all(source is not None and source.ended for source in ends.sources)
-
-
-def batch_interruption() -> Exception:
-    """Return the error by which Spark recognizes that a batch ended because its query was stopped.
-
-    Spark searches the text of the error for it with a pattern that overflows the stack on a long trace; then Spark
-    prints a thousand lines instead of ending the query quietly. So this error has a short text.
-    """
-    kind: type[Exception] = type("Py4JJavaError", (Exception,), {"__module__": "py4j.protocol"})
-    return kind("An error occurred while calling foreachBatch.\n: java.lang.InterruptedException")
 
 
 class QueryLease:

@@ -26,6 +26,7 @@ from pyspark.sql.streaming.listener import JStreamingQueryListener, StreamingQue
 from penstock.errors import InvalidOptionError, TableStoreError
 from penstock.options import ConsumerOptions
 from penstock.printable import Result, open_log
+from penstock.spark.failures import FAILURES
 from penstock.spark.stream.checkpoint import Checkpoint
 from penstock.spark.stream.session import next_undelivered_snapshot
 from penstock.spark.versions.python_api import report_of
@@ -215,7 +216,9 @@ class ProgressListener(StreamingQueryListener):
             self._ender.end_if_done(str(event.id), str(event.runId))
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - PySpark's name
-        """Forget the query; its last micro-batch was reported before."""
+        """Forget the query, whose last micro-batch was reported before; log its failure, if Penstock raised it."""
+        if event.exception is not None:
+            FAILURES.note_termination(str(event.id), str(event.runId), event.exception)
         if self._ender is not None:
             self._ender.forget(str(event.runId))
 

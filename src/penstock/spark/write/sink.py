@@ -15,8 +15,10 @@ from pyspark.sql.types import IntegerType, LongType, StructType
 from penstock.errors import TableStoreError
 from penstock.format.row.murmur import hash_bytes
 from penstock.options import SinkStrategy, WriteOptions
+from penstock.printable import mask_locations
 from penstock.spark.batches import from_spark_batch
 from penstock.spark.python_worker import ensure_python_worker
+from penstock.spark.session import described_jobs
 from penstock.spark.shared_storage import check_files_arrived, mark_storage
 from penstock.spark.write.native_sink import write_natively
 from penstock.spark.write.task import OUTCOME_SCHEMA, TaskOutcome, WriteTask
@@ -59,9 +61,12 @@ def write_dataframe(
         Messages in the order of the DataFrame: one Spark partition after another, each in its own order.
     """
     job_id = job_id or new_job_id()
-    native = write_natively(df, ref, job_id, file_rows)
-    if native is not None:
-        return native
+    with described_jobs(df.sparkSession.sparkContext, f"{mask_locations(ref.name)}: writing rows"):
+        native = write_natively(df, ref, job_id, file_rows)
+        return _write_by_python(df, ref, job_id, is_staged=is_staged) if native is None else native
+
+
+def _write_by_python(df: DataFrame, ref: TableRef, job_id: str, *, is_staged: bool) -> tuple[CommitMessage, ...]:
     ensure_python_worker(df.sparkSession)
     names = tuple(df.columns)
     task = WriteTask(ref=ref, job_id=job_id, storage=mark_storage(ref, is_staged=is_staged), names=names)

@@ -380,9 +380,17 @@ def test_queries_of_threads_and_of_other_sessions_write_at_once(
 def test_a_missing_table_is_created_for_the_format(spark: SparkSession, catalog: Catalog, feed: Feed) -> None:
     checkpoint = feed.directory.parent / "checkpoint"
     writer = feed.stream().writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
-    with pytest.raises(UnsupportedOperationException, match=r'table d\.t: .*add \.format\("penstock"\) to the query'):
-        writer.toTable("penstock.d.t")
+    with pytest.raises(UnsupportedOperationException, match=r'table d\.t: USING csv: .*add \.format\("penstock"\)'):
+        writer.format("csv").toTable("penstock.d.t")
     writer.format("penstock").partitionBy("k").toTable("penstock.d.t").awaitTermination()
     table = catalog.load_table("d.t")
     assert numbers(table) == list(range(60))
     assert table.partitions().num_rows == 5
+
+
+@pytest.mark.slow
+def test_a_missing_table_is_created_with_the_default_format(catalog: Catalog, feed: Feed) -> None:
+    checkpoint = feed.directory.parent / "checkpoint"
+    writer = feed.stream().writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    writer.toTable("penstock.d.u").awaitTermination()
+    assert numbers(catalog.load_table("d.u")) == list(range(60))

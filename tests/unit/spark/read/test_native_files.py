@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from penstock import Catalog, Table
+from penstock.catalog.changes import AddColumn, UpdateColumnType
 from penstock.format.layout import FileFormat
 from penstock.format.types.data_types import INT, DataField, RowType
+from penstock.format.types.text import parse_sql_type
 from penstock.spark.read.native_files import PADDED, NativeReading, plan_native_columns, plan_reading, why_not_native
 from penstock.table.read.split import plan_splits
 
@@ -20,11 +25,70 @@ A, B, ALIKE = (DataField(id=place, name=name, type=INT) for place, name in enume
 def test_columns_whose_names_differ_by_case_alone_are_not_read_natively() -> None:
     """Spark matches names without regard to case."""
     for file_format in FileFormat.PARQUET, FileFormat.ORC:
-        assert plan_native_columns(file_format, [A, B], (A, B)) is not None
-        assert plan_native_columns(file_format, [A, B, ALIKE], (A,)) is None, "two in the file"
-        assert plan_native_columns(file_format, [A, B], (A, ALIKE)) is None, "one was added to the table since"
+        assert isinstance(plan_native_columns(file_format, [A, B], (A, B)), tuple)
+        for stored, fields in (
+            ([A, B, ALIKE], (A,)),  # two in the file
+            ([A, B], (A, ALIKE)),  # one was added to the table since
+        ):
+            assert "names of columns differ in case only" in plan_native_columns(file_format, stored, fields)
         row = DataField(id=7, name="r", type=RowType(fields=(A, ALIKE)))
-        assert plan_native_columns(file_format, [row], (row,)) is None
+        assert "column 'r' has type ROW<a INT, A INT>" in plan_native_columns(file_format, [row], (row,))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_native"),
+    [
+        ("DECIMAL(10, 2)", "DECIMAL(14, 2)", True),
+        ("DECIMAL(10, 2)", "DECIMAL(14, 6)", True),
+        ("DECIMAL(10, 2)", "DECIMAL(14, 7)", False),  # some values do not fit any more, which is an error elsewhere
+        ("DECIMAL(10, 2)", "DECIMAL(9, 2)", False),
+        ("DECIMAL(10, 2)", "DECIMAL(14, 1)", False),
+        ("INT", "DECIMAL(14, 2)", False),
+        ("INT", "STRING", False),
+    ],
+)
+def test_spark_widens_decimals_whose_values_all_fit(old: str, new: str, is_native: bool) -> None:  # noqa: FBT001 - a case
+    before, after = (replace(A, type=parse_sql_type(text)) for text in (old, new))
+    found = plan_native_columns(FileFormat.PARQUET, [before], (after,))
+    assert isinstance(found, tuple) is is_native
+    if is_native:
+        assert found[0].is_cast
+    else:
+        assert found == f"column 'a' is {old} in files and {new} in the table"
+
+
+def test_a_reason_names_the_column_and_what_rewrites_files_of_older_schemas(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path)
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "k INT, v INT")
+    rows = pa.table({"k": pa.array([1], pa.int32()), "v": pa.array([2], pa.int32())})
+    table.append(rows)
+    table.append(rows)
+    table = catalog.alter_table("d.t", UpdateColumnType(column="v", type="STRING", allow_explicit=True))
+    table.append([{"k": 1, "v": "x"}])
+
+    def reading(columns: int) -> NativeReading | str:
+        query = table._handle.plan(None, None, {})
+        return plan_reading(query.ref, table._store, plan_splits(query.ref, query.plan), table.schema.fields[:columns])
+
+    assert isinstance(reading(1), NativeReading), "the other column is not read"
+    assert reading(2) == (
+        "column 'v' is INT in files and STRING in the table; 2 of 3 files have an older schema: compact with "
+        "'compaction.force-rewrite-all-files' = 'true' rewrites them"
+    )
+    table.compact(options={"compaction.force-rewrite-all-files": "true"})
+    assert isinstance(reading(2), NativeReading)
+
+
+def test_a_type_that_spark_never_reads_has_no_cure(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path)
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "k TIME")
+    table.append([{"k": dt.time(1)}])
+    table = catalog.alter_table("d.t", AddColumn(column="v", type="INT"))
+    query = table._handle.plan(None, None, {})
+    reading = plan_reading(query.ref, table._store, plan_splits(query.ref, query.plan), table.schema.fields)
+    assert reading == "column 'k' has type TIME(0), which Spark's parquet reader does not read"
 
 
 def test_files_with_deletion_vectors_are_left_to_python_workers() -> None:

@@ -22,9 +22,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import UnsupportedFeatureError
-from penstock.spark.connector.failures import SparkFailureError
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.python_workers import OUTCOME, made_factory, outcomes_of, writer_source
+from penstock.spark.failures import SparkFailureError
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.stream.checkpoint import Checkpoint
