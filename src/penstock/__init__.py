@@ -1,5 +1,6 @@
 """Apache Paimon append tables for PySpark, in Python, without JARs."""
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from penstock.api.lazy import load_module
@@ -248,6 +249,22 @@ _MODULES: Final = {
     "penstock.table.write.imports": ("HiveFile",),
     "penstock.table.write.preview": ("Removal",),
 }
+_SPARK: Final = "penstock.spark."
+
+
+def _is_installed(library: str) -> bool:
+    try:
+        return find_spec(library) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+if not _is_installed("pyspark"):
+    # So that ``from penstock import *`` works; each of them raises an error that names what to install.
+    for _module in (module for module in _MODULES if module.startswith(_SPARK)):
+        for _name in _MODULES[_module]:
+            __all__.remove(_name)  # noqa: PYI056 - type checkers shall see all names
+
 _HOMES: Final = {name: module for module, names in _MODULES.items() for name in names}
 
 

@@ -208,7 +208,8 @@ class Catalog:
         """Create a table.
 
         Args:
-            name: ``database.table``, or for a table outside of the warehouse its absolute path, ``./path`` or URI.
+            name: ``database.table``; ``table`` in the database ``default``, which the call creates if it is missing; or
+                for a table outside of the warehouse its absolute path, ``./path`` or URI.
             schema: ``id BIGINT NOT NULL, name STRING``; names and types as a mapping or pairs; a pyarrow or Spark
                 schema; or a DataFrame or Arrow data, whose columns the table gets without its rows: see ``write``.
             partition_by: partition columns; a single one may be given as a string.
@@ -275,7 +276,8 @@ class Catalog:
         """Load a table with its latest schema.
 
         Args:
-            name: ``database.table``, ``database.table$branch_name`` or the location of a table.
+            name: ``database.table``, ``database.table$branch_name``, the location of a table, or ``table`` in the
+                database ``default``.
             options: of this handle; they override the stored options.
             skip_damaged_schemas: with the newest schema whose file is not damaged, to find and roll back the damage
                 with ``inspect.fsck`` and ``rollback_to``.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeAlias, TypeVar
 
-from penstock.catalog.names import TableName, check_name
+from penstock.catalog.names import DEFAULT_DATABASE, TableName, check_name
 from penstock.catalog.system_tables import CATALOG_TABLES, SYSTEM_DATABASE
 from penstock.errors import InvalidSqlError, NotFoundError, UnsupportedFeatureError
 from penstock.format.layout import split_branch
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from penstock.api.table import Table
 
-DEFAULT_DATABASE: Final = "default"
 Path: TypeAlias = tuple[str, ...]
 """A name of one to three parts: table; database and table; or catalog, database and table."""
 _MAX_PARTS: Final = 3

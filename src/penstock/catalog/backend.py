@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from penstock.catalog.names import parse_data_table_name
+from penstock.catalog.names import DEFAULT_DATABASE, parse_data_table_name
 from penstock.errors import AlreadyExistsError, NotFoundError, UnsupportedFeatureError
 from penstock.options.external import PREFIX, VIEWS_KEY, ViewOptions
 from penstock.options.write import DURABLE_KEY
@@ -179,6 +179,11 @@ class Backend(ABC):
             InvalidSchemaError, InvalidOptionError, UnsupportedFeatureError: a change is not allowed.
         """
 
+    def create_default_database(self, database: str | None) -> None:
+        """Create a database that does not exist, if it is the one of names without a database, as Flink does."""
+        if database == DEFAULT_DATABASE:
+            self.create_database(database, if_not_exists=True)
+
     # Views, which no backend gives the name of a table
 
     @abstractmethod
@@ -211,6 +216,7 @@ class Backend(ABC):
             InvalidSchemaError: the name is not valid.
             UnsupportedFeatureError: the user of the catalog does not allow views.
         """
+        self.create_default_database(parse_data_table_name(name).database)
         parsed = self._vacant(name)
         self._check_views_allowed(parsed)
         self._create_view(parsed, view)

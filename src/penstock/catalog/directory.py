@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.catalog.backend import Backend
 from penstock.catalog.names import (
+    DEFAULT_DATABASE,
     check_database_name,
     is_database_name,
     is_location,
@@ -177,14 +178,17 @@ class DirectoryBackend(Backend):
                 yield status.name
 
     def _missing_database(self, name: str) -> NotFoundError:
+        hint = "; a name without a database is one of the database default" if name == DEFAULT_DATABASE else ""
         found = self.list_databases()
         if not found and not self.exists():
             return NotFoundError(
                 f"database {name} does not exist: there is no directory {self.location}; check the name of the "
-                "warehouse, or create it first"
+                f"warehouse, or create it first{hint}"
             )
         there = ", ".join(found) or "none"
-        return NotFoundError(f"database {name} does not exist in {self.location} (there: {there}); create it first")
+        return NotFoundError(
+            f"database {name} does not exist in {self.location} (there: {there}); create it first{hint}"
+        )
 
     # Tables
 
@@ -196,6 +200,7 @@ class DirectoryBackend(Backend):
                 f"absolute path, a URI, or './{name}'"
             )
         place = self.place_of(name)
+        self.create_default_database(place.database)
         planned = self.plan_table(name, definition)
         if planned is not None and put_schema(place.file_io, place.location, planned.schema):
             return planned

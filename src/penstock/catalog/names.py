@@ -12,6 +12,9 @@ from penstock.format.layout import BRANCH_MARK, split_branch
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+DEFAULT_DATABASE: Final = "default"
+"""The database of names without one, as in Spark and Flink; creating a table in it creates it."""
+
 SYSTEM_DATABASE: Final = "sys"
 SYSTEM_TABLE_MARK: Final = "$"
 
@@ -59,18 +62,18 @@ def is_location(name: str) -> bool:
 
 
 def parse_table_name(text: str) -> TableName:
-    """Parse ``database.table`` or ``database.table$system_table``; parts may be in backquotes.
+    """Parse ``database.table``, ``database.table$system_table``, or a name in ``default``; parts may be in backquotes.
 
     Raises:
-        InvalidSchemaError: the text does not have two parts, or a part is not a valid name.
+        InvalidSchemaError: the text has more than two parts, or a part is not a valid name.
     """
     parts = split_name(text)
-    if len(parts) != 2:
+    if len(parts) > 2:
         raise InvalidSchemaError(
             f"table name '{text}': expected database.table, such as shop.orders, found {len(parts)} parts"
             " (put a name with a dot in backquotes)"
         )
-    database, whole = parts
+    database, whole = parts if len(parts) == 2 else (DEFAULT_DATABASE, *parts)
     table, mark, system_table = whole.partition(SYSTEM_TABLE_MARK)
     name = TableName(database=database, table=table, system_table=system_table or None)
     if mark and not system_table:

@@ -166,6 +166,7 @@ class RestBackend(Backend):
             raise AlreadyExistsError(
                 f"table {table} cannot be created: there is a view of that name; choose another one"
             )
+        self.create_default_database(table.database)
         body = {"identifier": _identifier(table), "schema": _schema_body(schema)}
         try:
             self.server.post("databases", table.database, "tables", about=f"table {table}", body=body)

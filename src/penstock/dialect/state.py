@@ -8,8 +8,8 @@ from copy import copy
 from typing import TYPE_CHECKING, Final
 
 from penstock.api.lazy import lazy_spark
-from penstock.api.names import DEFAULT_DATABASE, CatalogNames, Path
-from penstock.catalog.names import join_table_branch
+from penstock.api.names import CatalogNames, Path
+from penstock.catalog.names import DEFAULT_DATABASE, join_table_branch
 from penstock.catalog.system_tables import CATALOG_TABLES, SYSTEM_DATABASE
 from penstock.dialect.settings import MADE_FOR_SPARK, check_setting
 from penstock.dialect.stored_views import view_of_catalog

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pytest
@@ -87,6 +87,28 @@ def test_tables_are_made_listed_renamed_and_dropped(catalog: penstock.Catalog) -
     assert catalog.list_tables("db") == ()
 
 
+def test_names_without_a_database_are_those_of_default_which_is_created(tmp_path: Path) -> None:
+    catalog = penstock.Catalog(tmp_path)
+    with pytest.raises(NotFoundError, match=r"default does not exist .*; a name without a database is one of"):
+        catalog.load_table("t")
+    assert catalog.list_databases() == ()
+    assert catalog.write("t", [{"id": 1}]).name == "default.t"
+    assert catalog.create_table("u", "id INT").name == "default.u"
+    assert catalog.load_table("t").name == catalog.load_table("default.t").name
+    assert penstock.sql(None, catalog, "SELECT * FROM t").to_pylist() == [{"id": 1}]
+    catalog.rename_table("u", "v")
+    catalog.alter_table("v", AddColumn(column=("note",), type=STRING))
+    catalog.drop_table("v")
+    with pytest.raises(NotFoundError, match=r"default\.v does not exist .*did you mean default\.t"):
+        catalog.load_table("v")
+    assert catalog.list_tables("default") == ("t",)
+    catalog.drop_database("default", cascade=True)
+    catalog.create_view("w", "SELECT 1 AS one", "one INT")
+    assert (catalog.list_databases(), catalog.list_views("default")) == (("default",), ("w",))
+    with pytest.raises(NotFoundError, match="shop"):
+        catalog.create_table("shop.t", "id INT")
+
+
 def test_an_existing_table_is_returned_only_with_if_not_exists(catalog: penstock.Catalog) -> None:
     catalog.create_table("db.t", "a INT")
     with pytest.raises(AlreadyExistsError, match=r"db\.t"):
@@ -162,6 +184,27 @@ def test_a_table_is_found_by_its_location_too(catalog: penstock.Catalog) -> None
 def test_importing_the_package_imports_no_pyspark_and_no_sqlglot() -> None:
     code = "import sys, penstock; print(sorted({'pyspark', 'sqlglot', 'py4j'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+_STAR: Final = """
+import sys
+
+class Refusing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {missing!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Refusing())
+from penstock import *
+print(Catalog.__name__, sql.__name__, "last_progress" in globals(), "pyspark" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(("missing", "has_streams"), [({"pyspark", "sqlglot", "pandas"}, False), (set(), True)])
+def test_all_names_are_imported_by_a_star_also_without_pyspark(missing: set[str], *, has_streams: bool) -> None:
+    code = _STAR.format(missing=missing)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ran.stdout, ran.stderr) == (f"Catalog sql {has_streams} {has_streams}\n", "")
 
 
 def test_views_are_made_listed_replaced_renamed_and_dropped(catalog: penstock.Catalog) -> None:

@@ -42,12 +42,17 @@ def test_a_system_table_is_not_a_table_that_holds_rows() -> None:
         parse_data_table_name("shop.orders$snapshots")
 
 
+def test_a_name_without_a_database_is_one_of_the_default_database() -> None:
+    assert parse_table_name("orders") == parse_table_name("default.orders")
+    assert parse_table_name("orders$snapshots").system_table == "snapshots"
+    assert str(parse_table_name("`my.orders`")) == "default.`my.orders`"
+
+
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
-        ("orders", r"expected database\.table"),
         ("a.b.c", "found 3 parts"),
-        ("", r"expected database\.table"),
+        ("", "is empty"),
         (".orders", "is empty"),
         ("shop.", "is empty"),
         ("shop. ", "is empty"),

@@ -41,6 +41,7 @@ from penstock.api.exchange.source import (
 )
 from penstock.api.lazy import lazy_spark
 from penstock.api.rows import fit_rows
+from penstock.catalog.names import parse_data_table_name
 from penstock.datafile.types import to_arrow_type
 from penstock.errors import AlreadyExistsError, FormatError, InvalidOptionError, NotFoundError
 from penstock.format.types.ddl import ColumnSpec, parse_columns
@@ -155,9 +156,8 @@ def convert(  # noqa: PLR0913 - the options of a command
     plan = _plan(reading, name, to_names(partition_by), types or {})
     if dry_run:
         return Conversion(plan=plan, snapshot=None, rows=plan.rows or 0)
-    database = name.partition(".")[0]
     _check_new(catalog, name)
-    catalog.create_database(database, if_not_exists=True)
+    catalog.create_database(parse_data_table_name(name).database, if_not_exists=True)
     table = catalog.create_table(name, plan.columns, partition_by=plan.partition_by, options=options)
     try:
         copied = reading.copy(table, progress)

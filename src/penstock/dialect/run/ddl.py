@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.api.catalog import Catalog
-from penstock.api.names import DEFAULT_DATABASE, near_or_all
+from penstock.api.names import near_or_all
+from penstock.catalog.names import DEFAULT_DATABASE
 from penstock.dialect.outcome import Outcome, committed
 from penstock.dialect.parse.create import EXCLUDING, INCLUDING, OVERWRITING
 from penstock.dialect.parse.statements import (
@@ -175,10 +176,6 @@ def create_table(state: SqlState, statement: CreateTable) -> Outcome:
     if state.session_table(statement.name) is not None or state.is_view(statement.name):
         raise state.exists_already(statement.name)
     catalog, full_name = state.catalog_of(statement.name)
-    database = state.full(statement.name)[1]
-    if database == DEFAULT_DATABASE:
-        # As in Flink, every catalog has a default database; Penstock creates it on first use.
-        catalog.create_database(database, if_not_exists=True)
     if not statement.if_not_exists and state.exists(statement.name):
         raise AlreadyExistsError(
             f"table {full_name} already exists; CREATE TABLE IF NOT EXISTS leaves it as it is, DROP TABLE removes it"
