@@ -102,7 +102,7 @@ class TableInspection(TableMethods):
 
         Args:
             all_snapshots: also check manifests and data files that only older snapshots and tags need.
-            progress: called with the number of data files checked so far.
+            progress: called with the number of data files checked so far, and their bytes.
         """
         return check_table(self._handle.checked_ref, all_snapshots=all_snapshots, progress=progress)
 

@@ -91,7 +91,7 @@ class RemoveOrphanFiles(Operation[TableHandle, OrphanReport]):
             job takes from its first file to its commit, since files that are not committed yet look like orphans.
         dry_run: only return them.
         allow_recent: accept an ``older_than`` of less than an hour ago; nothing may write to the table then.
-        progress: called with the number of files found, then of manifests read, then of files deleted.
+        progress: called with the number of files listed and read so far, then of files deleted.
 
     Raises:
         InvalidOptionError: ``older_than`` is too recent, or in the future.

@@ -20,7 +20,7 @@ from penstock.catalog.selection import select_tables
 from penstock.cli.exit_codes import exit_code_of
 from penstock.cli.interrupt import until_interrupted
 from penstock.cli.output.plain import Plain
-from penstock.cli.output.progress import progress_bar
+from penstock.cli.output.progress import Unit, progress_bar
 from penstock.cli.output.render import note, print_records, print_text
 from penstock.cli.output.row_stream import RowStream
 from penstock.cli.output.spark_failure import open_spark
@@ -130,7 +130,9 @@ class _Bar:
         self._bytes = 0
 
     def begin(self, total: int) -> None:
-        self._report = self._stack.enter_context(progress_bar(self._session, f"compacting {self._name}", total))
+        self._report = self._stack.enter_context(
+            progress_bar(self._session, f"compacting {self._name}", Unit.ROWS, total_bytes=total)
+        )
 
     def advance(self, merged: MergedFiles) -> None:
         self._rows += sum(file.row_count for file in merged.task.files)

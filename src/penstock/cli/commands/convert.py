@@ -22,7 +22,7 @@ from penstock.cli.arguments import (
     parse_pairs,
     split_list,
 )
-from penstock.cli.output.progress import progress_bar
+from penstock.cli.output.progress import Unit, progress_bar
 from penstock.cli.output.render import print_record
 from penstock.cli.output.spark_failure import open_spark
 from penstock.cli.session import Session
@@ -76,7 +76,7 @@ def convert_source(
     if dry_run:
         print_record(session, {**asdict(plan), "partition_by": list(plan.partition_by), "dry_run": True})
         return
-    with progress_bar(session, f"converting {source}", plan.bytes) as report:
+    with progress_bar(session, f"converting {source}", Unit.ROWS, total_bytes=plan.bytes) as report:
         done = _run(session.catalog(table), table, source, chosen, progress=report)
     record: dict[str, Plain] = {
         "table": table,
@@ -102,9 +102,12 @@ def export(
     option: Options = None,
 ) -> None:
     """Write rows as Parquet files, in directories such as dt=2026-01-01 for the partitions; all or nothing."""
-    with progress_bar(session, f"exporting {table}", None) as report:
+    loaded = session.table(table)
+    latest = loaded.latest_snapshot() if (where, snapshot_id, tag, timestamp, option) == (None,) * 5 else None
+    total = None if latest is None else latest.total_record_count
+    with progress_bar(session, f"exporting {loaded.name}", Unit.ROWS, total=total) as report:
         done = export_parquet(
-            session.table(table),
+            loaded,
             directory,
             split_list(columns),
             where,
@@ -132,7 +135,7 @@ def migrate(session: Session, name: TableName, operation: Migrate) -> None:
     found = replace(operation, dry_run=True).run(warehouse)
     rows = None
     if not operation.dry_run:
-        with progress_bar(session, "adopting", found.bytes) as progress:
+        with progress_bar(session, f"adopting {name}", Unit.ROWS, total_bytes=found.bytes) as progress:
             rows = replace(operation, progress=progress).run(warehouse).rows
     record: dict[str, Plain] = {
         "table": name,

@@ -10,7 +10,7 @@ import typer
 
 from penstock.cli.arguments import Options, SnapshotId, TableName, Tag, Timestamp, Watermark, Where, Wide, parse_pairs
 from penstock.cli.exit_codes import ExitCode
-from penstock.cli.output.progress import progress_bar
+from penstock.cli.output.progress import Unit, progress_bar
 from penstock.cli.output.render import note, print_listing, print_record, print_records, print_text
 from penstock.cli.output_format import OutputFormat
 from penstock.cli.session import Session
@@ -161,7 +161,7 @@ def fsck(
 ) -> None:
     """Check that the files that the table needs exist; exit with code 8 if one is missing or damaged."""
     loaded = session.table(table, skip_damaged_schemas=True)
-    with progress_bar(session, f"checking {loaded.name}", None) as progress:
+    with progress_bar(session, f"checking {loaded.name}", Unit.FILES) as progress:
         report = loaded.inspect.fsck(all_snapshots=all_snapshots, progress=progress)
     findings = [{**asdict(finding), "kind": finding.kind.value} for finding in report.findings]
     if session.format is not OutputFormat.TABLE or findings:

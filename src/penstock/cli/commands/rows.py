@@ -26,7 +26,7 @@ from penstock.cli.confirm import confirm
 from penstock.cli.input.files import open_rows, plan_inputs, total_bytes
 from penstock.cli.input.options import InputFile, InputFormat, InputOptions
 from penstock.cli.output.describe import describe_snapshot
-from penstock.cli.output.progress import progress_bar
+from penstock.cli.output.progress import Unit, progress_bar
 from penstock.cli.output.render import note, print_record, print_records, print_rows
 from penstock.cli.output_format import OutputFormat
 from penstock.cli.session import Session
@@ -99,7 +99,7 @@ def overwrite(
     loaded = _load_target(session, table, option)
     inputs = plan_inputs(files, options)
     if dry_run:
-        with progress_bar(session, "reading", total_bytes(inputs)) as report:
+        with progress_bar(session, "reading", Unit.ROWS, total_bytes=total_bytes(inputs)) as report:
             counted = _Counted(open_rows(loaded, inputs, options, report))
             rows = pa.RecordBatchReader.from_batches(loaded.arrow_schema, counted)
             removal = loaded.preview.overwrite(rows, partition=spec)
@@ -246,7 +246,7 @@ def _write(
     options: InputOptions,
     write: Callable[[Table, pa.RecordBatchReader], Snapshot | None],
 ) -> Snapshot | None:
-    with progress_bar(session, f"writing {table.name}", total_bytes(inputs)) as report:
+    with progress_bar(session, f"writing {table.name}", Unit.ROWS, total_bytes=total_bytes(inputs)) as report:
         return write(table, open_rows(table, inputs, options, report))
 
 

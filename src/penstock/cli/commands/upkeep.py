@@ -10,7 +10,7 @@ from penstock.api.operations.partitions import ExpirePartitions
 from penstock.api.operations.snapshots import ExpireSnapshots, RemoveOrphanFiles
 from penstock.cli.arguments import TableName, Yes
 from penstock.cli.confirm import confirm
-from penstock.cli.output.progress import progress_bar
+from penstock.cli.output.progress import Unit, progress_bar
 from penstock.cli.output.render import note, print_record, print_records
 from penstock.cli.output_format import OutputFormat
 from penstock.cli.session import Session
@@ -29,14 +29,15 @@ _PARTITION_HEADS: Final = {"partition": "partition", "time": "time", "rows": "ro
 
 def expire(session: Session, table: TableName, operation: ExpireSnapshots, yes: Yes = False) -> None:
     """Expire old snapshots and delete the files that only they use; tags and consumers retain what they need."""
-    loaded = session.table(table)
+    loaded, total = session.table(table), None
     if not (operation.dry_run or yes):
         planned = run_on(loaded, replace(operation, dry_run=True))
+        total = planned.data_files + planned.metadata_files + len(planned.snapshot_ids)
         if planned.snapshot_ids:
             confirm(session, f"{_expiration_text(table, planned).removeprefix('would ')}?", yes=yes)
             # Not those that become old enough while the question is read.
             operation = replace(operation, max_deletes=len(planned.snapshot_ids))
-    with progress_bar(session, f"expiring snapshots of {loaded.name}", None) as progress:
+    with progress_bar(session, f"expiring snapshots of {loaded.name}", Unit.FILES, total=total) as progress:
         found = run_on(loaded, replace(operation, progress=progress))
     print_record(session, _expiration_record(table, found), _expiration_text(table, found))
     if session.format is OutputFormat.TABLE:
@@ -74,10 +75,20 @@ def remove_orphans(session: Session, table: TableName, operation: RemoveOrphanFi
     The files are listed first. A file that a running job has written and not yet committed looks like an orphan:
     --older-than has to be further back than the longest job takes.
     """
-    loaded = session.table(table)
+    loaded, seen = session.table(table), 0
 
-    def run(title: str, operation: RemoveOrphanFiles) -> OrphanReport:
-        with progress_bar(session, f"{title} {loaded.name}", None) as progress:
+    def run(title: str, operation: RemoveOrphanFiles, total: int | None = None) -> OrphanReport:
+        nonlocal seen
+        with progress_bar(session, f"{title} {loaded.name}", Unit.FILES, total=total) as report:
+            searched = seen = 0
+
+            def progress(files: int, size: int | None) -> None:
+                nonlocal searched, seen
+                if files < seen - searched:  # the count begins again with the files that are deleted
+                    searched = seen
+                seen = searched + files
+                report(seen, size)
+
             return run_on(loaded, replace(operation, progress=progress))
 
     found = run("searching orphans of", replace(operation, dry_run=True))
@@ -87,7 +98,8 @@ def remove_orphans(session: Session, table: TableName, operation: RemoveOrphanFi
         return
     confirm(session, f"delete these {len(found.orphans):,} orphans of {table}?", yes=yes)
     # Searched again, with the same time: files that were committed meanwhile are no longer orphans.
-    gone = run("removing orphans of", replace(operation, older_than=found.older_than_millis))
+    again = replace(operation, older_than=found.older_than_millis)
+    gone = run("removing orphans of", again, seen + len(found.orphans))
     note(session, f"deleted {len(gone.orphans):,} orphans of {table} ({bytes_text(gone.bytes)})")
 
 

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
-from penstock.printable import visible
+from penstock.printable import bytes_text, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,33 +27,45 @@ if TYPE_CHECKING:
     from penstock.cli.session import Session
 
     Report: TypeAlias = Callable[[int, int | None], None]
-    """Takes rows and bytes done so far; None when the bytes are not known."""
+    """Takes the number of rows or files done so far, and of bytes; None when these are not known."""
+
+
+class Unit(StrEnum):
+    """What an operation reports the number of."""
+
+    ROWS = "rows"
+    FILES = "files"
 
 
 @contextmanager
-def progress_bar(session: Session, title: str, total_bytes: int | None) -> Iterator[Report]:
+def progress_bar(
+    session: Session, title: str, unit: Unit, *, total: int | None = None, total_bytes: int | None = None
+) -> Iterator[Report]:
     """Show a bar while the block runs; nothing with ``--quiet`` or if the error stream is not a terminal.
 
     Args:
-        total_bytes: None when unknown, as for standard input.
+        unit: of the first number that is reported, and of ``total``.
+        total: None when unknown.
+        total_bytes: None when unknown, as for standard input. Without any total there is no bar.
     """
-    if session.quiet or not sys.stderr.isatty():
+    if not _is_shown(session):
         yield _ignore
         return
-    console = Console(stderr=True)
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(binary_units=True),
-        TextColumn("{task.fields[rows]:,} rows"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(escape(visible(title)), total=total_bytes, rows=0)
+    columns: list[ProgressColumn] = [SpinnerColumn(), TextColumn("{task.description}")]
+    if total_bytes is not None:
+        columns += [BarColumn(), DownloadColumn(binary_units=True)]
+    elif total is not None:
+        columns += [BarColumn()]
+    columns += [TextColumn("{task.fields[text]}"), TimeElapsedColumn()]
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        whole = total if total_bytes is None else total_bytes
+        task = bar.add_task(escape(visible(title)), total=whole, text="")
+        of = "" if total is None else f" of {total:,}"
 
-        def report(rows: int, done_bytes: int | None) -> None:
-            bar.update(task, rows=rows, completed=done_bytes)
+        def report(done: int, done_bytes: int | None) -> None:
+            bytes_done = f", {bytes_text(done_bytes)}" if done_bytes and total_bytes is None else ""
+            completed = done if total_bytes is None else done_bytes
+            bar.update(task, completed=completed, text=f"{done:,}{of} {unit}{bytes_done}")
 
         yield report
 
@@ -52,13 +73,17 @@ def progress_bar(session: Session, title: str, total_bytes: int | None) -> Itera
 @contextmanager
 def status_line(session: Session, title: str) -> Iterator[Callable[[str], None]]:
     """Show a line that the block may change while it runs; nothing when ``progress_bar`` shows nothing."""
-    if session.quiet or not sys.stderr.isatty():
+    if not _is_shown(session):
         yield lambda _text: None
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as line:
         task = line.add_task(escape(visible(title)))
         yield lambda text: line.update(task, description=escape(visible(text)))
+
+
+def _is_shown(session: Session) -> bool:
+    return not session.quiet and sys.stderr.isatty()
 
 
 def _ignore(_rows: int, _bytes: int | None) -> None:

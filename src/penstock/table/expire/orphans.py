@@ -253,7 +253,7 @@ def remove_orphan_files(
         dry_run: only find the files.
         allow_recent: accept an ``older_than_millis`` of less than an hour ago; then no job may write to the table.
         clock_millis: returns the current time, ms since 1970-01-01 UTC; None for the storage's clock.
-        progress: called with the number of files found, then of manifests read, then of files deleted.
+        progress: called with the number of files listed and read so far, then of files deleted.
 
     Raises:
         InvalidOptionError: ``older_than_millis`` is too recent, or in the future.
@@ -275,7 +275,10 @@ def remove_orphan_files(
         directories = ref.file_io.list_tree(ref.location)
         found.listing = list_candidates(ref, directories, threads=threads, progress=progress)
         shared = None if directories is ref.file_io else directories
-        used_files = UsedFiles(ref, threads=threads, progress=progress, directories=shared)
+        listed = len(found.listing.candidates)
+        used_files = UsedFiles(
+            ref, threads=threads, progress=lambda read, _: progress(listed + read, None), directories=shared
+        )
         found.used = used_files.collect()
         found.has_snapshots = used_files.has_snapshots
 

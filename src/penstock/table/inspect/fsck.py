@@ -285,7 +285,7 @@ class _Check:
             return
         self.files.add(path)
         self.bytes += entry.file.file_size
-        self._progress(len(self.files), None)
+        self._progress(len(self.files), self.bytes)
         try:
             path = self._locator.path(entry.partition, entry.bucket, entry.file)
         except UnsupportedFeatureError as error:
