@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand
 
 from penstock.api import arguments as types
 from penstock.api.operations.declaration import Parameter, description_of, parameters_of, section_of
@@ -48,6 +49,14 @@ _OPTION_TYPES: Final[dict[types.ArgumentType, tuple[Any, str | None, Callable[[A
 _SEVERAL: Final = frozenset({types.OPTIONS, types.TEXT_MAPPING, types.MAPPINGS})
 
 
+class UsageCommand(TyperCommand):
+    """A command whose usage names required arguments without the braces that some versions of typer put around them."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ANN401 - of the click that typer uses
+        """Return the words after the name."""
+        return [re.sub(r"^\{(.*)\}(\.\.\.)?$", r"\1\2", piece) for piece in super().collect_usage_pieces(ctx)]
+
+
 class CommandGroup(typer.Typer):
     """A command with commands of its own, such as ``penstock tag``."""
 
@@ -58,7 +67,7 @@ class CommandGroup(typer.Typer):
         """Return a decorator that adds a command."""
 
         def add(body: Callable[..., None]) -> None:
-            self.command(name, epilog=GLOBAL_OPTIONS)(command(body))
+            self.command(name, cls=UsageCommand, epilog=GLOBAL_OPTIONS)(command(body))
 
         return add
 

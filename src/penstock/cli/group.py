@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -20,13 +22,15 @@ from penstock.api.lazy import load_module
 from penstock.cli.arguments import GLOBAL_OPTIONS
 from penstock.cli.exit_codes import ExitCode, exit_code_of
 from penstock.errors import DamagedFileWarning, OptionWarning, TableStoreError
-from penstock.printable import one_line
+from penstock.printable import one_line, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 ClickAny: TypeAlias = Any
 """An object of click: some versions of typer bring a click of their own, so the module of its classes differs."""
+
+_UsageError: ClickAny = next(each for each in typer.BadParameter.__mro__ if each.__name__ == "UsageError")
 
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 _OURS: Final = (OptionWarning, DamagedFileWarning)
@@ -51,17 +55,17 @@ class PenstockGroup(TyperGroup):
 
     def parse_args(self, ctx: ClickAny, args: list[str]) -> list[str]:
         """Take global options from anywhere on the line."""
-        for arg in args:
-            if not _is_text(arg):
-                raise typer.BadParameter(f"{arg!a} is not in UTF-8; names and values are text")
-        with _output_errors(ctx):  # of --help and --version
+        with _usage_errors(), _output_errors(ctx):  # of --help and --version
+            for arg in args:
+                if not _is_text(arg):
+                    raise typer.BadParameter(f"{arg!a} is not in UTF-8; names and values are text")
             parsed: list[str] = super().parse_args(ctx, hoist(args))
         return parsed
 
     def invoke(self, ctx: ClickAny) -> ClickAny:
         """Run the command."""
         try:
-            with _output_errors(ctx), warnings.catch_warnings():
+            with _usage_errors(), _output_errors(ctx), warnings.catch_warnings():
                 shown: list[type[Warning]] = []
                 for category in _OURS:
                     warnings.simplefilter("always", category)
@@ -79,6 +83,36 @@ class PenstockGroup(TyperGroup):
         if DamagedFileWarning in shown:
             raise typer.Exit(ExitCode.DAMAGED)
         return result
+
+
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    """End the command when its line is not valid: with the usage, and an error in the form of all others."""
+    try:
+        yield
+    except _UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            raise
+        if error.ctx is not None:
+            line = f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help' for help.\n"
+            typer.echo(line, err=True)
+        typer.echo(f"error: {visible(usage_message(error))}", err=True)
+        raise typer.Exit(error.exit_code) from error
+
+
+def usage_message(error: ClickAny) -> str:
+    """Return the message of an invalid command line as a phrase, with the nearest name if there is one."""
+    text = str(error.message).rstrip(".")
+    command = re.fullmatch(r"(No such command '.*?')(?:\. Did you mean '(.*?)'.*)?", text)
+    near: str | None = None
+    if command is not None:
+        text, near = command[1], command[2]
+    elif getattr(error, "possibilities", None):
+        near = next(iter(get_close_matches(error.option_name, error.possibilities, n=1, cutoff=0)))
+    else:
+        text = str(error.format_message()).rstrip(".").replace(": Value error, ", ": ")
+    hint = "" if near is None else f"; did you mean {near}?"
+    return f"{text[:1].lower()}{text[1:]}{hint}"
 
 
 @contextmanager
@@ -234,12 +268,12 @@ class Commands(MutableMapping[str, Any]):
         return len({**_MODULES, **self._made})
 
 
-def _make(name: str, module: str) -> Any:  # noqa: ANN401 - as above
-    found = load_module(f"{_HERE}.{module}").COMMANDS[name]
+def _make(name: str, home: str) -> Any:  # noqa: ANN401 - as above
+    found = load_module(f"{_HERE}.{home}").COMMANDS[name]
     parent = typer.Typer(rich_markup_mode=None)
     if isinstance(found, typer.Typer):
         parent.add_typer(found, name=name, epilog=GLOBAL_OPTIONS)
     else:
-        command = importlib.import_module("penstock.cli.command").command
-        parent.command(name, epilog=GLOBAL_OPTIONS)(command(found))
+        module = importlib.import_module("penstock.cli.command")
+        parent.command(name, cls=module.UsageCommand, epilog=GLOBAL_OPTIONS)(module.command(found))
     return get_group(parent).commands[name]

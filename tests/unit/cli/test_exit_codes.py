@@ -79,6 +79,37 @@ def test_usage_errors_end_with_2(orders: Command) -> None:
     assert "database.table" in orders("read", "orders", code=2).stderr
 
 
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("raed shop.orders", "no such command 'raed'; did you mean read?"),
+        ("zzzz", "no such command 'zzzz'"),
+        ("tag creat shop.orders x", "no such command 'creat'; did you mean create?"),
+        ("read shop.orders --limti 3", "no such option: --limti; did you mean --limit?"),
+        ("read", "missing argument 'TABLE'"),
+        ("--format xml list", "invalid value for '--format': 'xml' is not one of 'table', 'json', 'csv'"),
+        ("read nope", "expected database.table"),
+    ],
+)
+def test_errors_of_the_line_have_the_form_of_all_errors(orders: Command, line: str, says: str) -> None:
+    last = orders(*line.split(), code=2).stderr.splitlines()[-1]
+    assert last.startswith("error: ")
+    assert says in last
+
+
+def test_the_usage_names_arguments_once(orders: Command) -> None:
+    for command, usage in (
+        ("read", "[OPTIONS] TABLE"),
+        ("report", "[OPTIONS] TABLE..."),
+        ("append", "[OPTIONS] TABLE FILE..."),
+        ("compact", "[OPTIONS] [TABLE]"),
+        ("tag create", "[OPTIONS] TABLE TAG"),
+        ("alter set", "[OPTIONS] TABLE KEY=VALUE..."),
+    ):
+        first = orders(*command.split(), "--help").stdout.splitlines()[0]
+        assert first.endswith(f"{command} {usage}"), first
+
+
 def test_without_a_warehouse_only_paths_are_understood(orders: Command) -> None:
     assert "--warehouse" in orders("list", "-w", "", code=2).stderr
     location = orders.catalog.load_table("shop.orders").location

@@ -163,7 +163,7 @@ def table_comment(
 def set_options(
     session: Session,
     table: TableName,
-    pairs: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help="Options of the table.")],
+    pairs: Annotated[list[str], typer.Argument(metavar="KEY=VALUE", help="Options of the table.")],
     dry_run: DryRun = False,
 ) -> None:
     """Set options."""
@@ -175,7 +175,7 @@ def set_options(
 def reset_options(
     session: Session,
     table: TableName,
-    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Options to set back to their defaults.")],
+    keys: Annotated[list[str], typer.Argument(metavar="KEY", help="Options to set back to their defaults.")],
     dry_run: DryRun = False,
 ) -> None:
     """Reset options to their defaults."""

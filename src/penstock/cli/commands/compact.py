@@ -33,7 +33,7 @@ from penstock.printable import bytes_text
 
 def compact(
     session: Session,
-    table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="database.table, or the table's path.")] = None,
+    table: Annotated[str | None, typer.Argument(metavar="TABLE", help="database.table, or the table's path.")] = None,
     *,
     operation: Compact,
     threads: Annotated[

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path  # noqa: TC003 - typer evaluates annotations
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import pyarrow as pa
@@ -33,12 +33,17 @@ if TYPE_CHECKING:
 
 def report(
     session: Session,
-    tables: Annotated[list[str], typer.Argument(metavar="TABLE...", help="database.table, or the table's path.")],
+    tables: Annotated[list[str], typer.Argument(metavar="TABLE", help="database.table, or the table's path.")],
     *,
     output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FILE", help="The page to write, replacing an older one; - prints it."),
-    ],
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The page to write, replacing an older one; - prints it.  [default: the table's name with .html]",
+        ),
+    ] = None,
     checkpoint: Annotated[
         list[str] | None,
         typer.Option(
@@ -58,6 +63,8 @@ def report(
     """Chart the history of tables in one self-contained HTML file."""
     if checkpoint and len(tables) > 1:
         raise InvalidOptionError("--checkpoint applies to one table: name that table only")
+    if output is None and len(tables) > 1:
+        raise InvalidOptionError("give --output for a page of several tables")
     wanted = [parse_result(text) for text in result or ()]
     loaded = [session.table(name) for name in tables]
     histories = [open_history(table, checkpoints=checkpoint or (), limit=limit).load() for table in loaded]
@@ -67,8 +74,9 @@ def report(
     if str(output) == "-":
         print_drawn(page)
         return
-    _write(output, page)
     names = [table.name for table in loaded]
+    output = output or Path(f"{names[0].rpartition('/')[2]}.html")
+    _write(output, page)
     drawn = ", ".join(names)
     size = len(page.encode())
     print_record(session, {"tables": [*names], "file": str(output), "bytes": size}, f"drew {drawn}: {output}")

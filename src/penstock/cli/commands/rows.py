@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 # For human readers; JSON and CSV have all rows.
 _ROWS_FOR_PEOPLE: Final = 100
 
-Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="CSV, Parquet or JSON lines; - is standard input.")]
+Files = Annotated[list[str], typer.Argument(metavar="FILE", help="CSV, Parquet or JSON lines; - is standard input.")]
 Format = Annotated[InputFormat | None, typer.Option("--input-format", help="When the names do not show it.")]
 BatchRows = Annotated[int, typer.Option(min=1, help="Most rows in a batch.")]
 Delimiter = Annotated[str, typer.Option(help="Separator of the values in a CSV line.")]
@@ -217,7 +217,7 @@ def drop_partition(
     session: Session,
     table: TableName,
     partitions: Annotated[
-        list[str], typer.Argument(metavar="KEY=VALUE[,KEY=VALUE]...", help="One argument per partition.")
+        list[str], typer.Argument(metavar="KEY=VALUE[,KEY=VALUE]", help="One argument per partition.")
     ],
     dry_run: DryRun = False,
     yes: Yes = False,

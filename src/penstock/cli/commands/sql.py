@@ -14,8 +14,6 @@ from penstock.cli.output.render import note
 from penstock.cli.output.spark_failure import disable_error_logs, failure_of, open_spark
 from penstock.cli.output.sql_output import print_outcome, wait_for
 from penstock.cli.session import Session
-from penstock.dialect.session import run_script
-from penstock.dialect.state import SqlState
 from penstock.errors import InvalidOptionError, InvalidSqlError, NotFoundError, TableStoreError
 
 if TYPE_CHECKING:
@@ -23,11 +21,16 @@ if TYPE_CHECKING:
 
     from penstock.cli.output.sql_output import Query
     from penstock.cli.session import Session
+    from penstock.dialect.state import SqlState
+
+# Loaded when something runs: they need a package that only SQL needs, which the help does not.
+_SESSION: Final = "penstock.dialect.session"
+_STATE: Final = "penstock.dialect.state"
 
 
 def sql(
     session: Session,
-    statements: Annotated[list[str] | None, typer.Argument(metavar="[SQL]...", help="Statements, as with -e.")] = None,
+    statements: Annotated[list[str] | None, typer.Argument(metavar="SQL", help="Statements, as with -e.")] = None,
     *,
     execute: Annotated[
         list[str] | None, typer.Option("--execute", "-e", metavar="SQL", help="Statements; may be repeated.")
@@ -67,7 +70,7 @@ def sql(
         # The prompt's imports take longer than most commands take to run.
         load_module("penstock.cli.prompt.loop").run_prompt(session, catalog, master, show_all=all_)
         return
-    state, started = SqlState(), []
+    state, started = load_module(_STATE).SqlState(), []
     with state.attached(catalog, master):
         for script in scripts:
             started += _run(session, state, script, show_all=all_)
@@ -78,7 +81,7 @@ def _run(session: Session, state: SqlState, script: str, *, show_all: bool) -> l
     """Run a script; return the streaming queries that it has started."""
     started = []
     try:
-        for outcome in run_script(state, script):
+        for outcome in load_module(_SESSION).run_script(state, script):
             query = print_outcome(session, outcome, show_all=show_all, wait=wait_for)
             if query is not None:
                 started.append(query)

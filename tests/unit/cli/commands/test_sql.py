@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -64,6 +66,18 @@ def test_a_query_that_needs_spark_says_how_to_get_it(orders: Command) -> None:
     result = orders("sql", "-e", "SELECT COUNT(*) FROM shop.orders", code=10)
     assert "--spark 'local[2]'" in result.stderr
     assert "expected WHERE and a condition" in orders("sql", "-e", "DELETE FROM shop.orders", code=2).stderr
+
+
+def test_the_help_needs_no_parser_of_sql_and_running_names_the_package() -> None:
+    command = "import sys; sys.modules['sqlglot'] = None; from penstock.cli.main import main; main()"
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-c", command, "-w", "memory://x/y", "sql", *arguments]
+        return subprocess.run(line, capture_output=True, text=True, check=False)
+
+    assert run("--help").stdout.startswith("Usage: ")
+    missing = run("-e", "SHOW DATABASES")
+    assert (missing.returncode, "pip install 'penstock[sql]'" in missing.stderr) == (10, True)
 
 
 def test_something_has_to_be_given(penstock: Command, tmp_path: Path) -> None:

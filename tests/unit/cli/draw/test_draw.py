@@ -201,6 +201,15 @@ def test_a_file_is_written_whole_over_the_older_one(queue: Command, tmp_path: Pa
     assert f"the report cannot be written to {tmp_path}/missing/x.html: No such file or directory" in refused.stderr
 
 
+def test_a_page_is_named_after_its_table_unless_a_name_is_given(
+    queue: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert queue("report", "shop.q").stdout == "drew shop.q: shop.q.html\n"
+    assert read_page((tmp_path / "shop.q.html").read_text("utf-8")).all("h1")
+    assert "give --output for a page of several" in queue("report", "shop.q", "shop.q", code=2).stderr
+
+
 @pytest.fixture
 def windows(penstock: Command) -> Command:
     """Windows of ten minutes with counts, for two products."""
