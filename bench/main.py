@@ -40,6 +40,7 @@ BENCHMARKS: Final[dict[str, Callable[[Settings], Section]]] = {
     "append": spark_sections.measure_append,
     "scan": spark_sections.measure_scan,
     "select": spark_sections.measure_select,
+    "servers": spark_sections.measure_servers,
     "append-partitioned": spark_sections.measure_append_partitioned,
     "dml": spark_sections.measure_dml,
     "first-row": spark_sections.measure_first_row,

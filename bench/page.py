@@ -68,6 +68,10 @@ _SECTIONS: Final = {
         "Selective scans from Spark",
         "Few rows of tables that are laid out for it: a partition, a key, a bucket, a range of time, a join.",
     ),
+    "servers": (
+        "Queries through servers",
+        "A key and a sum through Spark Connect and the Thrift server of a driver, next to the same in the driver.",
+    ),
     "first-row": ("First row of many files", "`LIMIT 1` of a table of 10,000 files."),
     "sort": ("Sorted tables", "Sorting three million rows by two columns, then scans that skip files."),
     "compact": ("Compaction", "A thousand files of a thousand rows each become one."),

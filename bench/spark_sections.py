@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bench import spark_servers
 from bench.data import make_lineitem, make_orders
 from bench.result import (
     DELTA,
@@ -18,11 +19,12 @@ from bench.result import (
     Section,
     faster_than,
     find_series,
+    time_next_to,
 )
 from bench.spark_compact import IN_PROCESS, SCAN_AFTER, SCAN_BEFORE
 from bench.spark_compact import WORK as COMPACT
 from bench.spark_dml import DELETE, HANDLE, MERGE, UPDATE
-from bench.spark_job import SparkFailedError, find_peers, run_spark
+from bench.spark_job import PLAIN, PeerSet, SparkFailedError, find_peers, run_spark
 from bench.spark_scan import WORK as SCAN
 from bench.spark_select import (
     APPEND,
@@ -167,6 +169,19 @@ def measure_append_partitioned(settings: Settings) -> Section:
         checks=tuple(compare(APPEND, series, targets)),
         notes=notes,
     )
+
+
+def measure_servers(settings: Settings) -> Section:
+    """Query in the driver and through its servers."""
+    section = run_spark("servers", PeerSet(name=PLAIN), settings, conf=spark_servers.find_ports())
+    checks = []
+    for work in (spark_servers.KEY, spark_servers.SUM):
+        driver = find_series(section.series, work, spark_servers.DRIVER, PLAIN)
+        for name in (spark_servers.BY_CONNECT, spark_servers.BY_THRIFT):
+            client = find_series(section.series, work, name, PLAIN)
+            if client and driver:
+                checks.append(time_next_to(client, driver, at_most=1.1))
+    return replace(section, checks=tuple(checks))
 
 
 def in_every_session(kind: str, settings: Settings, **arguments: object) -> tuple[tuple[Series, ...], tuple[str, ...]]:

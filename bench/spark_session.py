@@ -63,6 +63,7 @@ def open_session(job: SparkJob) -> SparkSession:
         "spark.sql.warehouse.dir": f"{job.folder}/spark-warehouse",
         "spark.local.dir": f"{job.folder}/spark-local",
         **_PEERS.get(job.peer, {}),
+        **job.arguments.get("conf", {}),
     }
     if "scheduler" in job.arguments:
         settings["spark.scheduler.mode"] = job.arguments["scheduler"]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +18,10 @@ from tests.quick_spark import JVM_OPTIONS, quick_settings
 from tests.s3_server import free_port
 from tests.spark.connect_script import ROWS
 from tests.spark.forked_python import forked_python
+from tests.spark.server_commands import PAGE
 from tests.standalone_cluster import SPARK_HOME
+
+from penstock import Catalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,35 +109,68 @@ def found(server: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, di
 @pytest.mark.parametrize(
     ("name", "result"),
     [
+        ("append", 1),
         ("append toArrow", 1),
-        ("compact here", 0),
-        ("sql create", None),
+        ("to_spark", ROWS),
+        ("pinned", [len(range(3, ROWS, 7)), len(range(3, ROWS, 7)), len(range(3, ROWS, 7)) + 1]),
+        ("travel", [ROWS, 1, 0]),
+        ("altered", [[None, "x"]]),
+        ("overwrite", [[1, 3], [3, 4], [], True, None]),
+        ("twice", [True, [1, 2]]),
+        ("transaction", [[1, 1, 2, 2], True]),
+        ("merge", [1, 1]),
+        ("write", ROWS),
+        ("compact here", 1),
         ("register", None),
-        ("format read", ROWS),
         ("format filter", len(range(3, ROWS, 7))),
-        ("format system table", 1),
-        ("format write", ROWS),
-        ("format stream", 2 * ROWS),
-        ("table by name", [len(range(3, ROWS, 7))]),
+        ("format system table", True),
     ],
 )
-def test_it_works(found: dict[str, dict[str, Any]], name: str, result: object) -> None:
+def test_rows_are_written_once_and_read_at_the_state_that_was_latest(
+    found: dict[str, dict[str, Any]], name: str, result: object
+) -> None:
     assert found[name] == {"is": result}
+
+
+@pytest.mark.parametrize(
+    ("name", "result"),
+    [
+        ("sql create", None),
+        ("sql values", 1),
+        ("sql insert", 2),
+        ("sql select", [[2, 3]]),
+        ("sql join", [[3, "{x}"], [4, "y"]]),
+        ("sql files", ["(`day` = 'm') AND (`a` > 1)"]),
+        ("sql overwrite", 3),
+        ("sql changes", [True, True, True]),
+        ("sql call", True),
+        ("sql travel", [[1, "{x}"], [9, "w"]]),
+        ("sql view", [[20]]),
+        ("sql as", None),
+        ("sql stream", [1]),
+        ("sql explain", True),
+    ],
+)
+def test_statements_of_penstock_sql_run(found: dict[str, dict[str, Any]], name: str, result: object) -> None:
+    assert found[name] == {"is": result}
+
+
+def test_streams_deliver_each_row_once_also_where_a_batch_runs_twice(found: dict[str, dict[str, Any]]) -> None:
+    assert found["streams"] == {"is": [[1, 4, 7], [1, 4, 7, 10]]}
+    assert found["foreachBatch"] == {"is": [True, 1]}
 
 
 @pytest.mark.parametrize(
     ("name", "instead"),
     [
-        ("append", "toArrow()"),
-        ("overwrite", "toArrow()"),
-        ("to_spark", "spark.read.format('penstock').load("),
-        ("read_stream", "spark.readStream.format('penstock').load("),
-        ("write_stream", "sdf.writeStream.format('penstock').start("),
         ("compact", "compact() without spark"),
         ("attach", 'format("penstock")'),
         ("ship", "install penstock in the Python of the Connect server"),
-        ("sql select", "format('penstock')"),
-        ("sql insert", "format('penstock')"),
+        ("branch", "it is a branch: read with to_arrow"),
+        ("new files", "give 'scan.snapshot-id'"),
+        ("connector", "use spark.read and spark.readStream"),
+        ("sql stream without a checkpoint", "SET 'execution.checkpointing.dir'"),
+        ("stream watermark", "'penstock.read.watermark' = 'false'"),
     ],
 )
 def test_it_is_refused_in_one_line_with_what_works(found: dict[str, dict[str, Any]], name: str, instead: str) -> None:
@@ -140,3 +178,28 @@ def test_it_is_refused_in_one_line_with_what_works(found: dict[str, dict[str, An
     assert error.startswith("UnsupportedFeatureError: ")
     assert instead in error
     assert "\n" not in error
+
+
+def test_errors_of_queries_have_the_place_in_the_text(found: dict[str, dict[str, Any]]) -> None:
+    assert found["sort"]["error"].startswith("InvalidOptionError: table d.t: sorting runs on Spark")
+    assert "JVM" not in found["sql error"]["error"]
+    assert "line 2, column 3: Spark cannot run the query" in found["sql error"]["error"]
+    assert "_pyspark" not in found["sql column"]["error"]
+    assert "nope" in found["sql column"]["error"]
+
+
+def test_the_block_of_the_page_runs_as_it_is(server: str, tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path / "w", {"penstock.durable": "false"})
+    catalog.create_database("shop")
+    orders = catalog.create_table("shop.orders", "id BIGINT, item STRING, dt STRING", partition_by=["dt"])
+    orders.append([{"id": 1, "item": "pen", "dt": "d1"}, {"id": 3, "item": "mug", "dt": "d2"}])
+    section = PAGE.split("## Spark Connect of another host\n")[1].split("\n## ")[0]
+    (block,) = re.findall(r"\n\n((?:    [^\n]*\n|\n)+)", section)
+    text = (
+        textwrap.dedent(block).replace("sc://127.0.0.1:15002", server).replace("/data/warehouse", str(tmp_path / "w"))
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines()[0] == "1", done.stderr[-3000:]
+    assert sorted(orders.to_arrow(["id"])["id"].to_pylist()) == [1, 3, 4, 103, 104]

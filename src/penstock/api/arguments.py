@@ -31,7 +31,7 @@ from typing import (
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.api.lazy import is_spark_object, lazy_spark
+from penstock.api.lazy import is_connect_object, is_spark_object, lazy_spark
 from penstock.catalog.changes import SchemaChange, SetOption
 from penstock.datafile.expressions import to_filter
 from penstock.datafile.types import from_arrow_schema
@@ -336,16 +336,14 @@ def to_partition(partition: object, table: str) -> Mapping[str, object]:
     )
 
 
-def check_spark(spark: object, table: str | None, instead: str | None = None) -> None:
+def check_spark(spark: object, table: str | None) -> None:
     """Check that the argument is a Spark session.
 
     Args:
         table: its name, for the message; None if there is none.
-        instead: the alternative for Spark Connect sessions; None if they are accepted.
 
     Raises:
         InvalidOptionError: it is not a session.
-        UnsupportedFeatureError: it is a Spark Connect session.
     """
     if not is_spark_object(spark) and not hasattr(spark, "dataSource"):
         got = "None" if spark is None else f"a {type(spark).__name__}"
@@ -354,8 +352,6 @@ def check_spark(spark: object, table: str | None, instead: str | None = None) ->
             f"{where}expected a SparkSession, not {got}: SparkSession.builder.getOrCreate() creates one, and "
             "to_arrow, to_batches and follow read without Spark"
         )
-    if instead is not None:
-        check_classic(spark, table or "", instead)
 
 
 def check_classic(value: object, table: str, instead: str) -> None:
@@ -367,7 +363,7 @@ def check_classic(value: object, table: str, instead: str) -> None:
     Raises:
         UnsupportedFeatureError: it is one of Spark Connect.
     """
-    if type(value).__module__.startswith("pyspark.sql.connect."):
+    if is_connect_object(value):
         raise UnsupportedFeatureError(f"table {table}: this does not work with Spark Connect; use {instead}")
 
 

@@ -85,11 +85,15 @@ class TableHandle:
         Raises:
             TableStoreError: as ``Table.to_arrow``.
         """
+        ref = self.read_ref(options, position, zone)
+        return plan_query(ref, self.store, to_predicate(filter, self.name), with_vectors=with_vectors)
+
+    def read_ref(self, options: Options | None, position: Mapping[str, str], zone: str | None = None) -> TableRef:
+        """Return the table with the options of a batch read; arguments and errors as for ``plan``."""
         encoded = translate_as_of({**encode_options(options), **position}, self.name, zone)
         check_keys(encoded, table=self.name, of_batch_read=True)
         check_batch(encoded, self.name, Side.SOURCE)
-        ref = self.ref.with_options(encoded)
-        return plan_query(ref, self.store, to_predicate(filter, self.name), with_vectors=with_vectors)
+        return self.ref.with_options(encoded)
 
 
 class TableMethods:

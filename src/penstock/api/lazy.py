@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import UnsupportedFeatureError
 
-__all__ = ["LazyModule", "import_library", "is_spark_object", "lazy_dataset", "lazy_spark", "load_module"]
+__all__ = [
+    "LazyModule",
+    "import_library",
+    "is_connect_object",
+    "is_spark_object",
+    "lazy_dataset",
+    "lazy_spark",
+    "load_module",
+]
 
 # By the first names of modules: what is missing without them, and the extra that installs them.
 _EXTRAS: Final = {
@@ -80,3 +88,8 @@ else:
 def is_spark_object(value: object) -> bool:
     """Whether a value is a PySpark object, without importing PySpark."""
     return type(value).__module__.partition(".")[0] == "pyspark"
+
+
+def is_connect_object(value: object) -> bool:
+    """Whether a value is an object of Spark Connect, which has no JVM in this process, without importing PySpark."""
+    return type(value).__module__.startswith("pyspark.sql.connect.")

@@ -18,9 +18,10 @@ from penstock.api.arguments import (
     check_limit,
     check_spark,
     to_names,
+    to_predicate,
 )
 from penstock.api.handle import TableMethods
-from penstock.api.lazy import import_library, lazy_dataset, lazy_spark
+from penstock.api.lazy import import_library, is_connect_object, lazy_dataset, lazy_spark
 from penstock.api.notebook import PlanText
 from penstock.datafile.conform import leaf_arrays
 from penstock.table.inspect.explain import explain_plan, plan_values
@@ -221,14 +222,21 @@ class TableReads(TableMethods):
     ) -> DataFrame:
         """Return a DataFrame of exactly one snapshot, read by Spark's own readers.
 
+        With a session of Spark Connect, the tasks of ``format("penstock")`` read that snapshot.
+
         Args:
             filter: prunes partitions, buckets and files before Spark gets the list of files; as for ``to_arrow``.
             **at: the snapshot, as for ``to_arrow``.
         """
-        check_spark(spark, self._handle.name, f"spark.read.format('penstock').load('{self._handle.ref.location}')")
+        handle, position = self._handle, position_options(at, "to_spark")
+        check_spark(spark, handle.name)
         zone = spark.conf.get("spark.sql.session.timeZone")
-        query = self._handle.plan(filter, options, position_options(at, "to_spark"), zone, with_vectors=True)
-        return lazy_spark.batch_frame(spark, query, self._handle.store, to_names(columns))
+        names = to_names(columns)
+        if is_connect_object(spark):
+            ref = handle.read_ref(options, position, zone)
+            return lazy_spark.read_pinned(spark, ref, handle.store, names, to_predicate(filter, handle.name))
+        query = handle.plan(filter, options, position, zone, with_vectors=True)
+        return lazy_spark.batch_frame(spark, query, handle.store, names)
 
     def explain(
         self,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.api.arguments import FLAG, LOCATION, TEXT, accepts, check_spark, instance_of
 from penstock.api.catalog import Catalog, open_source
-from penstock.api.lazy import lazy_spark
+from penstock.api.lazy import is_connect_object, lazy_spark
 from penstock.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def ship(spark: SparkSession) -> tuple[str, ...]:
             not start; or a Spark Connect session.
     """
     check_spark(spark, None)
-    if type(spark).__module__.startswith("pyspark.sql.connect."):
+    if is_connect_object(spark):
         raise UnsupportedFeatureError(
             "penstock.ship does not work with Spark Connect: install penstock in the Python of the Connect server and "
             "of its executors"

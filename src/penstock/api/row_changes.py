@@ -13,7 +13,6 @@ from penstock.api.arguments import (
     Filter,
     Names,
     accepts,
-    check_classic,
     to_names,
     to_predicate,
 )
@@ -129,7 +128,6 @@ class RowChanges(TableMethods):
         """
         committer = self._change_committer()
         if is_spark_object(source):
-            check_classic(source, committer.ref.name, "source.toArrow()")
             rows = lazy_spark.to_arrow(cast("DataFrame", source))
         else:
             rows = as_table(arrow_rows(source, committer.ref))

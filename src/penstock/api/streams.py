@@ -17,7 +17,6 @@ from penstock.api.arguments import (
     Names,
     Options,
     accepts,
-    check_classic,
     check_limit,
     check_spark,
     check_stream,
@@ -27,7 +26,7 @@ from penstock.api.arguments import (
     to_predicate,
 )
 from penstock.api.handle import TableMethods
-from penstock.api.lazy import lazy_spark
+from penstock.api.lazy import is_connect_object, lazy_spark
 from penstock.catalog.checks.features import check_writable
 from penstock.clocks import to_millis
 from penstock.options import ReadOptions, Side, check_keys, check_side
@@ -88,9 +87,6 @@ class TableStreams(TableMethods):
             InvalidOptionError: not a streaming DataFrame, or an unknown trigger or output mode.
             UnsupportedFeatureError: output mode ``update``, or a table that Penstock only reads.
         """
-        check_classic(
-            sdf, self._handle.name, f"sdf.writeStream.format('penstock').start('{self._handle.ref.location}')"
-        )
         encoded = encode_options(options)
         check_trigger(trigger, self._handle.name)
         check_stream(sdf, self._handle.name)
@@ -101,7 +97,8 @@ class TableStreams(TableMethods):
         request = lazy_spark.StreamWrite(
             checkpoint=checkpoint, trigger=trigger, output_mode=output_mode, query_name=query_name
         )
-        return lazy_spark.write_stream(sdf, ref, request)
+        start = lazy_spark.write_format_stream if is_connect_object(sdf) else lazy_spark.write_stream
+        return start(sdf, ref, request)
 
     @accepts(columns=NAMES | NONE)
     def read_stream(
@@ -131,14 +128,13 @@ class TableStreams(TableMethods):
             NotFoundError: no such column.
             InvalidFilterError: a filter that does not fit the table.
         """
-        check_spark(
-            spark, self._handle.name, f"spark.readStream.format('penstock').load('{self._handle.ref.location}')"
-        )
+        check_spark(spark, self._handle.name)
         encoded = encode_options(options)
         check_keys(encoded, table=self._handle.name)
         check_side(encoded, self._handle.name, Side.SOURCE)
         check_same_table(self._handle.ref)
-        return lazy_spark.read_stream(
+        read = lazy_spark.read_format_stream if is_connect_object(spark) else lazy_spark.read_stream
+        return read(
             spark,
             self._handle.ref.with_options(encoded),
             to_names(columns),

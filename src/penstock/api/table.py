@@ -13,14 +13,13 @@ from penstock.api.arguments import (
     Options,
     accepts,
     add_session_store_options,
-    check_classic,
     encode_options,
     to_location,
     to_partition,
 )
 from penstock.api.handle import TableHandle
 from penstock.api.inspection import TableInspection
-from penstock.api.lazy import is_spark_object, lazy_spark
+from penstock.api.lazy import is_connect_object, is_spark_object, lazy_spark
 from penstock.api.maintenance import TableMaintenance, TableVersions
 from penstock.api.notebook import SAMPLE_ROWS, table_html
 from penstock.api.operations.compaction import Compact
@@ -204,6 +203,9 @@ class Table(TableReads, TableStreams, RowChanges):
             CommitUnknownError: the storage did not say whether it succeeded.
             UnsupportedFeatureError: a table that Penstock only reads.
         """
+        if is_connect_object(rows):
+            check_writable(self._ref)
+            return lazy_spark.append_rows(cast("DataFrame", rows), self._ref, self._handle.store)
         with self._handle.committing() as committer:
             messages = self._write(rows)
             snapshot = changes.commit_append(committer, messages)
@@ -228,6 +230,9 @@ class Table(TableReads, TableStreams, RowChanges):
             TableStoreError: as ``append``.
         """
         spec = None if partition is None else to_partition(partition, self.name)
+        if is_connect_object(rows):
+            check_writable(self._ref)
+            return lazy_spark.overwrite_rows(cast("DataFrame", rows), self._ref, self._handle.store, spec)
         scope = changes.overwrite_scope(self._ref, spec)
         with self._handle.committing() as committer:
             return changes.commit_overwrite(committer, self._write(rows), scope)
@@ -263,11 +268,6 @@ class Table(TableReads, TableStreams, RowChanges):
     def _write(self, rows: Rows) -> tuple[CommitMessage, ...]:
         check_writable(self._ref)
         if is_spark_object(rows):
-            check_classic(
-                rows,
-                self.name,
-                f"rows.toArrow(), or rows.write.format('penstock').mode('append').save('{self.location}')",
-            )
             messages = lazy_spark.write_dataframe(cast("DataFrame", rows), self._ref)
         else:
             messages = write_arrow(self._ref, arrow_rows(rows, self._ref))

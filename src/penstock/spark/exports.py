@@ -2,6 +2,9 @@
 
 from penstock.spark.compact.job import SparkMerger
 from penstock.spark.compact.sort import sort_compact
+from penstock.spark.connect import append_rows, overwrite_rows, read_pinned
+from penstock.spark.connect import read_stream as read_format_stream
+from penstock.spark.connect import write_stream as write_format_stream
 from penstock.spark.connector.attach import attach, serve
 from penstock.spark.connector.catalog_class import CatalogSource
 from penstock.spark.connector.frame import batch_frame
@@ -15,6 +18,7 @@ from penstock.spark.servers import (
     CONNECT,
     THRIFT,
     Server,
+    asks_who_clients_are,
     is_running,
     run_prompt,
     submit,
@@ -56,6 +60,8 @@ __all__ = [
     "Server",
     "SparkMerger",
     "StreamWrite",
+    "append_rows",
+    "asks_who_clients_are",
     "attach",
     "batch_frame",
     "cancellable_jobs",
@@ -72,11 +78,14 @@ __all__ = [
     "is_running",
     "nullable",
     "open_session",
+    "overwrite_rows",
     "query_frame",
     "read_files",
+    "read_format_stream",
     "read_generated",
     "read_iceberg",
     "read_kafka",
+    "read_pinned",
     "read_stream",
     "register",
     "run_prompt",
@@ -95,5 +104,6 @@ __all__ = [
     "view_frame",
     "write_connector",
     "write_dataframe",
+    "write_format_stream",
     "write_stream",
 ]

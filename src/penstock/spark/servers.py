@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from penstock.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _JavaObject = Any
 
@@ -36,6 +36,7 @@ class Server:
         port: its usual one.
         host_key: setting of the address to which it binds; ``port_key`` that of the port.
         authentication_key: setting without which it asks no client who it is.
+        authentication_variable: environment variable that takes the place of the setting; None if it has none.
         start: called with a session; returns the function that stops the server.
     """
 
@@ -45,6 +46,7 @@ class Server:
     host_key: str
     port_key: str
     authentication_key: str
+    authentication_variable: str | None
     start: Callable[[SparkSession], Callable[[], None]]
 
 
@@ -81,6 +83,7 @@ CONNECT: Final = Server(
     host_key="spark.connect.grpc.binding.address",
     port_key="spark.connect.grpc.binding.port",
     authentication_key="spark.connect.authenticate.token",
+    authentication_variable="SPARK_CONNECT_AUTHENTICATE_TOKEN",
     start=_start_connect,
 )
 THRIFT: Final = Server(
@@ -90,6 +93,7 @@ THRIFT: Final = Server(
     host_key="spark.hadoop.hive.server2.thrift.bind.host",
     port_key="spark.hadoop.hive.server2.thrift.port",
     authentication_key="spark.hadoop.hive.server2.authentication",
+    authentication_variable=None,
     start=_start_thrift,
 )
 
@@ -98,6 +102,11 @@ def use_this_python(master: str) -> None:
     """Let tasks on this machine, and functions of clients of Spark Connect, run with this process's Python."""
     if master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
+def asks_who_clients_are(server: Server, settings: Mapping[str, str]) -> bool:
+    """Whether clients of a server with these settings authenticate."""
+    return server.authentication_key in settings or bool(os.environ.get(server.authentication_variable or ""))
 
 
 def is_running(spark: SparkSession) -> bool:

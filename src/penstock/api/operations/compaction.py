@@ -101,7 +101,8 @@ class Compact(Operation[TableHandle, CompactionResult]):
         check_keys(encoded, table=table.name)
         ref = for_compaction(at_latest_schema(table.ref, table.checked_store), encoded)
         check_writable(ref)
-        check_classic(self.spark, ref.name, "compact() without spark, which merges in this process")
+        if self.spark is not None:
+            check_classic(self.spark, ref.name, "compact() without spark, which merges in this process")
         request = request_compaction(
             ref,
             partitions=self.partitions,

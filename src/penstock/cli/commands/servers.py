@@ -107,7 +107,7 @@ def _run(session: Session, server: Server, host: str, port: int | None, master: 
             )
         stop = _started(session, server, spark, f"{host}:{number}")
         note(session, f"{server.title} at {server.scheme}://{host}:{number}, catalogs: {', '.join(names)}")
-        if not host.startswith(_LOOPBACK) and server.authentication_key not in settings:
+        if not host.startswith(_LOOPBACK) and not lazy_spark.asks_who_clients_are(server, settings):
             note(session, f"whoever reaches {host} can read and change what this process can")
         _wait(session, spark, server)
         stop()

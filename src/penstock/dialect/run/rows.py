@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
 
-from penstock.api.lazy import lazy_spark
+from penstock.api.arguments import check_classic
+from penstock.api.lazy import is_connect_object, lazy_spark
 from penstock.datafile.python_values import python_array
 from penstock.datafile.types import to_arrow_schema, to_arrow_type
 from penstock.dialect.outcome import Outcome, committed
@@ -184,6 +185,7 @@ def _insert_into_connector(state: SqlState, own: CreateTable, statement: Insert)
     name = ".".join(own.name)
     if state.spark is None:
         raise UnsupportedFeatureError(f"table {name}: a table with a connector needs Spark: give a session")
+    check_classic(state.spark, name, "df.write and df.writeStream for data outside of the catalog")
     kept = next((column.name for column in own.metadata if not column.is_virtual), None)
     if kept is not None:
         raise UnsupportedFeatureError(
@@ -321,6 +323,11 @@ def _start(
     """
     lazy_spark.check_stream(frame)
     settings = read_settings(state.settings)
+    if settings.checkpoints is None and is_connect_object(frame):
+        raise UnsupportedFeatureError(
+            f"table {table}: a query of Spark Connect needs a checkpoint directory that its server can reach: SET "
+            "'execution.checkpointing.dir' = '<uri>'"
+        )
     query_name, checkpoint = place_for(state, settings, statement, table, query.source.text)
     trigger = _stream_trigger(settings, ends_at_start=ends_at_start(state, query))
     started = start(checkpoint=checkpoint, trigger=trigger, query_name=query_name)

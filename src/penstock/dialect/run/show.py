@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from penstock.api.lazy import lazy_spark
+from penstock.api.lazy import is_connect_object, lazy_spark
 from penstock.api.procedures import PROCEDURES, call
 from penstock.dialect.outcome import Outcome, rows
 from penstock.dialect.parse.statements import Insert
@@ -160,7 +160,9 @@ def call_procedure(state: SqlState, statement: Call) -> Outcome:
     """Run a procedure. Raises ``NotFoundError`` for a catalog that is not there, and as ``call``."""
     arguments = ((each.name, each.value) for each in statement.arguments)
     names = state.at_catalog(statement.catalog)
-    return Outcome(value=call(names, state.spark, statement.procedure, arguments))
+    # Without a JVM here, procedures run in this process.
+    spark = None if is_connect_object(state.spark) else state.spark
+    return Outcome(value=call(names, spark, statement.procedure, arguments))
 
 
 def _procedures(statement: ShowNames) -> Outcome:

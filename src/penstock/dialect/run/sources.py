@@ -6,6 +6,7 @@ import datetime as dt
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
+from penstock.api.arguments import check_classic
 from penstock.api.lazy import lazy_spark
 from penstock.dialect.run.connectors import KAFKA, connector_of, connector_table, fields_of, is_endless
 from penstock.dialect.settings import read_settings
@@ -40,6 +41,7 @@ _BOUNDS: Final = frozenset(
         "penstock.scan.bounded.timestamp-millis",
     }
 )
+_CONNECTORS_INSTEAD: Final = "spark.read and spark.readStream for data outside of the catalog"
 # Options that only streams support.
 _STREAM_OPTIONS: Final = _BOUNDS | {"consumer-id"}
 
@@ -105,8 +107,10 @@ def connector_frame(
 
     Raises:
         InvalidOptionError: the table is only a sink, or an option is invalid.
+        UnsupportedFeatureError: a session of Spark Connect.
     """
     name, fields = ".".join(own.name), fields_of(own)
+    check_classic(spark, name, _CONNECTORS_INSTEAD)
     if connector_of(own) == KAFKA:
         return lazy_spark.read_kafka(
             spark,

@@ -80,7 +80,10 @@ _AS_OF_TIME: Final = (
 )
 _CHANGES: Final = "give 'incremental-between' = '<after snapshot>,<to snapshot>', or read the table as a stream"
 _APPENDS: Final = "a stream delivers appended rows only, those of overwrites with 'streaming-read-append-overwrite'"
-_REPEATED: Final = "write with Table.write_stream, whose micro-batches are in the table exactly once"
+_REPEATED: Final = (
+    "give both to df.write.format('penstock') in foreachBatch, or write with Table.write_stream, whose micro-batches "
+    "are in the table exactly once"
+)
 _SCHEMA: Final = "change the columns with Catalog.alter_table or ALTER TABLE"
 
 FOREIGN: Final[dict[str, tuple[str, str]]] = {

@@ -27,6 +27,7 @@ from penstock.spark.data_source.stream_reader import PenstockStreamReader
 from penstock.spark.data_source.stream_writer import PenstockStreamWriter
 from penstock.spark.data_source.table_names import find_source, find_target, has_location, with_location
 from penstock.spark.data_source.tracebacks import without_frames
+from penstock.spark.data_source.transaction import TRANSACTION_OPTIONS, Transaction, check_no_transaction
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.types import check_columns, columns_at_start, nullable, to_spark_schema, why_rows_may_not_fit
 from penstock.spark.versions.facts import PYTHON_SOURCES, STREAM_READS_OF_FORMAT, STREAM_WRITES_OF_FORMAT
@@ -34,13 +35,14 @@ from penstock.spark.versions.python_api import datasource
 from penstock.spark.write.sink import collect_messages
 from penstock.spark.write.task import TaskOutcome, WriteTask
 from penstock.table.commit.cleanup import delete_job_files, delete_new_files
-from penstock.table.compact.write import TableWrite
+from penstock.table.compact.write import TableWrite, compact_written
 from penstock.table.inspect.system import SYSTEM_TABLES, load_system_table
 from penstock.table.read.batches import TableReader, select_fields
 from penstock.table.read.query import plan_query, read_ref
 from penstock.table.read.split import DataSplit, plan_splits
 from penstock.table.read.travel import translate_as_of
 from penstock.table.store import MetadataStore
+from penstock.table.stream_sink.committer import commit_unnoted
 from penstock.table.write.writer import new_job_id
 
 if TYPE_CHECKING:
@@ -55,7 +57,9 @@ if TYPE_CHECKING:
 
 _FILTER: Final = "filter"
 # Options of Spark, and options that this module reads; all others are options of the table.
-_OWN_OPTIONS: Final = frozenset({"path", "location", "paths", "checkpointlocation", _FILTER}) | OVERWRITE_OPTIONS
+_OWN_OPTIONS: Final = (
+    frozenset({"path", "location", "paths", "checkpointlocation", _FILTER}) | OVERWRITE_OPTIONS | TRANSACTION_OPTIONS
+)
 # PySpark passes option names in lower case.
 _SPELLING: Final = {key.lower(): key for key in sorted(KNOWN_KEYS)}
 
@@ -93,6 +97,7 @@ class PenstockDataSource(datasource.DataSource):
         if system_table is not None:
             return SystemTableReader(ref, system_table)
         check_no_overwrite(ref, self.options, "a read")
+        check_no_transaction(ref.name, self.options, "a read")
         check_batch(dict(ref.dynamic_options), ref.name, Side.SOURCE)
         return TableSourceReader(ref, schema, self.options.get(_FILTER))
 
@@ -109,6 +114,7 @@ class PenstockDataSource(datasource.DataSource):
         ref = _load(location, self.options)
         STREAM_READS_OF_FORMAT.check(f"table {ref.name}")
         check_no_overwrite(ref, self.options, "a stream")
+        check_no_transaction(ref.name, self.options, "a stream")
         check_side(dict(ref.dynamic_options), ref.name, Side.SOURCE)
         return PenstockStreamReader(
             ref=ref,
@@ -127,6 +133,7 @@ class PenstockDataSource(datasource.DataSource):
             raise InvalidOptionError(f"table {ref.name}${system_table} shows metadata; it cannot be written")
         STREAM_WRITES_OF_FORMAT.check(f"table {ref.name}")
         check_no_overwrite(ref, self.options, "a stream")
+        check_no_transaction(ref.name, self.options, "a stream")
         check_side(dict(ref.dynamic_options), ref.name, Side.SINK)
         check_writable(ref)
         return PenstockStreamWriter(ref, overwrite=overwrite)
@@ -142,7 +149,8 @@ class PenstockDataSource(datasource.DataSource):
         check_writable(ref)
         rule = OverwriteRule.of(ref, self.options, overwrite=overwrite)
         note = "" if _location(self.options) else why_rows_may_not_fit(ref, schema)
-        return TableSourceWriter(ref, replaces=rule if overwrite else None, note=note)
+        transaction = Transaction.of(self.options, ref.name)
+        return TableSourceWriter(ref, replaces=rule if overwrite else None, transaction=transaction, note=note)
 
 
 class BatchDataSource(PenstockDataSource):
@@ -282,12 +290,21 @@ class TableSourceWriter(datasource.DataSourceArrowWriter):
 
     Args:
         replaces: rule for the rows that an overwrite replaces; None for an append.
+        transaction: identity of the write; None if it has none.
         note: text added to the error if rows do not fit the table.
     """
 
-    def __init__(self, ref: TableRef, *, replaces: OverwriteRule | None, note: str = "") -> None:
+    def __init__(
+        self,
+        ref: TableRef,
+        *,
+        replaces: OverwriteRule | None,
+        transaction: Transaction | None = None,
+        note: str = "",
+    ) -> None:
         self._task = WriteTask(ref=ref, job_id=new_job_id(), storage=mark_storage(ref))
         self._replaces = replaces
+        self._transaction = transaction
         self._note = note
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> datasource.WriterCommitMessage:  # type: ignore[override] # PySpark's own classes differ so too
@@ -304,7 +321,15 @@ class TableSourceWriter(datasource.DataSourceArrowWriter):
         except SchemaMismatchError as error:
             raise (SchemaMismatchError(f"{error}. {self._note}") if self._note else error) from None
         mode = next((each.overwrite_mode for each in done if each.overwrite_mode), None)
-        TableWrite(ref=ref).commit(files, None if self._replaces is None else self._replaces.scope_in(mode))
+        scope = None if self._replaces is None else self._replaces.scope_in(mode)
+        if self._transaction is None:
+            TableWrite(ref=ref).commit(files, scope)
+            return
+        files = TableWrite(ref=ref).merge(files)
+        user = self._transaction.batch.commit_user
+        commit_unnoted(ref, self._transaction.batch, files, scope=scope, after_id=self._transaction.after_id)
+        if scope is None:
+            compact_written(ref, files, commit_user=f"{user}-compact")
 
     def abort(self, messages: list[datasource.WriterCommitMessage | None]) -> None:
         """Delete the files that the tasks of a failed job have written."""

@@ -29,6 +29,7 @@ from penstock.spark.write.sink import collect_messages
 from penstock.spark.write.task import QUERY_ID, TaskOutcome, WriteTask
 from penstock.table.commit.cleanup import delete_job_files, delete_new_files
 from penstock.table.compact.write import TableWrite, compact_written
+from penstock.table.partition_scope import WholeTable
 from penstock.table.stream_sink.committer import Batch, commit_unnoted
 from penstock.table.write.writer import new_job_id
 
@@ -87,7 +88,8 @@ class PenstockStreamWriter(datasource.DataSourceStreamArrowWriter):
         files = collect_messages(ref, [each.outcome for each in found], found[0].job_id, speculates=False)
         files = TableWrite(ref=ref).merge(files)
         query_id = found[0].commit_user
-        commit_unnoted(ref, Batch(commit_user=query_id, id=batchId), files, is_overwrite=self._overwrite)
+        scope = WholeTable() if self._overwrite else None
+        commit_unnoted(ref, Batch(commit_user=query_id, id=batchId), files, scope=scope)
         if not self._overwrite:
             compact_written(ref, files, commit_user=f"{query_id}-compact")
 

@@ -8,7 +8,7 @@ import re
 import uuid
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from pyspark.errors import AnalysisException, IllegalArgumentException, ParseException
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
@@ -19,6 +19,7 @@ from penstock.format.text.names import quoted
 from penstock.format.types.data_types import with_nullability
 from penstock.format.types.text import parse_sql_type
 from penstock.spark.logical_plan import analyzed_plan
+from penstock.spark.session import is_connect
 from penstock.spark.sql.casts import cast_exactly
 from penstock.spark.types import from_spark_schema, to_spark_type
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _PREFIX: Final = "penstock_"
 _VIEW: Final = re.compile(_PREFIX + "[0-9a-f]{32}")
+# Of the frames in a query, in PySpark's ``SQLStringFormatter`` of Connect.
+_CONNECT_NAME: Final = "_pyspark_connect_temp_view_"
 _TYPE: Final = "penstock.type"
 _PLACE: Final = re.compile(r"\bline (?P<line>\d+),? pos (?P<column>\d+)")
 # Parts of Spark's messages to remove: error names, positions in the generated text, the search path of functions.
@@ -57,6 +60,8 @@ def query_frame(spark: SparkSession, frames: Sequence[DataFrame], query: SqlText
     Args:
         frames: the tables that the query reads, one for each name in its text.
     """
+    if is_connect(spark):
+        return _query_connect(spark, frames, query)
     names = [f"{_PREFIX}{uuid.uuid4().hex}" for _ in frames]
     try:
         for name, frame in zip(names, frames, strict=True):
@@ -64,10 +69,25 @@ def query_frame(spark: SparkSession, frames: Sequence[DataFrame], query: SqlText
         # Spark analyses the query here, so the views are not needed when it runs.
         return spark.sql(query.text(names))
     except (AnalysisException, ParseException) as error:
-        raise InvalidSqlError(_explained(error, query, names, spark)) from error
+        raise InvalidSqlError(_explained(str(error), query, names, spark)) from error
     finally:
         for name in names:
             spark.catalog.dropTempView(name)
+
+
+def _query_connect(spark: SparkSession, frames: Sequence[DataFrame], query: SqlText) -> DataFrame:
+    """Return the rows of a query. The server analyses it each time it runs, so the frames are parts of it."""
+    keys = [f"{_PREFIX}{place}_{uuid.uuid4().hex}" for place in range(len(frames))]
+    text = query.text(keys).replace("{", "{{").replace("}", "}}")
+    for key in keys:
+        text = text.replace(key, f"{{{key}}}")
+    try:
+        return spark.sql(text, **cast("dict[str, Any]", dict(zip(keys, frames, strict=True))))
+    except (AnalysisException, ParseException) as error:
+        # Positions are those in the text with PySpark's names, which have one length.
+        names = [_CONNECT_NAME + "0" * 32 for _ in frames]
+        said = re.sub(_CONNECT_NAME + "[0-9a-f]{32}", names[0] if names else "", str(error))
+        raise InvalidSqlError(_explained(said, query, names, spark)) from error
 
 
 def view_frame(frame: DataFrame, places: Sequence[int], fields: Sequence[DataField]) -> DataFrame:
@@ -98,7 +118,7 @@ def computed_frame(frame: DataFrame, columns: Sequence[tuple[str, str | None]]) 
 
 def explain_text(frame: DataFrame) -> str:
     """Return Spark's plan of a query as text; for a stream the logical plan, as physical plans differ per batch."""
-    if frame.isStreaming:
+    if frame.isStreaming and not is_connect(frame.sparkSession):
         plan = str(analyzed_plan(frame).toString()).strip()
         return "== Analyzed Logical Plan ==\n" + _VIEW.sub("table", plan)
     text = io.StringIO()
@@ -108,7 +128,12 @@ def explain_text(frame: DataFrame) -> str:
 
 
 def check_stream(frame: DataFrame) -> None:
-    """Check that Spark can run a streaming query in append mode, where rows are final when they are delivered."""
+    """Check that Spark can run a streaming query in append mode, where rows are final when they are delivered.
+
+    A server of Spark Connect checks it when the query starts.
+    """
+    if is_connect(frame.sparkSession):
+        return
     jvm: Any = frame.sparkSession._jvm  # noqa: SLF001 - Python checks this only when the query starts
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
     try:
@@ -198,15 +223,14 @@ def insert_frame(
     return numbered.select(*shaped)
 
 
-def _explained(error: Exception, query: SqlText, names: Sequence[str], spark: SparkSession) -> str:
+def _explained(said: str, query: SqlText, names: Sequence[str], spark: SparkSession) -> str:
     """Return Spark's message without plans and our view names, with the position in the text that the user wrote."""
-    said = str(error)
     where = ""
     if match := _PLACE.search(said):
         lines = query.text(names).split("\n")[: int(match["line"]) - 1]
         line, column = query.place(names, sum(len(line) + 1 for line in lines) + int(match["column"]))
         where = f"line {line}, column {column}: "
-    said = _NOISE.sub("", said.strip().partition(";\n")[0].partition("== SQL")[0])
+    said = _NOISE.sub("", said.partition("JVM stacktrace:")[0].strip().partition(";\n")[0].partition("== SQL")[0])
     for name in names:
         said = said.replace(f"`{name}`.", "").replace(name, "table")
     said = " ".join(said.split()).rstrip(" ;.")

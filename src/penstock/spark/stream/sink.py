@@ -45,7 +45,7 @@ __all__ = ["TableStreamingQuery"]
 
 def write_stream(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> StreamingQuery:
     """Start a query that commits each micro-batch to a table exactly once, even if Spark runs the batch again."""
-    _check_request(sdf, ref, request)
+    check_request(sdf, ref, request)
     checkpoint = Checkpoint(sdf.sparkSession, request.checkpoint)
     batches = open_batches(sdf, ref, request, checkpoint, has_batches=checkpoint.has_batches())
     query_id = checkpoint.load_query_id()
@@ -55,7 +55,7 @@ def write_stream(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> Streami
     try:
         if query_id is not None:
             batches.resume(query_id)
-        query = _with_request(sdf.writeStream.foreachBatch(batches.run), request).start()
+        query = with_request(sdf.writeStream.foreachBatch(batches.run), request).start()
     except BaseException:
         batches.lease.give_back()
         raise
@@ -99,7 +99,8 @@ def check_fits(schema: StructType, ref: TableRef) -> None:
     plan_conform(ref.schema, from_spark_batch(batch, ref.schema.fields).schema, ref.name)
 
 
-def _check_request(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> None:
+def check_request(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> None:
+    """Raise ``InvalidOptionError`` for a batch or a trigger that is not known, and as ``check_output_mode``."""
     if not sdf.isStreaming:
         raise InvalidOptionError(f"table {ref.name}: this DataFrame is not a stream; write it with append")
     check_output_mode(request, ref)
@@ -148,7 +149,8 @@ def _check_not_running(spark: SparkSession, query_id: str, ref: TableRef) -> Non
         )
 
 
-def _with_request(writer: DataStreamWriter, request: StreamWrite) -> DataStreamWriter:
+def with_request(writer: DataStreamWriter, request: StreamWrite) -> DataStreamWriter:
+    """Return the writer with output mode, checkpoint, name and trigger of a request."""
     writer = writer.outputMode(request.output_mode).option("checkpointLocation", request.checkpoint)
     if request.query_name is not None:
         writer = writer.queryName(request.query_name)

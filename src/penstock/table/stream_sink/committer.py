@@ -18,7 +18,7 @@ from penstock.table.assumptions import load_identity
 from penstock.table.commit.cleanup import commit_or_discard, delete_job_files_near, delete_new_files, delete_staging
 from penstock.table.commit.delta import CommitRequest
 from penstock.table.commit.put import OwnCommits, search_commits
-from penstock.table.partition_scope import WholeTable
+from penstock.table.partition_scope import MatchingPartitions, WholeTable
 from penstock.table.store import MetadataStore
 from penstock.table.stream_sink.batch_log import ACCEPT, BatchNote, check_identity
 from penstock.table.stream_sink.watermark import UPSTREAM_TIMES, merge_times
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.io.file_io import FileIO
     from penstock.table.commit.committer import TableCommitter
     from penstock.table.message import CommitMessage
+    from penstock.table.partition_scope import OverwriteScope
     from penstock.table.ref import TableRef
     from penstock.table.stream_sink.batch_log import BatchNotes, CheckpointMark
 
@@ -137,7 +138,7 @@ class StreamCommitter:
         self._store = MetadataStore(ref)
         self._notes = notes
         self._mark = mark
-        self._is_overwrite = is_overwrite
+        self._scope = WholeTable() if is_overwrite else None
         self._committer = open_committer(ref, self._store)
         # The newest snapshot that was read; all later snapshots of this query come after it.
         self._seen_id: int | None = None
@@ -222,7 +223,7 @@ class StreamCommitter:
             ahead.request_read(self._committer.ref.layout.schema_path(0), uses=1 + (self._committer.ref.schema.id == 0))
             self._committer.request_base()
             self._check_table(ahead)
-            request = _request_of(batch, messages, after_id=self._seen_id or 0, is_overwrite=self._is_overwrite)
+            request = _request_of(batch, messages, after_id=self._seen_id or 0, scope=self._scope)
             if self._ownership is not None and self._is_alone:
                 request = replace(request, check_alone=self._ownership.verify)
             snapshot = _commit(self._committer, batch, request)
@@ -307,21 +308,32 @@ class StreamCommitter:
 
 
 def commit_unnoted(
-    ref: TableRef, batch: Batch, messages: tuple[CommitMessage, ...], *, is_overwrite: bool
+    ref: TableRef,
+    batch: Batch,
+    messages: tuple[CommitMessage, ...],
+    *,
+    scope: OverwriteScope | None = None,
+    after_id: int | None = None,
 ) -> Snapshot | None:
     """Commit the rows of a batch without access to its checkpoint; the files of a replayed batch are deleted.
 
     It reads the snapshots from the latest back to the query's newest one, or all if there is none. For a batch 0 that
     was seen before, it reads only the snapshots made since then. A batch 0 that is seen for the first time counts as
     new even if snapshots have expired. Batch 0 creates a snapshot even without rows, so that later batches find it.
+
+    Args:
+        scope: what the rows replace; None for an append.
+        after_id: of the snapshot after which the batch would be, if that is known: then older ones are not read, and
+            batch 0 is as any other.
     """
     store = MetadataStore(ref)
     committer = open_committer(ref, store)
     latest_id = store.latest_snapshot_id() or 0
+    is_first = batch.id == 0 and after_id is None
     try:
-        known_id = note_first_batch(store, batch.commit_user, latest_id) if batch.id == 0 else None
+        known_id = note_first_batch(store, batch.commit_user, latest_id) if is_first else after_id
         found = search_commits(store, _is_of(batch.commit_user), latest_id=latest_id, after_id=known_id or 0)
-        accept = committer.options.accept_unknown_batch or (batch.id == 0 and known_id is None)
+        accept = committer.options.accept_unknown_batch or (is_first and known_id is None)
         already_committed = is_committed(batch, found, table=ref.name, accept_unknown=accept)
     except TableStoreError:
         delete_new_files(ref, messages)
@@ -329,8 +341,10 @@ def commit_unnoted(
     if already_committed:
         delete_new_files(ref, messages)
         return found.last
-    request = _request_of(batch, messages, after_id=latest_id, is_overwrite=is_overwrite)
-    return _commit(committer, batch, replace(request, commit_empty=batch.id == 0))
+    request = _request_of(batch, messages, after_id=latest_id, scope=scope)
+    # Without a query, an overwrite makes a snapshot as ``commit_overwrite`` does.
+    is_replacement = after_id is not None and isinstance(scope, WholeTable | MatchingPartitions)
+    return _commit(committer, batch, replace(request, commit_empty=is_first or is_replacement))
 
 
 def _is_of(query_id: str) -> Callable[[Snapshot], bool]:
@@ -347,13 +361,13 @@ def _properties(batch: Batch) -> tuple[tuple[str, str], ...]:
 
 
 def _request_of(
-    batch: Batch, messages: tuple[CommitMessage, ...], *, after_id: int, is_overwrite: bool
+    batch: Batch, messages: tuple[CommitMessage, ...], *, after_id: int, scope: OverwriteScope | None
 ) -> CommitRequest:
     return CommitRequest(
         commit_user=batch.commit_user,
         commit_identifier=batch.id,
-        kind=CommitKind.OVERWRITE if is_overwrite else CommitKind.APPEND,
-        scope=WholeTable() if is_overwrite else None,
+        kind=CommitKind.APPEND if scope is None else CommitKind.OVERWRITE,
+        scope=scope,
         messages=messages,
         watermark=batch.watermark,
         properties=_properties(batch),
