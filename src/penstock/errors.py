@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.printable import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+# Frames between a user's line and a warning; those of the standard library are around properties and context managers.
+_INTERNAL: Final = frozenset({"penstock", "contextlib", "functools"})
 
 
 class _OneLine:
@@ -135,6 +139,6 @@ def warn_damaged(table: str, snapshot_ids: Sequence[int]) -> None:
 def warn(text: str, category: type[Warning]) -> None:
     """Issue a warning that names the line outside of this package from which it was called."""
     level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "penstock":
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INTERNAL:
         level, frame = level + 1, frame.f_back
     warnings.warn(text, category, stacklevel=level)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
+from penstock.printable import mask_value
+
 if TYPE_CHECKING:
     from penstock.format.types.data_types import DataType
 
@@ -55,12 +57,15 @@ def after(column: str) -> Position:
     return Position(place=Place.AFTER, reference=column)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SetOption:
     """Set a table option."""
 
     key: str
     value: str
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(key={self.key!r}, value={mask_value(self.key, self.value)!r})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,13 +7,14 @@ Source:
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import InvalidOptionError, InvalidSchemaError
 from penstock.format.schema import assign_field_ids
 from penstock.format.text.json import JsonObject, decode_json, load_json
 from penstock.format.types.text import decode_field, encode_field
+from penstock.printable import mask_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,7 +35,7 @@ _WHAT: Final = "view"
 _CURE: Final = "create the view again"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class View:
     """A view of a catalog: columns and the text of a query.
 
@@ -50,7 +51,15 @@ class View:
     query: str
     dialects: tuple[tuple[str, str], ...] = ()
     comment: str | None = None
-    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    options: tuple[tuple[str, str], ...] = ()
+
+    def __repr__(self) -> str:
+        # Hints in a query may have options with secrets.
+        dialects = tuple((engine, mask_text(text)) for engine, text in self.dialects)
+        return (
+            f"{type(self).__name__}(fields={self.fields!r}, query={mask_text(self.query)!r}, dialects={dialects!r}, "
+            f"comment={self.comment!r})"
+        )
 
     def text_for(self, dialect: str) -> str:
         """Return the query for an engine."""

@@ -37,8 +37,9 @@ def test_older_versions_are_refused_and_newer_ones_warned_about(monkeypatch: pyt
     with pytest.raises(UnsupportedFeatureError, match=f"works with Spark {text_of(TESTED[0])} and newer"):
         check_version()
     monkeypatch.setattr(facts, "INSTALLED", (5, 0))
-    with pytest.warns(UserWarning, match="was never tested with Spark"):
+    with pytest.warns(UserWarning, match="was never tested with Spark") as found:
         check_version()
+    assert found[0].filename == __file__
 
 
 def test_interfaces_and_classes_have_the_names_of_the_version(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -216,8 +216,11 @@ def panel(title: str, text: str, *parts: Element, keys: Sequence[tuple[str, str]
     Args:
         keys: kind of mark and what it means.
     """
-    chips = [node("span", {"class": "key"}, node("i", {"class": kind}), meaning) for kind, meaning in keys]
-    head = node("p", {"class": "head"}, node("b", {}, title), " ", *chips, node("span", {"class": "note"}, text))
+    parts_of_head = [node("b", {}, title)]
+    parts_of_head += [node("span", {"class": "key"}, node("i", {"class": kind}), meaning) for kind, meaning in keys]
+    parts_of_head += [node("span", {"class": "note"}, text)]
+    # Without spaces between them, a browser may only break a line inside of a figure.
+    head = node("p", {"class": "head"}, *[item for each in parts_of_head for item in (each, " ")])
     return node("div", {"class": "panel"}, head, *parts)
 
 

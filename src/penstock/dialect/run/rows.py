@@ -64,7 +64,8 @@ def check_here(state: SqlState, query: Query) -> SimpleSelect:
     if query.simple is None or not is_ours:
         raise UnsupportedFeatureError(
             "this query needs Spark: give penstock.sql a session, or the command --spark 'local[2]'; without it there"
-            " is SELECT of columns of one table with WHERE and LIMIT, of one snapshot"
+            " is SELECT of columns of one table with WHERE and LIMIT, of one snapshot; in Python, DuckDB runs any query"
+            " on Table.to_duckdb()"
         )
     return query.simple
 

@@ -65,6 +65,11 @@ _ALIASES: Final = {
     "UTF8": "STRING",
     "LARGE_STRING": "STRING",
     "DATE32": "DATE",
+    "I16": "SMALLINT",
+    "I32": "INT",
+    "I64": "BIGINT",
+    "F32": "FLOAT",
+    "F64": "DOUBLE",
 }
 _HINTS: Final = {
     "INT8": "INT8 has 8 bits or 8 bytes, depending on the system: write TINYINT or BIGINT",
@@ -74,7 +79,14 @@ _HINTS: Final = {
     "DATETIME64": "write TIMESTAMP(9), or TIMESTAMP_LTZ(9) for instants",
     "DATETIME": "write TIMESTAMP(6), or TIMESTAMP_LTZ(6) for instants",
     "TEXT": "write STRING",
+    "CATEGORY": "write STRING, or the type of its values",
+    "DICTIONARY": "write STRING, or the type of its values",
+    "LIST": "write ARRAY<...>",
 }
+_BRACKETS: Final = (
+    "a unit in brackets is how Arrow and pandas print a type: leave it out of DATE; for times write the digits, s is "
+    "TIMESTAMP(0), ms TIMESTAMP(3), us TIMESTAMP(6), ns TIMESTAMP(9), and TIMESTAMP_LTZ for instants"
+)
 
 
 def read_type(reader: TokenReader, depth: int = 0) -> DataType:
@@ -113,7 +125,10 @@ def _read_bare_type(reader: TokenReader, depth: int) -> DataType:
         hint = f"did you mean {near[0]}?" if near else "expected a type such as BIGINT, STRING or DECIMAL(10, 2)"
         raise reader.error(_HINTS.get(keyword, hint))
     reader.take()
-    return atomic(reader)
+    found = atomic(reader)
+    if reader.at_sign("["):
+        raise reader.error(_BRACKETS)
+    return found
 
 
 # Atomic types

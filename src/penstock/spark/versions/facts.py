@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyspark
 
-from penstock.errors import UnsupportedFeatureError
+from penstock.errors import UnsupportedFeatureError, warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -257,10 +256,10 @@ def check_version() -> None:
             f"{', '.join(map(text_of, TESTED))}, or use Penstock without Spark"
         )
     if INSTALLED not in TESTED:
-        warnings.warn(
+        warn(
             f"Penstock was never tested with Spark {pyspark.__version__}, but with "
             f"{', '.join(map(text_of, TESTED))}: private API of Spark that it uses may differ",
-            stacklevel=2,
+            UserWarning,
         )
 
 

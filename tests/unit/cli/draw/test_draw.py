@@ -103,6 +103,12 @@ def test_the_numbers_are_those_of_the_table(queue: Command) -> None:
     assert [(row["tag"], row["snapshot"]) for row in found["Named snapshots"]] == [("before-the-sale", "2")]
 
 
+def test_a_line_of_keys_and_figures_breaks_between_them(queue: Command) -> None:
+    heads = re.findall(r'<p class="head">(.*?)</p>', queue("report", "shop.q", "-o", "-").stdout, re.DOTALL)
+    assert any('class="key"' in head for head in heads)
+    assert not any("</span><span" in head or "</b><span" in head for head in heads)
+
+
 def test_the_order_of_a_queue_is_shown_file_by_file(queue: Command) -> None:
     page = drawn(queue, "shop.q")
     rows = tables(page)["Files by the sequence numbers of their rows"]
