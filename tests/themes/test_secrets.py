@@ -15,6 +15,7 @@ from penstock.io.resolve import resolve
 from penstock.options.kafka import parse_kafka
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 SECRET: Final = "S3cr3t!x"  # noqa: S105 - of nothing
@@ -44,9 +45,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::penstock.OptionWarning")
 
 
 def shown(value: object) -> str:
-    html = getattr(value, "_repr_html_", None)
+    html = getattr(type(value), "_repr_html_", None)
     try:
-        return f"{value!r} {value}" + (html() if callable(html) and not isinstance(value, type) else "")
+        return f"{value!r} {value} {'' if html is None else html(value)}"
     except TableStoreError as error:  # a catalog in a notebook lists its databases, and this store does not answer
         return f"{value!r} {value} {error} {error!r}"
 
@@ -59,6 +60,14 @@ def leaks() -> list[str]:
         if str(kind.__module__).partition(".")[0] == "penstock" and SECRET in shown(each):
             found.add(f"{kind.__module__}.{kind.__qualname__}")
     return sorted(found)
+
+
+@pytest.fixture(autouse=True)
+def _new_objects_only() -> Iterator[None]:
+    """Leave what other tests have made out of the search."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def use(table: Table, catalog: Catalog) -> list[object]:
