@@ -16,6 +16,7 @@ from tests.spark.server_commands import COMMAND, PAGE, arguments, environment, o
 from tests.standalone_cluster import SPARK_HOME
 
 from penstock import Catalog
+from penstock.spark.versions.facts import CONNECT_MERGES
 
 CLIENT_PYTHON = Path(__file__).parents[2] / ".venv-dbt" / "bin" / "python"
 
@@ -53,6 +54,7 @@ import io, json, os, sys
 from contextlib import redirect_stdout
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import expr
 
 address, root = sys.argv[1:]
 spark = SparkSession.builder.remote(address).getOrCreate()
@@ -81,6 +83,12 @@ source = "(SELECT id, 'd9' AS day, 5D AS v FROM range(395, 405)) s"
 changes = "WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT *"
 rows(f"MERGE INTO penstock.shop.t t USING {source} ON t.id = s.id {changes}")
 found["merged"] = rows("SELECT count(*), sum(CASE WHEN v = 5 THEN 1 END) FROM penstock.shop.t")
+try:
+    gone = spark.sql("SELECT -9L AS id").alias("s").mergeInto("penstock.shop.t", expr("t.id = s.id"))
+    gone.whenMatched().delete().merge()
+    found["merge of a DataFrame"] = "done"
+except PySparkException as failure:
+    found["merge of a DataFrame"] = str(failure)
 found["call"] = rows("CALL penstock.sys.create_tag('shop.t', 'now')")
 found["travel"] = rows("SELECT count(*) FROM penstock.shop.t VERSION AS OF 1")
 rows("CREATE TABLE penstock.shop.copy (id BIGINT, day STRING)")
@@ -125,6 +133,8 @@ def test_clients_of_spark_connect_use_the_warehouse(folder: Path) -> None:
     # One of 400 rows had this value before.
     assert found["merged"] == [[405, 11]]
     assert [found["call"], found["travel"]] == [[["Success"]], [[400]]]
+    outcome = "done" if CONNECT_MERGES.is_here else CONNECT_MERGES.refused()
+    assert outcome in found["merge of a DataFrame"]
     # A stream delivers appended rows.
     assert [found["copied"], found["other session"]] == [[[400]], [[405]]]
     assert found["batches"] == [[1]]

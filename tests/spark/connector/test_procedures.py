@@ -138,6 +138,7 @@ def test_a_catalog_attached_by_its_method_has_the_same_procedures(spark: SparkSe
     assert (without_views is catalog, table.inspect.tags().num_rows) == (False, 0)
 
 
+@needs(SHOW_PROCEDURES)
 def test_spark_describes_procedures(spark: SparkSession, catalog: Catalog) -> None:
     assert catalog is not None
     described = "\n".join(str(row[0]) for row in spark.sql("DESCRIBE PROCEDURE penstock.sys.rename_tag").collect())

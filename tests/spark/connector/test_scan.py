@@ -15,6 +15,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from penstock.catalog.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
 from penstock.spark.connector import scan
 from penstock.spark.connector.native_reader import reader_factory
+from penstock.spark.versions.facts import KEPT_CACHES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -226,7 +227,7 @@ def test_a_cached_table_shows_the_commits_of_others_after_a_refresh(spark: Spark
     spark.sql("CACHE TABLE penstock.d.held")
     append = "import sys, penstock; penstock.Table.at(sys.argv[1]).append([{'id': 2}])"
     subprocess.run([sys.executable, "-c", append, table.location], check=True)
-    assert spark.table("penstock.d.held").count() == 1
+    assert spark.table("penstock.d.held").count() == (1 if KEPT_CACHES.is_here else 2)
     spark.sql("REFRESH TABLE penstock.d.held")
     assert spark.table("penstock.d.held").count() == 2
     spark.sql("INSERT INTO penstock.d.held VALUES (3)")

@@ -24,7 +24,8 @@ from penstock.spark.connector.scan_builder import TableScanBuilder
 from penstock.spark.connector.stream.table_write import StreamSinks
 from penstock.spark.connector.write import TableWriteBuilder, own_options, partition_scope
 from penstock.spark.types import nullable, to_catalog_schema, to_declared_schema, to_spark_schema
-from penstock.spark.versions.facts import capabilities_here
+from penstock.spark.versions.facts import SCHEMA_EVOLUTION, capabilities_here
+from penstock.spark.versions.python_api import is_evolving_merge
 from penstock.table.actions.changes import commit_overwrite, open_committer, truncate
 from penstock.table.assumptions import load_identity
 from penstock.table.dml.by_filter import DeleteRows
@@ -207,14 +208,20 @@ class CatalogTable(PartitionManagement):
 
     @from_spark
     def newWriteBuilder(self, info: JavaObject) -> JavaObject:
-        """Return the write builder."""
+        """Return the write builder, of a MERGE too that only inserts."""
+        self._check_evolution()
         return TableWriteBuilder(self._bridge, self._spark, self._ref, info, sinks=self._sinks)
+
+    def _check_evolution(self) -> None:
+        if not SCHEMA_EVOLUTION.is_here and is_evolving_merge():
+            SCHEMA_EVOLUTION.check(f"table {self._ref.name}")
 
     @from_spark
     def newRowLevelOperationBuilder(self, info: JavaObject) -> JavaObject:
         """Return the builder of an UPDATE, a MERGE, or a DELETE that ``canDeleteWhere`` does not take."""
         command = str(info.command().toString())
         self._check_latest(command)
+        self._check_evolution()
         if command != "DELETE":
             check_row_level(self._ref, command)
         operation = RowChangeOperation(self._bridge, self._ref, self._group_scan_builder, command)

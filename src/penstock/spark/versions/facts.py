@@ -150,6 +150,24 @@ DELTA_OPTIONS: Final = Feature(
     instead="use `VERSION AS OF`, or the option `scan.snapshot-id`",
     refusal="refused by Spark",
 )
+QUERY_OPTIONS: Final = Feature(
+    what="`SELECT ... FROM t WITH (options)`",
+    since=(4, 0),
+    instead="use `spark.read.option(...).table(...)`",
+    refusal="refused by Spark",
+)
+COLLATIONS: Final = Feature(
+    what="`COLLATE` in a query",
+    since=(4, 0),
+    instead="use `lower` or `upper`",
+    refusal="refused by Spark",
+)
+CHAR_DEFAULTS: Final = Feature(
+    what="`DEFAULT` of a new column of CHAR or VARCHAR",
+    since=(4, 0),
+    instead="use `Catalog.create_table`, or `ALTER TABLE ... SET DEFAULT` of `penstock.sql`",
+    refusal="refused by Spark",
+)
 SHOW_COLUMNS: Final = Feature(
     what="`SHOW COLUMNS`",
     since=(4, 0),
@@ -171,7 +189,14 @@ CREATE_LIKE: Final = Feature(
 SCHEMA_EVOLUTION: Final = Feature(
     what="`WITH SCHEMA EVOLUTION`",
     since=(4, 2),
-    instead="change the columns with `ALTER TABLE` first, and leave it out; `mergeInto` of 4.0 ignores it",
+    instead="change the columns with `ALTER TABLE` first, and leave it out",
+    refusal="refused, here or by Spark",
+)
+CONNECT_MERGES: Final = Feature(
+    # 4.0 tells no table whether it says withSchemaEvolution(), and then leaves out new columns.
+    what="`mergeInto` of a DataFrame of Connect",
+    since=(4, 1),
+    instead="use `MERGE INTO` in SQL",
     refusal="refused, here or by Spark",
 )
 STREAM_READS_OF_FORMAT: Final = Feature(
@@ -197,10 +222,22 @@ OMITTED_DEFAULTS: Final = Feature(
     refusal="refused by Spark",
 )
 SHOW_PROCEDURES: Final = Feature(
-    what="`SHOW PROCEDURES`",
+    what="`SHOW PROCEDURES`, `DESCRIBE PROCEDURE`",
     since=(4, 1),
     instead="see the list in [sql.md](sql.md)",
     refusal="refused by Spark",
+)
+KEPT_CACHES: Final = Feature(
+    what="`CACHE TABLE` keeps its rows while other processes commit",
+    since=(4, 1),
+    instead="nothing is needed: the rows are those after `REFRESH TABLE`",
+    refusal="reads the table again",
+)
+FILTERED_JOINS: Final = Feature(
+    what="a join by partition columns has no exchange if a broadcast join filters one side",
+    since=(4, 2),
+    instead="nothing is needed: the rows are the same",
+    refusal="exchanges both sides",
 )
 COUNTED_UPDATES: Final = Feature(
     what="an `UPDATE` that matches no row makes no snapshot",
@@ -227,15 +264,21 @@ FEATURES: Final = (
     PROCEDURES,
     VARIANT,
     DELTA_OPTIONS,
+    QUERY_OPTIONS,
+    COLLATIONS,
+    CHAR_DEFAULTS,
     SHOW_COLUMNS,
     VIEWS,
     CREATE_LIKE,
     SCHEMA_EVOLUTION,
+    CONNECT_MERGES,
     STREAM_READS_OF_FORMAT,
     STREAM_WRITES_OF_FORMAT,
     FILTERS_OF_FORMAT,
     OMITTED_DEFAULTS,
     SHOW_PROCEDURES,
+    KEPT_CACHES,
+    FILTERED_JOINS,
     COUNTED_UPDATES,
     COUNTED_MERGES,
     MERGES_TO_NOTHING,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -17,8 +18,9 @@ from penstock.spark.versions.facts import HAS_CLASSIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from types import FrameType
 
-    from pyspark.sql import DataFrame, SparkSession, datasource, types
+    from pyspark.sql import DataFrame, SparkSession, datasource, merge, types
     from pyspark.sql.streaming import datasource as streaming_datasource
     from pyspark.sql.types import StringType
 
@@ -30,6 +32,7 @@ __all__ = [
     "datasource",
     "from_arrow",
     "has_other_collation",
+    "is_evolving_merge",
     "report_of",
     "streaming_datasource",
     "to_arrow",
@@ -64,6 +67,7 @@ class _Module:
 
 if not TYPE_CHECKING:
     datasource = _Module("pyspark.sql.datasource")
+    merge = _Module("pyspark.sql.merge")
     streaming_datasource = _Module("pyspark.sql.streaming.datasource")
     types = _Module("pyspark.sql.types")
 
@@ -78,6 +82,19 @@ def report_of(progress: Any) -> Mapping[str, Any]:  # noqa: ANN401 - of PySpark,
     """Return the report of a query that a listener gets, with the keys of ``query.lastProgress``."""
     # Spark 3.5 passes an object; the JSON leaves out numbers that are not finite.
     return progress if isinstance(progress, dict) else json.loads(progress.json)
+
+
+def is_evolving_merge() -> bool:
+    """Whether a thread of this process is in ``mergeInto(...).withSchemaEvolution().merge()``."""
+    # Py4J calls Python from the JVM in a thread of its own, so the caller may be any.
+    for innermost in sys._current_frames().values():  # noqa: SLF001 - public in all but its name
+        frame: FrameType | None = innermost
+        while frame is not None:
+            writer = frame.f_locals.get("self") if frame.f_code.co_name == "merge" else None
+            if isinstance(writer, merge.MergeIntoWriter) and writer._jwriter.schemaEvolutionEnabled():  # noqa: SLF001
+                return True
+            frame = frame.f_back
+    return False
 
 
 def has_other_collation(text: StringType) -> bool:

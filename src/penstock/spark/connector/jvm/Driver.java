@@ -29,6 +29,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.CurrentOrigin;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
@@ -96,6 +97,7 @@ public class Driver {
     private final Set followed = ConcurrentHashMap.newKeySet();
     private PythonCalls calls;
     private String evolutionError;
+    private String mergeError;
 
     public void setCalls(PythonCalls calls) {
         this.calls = calls;
@@ -104,6 +106,11 @@ public class Driver {
     /** Have statements that change columns WITH SCHEMA EVOLUTION fail with an error. */
     public void refuseEvolution(String error) {
         evolutionError = error;
+    }
+
+    /** Have a MERGE fail with an error that a client of Connect built without text. */
+    public void refuseMergesOfConnect(String error) {
+        mergeError = error;
     }
 
     /**
@@ -123,7 +130,8 @@ public class Driver {
         InvocationHandler handler = Proxy.getInvocationHandler(python);
         return Proxy.newProxyInstance(
             kind.getClassLoader(), kind.getInterfaces(),
-            new Answers(calls, evolutionError, handler, text, methods, cached, shared, sharedAnswers, keys));
+            new Answers(
+                calls, evolutionError, mergeError, handler, text, methods, cached, shared, sharedAnswers, keys));
     }
 
     /** Return an empty map for the answers that objects share. */
@@ -136,12 +144,14 @@ public class Driver {
         /** Statements that show or copy the definition of a table. */
         private static final String[] DEFINITIONS = {
             PLANS + "Describe", PLANS + "ShowCreateTable", PLANS + "CreateTableLike"};
-        private static final Pattern EVOLUTION_TEXT = Pattern.compile("(?i)\\bSCHEMA\\s+EVOLUTION\\b");
+        private static final Pattern EVOLUTION_TEXT = Pattern.compile("(?i)\\bEVOLUTION\\b");
         private static final String[] EVOLUTIONS = {
             "org.apache.spark.sql.catalyst.analysis.ResolveMergeIntoSchemaEvolution"};
+        private static final String CONNECT = "org.apache.spark.sql.connect.";
         private static final int NEAR_CALLS = 8;
         private final PythonCalls calls;
         private final String evolutionError;
+        private final String mergeError;
         private final InvocationHandler python;
         private final Set methods;
         private final Set cached;
@@ -150,10 +160,11 @@ public class Driver {
         private final String keys;
         private final Map answers = new ConcurrentHashMap();
 
-        Answers(PythonCalls calls, String evolutionError, InvocationHandler python, String text, Set methods,
-                Set cached, Set shared, Map sharedAnswers, String keys) {
+        Answers(PythonCalls calls, String evolutionError, String mergeError, InvocationHandler python, String text,
+                Set methods, Set cached, Set shared, Map sharedAnswers, String keys) {
             this.calls = calls;
             this.evolutionError = evolutionError;
+            this.mergeError = mergeError;
             this.python = python;
             this.methods = methods;
             this.cached = cached;
@@ -196,8 +207,14 @@ public class Driver {
                 if (evolutionError != null && name.equals("alterTable") && isCalledBy(EVOLUTIONS)) {
                     throw new UnsupportedOperationException(arguments[0] + ": " + evolutionError);
                 }
-                if (evolutionError != null && name.equals("newRowLevelOperationBuilder") && evolves()) {
-                    throw new UnsupportedOperationException(((Table) proxy).name() + ": " + evolutionError);
+                // A MERGE that only inserts is an append to Spark.
+                if (name.equals("newRowLevelOperationBuilder") || name.equals("newWriteBuilder")) {
+                    if (evolutionError != null && evolves()) {
+                        throw new UnsupportedOperationException(((Table) proxy).name() + ": " + evolutionError);
+                    }
+                    if (mergeError != null && isMergeOfConnect()) {
+                        throw new UnsupportedOperationException(((Table) proxy).name() + ": " + mergeError);
+                    }
                 }
                 Object text = answers.get("toString");
                 answers.clear();
@@ -221,10 +238,35 @@ public class Driver {
             return false;
         }
 
-        /** Return whether the text of the statement says so: Spark 4.0 reads it, and then leaves out new columns. */
-        private static boolean evolves() {
+        /** Return whether the text of a MERGE says so: Spark 4.0 reads it, and then leaves out new columns. */
+        private static boolean evolves() throws Exception {
             scala.Option text = CurrentOrigin.get().sqlText();
-            return text.isDefined() && EVOLUTION_TEXT.matcher((String) text.get()).find();
+            if (text.isEmpty() || !EVOLUTION_TEXT.matcher((String) text.get()).find()) {
+                return false;
+            }
+            return evolves(SparkSession.active().sessionState().sqlParser().parsePlan((String) text.get()));
+        }
+
+        private static boolean evolves(TreeNode plan) throws Exception {
+            if (plan.nodeName().equals("MergeIntoTable")) {
+                return ((Boolean) plan.getClass().getMethod("withSchemaEvolution").invoke(plan)).booleanValue();
+            }
+            for (scala.collection.Iterator parts = plan.children().iterator(); parts.hasNext(); ) {
+                if (evolves((TreeNode) parts.next())) {
+                    return true;
+                }
+            }
+            return false;
+        }
+
+        private static boolean isMergeOfConnect() {
+            StackTraceElement[] calls = new Throwable().getStackTrace();
+            for (int place = 0; place < calls.length; place++) {
+                if (calls[place].getMethodName().equals("handleMergeIntoTableCommand")) {
+                    return true;
+                }
+            }
+            return false;
         }
 
         private Object answer(Map from, String name, Object proxy, Method method) throws Throwable {

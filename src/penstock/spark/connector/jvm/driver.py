@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.spark.versions.facts import HAS_CLASSIC, SCHEMA_EVOLUTION
+from penstock.spark.versions.facts import CONNECT_MERGES, HAS_CLASSIC, SCHEMA_EVOLUTION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -32,6 +32,8 @@ def compile_driver(make_compiler: Callable[[], Any], loader: Any, gateway: Any) 
     driver.setCalls(calls)
     if not SCHEMA_EVOLUTION.is_here:
         driver.refuseEvolution(SCHEMA_EVOLUTION.refused())
+    if not CONNECT_MERGES.is_here:
+        driver.refuseMergesOfConnect(CONNECT_MERGES.refused())
     return driver
 
 
