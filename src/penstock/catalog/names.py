@@ -70,8 +70,8 @@ def parse_table_name(text: str) -> TableName:
     parts = split_name(text)
     if len(parts) > 2:
         raise InvalidSchemaError(
-            f"table name '{text}': expected database.table, such as shop.orders, found {len(parts)} "
-            f"{'part' if len(parts) == 1 else 'parts'} (put a name with a dot in backquotes)"
+            f"table name '{text}': expected database.table, such as shop.orders, found {len(parts)} parts"
+            " (put a name with a dot in backquotes)"
         )
     database, whole = parts if len(parts) == 2 else (DEFAULT_DATABASE, *parts)
     table, mark, system_table = whole.partition(SYSTEM_TABLE_MARK)

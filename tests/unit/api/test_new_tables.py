@@ -183,3 +183,11 @@ def test_every_type_goes_to_polars_and_duckdb_and_back(catalog: Catalog) -> None
     for frame in (table.to_polars(), table.to_duckdb()):
         table.overwrite(frame)  # type: ignore[arg-type]
         assert table.to_arrow().equals(rows)
+
+
+def test_unsigned_numbers_fit_the_table_that_their_schema_makes(catalog: Catalog) -> None:
+    rows = pa.table({f"u{bits}": pa.array([0, 2**bits - 1], f"uint{bits}") for bits in (8, 16, 32, 64)})
+    table = catalog.create_table("d.unsigned", rows.schema)
+    table.append(rows)
+    stored = [[int(value) for value in row.values()] for row in table.to_arrow().to_pylist()]
+    assert stored == [[0] * 4, [2**bits - 1 for bits in (8, 16, 32, 64)]]
