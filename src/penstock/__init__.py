@@ -130,6 +130,7 @@ __all__ = [
     "register",
     "serve",
     "ship",
+    "show_progress",
     "sql",
 ]
 
@@ -137,6 +138,7 @@ if TYPE_CHECKING:
     from penstock.api.catalog import Catalog
     from penstock.api.exchange.convert import Conversion, ConversionPlan, convert
     from penstock.api.exchange.export import ParquetExport, export_parquet
+    from penstock.api.handle import show_progress
     from penstock.api.inspection import TableInspection
     from penstock.api.maintenance import TableMaintenance, TableVersions
     from penstock.api.migrate import Migration, TableMigration
@@ -197,6 +199,7 @@ _MODULES: Final = {
     "penstock.api.operations.compaction": ("TableCompaction",),
     "penstock.api.exchange.convert": ("Conversion", "ConversionPlan", "convert"),
     "penstock.api.exchange.export": ("ParquetExport", "export_parquet"),
+    "penstock.api.handle": ("show_progress",),
     "penstock.api.inspection": ("TableInspection",),
     "penstock.api.maintenance": ("TableMaintenance", "TableVersions"),
     "penstock.api.migrate": ("Migration", "TableMigration"),

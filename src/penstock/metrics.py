@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from threading import Lock
 from typing import Final, Protocol
 
 from penstock.printable import open_log
@@ -91,6 +92,39 @@ TABLE_UP: Final = _gauge("table_up", "1 if the metadata of the table could be re
 
 METRICS: Final = tuple(each for each in list(globals().values()) if isinstance(each, Metric))
 """All metrics, in the order of this module."""
+
+
+class RowCounter:
+    """Counts the rows of one table that this process reads and writes, while an operation shows its progress.
+
+    Attributes:
+        location: of the table; None while nothing is counted.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self.location: str | None = None
+        self.read = 0
+        self.written = 0
+
+    def begin(self, location: str) -> None:
+        """Start counting from zero."""
+        self.location, self.read, self.written = location, 0, 0
+
+    def end(self) -> None:
+        """Stop counting."""
+        self.location = None
+
+    def add(self, location: str, *, read: int = 0, written: int = 0) -> None:
+        """Count rows if they are those of the table."""
+        if location == self.location:
+            with self._lock:
+                self.read += read
+                self.written += written
+
+
+ROWS: Final = RowCounter()
+"""The counter of this process."""
 
 _sinks: list[MetricSink] = []
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from penstock.api.arguments import Filter, Options, encode_options, to_predicate
+from penstock.api.lazy import lazy_progress
 from penstock.catalog.checks.features import check_writable
 from penstock.options import Side, check_batch, check_keys
 from penstock.table.assumptions import check_same_table
@@ -20,6 +25,61 @@ if TYPE_CHECKING:
 
     from penstock.table.commit.committer import TableCommitter
     from penstock.table.ref import TableRef
+
+
+_VARIABLE: Final = "PENSTOCK_PROGRESS"
+
+
+class _Switch:
+    """Whether progress is shown: by ``show_progress``, else by the environment."""
+
+    enabled: bool | None = None
+
+
+def show_progress(enabled: bool) -> None:  # noqa: FBT001 - show_progress(False) says what it does
+    """Turn the progress bars of this process on or off.
+
+    They are on, unless the environment variable ``PENSTOCK_PROGRESS`` is ``0``, ``false``, ``no`` or ``off``. The bar
+    of an operation appears after two seconds, in a notebook, or on the error stream if that is a terminal; elsewhere,
+    in other threads than the main one and in Spark's tasks there are none. Spark shows the progress of its jobs itself.
+    """
+    _Switch.enabled = bool(enabled)
+
+
+def is_progress_disabled() -> bool:
+    """Whether the environment turns progress bars off."""
+    return os.environ.get(_VARIABLE, "").strip().lower() in {"0", "false", "off", "no"}
+
+
+@dataclass(slots=True)
+class Bar:
+    """The progress of an operation.
+
+    Attributes:
+        counts: the rows that ``penstock.metrics.ROWS`` counts, or ``files``, which ``report`` sets.
+        is_shown: whether anything is shown, so that ``total`` is of use.
+        total: how many there will be; None if that is unknown.
+    """
+
+    title: str
+    counts: Literal["read", "written", "files"]
+    is_shown: bool
+    total: int | None = None
+    files: int = 0
+
+    def report(self, files: int, _bytes: int | None = None) -> None:
+        """Set how many files are done."""
+        self.files = files
+
+
+def _is_progress_shown() -> bool:
+    enabled = not is_progress_disabled() if _Switch.enabled is None else _Switch.enabled
+    if not enabled or threading.current_thread() is not threading.main_thread():
+        return False
+    task: Any = sys.modules.get("pyspark.taskcontext")
+    if task is not None and task.TaskContext.get() is not None:
+        return False
+    return "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty())
 
 
 class TableHandle:
@@ -65,6 +125,18 @@ class TableHandle:
         if self._committer is None:
             self._committer = open_appender(self.ref, self.store)
         return self._committer
+
+    @contextmanager
+    def progress(
+        self, doing: str, counts: Literal["read", "written", "files"], total: int | None = None
+    ) -> Iterator[Bar]:
+        """Show a progress bar while the block runs, if that takes more than two seconds; see ``show_progress``."""
+        bar = Bar(f"{doing} {self.name}", counts, is_shown=_is_progress_shown(), total=total)
+        if not bar.is_shown:
+            yield bar
+            return
+        with lazy_progress.showing(bar, self.ref.location):
+            yield bar
 
     def plan(
         self,

@@ -16,6 +16,7 @@ __all__ = [
     "is_connect_object",
     "is_spark_object",
     "lazy_dataset",
+    "lazy_progress",
     "lazy_spark",
     "load_module",
 ]
@@ -77,12 +78,15 @@ class LazyModule:
 
 
 if TYPE_CHECKING:
+    from penstock.api import progress as lazy_progress
     from penstock.spark import exports as lazy_spark
     from penstock.table.read import dataset as lazy_dataset
 else:
     lazy_spark = LazyModule("penstock.spark.exports")
     # pyarrow.dataset imports pandas, where that is installed: about a second of the processor for each driver.
     lazy_dataset = LazyModule("penstock.table.read.dataset")
+    # It imports rich, which only operations that take seconds need.
+    lazy_progress = LazyModule("penstock.api.progress")
 
 
 def is_spark_object(value: object) -> bool:

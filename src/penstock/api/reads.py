@@ -106,9 +106,11 @@ class TableReads(TableMethods):
             InvalidOptionError: a limit below zero.
         """
         query = self._handle.plan(filter, options, position_options(at, "to_arrow"), with_vectors=True)
-        return read_arrow(
-            query.ref, self._handle.store, query.plan, to_names(columns), check_limit(limit, self._handle.name)
-        )
+        most = check_limit(limit, self._handle.name)
+        with self._handle.progress("reading", "read") as bar:
+            if bar.is_shown and most is None:
+                bar.total = sum(each.row_count for each in query.plan.partitions)
+            return read_arrow(query.ref, self._handle.store, query.plan, to_names(columns), most)
 
     @accepts(columns=NAMES | NONE, limit=INTEGER | NONE)
     def to_batches(

@@ -69,7 +69,8 @@ class RowChanges(TableMethods):
             UnsupportedFeatureError: the table is read-only for Penstock, or has deletion vectors.
         """
         change = DeleteRows(predicate=self._condition(where))
-        return run_change(self._change_committer(), lambda _: change, dry_run=dry_run)
+        with self._handle.progress("deleting from", "read"):
+            return run_change(self._change_committer(), lambda _: change, dry_run=dry_run)
 
     @accepts(set=MAPPING, dry_run=FLAG)
     def update(self, set: Mapping[str, object], where: Filter, *, dry_run: bool = False) -> ChangeResult:
@@ -94,7 +95,8 @@ class RowChanges(TableMethods):
         def new_change(ref: TableRef) -> UpdateRows:
             return UpdateRows(predicate=condition, values=NewValues(ref, set))
 
-        return run_change(self._change_committer(), new_change, dry_run=dry_run)
+        with self._handle.progress("updating", "read"):
+            return run_change(self._change_committer(), new_change, dry_run=dry_run)
 
     @accepts(on=TEXT_MAPPING | NAMES, dry_run=FLAG)
     def merge(
@@ -137,7 +139,8 @@ class RowChanges(TableMethods):
             not_matched=_several(not_matched),
             not_matched_by_source=_several(not_matched_by_source),
         )
-        return run_change(committer, lambda ref: MergeRows(ref, rows, keys, clauses), dry_run=dry_run)
+        with self._handle.progress("merging into", "read"):
+            return run_change(committer, lambda ref: MergeRows(ref, rows, keys, clauses), dry_run=dry_run)
 
     def _change_committer(self) -> TableCommitter:
         handle = self._handle.ref

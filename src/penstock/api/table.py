@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -46,7 +47,8 @@ from penstock.table.write.writer import write_arrow
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     import pyarrow as pa
     from pyspark.sql import DataFrame
@@ -206,10 +208,11 @@ class Table(TableReads, TableStreams, RowChanges):
         if is_connect_object(rows):
             check_writable(self._ref)
             return lazy_spark.append_rows(cast("DataFrame", rows), self._ref, self._handle.store)
-        with self._handle.committing() as committer:
-            messages = self._write(rows)
-            snapshot = changes.commit_append(committer, messages)
-        compact_appended(committer, messages, partial(_merge_on, rows))
+        with self._showing("appending to", rows):
+            with self._handle.committing() as committer:
+                messages = self._write(rows)
+                snapshot = changes.commit_append(committer, messages)
+            compact_appended(committer, messages, partial(_merge_on, rows))
         return snapshot
 
     @accepts(partition=PARTITION | NONE)
@@ -234,7 +237,7 @@ class Table(TableReads, TableStreams, RowChanges):
             check_writable(self._ref)
             return lazy_spark.overwrite_rows(cast("DataFrame", rows), self._ref, self._handle.store, spec)
         scope = changes.overwrite_scope(self._ref, spec)
-        with self._handle.committing() as committer:
+        with self._showing("overwriting", rows), self._handle.committing() as committer:
             return changes.commit_overwrite(committer, self._write(rows), scope)
 
     def truncate(self) -> Snapshot | None:
@@ -264,6 +267,15 @@ class Table(TableReads, TableStreams, RowChanges):
             return plan.file_count, size, self.to_arrow(limit=SAMPLE_ROWS)
 
         return table_html(self.name, self.location, self.schema, self.latest_snapshot, load_sample)
+
+    def _showing(self, doing: str, rows: Rows) -> AbstractContextManager[object]:
+        if is_spark_object(rows):
+            return nullcontext()
+        total = getattr(rows, "num_rows", None)
+        # Not of everything with a length: DuckDB would run the query for it.
+        if type(rows).__module__.partition(".")[0] in {"builtins", "pandas", "polars"} and hasattr(rows, "__len__"):
+            total = len(cast("Sequence[object]", rows))
+        return self._handle.progress(doing, "written", total)
 
     def _write(self, rows: Rows) -> tuple[CommitMessage, ...]:
         check_writable(self._ref)

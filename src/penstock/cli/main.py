@@ -53,6 +53,8 @@ def penstock(
     """
     # Imports the table packages, which takes most of the start-up time.
     session = importlib.import_module("penstock.cli.session").Session
+    # The commands have bars of their own.
+    importlib.import_module("penstock.api.handle").show_progress(False)
     context.obj = session(warehouse=warehouse, format=format, quiet=quiet, debug=debug)
 
 

@@ -1,6 +1,7 @@
 """Operations that merge data files and manifests, or move rows to other buckets."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
@@ -112,15 +113,21 @@ class Compact(Operation[TableHandle, CompactionResult]):
         )
         order = parse_order(ref, self.order_strategy, to_names(self.order_by))
 
-        def on_plan(plan: CompactionPlan) -> None:
-            self.on_start(sum(task.size_bytes for task in plan.tasks))
-
         spark = self.spark
-        if order is not None:
-            sort = None if spark is None else partial(lazy_spark.sort_compact, spark, on_done=self.on_done)
-            return sort_table(ref, order, request, sort, dry_run=self.dry_run, on_plan=on_plan)
-        execute = run_here(ref, self.threads) if spark is None else lazy_spark.SparkMerger(spark=spark, ref=ref).execute
-        return compact_table(ref, request, execute, dry_run=self.dry_run, on_plan=on_plan, on_done=self.on_done)
+        with nullcontext() if spark is not None else table.progress("compacting", "read") as bar:
+
+            def on_plan(plan: CompactionPlan) -> None:
+                self.on_start(sum(task.size_bytes for task in plan.tasks))
+                if bar is not None and bar.is_shown:
+                    bar.total = sum(file.row_count for task in plan.tasks for file in task.files)
+
+            if order is not None:
+                sort = None if spark is None else partial(lazy_spark.sort_compact, spark, on_done=self.on_done)
+                return sort_table(ref, order, request, sort, dry_run=self.dry_run, on_plan=on_plan)
+            merger = (
+                run_here(ref, self.threads) if spark is None else lazy_spark.SparkMerger(spark=spark, ref=ref).execute
+            )
+            return compact_table(ref, request, merger, dry_run=self.dry_run, on_plan=on_plan, on_done=self.on_done)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

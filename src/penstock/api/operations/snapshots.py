@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from penstock.api.arguments import INTEGER, Progress, no_progress
-from penstock.api.handle import TableHandle
+from penstock.api.handle import Bar, TableHandle
 from penstock.api.operations.declaration import Operation
 from penstock.api.operations.procedure import Extra, Procedure, ResultRows
 from penstock.catalog.checks.features import check_writable
@@ -22,6 +22,11 @@ from penstock.table.actions.missing_files import (
 )
 from penstock.table.expire.orphans import OrphanReport, remove_orphan_files
 from penstock.table.expire.snapshots import Expiration, SnapshotExpirer
+
+
+def _report_of(progress: Progress, bar: Bar) -> Progress:
+    """Return the function of the caller, or that of the bar if there is none."""
+    return bar.report if progress is no_progress else progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +74,8 @@ class ExpireSnapshots(Operation[TableHandle, Expiration]):
             older_than=None if self.older_than is None else to_millis(self.older_than),
             max_deletes=self.max_deletes,
         )
-        found = expirer.run(rules, dry_run=self.dry_run, progress=self.progress)
+        with table.progress("expiring snapshots of", "files") as bar:
+            found = expirer.run(rules, dry_run=self.dry_run, progress=_report_of(self.progress, bar))
         name, gone = table.ref.name, found.snapshot_ids
         for snapshot_id in found.unreadable_ids:
             cure = (
@@ -107,13 +113,14 @@ class RemoveOrphanFiles(Operation[TableHandle, OrphanReport]):
 
     def run(self, table: TableHandle, /) -> OrphanReport:
         check_writable(table.ref)
-        return remove_orphan_files(
-            table.ref,
-            older_than_millis=None if self.older_than is None else to_millis(self.older_than),
-            dry_run=self.dry_run,
-            allow_recent=self.allow_recent,
-            progress=self.progress,
-        )
+        with table.progress("finding orphan files of", "files") as bar:
+            return remove_orphan_files(
+                table.ref,
+                older_than_millis=None if self.older_than is None else to_millis(self.older_than),
+                dry_run=self.dry_run,
+                allow_recent=self.allow_recent,
+                progress=_report_of(self.progress, bar),
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

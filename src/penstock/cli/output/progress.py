@@ -7,18 +7,11 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
-from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.progress import BarColumn, DownloadColumn, ProgressColumn, TextColumn
 
+from penstock.api.handle import is_progress_disabled
+from penstock.api.progress import rich_progress
 from penstock.printable import bytes_text, visible
 
 if TYPE_CHECKING:
@@ -41,7 +34,9 @@ class Unit(StrEnum):
 def progress_bar(
     session: Session, title: str, unit: Unit, *, total: int | None = None, total_bytes: int | None = None
 ) -> Iterator[Report]:
-    """Show a bar while the block runs; nothing with ``--quiet`` or if the error stream is not a terminal.
+    """Show a bar while the block runs.
+
+    Nothing is shown with ``--quiet``, with ``PENSTOCK_PROGRESS=0``, or if the error stream is not a terminal.
 
     Args:
         unit: of the first number that is reported, and of ``total``.
@@ -51,13 +46,12 @@ def progress_bar(
     if not _is_shown(session):
         yield _ignore
         return
-    columns: list[ProgressColumn] = [SpinnerColumn(), TextColumn("{task.description}")]
+    columns: list[ProgressColumn] = []
     if total_bytes is not None:
-        columns += [BarColumn(), DownloadColumn(binary_units=True)]
+        columns = [BarColumn(), DownloadColumn(binary_units=True)]
     elif total is not None:
-        columns += [BarColumn()]
-    columns += [TextColumn("{task.fields[text]}"), TimeElapsedColumn()]
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        columns = [BarColumn()]
+    with rich_progress(*columns, TextColumn("{task.fields[text]}")) as bar:
         whole = total if total_bytes is None else total_bytes
         task = bar.add_task(escape(visible(title)), total=whole, text="")
         of = "" if total is None else f" of {total:,}"
@@ -76,14 +70,13 @@ def status_line(session: Session, title: str) -> Iterator[Callable[[str], None]]
     if not _is_shown(session):
         yield lambda _text: None
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as line:
+    with rich_progress() as line:
         task = line.add_task(escape(visible(title)))
         yield lambda text: line.update(task, description=escape(visible(text)))
 
 
 def _is_shown(session: Session) -> bool:
-    return not session.quiet and sys.stderr.isatty()
+    return not session.quiet and not is_progress_disabled() and sys.stderr.isatty()
 
 
 def _ignore(_rows: int, _bytes: int | None) -> None:

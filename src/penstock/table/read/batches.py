@@ -28,6 +28,7 @@ from penstock.errors import FormatError, InvalidSchemaError, NotFoundError, Unsu
 from penstock.format.deletion_vector import decode_deletion_vector
 from penstock.format.layout import format_of
 from penstock.io.failures import enough_memory
+from penstock.metrics import ROWS
 from penstock.predicate.tree import FALSE
 from penstock.table.assumptions import check_schema_of_file
 from penstock.table.read.split import plan_splits
@@ -130,6 +131,8 @@ class TableReader:
             rows = without_rows(rows, deleted)
         constants = _Constants(self._ref, split)
         for batch in rows:
+            if ROWS.location is not None:
+                ROWS.add(self._ref.location, read=batch.num_rows)
             evolved = plan.evolution.apply(batch) if plan.fields else batch
             kept = evolved if split.rest.is_always_true else filter_batch(evolved, split.rest)
             if not kept.num_rows:

@@ -25,6 +25,7 @@ import pyarrow as pa
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import StorageError
 from penstock.io.failures import enough_memory
+from penstock.metrics import ROWS
 from penstock.options import SinkStrategy, WriteOptions
 from penstock.printable import open_log
 from penstock.table.write.assign import Assigner
@@ -268,6 +269,8 @@ def write_arrow(
     with TableWriter(ref, threads=threads or _thread_count(ref)) as writer:
         for batch in conform_batches(_batches(rows), plan):
             writer.write(batch)
+            if ROWS.location is not None:
+                ROWS.add(ref.location, written=batch.num_rows)
         messages = writer.prepare_commit()
     warn_too_many_writers(ref, messages, tasks=1)
     return messages
