@@ -89,7 +89,14 @@ def _compact(session: Session, table: str, operation: Compact, *, master: str | 
         operation = replace(operation, spark=open_spark(session, master, {}))
     with ExitStack() as stack:
         bar = _Bar(session, loaded.name, stack)
-        return run_on(loaded, replace(operation, on_start=bar.begin, on_done=bar.advance))
+        result = run_on(loaded, replace(operation, on_start=bar.begin, on_done=bar.advance))
+    several = {row.partition for row in result.partitions if row.files_out > 1}
+    if several and not operation.dry_run:
+        debt = loaded.inspect.compaction_debt().to_pylist()
+        waiting = sum(row["waiting_file_count"] for row in debt if row["partition"] in several)
+        if waiting:
+            note(session, f"{waiting:,} files are small still: penstock compact {loaded.name} merges them")
+    return result
 
 
 def _follow(session: Session, table: str, operation: Compact, *, master: str | None, idle_ms: int) -> None:

@@ -1,13 +1,16 @@
 """Commands that read a table's metadata: system tables, explain, fsck."""
 
 import json
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import pyarrow as pa
 import typer
 
+from penstock import Finding, FindingKind
+from penstock.api.table import Table
 from penstock.cli.arguments import Options, SnapshotId, TableName, Tag, Timestamp, Watermark, Where, Wide, parse_pairs
 from penstock.cli.exit_codes import ExitCode
 from penstock.cli.output.progress import Unit, progress_bar
@@ -16,7 +19,8 @@ from penstock.cli.output_format import OutputFormat
 from penstock.cli.session import Session
 from penstock.cli.times import parse_millis
 from penstock.clocks import to_millis
-from penstock.printable import bytes_text
+from penstock.errors import DamagedFileWarning
+from penstock.printable import bytes_text, visible
 
 if TYPE_CHECKING:
     from penstock.api.reads import ReadAt
@@ -102,6 +106,9 @@ Limit = Annotated[
     int | None,
     typer.Option("--limit", min=0, help=f"Maximum number of rows; 0 for all.  [default: {_SHOWN} in tables, else all]"),
 ]
+# What the rows of a snapshot cannot be read without, but for what procedures remove from the table.
+_NEEDED_TO_READ: Final = frozenset({"snapshot", "schema", "manifest list"})
+_REMOVALS: Final = {"data file": "remove_unexisting_files", "manifest": "remove_unexisting_manifests"}
 _FINDING_COLUMNS: Final = ("kind", "what", "path", "snapshot_id", "message")
 
 
@@ -164,8 +171,10 @@ def fsck(
     with progress_bar(session, f"checking {loaded.name}", Unit.FILES) as progress:
         report = loaded.inspect.fsck(all_snapshots=all_snapshots, progress=progress)
     findings = [{**asdict(finding), "kind": finding.kind.value} for finding in report.findings]
-    if session.format is not OutputFormat.TABLE or findings:
+    if session.format is not OutputFormat.TABLE:
         print_records(session, findings, _FINDING_COLUMNS)
+    for each in report.findings if session.format is OutputFormat.TABLE else ():
+        print_text(visible(_finding_text(each)))
     checked = (
         f"{report.snapshots:,} snapshots, {report.manifests:,} manifests, {report.files:,} data files "
         f"({bytes_text(report.bytes)})"
@@ -178,7 +187,39 @@ def fsck(
             "--all-snapshots checks them",
         )
     if findings:
+        for command in _next_commands(loaded, report.findings):
+            note(session, f"next, if no copy can be restored: {command}")
         raise typer.Exit(ExitCode.DAMAGED)
+
+
+def _finding_text(finding: Finding) -> str:
+    is_needed = finding.snapshot_id is not None and finding.what != "snapshot"
+    of_snapshot = f" of snapshot {finding.snapshot_id}" if is_needed else ""
+    path = "" if finding.path in finding.message else f" {finding.path}:"
+    return f"{finding.kind.value}: {finding.what}{of_snapshot}:{path} {finding.message}"
+
+
+def _next_commands(table: Table, findings: Sequence[Finding]) -> list[str]:
+    """Return the commands that make a table usable again without the files that are missing or damaged."""
+    damaged = {each.snapshot_id for each in findings if each.what in _NEEDED_TO_READ}
+    with warnings.catch_warnings(action="ignore", category=DamagedFileWarning):
+        readable: list[Any] = table.snapshots().column("snapshot_id").to_pylist()
+    ids = [*readable, *(each for each in damaged if each is not None)]
+    good = [each for each in readable if each not in damaged]
+    commands = []
+    if good and max(ids) in damaged:
+        commands.append(f"penstock rollback {table.name} --snapshot-id {max(good)}")
+    for what, procedure in _REMOVALS.items():
+        if any(each.what == what and each.kind is FindingKind.MISSING for each in findings):
+            call = f"CALL sys.{procedure}('{table.name}', dry_run => TRUE)"
+            commands.append(f'penstock sql -e "{call}", then without dry_run')
+    for each in findings:
+        name = each.path.rpartition("/")[2]
+        if each.what == "tag":
+            commands.append(f"penstock tag delete {table.name} {name.removeprefix('tag-')}")
+        elif each.what == "consumer":
+            commands.append(f"penstock consumer reset {table.name} {name.removeprefix('consumer-')} --to latest")
+    return commands
 
 
 def _print_system_table(

@@ -29,7 +29,7 @@ _PARTITION_HEADS: Final = {"partition": "partition", "time": "time", "rows": "ro
 
 def expire(session: Session, table: TableName, operation: ExpireSnapshots, yes: Yes = False) -> None:
     """Expire old snapshots and delete the files that only they use; tags and consumers retain what they need."""
-    loaded, total = session.table(table), None
+    loaded, total, wanted = session.table(table), None, operation
     if not (operation.dry_run or yes):
         planned = run_on(loaded, replace(operation, dry_run=True))
         total = planned.data_files + planned.metadata_files + len(planned.snapshot_ids)
@@ -42,7 +42,9 @@ def expire(session: Session, table: TableName, operation: ExpireSnapshots, yes: 
     print_record(session, _expiration_record(table, found), _expiration_text(table, found))
     if session.format is OutputFormat.TABLE:
         for hold in found.holds:
-            note(session, _retainer_text(hold))
+            text = _retainer_text(hold, wanted)
+            if text is not None:
+                note(session, text)
 
 
 def expire_partitions(session: Session, table: TableName, operation: ExpirePartitions, yes: Yes = False) -> None:
@@ -138,8 +140,19 @@ def _expiration_text(table: str, found: Expiration) -> str:
     )
 
 
-def _retainer_text(hold: Retainer) -> str:
+def _retainer_text(hold: Retainer, operation: ExpireSnapshots) -> str | None:
+    """Return what a retainer keeps; None for the limit that the question before has set."""
+    arguments = {
+        "snapshot.num-retained.min": ("--retain-min", operation.retain_min),
+        "snapshot.time-retained": ("--older-than", operation.older_than),
+        "snapshot.expire.limit": ("--max-deletes", operation.max_deletes),
+    }
     who = f"{hold.kind.value} {hold.name}"
+    if hold.kind is RetainerKind.OPTION:
+        argument, value = arguments[hold.name]
+        if value is None and hold.name == "snapshot.expire.limit":
+            return None
+        who = who if value is None else argument
     if hold.kind in {RetainerKind.TAG, RetainerKind.BRANCH}:
         return f"{who} keeps {hold.files:,} data files of expired snapshots"
     return f"{who} keeps snapshots from {hold.snapshot_id} on"

@@ -119,6 +119,7 @@ def rollback(
     record: dict[str, Plain] = {
         "table": table,
         "snapshot_id": plan.target.id,
+        "rows_left": plan.target.total_record_count,
         "removed_snapshots": [] if as_latest else list(plan.snapshot_ids),
         "removed_tags": [] if as_latest else list(plan.tags),
         "removed_schemas": [] if as_latest else list(plan.damaged_schema_ids),
@@ -140,7 +141,8 @@ def rollback(
         )
         return
     lost = f"{len(plan.snapshot_ids):,} snapshots" + (f" and the tags {', '.join(plan.tags)}" if plan.tags else "")
-    confirm(session, f"roll {table} back to snapshot {plan.target.id}, which removes {lost}?", yes=yes)
+    left = "" if plan.target.total_record_count is None else f" and leaves {plan.target.total_record_count:,} rows"
+    confirm(session, f"roll {table} back to snapshot {plan.target.id}, which removes {lost}{left}?", yes=yes)
     run_on(loaded, RollbackTo(snapshot_id=snapshot_id, tag=operation.tag))
     print_record(session, record, f"rolled {table} back to snapshot {plan.target.id}")
 

@@ -104,8 +104,12 @@ def _bin(first: int, last: int, commits: Sequence[Commit], end: Commit | None) -
         last=last,
         commits=tuple(commits),
         appended_rows=sum(change.added.rows for kind, change in changes if kind is CommitKind.APPEND),
-        overwritten_rows=sum(change.added.rows for kind, change in changes if kind is CommitKind.OVERWRITE),
-        removed_rows=sum(change.removed.rows for kind, change in changes if kind is CommitKind.OVERWRITE),
+        overwritten_rows=sum(change.new_rows for kind, change in changes if kind is CommitKind.OVERWRITE),
+        removed_rows=sum(
+            max(0, change.removed.rows - change.rewritten_rows)
+            for kind, change in changes
+            if kind is CommitKind.OVERWRITE
+        ),
         new_bytes=sum(change.added.bytes for kind, change in changes if kind is not CommitKind.COMPACT),
         merged_bytes=sum(change.added.bytes for kind, change in changes if kind is CommitKind.COMPACT),
         end=end,

@@ -18,8 +18,9 @@ MARKS: Final = {HealthStatus.GOOD: "●", HealthStatus.LOOK: "▲", HealthStatus
 MEANINGS: Final = {
     HealthStatus.GOOD: "good",
     HealthStatus.LOOK: "needs attention",
-    HealthStatus.UNKNOWN: "not enough data",
+    HealthStatus.UNKNOWN: "not used here, or not enough data",
 }
+LEGEND: Final = "   ".join(f"{MARKS[status]} {meaning}" for status, meaning in MEANINGS.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +38,8 @@ def checks_of(history: TableHistory) -> tuple[HealthCheck, ...]:
     return (
         HealthCheck(topic="flow", status=statuses.flow, text=_flow(history, statuses.usual_pause_ms)),
         HealthCheck(topic="watermark", status=statuses.watermark, text=_watermark(history)),
-        HealthCheck(topic="files", status=statuses.files, text=_files(history)),
-        HealthCheck(topic="readers", status=statuses.readers, text=_readers(history)),
+        HealthCheck(topic="files", status=statuses.files, text=_files(history, statuses.files)),
+        HealthCheck(topic="readers", status=statuses.readers, text=_readers(history, statuses.readers)),
         HealthCheck(topic="order", status=statuses.order, text=_order(history)),
     )
 
@@ -61,7 +62,7 @@ def snapshots_read(history: TableHistory) -> str:
     left = f"; {count_text(history.left_out, 'older one')} left out" if history.left_out else ""
     damaged = ", ".join(str(snapshot_id) for snapshot_id, _ in history.unreadable)
     if damaged:
-        left += f"; damaged and left out, see penstock fsck: {damaged}"
+        left += f"; damaged and left out, see penstock fsck {name_text(history.name)}: {damaged}"
     return (
         f"{count_text(len(history.commits), 'snapshot')}, {first.id} to {last.id}, of "
         f"{time_text(first.time_millis)} to {time_text(last.time_millis)} UTC{left}"
@@ -74,7 +75,7 @@ def _flow(history: TableHistory, pause: int | None) -> str:
         return "nothing was ever committed" if not history.commits else "none of the commits read brought rows"
     usual = f"; usually every {duration_words(pause)}" if pause is not None else ""
     ago = duration_words(max(0, history.seen_millis - last.snapshot.time_millis))
-    return f"last rows {ago} ago, {count_text(last.change.added.rows, 'row')} in snapshot {last.snapshot.id}{usual}"
+    return f"last rows {ago} ago, {count_text(last.change.new_rows, 'row')} in snapshot {last.snapshot.id}{usual}"
 
 
 def _watermark(history: TableHistory) -> str:
@@ -98,7 +99,7 @@ def _watermark(history: TableHistory) -> str:
     return text
 
 
-def _files(history: TableHistory) -> str:
+def _files(history: TableHistory, status: HealthStatus) -> str:
     if history.no_debt is not None:
         return "not for Penstock to compact"
     if history.latest is None or history.debt is None:
@@ -107,6 +108,9 @@ def _files(history: TableHistory) -> str:
     text = f"{count_text(history.latest.live.files, 'file')}, {debt.small_files:,} small"
     if debt.waiting_files:
         text += f"; a full compaction would merge {debt.waiting_files:,} ({bytes_text(debt.waiting_bytes)})"
+        text += f": penstock compact {name_text(history.name)}" if status is HealthStatus.LOOK else ""
+    elif debt.small_files:
+        text += ", none to merge with another"
     merge = history.last_merge
     if merge is None:
         return f"{text}; no merge among the commits read"
@@ -114,13 +118,18 @@ def _files(history: TableHistory) -> str:
     return f"{text}; last merge {ago} ago, snapshot {merge.snapshot.id}"
 
 
-def _readers(history: TableHistory) -> str:
+def _readers(history: TableHistory, status: HealthStatus) -> str:
     if not history.readers:
         return "no consumer, and no query was named"
     last = max(history.readers, key=lambda reader: (reader.expired_snapshots, reader.rows, reader.snapshots))
     if last.unread_since_millis is None and not last.expired_snapshots:
         return f"{count_text(len(history.readers), 'reader')}, all have read everything"
-    return f"{count_text(len(history.readers), 'reader')}; {name_text(last.name)} {unread_text(last, history)}"
+    text = f"{count_text(len(history.readers), 'reader')}; {name_text(last.name)} {unread_text(last, history)}"
+    if status is not HealthStatus.LOOK:
+        return text
+    reset = f"consumer reset {name_text(history.name)} {name_text(last.name)} --to earliest"
+    goes_on = last.expired_snapshots and last.kind == "consumer"
+    return f"{text}: penstock {reset if goes_on else f'lag {name_text(history.name)}'}"
 
 
 def _order(history: TableHistory) -> str:

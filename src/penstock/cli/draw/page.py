@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.api.history import evaluate
 from penstock.cli.draw.bins import to_bins, window_of
-from penstock.cli.draw.health import MARKS, MEANINGS, checks_of, headline, snapshots_read
+from penstock.cli.draw.health import LEGEND, MARKS, MEANINGS, checks_of, headline, snapshots_read
 from penstock.cli.draw.labels import count_text, duration_words, name_text, rate_words, time_text
 from penstock.cli.draw.node import node, to_html
 from penstock.cli.draw.plot import band, bars, plot, step_area, steps, thin_out, x_labels
@@ -108,6 +108,7 @@ def _table_section(history: TableHistory, number: int) -> Element:
             ),
         ),
         _signs(history),
+        node("p", {"class": "note"}, LEGEND),
         *_charts(history),
     )
 
@@ -287,8 +288,15 @@ def _files(history: TableHistory, axis: Axis) -> Element:
             scale,
             x_axis=axis,
         ),
-        keys=[("live", "all"), ("small", "small: a compaction would merge them")],
+        keys=[("live", "all"), ("small", _small_text(history))],
     )
+
+
+def _small_text(history: TableHistory) -> str:
+    if history.debt is None:
+        return "small"
+    waiting = history.debt.waiting_files
+    return f"small; a compaction would merge {waiting:,}" if waiting else "small; nothing to merge"
 
 
 def _watermark(history: TableHistory, axis: Axis) -> Element:

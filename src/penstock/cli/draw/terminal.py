@@ -12,7 +12,7 @@ from rich.text import Text
 
 from penstock.api.history import HealthStatus
 from penstock.cli.draw.bins import to_bins, window_of
-from penstock.cli.draw.health import MARKS, checks_of, headline, snapshots_read
+from penstock.cli.draw.health import LEGEND, MARKS, checks_of, headline, snapshots_read
 from penstock.cli.draw.labels import count_text, duration_words, name_text, rate_words, short_number, time_text
 from penstock.format.snapshot import CommitKind
 from penstock.printable import bytes_text
@@ -43,8 +43,9 @@ def draw_screen(history: TableHistory, *, width: int, height: int) -> Renderable
         title,
         Text(f"{time_text(history.seen_millis)} UTC; {snapshots_read(history)}", style="dim"),
         _signs(history),
+        Text(LEGEND, style="dim"),
     ]
-    used = 9
+    used = 10
     if history.commits:
         parts += [Text(), _charts(history, width)]
         used += 7

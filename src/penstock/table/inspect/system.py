@@ -223,7 +223,8 @@ def _snapshot_of_use(name: str, ref: TableRef, store: MetadataStore) -> Snapshot
     positions = POSITION_KEYS if name in _SNAPSHOT_TABLES else POSITION_KEYS[1:]
     given = [key for key in positions if key in dict(ref.dynamic_options)]
     if not given:
-        return store.load_latest_snapshot()
+        # The others can be read while the latest snapshot is damaged, and help to repair it.
+        return store.load_latest_snapshot() if name in _SNAPSHOT_TABLES else None
     if name not in _SNAPSHOT_TABLES:
         raise UnsupportedFeatureError(f"table {ref.name}${name} shows all there is: leave '{given[0]}' out")
     check_reads(ref.options, ref.name)

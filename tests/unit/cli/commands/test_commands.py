@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 import time
 from typing import TYPE_CHECKING
 
@@ -234,6 +235,16 @@ def test_rollback_asks_says_what_goes_and_goes_back(history: Command) -> None:
     history("rollback", "shop.orders", "--snapshot-id", "1", "--tag", "one", code=2)
 
 
+def test_rollback_shows_ranges_of_snapshots_and_the_rows_that_are_left(history: Command) -> None:
+    shown = history("rollback", "shop.orders", "--snapshot-id", "1", "--dry-run").stdout
+    properties = dict(re.split(r"   +", line, maxsplit=1) for line in shown.splitlines()[2:])
+    assert properties["removed snapshots"] == "2 to 3"
+    assert properties["removed tags"] == "none"
+    assert properties["rows left"] == "1"
+    asked = history("rollback", "shop.orders", "--snapshot-id", "1", input="n\n", code=1).stderr
+    assert "removes 2 snapshots and leaves 1 rows?" in asked
+
+
 def test_rollback_as_latest_removes_nothing_and_can_be_undone(history: Command) -> None:
     name = "shop.orders"
     (plan,) = history.json("rollback", name, "--snapshot-id", "1", "--as-latest", "--dry-run")
@@ -339,6 +350,47 @@ def test_fsck_finds_nothing_wrong_and_then_what_is(history: Command) -> None:
     (finding,) = [each for each in _findings(history) if each["kind"] == "missing"]
     assert finding["path"] == path
     assert "fsck" in history("read", "shop.orders", code=3).stderr
+
+
+def test_fsck_names_the_next_command(history: Command) -> None:
+    table = history.catalog.load_table("shop.orders")
+    ref = table._ref
+    path = table.files().column("file_path")[0].as_py()
+    copy = ref.file_io.read(path)
+    ref.file_io.delete(path)
+    missing = history("fsck", "shop.orders", code=8)
+    assert f"missing: data file of snapshot 3: {path}: 1 rows cannot be read" in missing.stdout
+    call = "CALL sys.remove_unexisting_files('shop.orders', dry_run => TRUE)"
+    assert f'next, if no copy can be restored: penstock sql -e "{call}"' in missing.stderr
+    assert path in history("sql", "-e", call).stdout
+    ref.file_io.write(path, copy)
+    ref.file_io.write(ref.layout.snapshot_path(3), b"")
+    ref.file_io.write(ref.layout.tag_path("one"), b"")
+    damaged = history("fsck", "shop.orders", code=8).stderr
+    assert "next, if no copy can be restored: penstock tag delete shop.orders one" in damaged
+    assert "next, if no copy can be restored: penstock rollback shop.orders --snapshot-id 2" in damaged
+    history("tag", "delete", "shop.orders", "one", "--yes")
+    history("rollback", "shop.orders", "--snapshot-id", "2", "--yes")
+    assert history("fsck", "shop.orders").stderr.splitlines()[0].endswith("all there")
+
+
+def test_listings_beside_a_damaged_latest_snapshot_show_where_to_go_back_to(history: Command) -> None:
+    ref = history.catalog.load_table("shop.orders")._ref
+    ref.file_io.write(ref.layout.snapshot_path(3), b"")
+    shown = history("snapshots", "shop.orders", code=ExitCode.DAMAGED)
+    assert [line.split()[0] for line in shown.stdout.splitlines()[2:]] == ["2", "1"]
+    for verb in ("schemas", "tags", "consumers", "branch list"):
+        history(*verb.split(), "shop.orders")
+
+
+def test_a_lost_file_is_no_error_of_a_read_that_does_not_open_it(history: Command) -> None:
+    """As in any engine: only fsck looks at all files."""
+    table = history.catalog.load_table("shop.orders")
+    lost = next(row["file_path"] for row in table.files().to_pylist() if row["partition"] == "{2026-01-03}")
+    table._ref.file_io.delete(lost)
+    assert len(history.rows("shop.orders", "--where", "dt = '2026-01-01'")) == 1
+    history("read", "shop.orders", code=3)
+    history("fsck", "shop.orders", code=8)
 
 
 def _findings(command: Command) -> list[dict[str, object]]:

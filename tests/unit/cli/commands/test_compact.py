@@ -73,6 +73,18 @@ def test_every_partition_gets_a_line_and_the_table_a_summary(days: Command) -> N
     ]
 
 
+def test_files_that_one_task_cannot_take_are_left_with_the_command_that_merges_them(
+    days: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.table.compact.plan._MAX_FILES", 4)
+    command = ("compact", "shop.days", "--partition", "dt=2026-01-01", "-o", "source.split.open-file-cost=1 gb")
+    first = days(*command)
+    assert files(days)[0] == 2
+    assert "2 files are small still: penstock compact shop.days merges them" in first.stderr
+    assert "small still" not in days(*command).stderr
+    assert files(days)[0] == 1
+
+
 def test_a_dry_run_says_what_would_be_merged(days: Command) -> None:
     result = days("compact", "shop.days", "--dry-run", "--strategy", "minor", "--format", "csv")
     assert '"shop.days","dt=2026-01-01","6",' in result.stdout

@@ -30,9 +30,26 @@ def test_expire_says_what_went_and_who_keeps_what(history: Command) -> None:
     assert len(history.catalog.load_table("shop.days").snapshots()) == 5
     done = history("expire", "shop.days", "--retain-min", "2", "--older-than", FUTURE, "--yes")
     assert "expired 3 snapshots of shop.days (1 to 3) with 0 data files" in done.stdout
-    assert "option snapshot.num-retained.min keeps snapshots from 4 on" in done.stderr
+    assert "--retain-min keeps snapshots from 4 on" in done.stderr
+    assert "snapshot.num-retained.min" not in done.stderr
     assert "tag two keeps 2 data files of expired snapshots" in done.stderr
     assert history.catalog.load_table("shop.days").snapshots().column("snapshot_id").to_pylist() == [4, 5]
+
+
+def test_expire_names_the_argument_or_the_option_that_keeps_snapshots(history: Command) -> None:
+    history.catalog.load_table("shop.days").versions.delete_tag("two")
+    by_options = history("expire", "shop.days", "--dry-run").stderr
+    assert "option snapshot.num-retained.min keeps snapshots from 1 on" in by_options
+    by_time = history("expire", "shop.days", "--retain-min", "1", "--dry-run").stderr
+    assert "option snapshot.time-retained keeps snapshots from 1 on" in by_time
+    recent = ("expire", "shop.days", "--retain-min", "1", "--older-than", "2020-01-01")
+    assert "--older-than keeps snapshots from 1 on" in history(*recent, "--dry-run").stderr
+    limited = ("expire", "shop.days", "--retain-max", "1", "--retain-min", "1", "--max-deletes", "2")
+    assert "--max-deletes keeps snapshots from 3 on" in history(*limited, "--dry-run").stderr
+    asked = history("expire", "shop.days", "--retain-max", "1", "--retain-min", "1", input="y\n")
+    assert "expire 4 snapshots of shop.days (1 to 4)" in asked.stderr
+    assert "--retain-min keeps snapshots from 5 on" in asked.stderr
+    assert "max-deletes" not in asked.stderr
 
 
 def test_expire_without_anything_old_says_so(history: Command) -> None:

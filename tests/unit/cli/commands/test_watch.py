@@ -47,6 +47,44 @@ def test_one_look_shows_what_there_is(queue: Command) -> None:
     assert all(line == line.rstrip() for line in lines)
 
 
+def test_marks_are_explained(queue: Command) -> None:
+    legend = "● good   ▲ needs attention   ○ not used here, or not enough data"
+    assert legend in queue("watch", "shop.q", "--once").stdout.splitlines()
+    assert legend in queue("report", "shop.q", "-o", "-").stdout
+
+
+def test_rows_that_a_row_change_copies_are_no_new_rows(penstock: Command) -> None:
+    penstock("create", "shop.days", "n BIGINT, dt STRING", "--partition-by", "dt", "-o", "write-only=true")
+    table = penstock.catalog.load_table("shop.days")
+    table.append(pa.table({"n": list(range(3000)), "dt": [f"{number % 30}" for number in range(3000)]}))
+    table.delete("n >= 2970")
+    shown = penstock("watch", "shop.days", "--once").stdout
+    assert "3,000 rows in snapshot 1" in shown
+    assert "30 files, 30 small, none to merge with another" in shown
+    assert "max 3k / " in shown
+    assert "small; nothing to merge" in penstock("report", "shop.days", "-o", "-").stdout
+    table.overwrite(pa.table({"n": [1, 2], "dt": ["1", "1"]}))
+    assert "2 rows in snapshot 3" in penstock("watch", "shop.days", "--once").stdout
+
+
+def test_what_needs_attention_names_the_next_command(penstock: Command) -> None:
+    penstock("create", "shop.days", "n BIGINT", "-o", "write-only=true", "-o", "compaction.min.file-num=2")
+    table = penstock.catalog.load_table("shop.days")
+    for number in range(9):
+        table.append(pa.table({"n": [number]}))
+    shown = penstock("watch", "shop.days", "--once").stdout
+    assert "▲ files     9 files, 9 small; a full compaction would merge 9 " in shown
+    assert ": penstock compact shop.days;" in shown
+    assert "small; a compaction would merge 9" in penstock("report", "shop.days", "-o", "-").stdout
+    table.maintenance.reset_consumer("nightly", 2)
+    table._ref.file_io.delete(table._ref.layout.snapshot_path(1))
+    consumer = table._ref.layout.consumer_path("nightly")
+    table._ref.file_io.write(consumer, b'{"nextSnapshot": 1}')
+    table._ref.file_io.write(table._ref.layout.earliest_hint_path, b"2")
+    shown = penstock("watch", "shop.days", "--once").stdout
+    assert "penstock consumer reset shop.days nightly --to earliest" in shown
+
+
 def test_json_has_the_values(queue: Command) -> None:
     table = queue.catalog.load_table("shop.q")
     found = json.loads(queue("watch", "shop.q", "--once", "--format", "json").stdout)

@@ -76,16 +76,24 @@ class Change:
     Attributes:
         added: files that it added, including merged ones.
         removed: files that it removed.
+        rewritten_rows: rows of added files that replace removed ones, as those of a DELETE, UPDATE or MERGE do.
     """
 
     snapshot: Snapshot
     added: FileSums
     removed: FileSums
+    rewritten_rows: int = 0
+
+    @property
+    def new_rows(self) -> int:
+        """Rows that it added: not those that a compaction or a row change has copied."""
+        is_compaction = self.snapshot.commit_kind not in _ROW_COMMITS
+        return 0 if is_compaction else max(0, self.added.rows - self.rewritten_rows)
 
     @property
     def brings_rows(self) -> bool:
-        """Whether it added new rows: a compaction only rewrites existing ones."""
-        return self.added.rows > 0 and self.snapshot.commit_kind in _ROW_COMMITS
+        """Whether it added new rows."""
+        return self.new_rows > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,10 +239,15 @@ class ChangeReader:
             if self._store.find_snapshot(snapshot_id) is None:
                 return None
             raise
+        added = [entry.file for entry in entries if entry.kind is FileKind.ADD]
+        removed = [entry.file for entry in entries if entry.kind is FileKind.DELETE]
+        # Files with copied rows keep the creation time of the oldest file that they replace (``as_replacement``).
+        times = {file.creation_millis for file in removed} - {None}
         return Change(
             snapshot=snapshot,
-            added=self.sum_up(entry.file for entry in entries if entry.kind is FileKind.ADD),
-            removed=self.sum_up(entry.file for entry in entries if entry.kind is FileKind.DELETE),
+            added=self.sum_up(added),
+            removed=self.sum_up(removed),
+            rewritten_rows=sum(file.row_count for file in added if file.creation_millis in times),
         )
 
 
