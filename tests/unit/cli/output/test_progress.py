@@ -46,7 +46,7 @@ class Drawn:
 def bars(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     monkeypatch.setattr(Drawn, "bars", found, raising=False)
-    monkeypatch.setattr(progress, "Progress", Drawn)
+    monkeypatch.setattr(progress, "rich_progress", Drawn)
     monkeypatch.setattr(progress, "_is_shown", lambda session: not session.quiet)
     return found
 
