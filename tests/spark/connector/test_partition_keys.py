@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pytest
+from tests.spark.needs import needs
 from tests.spark.plans import plan_of
 
 from penstock import OptionWarning, SetOption
 from penstock.format.schema import encode_schema
 from penstock.format.types.data_types import BIGINT
 from penstock.spark.connector.partition_keys import partition_keys_of
-from penstock.spark.versions.facts import FILTERED_JOINS
+from penstock.spark.versions.facts import INSTALLED, PYTHON_SCANS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -139,7 +140,8 @@ def test_runtime_filters_leave_the_keys_of_the_partitions_that_remain(spark: Spa
         JOIN (SELECT CAST(id AS INT) p FROM range(9) WHERE id > 6) r ON f.p = r.p
         JOIN penstock.d.facts g ON f.p = g.p GROUP BY f.p
     """
-    assert _exchanges(spark, query) == (0 if FILTERED_JOINS.is_here else 2)
+    # 4.0 and 4.1 exchange both sides.
+    assert _exchanges(spark, query) == (2 if INSTALLED in {(4, 0), (4, 1)} else 0)
     assert "RuntimeFilters: [dynamicpruning" in plan_of(spark.sql(query))
     for mode in ("pushPartValues", "partiallyClusteredDistribution", "allowJoinKeysSubsetOfPartitionKeys"):
         spark.conf.set(f"{_SWITCH}{mode}.enabled", "true")
@@ -165,6 +167,7 @@ def test_tables_whose_buckets_differ_are_exchanged(spark: SparkSession, catalog:
     assert _exchanges(spark, join.format("t6", "t6")) == 0
 
 
+@needs(PYTHON_SCANS)
 def test_files_in_the_buckets_of_another_type_of_the_key_are_exchanged(spark: SparkSession, catalog: Catalog) -> None:
     """Other engines may widen a bucket key; negative numbers have another hash then."""
     numbers = range(-40, 0)
@@ -199,7 +202,7 @@ def test_keys_are_those_whose_equal_values_are_always_together(catalog: Catalog)
 
 
 def test_functions_of_buckets_are_not_for_queries(spark: SparkSession) -> None:
-    assert spark.sql("SHOW USER FUNCTIONS IN penstock.d").collect() == []
+    assert not [name for (name,) in spark.sql("SHOW USER FUNCTIONS IN penstock.d").collect() if "bucket" in name]
     for call in ("penstock.d.nothing(1)", "penstock.penstock_bucket_default_4_bigint(1L)"):
         with pytest.raises(Exception, match=r"ROUTINE|FUNCTION|UDF"):
             spark.sql(f"SELECT {call}").collect()

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
+from tests.spark.needs import needs
 
 from penstock.catalog.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
 from penstock.spark.connector import scan
 from penstock.spark.connector.native_reader import reader_factory
-from penstock.spark.versions.facts import KEPT_CACHES
+from penstock.spark.versions.facts import DELTA_OPTIONS, KEPT_CACHES, PYTHON_SCANS
+from penstock.spark.versions.python_api import to_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -106,14 +108,14 @@ def test_rows_are_those_of_to_arrow_and_other_files_stay_closed(spark: SparkSess
         assert "parquet reader of Spark" in frame._jdf.queryExecution().executedPlan().toString()
         # The table that comes without any catalog's push-down is the judge.
         wanted = {row["id"] for row in days.to_spark(spark).where(condition).select("id").collect()}
-        found = frame.toArrow().to_pylist()
+        found = to_arrow(frame).to_pylist()
         assert {row["id"] for row in found} == wanted, condition
         assert all(row == {key: by_id[row["id"]][key] for key in row} for row in found), condition
     assert opened == CONDITIONS
 
 
 def test_all_columns_come_as_they_are(spark: SparkSession, days: Table) -> None:
-    found = spark.table("penstock.d.days").orderBy("id").toArrow().drop_columns(["flo"])
+    found = to_arrow(spark.table("penstock.d.days").orderBy("id")).drop_columns(["flo"])
     wanted = days.to_arrow().sort_by("id").drop_columns(["flo"])
     assert found.to_pylist() == wanted.to_pylist()
 
@@ -186,9 +188,15 @@ def test_the_options_of_spark_name_a_snapshot(spark: SparkSession, catalog: Cata
     assert first is not None
     moment = dt.datetime.fromtimestamp(first.time_millis / 1000 + 0.001, dt.UTC).isoformat()
     for name, value in (("versionAsOf", 1), ("versionAsOf", "one"), ("timestampAsOf", moment)):
-        assert spark.read.option(name, value).table("penstock.d.versions").collect() == [(1,)], (name, value)
+        reader = spark.read.option(name, value)
+        if DELTA_OPTIONS.is_here:
+            assert reader.table("penstock.d.versions").collect() == [(1,)], (name, value)
+        else:
+            with pytest.raises(PySparkException, match=r"table d\.versions: .* needs Spark 4\.0 or newer"):
+                reader.table("penstock.d.versions").collect()
 
 
+@needs(PYTHON_SCANS)
 def test_options_name_a_state_from_before_the_columns_changed(spark: SparkSession, catalog: Catalog) -> None:
     table = catalog.create_table("d.reshaped", "id INT, v STRING, gone INT")
     table.append(pa.table({"id": pa.array([1], pa.int32()), "v": ["a"], "gone": pa.array([5], pa.int32())}))
@@ -211,7 +219,9 @@ def test_equal_scans_are_equal_to_spark(spark: SparkSession, days: Table) -> Non
     query = "SELECT day, count(*) AS n FROM penstock.d.days GROUP BY day"
     frame = spark.sql(f"SELECT a.n, b.n FROM ({query}) a JOIN ({query}) b ON a.day = b.day")
     assert frame.collect() == [(4, 4)] * 3
-    assert "ReusedExchange" in frame._jdf.queryExecution().executedPlan().toString()
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    # Spark 3.5 turns groups from metadata into rows that it does not exchange.
+    assert "ReusedExchange" in plan or plan.count("LocalTableScan") == 2
     cached = spark.table("penstock.d.days").cache()
     try:
         assert cached.count() == 16
@@ -235,6 +245,7 @@ def test_a_cached_table_shows_the_commits_of_others_after_a_refresh(spark: Spark
     spark.sql("UNCACHE TABLE penstock.d.held")
 
 
+@needs(PYTHON_SCANS)
 def test_what_spark_reads_wrong_comes_through_python_and_says_so(
     spark: SparkSession, catalog: Catalog, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 from pyspark.sql import types as spark_types
+from scripts import test_matrix
 from scripts.test_matrix import SPARKS, version_of_turn
 
 import penstock
@@ -70,6 +72,25 @@ def test_each_version_has_its_turn() -> None:
     commits = (f"{number:040x}" for number in range(30))
     turns = [version_of_turn(SPARKS[1:], commit) for commit in commits]
     assert {version: turns.count(version) for version in SPARKS[1:]} == dict.fromkeys(SPARKS[1:], 10)
+
+
+def test_a_version_that_fails_leaves_the_others_of_the_matrix_running(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def tried(version: str, *_: object) -> str:
+        if version == SPARKS[1]:
+            sys.exit("2 failed")
+        return f"{version}: 3 passed"
+
+    monkeypatch.setattr(test_matrix, "build_twice", lambda folder: folder)
+    monkeypatch.setattr(test_matrix, "try_spark", tried)
+    monkeypatch.setattr(sys, "argv", ["test_matrix", "--python", "none"])
+    with pytest.raises(SystemExit, match=f"failed: PySpark {SPARKS[1]}$"):
+        test_matrix.main()
+    *lines, last = capsys.readouterr().out.splitlines()
+    outcomes = [f"{each}: {'2 failed' if each == SPARKS[1] else '3 passed'}" for each in SPARKS]
+    assert lines == [f"PySpark {outcome}" for outcome in outcomes]
+    assert last == "0 minutes in all"
 
 
 def test_no_other_module_asks_for_a_version() -> None:

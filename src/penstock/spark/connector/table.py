@@ -24,7 +24,7 @@ from penstock.spark.connector.scan_builder import TableScanBuilder
 from penstock.spark.connector.stream.table_write import StreamSinks
 from penstock.spark.connector.write import TableWriteBuilder, own_options, partition_scope
 from penstock.spark.types import nullable, to_catalog_schema, to_declared_schema, to_spark_schema
-from penstock.spark.versions.facts import SCHEMA_EVOLUTION, capabilities_here
+from penstock.spark.versions.facts import DELTA_OPTIONS, SCHEMA_EVOLUTION, capabilities_here
 from penstock.spark.versions.python_api import is_evolving_merge
 from penstock.table.actions.changes import commit_overwrite, open_committer, truncate
 from penstock.table.assumptions import load_identity
@@ -198,6 +198,8 @@ class CatalogTable(PartitionManagement):
         if self._ref.dynamic_options:
             # Spark passes the option, too, by which it has loaded this state.
             own = {key: value for key, value in own.items() if key.lower() not in _TIME_TRAVEL}
+        if not _TIME_TRAVEL.isdisjoint(key.lower() for key in own):
+            DELTA_OPTIONS.check(f"table {self._ref.name}")
         check_keys(own, table=self._ref.name)
         return kind(
             self._bridge,

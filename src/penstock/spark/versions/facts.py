@@ -148,7 +148,6 @@ DELTA_OPTIONS: Final = Feature(
     what="`versionAsOf` and `timestampAsOf` as options of `spark.read.table`",
     since=(4, 0),
     instead="use `VERSION AS OF`, or the option `scan.snapshot-id`",
-    refusal="refused by Spark",
 )
 QUERY_OPTIONS: Final = Feature(
     what="`SELECT ... FROM t WITH (options)`",
@@ -233,12 +232,6 @@ KEPT_CACHES: Final = Feature(
     instead="nothing is needed: the rows are those after `REFRESH TABLE`",
     refusal="reads the table again",
 )
-FILTERED_JOINS: Final = Feature(
-    what="a join by partition columns has no exchange if a broadcast join filters one side",
-    since=(4, 2),
-    instead="nothing is needed: the rows are the same",
-    refusal="exchanges both sides",
-)
 COUNTED_UPDATES: Final = Feature(
     what="an `UPDATE` that matches no row makes no snapshot",
     since=(4, 2),
@@ -278,7 +271,6 @@ FEATURES: Final = (
     OMITTED_DEFAULTS,
     SHOW_PROCEDURES,
     KEPT_CACHES,
-    FILTERED_JOINS,
     COUNTED_UPDATES,
     COUNTED_MERGES,
     MERGES_TO_NOTHING,
