@@ -129,3 +129,25 @@ def test_the_command_of_the_image_and_of_the_pod_asks_for_the_token(
             timeout=120,
         )
     assert done.stdout.split() == ["1", "True"], done.stderr[-2000:]
+
+
+def test_the_page_says_of_each_way_in_whether_it_is_run_and_by_which_test() -> None:
+    table = PAGE.split("## What was run\n")[1].split("\n## ")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ") and "---" not in line][1:]
+    for row in rows:
+        way, state = (cell.strip() for cell in row.strip("|").split("|"))
+        assert "run" in state, way
+        named = re.findall(r"`(tests/[\w/.]+|test_\w+\.py)`", state)
+        assert named or "**not run**" in state, way
+        for name in named:
+            assert (FOLDER.parents[1] / ("" if "/" in name else "tests/spark") / name).exists(), name
+    named_there = {
+        "A view in Spark as it is": "a view in Spark as it is",
+        "Drivers in Python without a line of code": ".pth",
+        "JDBC and ODBC": "Thrift server",
+        "The SQL prompt of Spark": "spark-sql",
+    }
+    for section in re.findall(r"^## (.*)$", PAGE, re.MULTILINE):
+        text = PAGE.split(f"## {section}\n")[1].split("\n## ")[0]
+        if "```" in text or "\n    " in text:
+            assert any(named_there.get(section, section) in row for row in rows), section

@@ -19,6 +19,7 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from penstock.errors import UnsupportedFeatureError
+from penstock.spark.versions.python_api import maven_package
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -56,7 +57,7 @@ def _start_connect(spark: SparkSession) -> Callable[[], None]:
     service = jvm.org.apache.spark.sql.connect.service.SparkConnectService
     if isinstance(service, JavaPackage):
         raise UnsupportedFeatureError(
-            f"Spark has no server of Spark Connect: give --packages org.apache.spark:spark-connect_2.12:{spark.version}"
+            f"Spark has no server of Spark Connect: give --packages {maven_package(spark, 'spark-connect')}"
         )
     service.start(context._jsc.sc())  # noqa: SLF001 - as above
 

@@ -22,6 +22,7 @@ from penstock.options.kafka import EndMode, StartMode, parse_kafka, parse_kafka_
 from penstock.printable import open_log
 from penstock.spark.kafka.decode import ORIGIN, ORIGIN_FIELDS, check_columns, decode_values
 from penstock.spark.types import to_spark_type
+from penstock.spark.versions.python_api import maven_package
 from penstock.spark.watermark.query_shape import observe_times, partition_name
 
 if TYPE_CHECKING:
@@ -151,8 +152,7 @@ def check_connector(spark: SparkSession, table: str) -> None:
     jvm: Any = spark._jvm  # noqa: SLF001 - Python has no other way to ask for a class
     provider = jvm.org.apache.spark.sql.kafka010.KafkaSourceProvider
     if isinstance(provider, JavaPackage) or isinstance(jvm.org.apache.kafka.clients.admin.Admin, JavaPackage):
-        scala = ".".join(jvm.scala.util.Properties.versionNumberString().split(".")[:2])
-        package = f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark.version}"
+        package = maven_package(spark, "spark-sql-kafka-0-10")
         raise UnsupportedFeatureError(
             f"table {table}: Spark has no connector for Kafka: start the session with "
             f"config('spark.jars.packages', '{package}'), penstock sql or spark-submit with --packages {package}; "

@@ -33,6 +33,7 @@ __all__ = [
     "from_arrow",
     "has_other_collation",
     "is_evolving_merge",
+    "maven_package",
     "report_of",
     "streaming_datasource",
     "to_arrow",
@@ -76,6 +77,13 @@ def classic(jvm: Any) -> Any:  # noqa: ANN401 - packages of the JVM
     """Return the package of the sessions and DataFrames that run in this JVM."""
     sql = jvm.org.apache.spark.sql
     return sql.classic if HAS_CLASSIC else sql
+
+
+def maven_package(spark: SparkSession, name: str) -> str:
+    """Return the coordinates of a package of Spark for the version that runs, such as ``spark-sql-kafka-0-10``."""
+    jvm: Any = spark._jvm  # noqa: SLF001 - Python has no way to ask for the version of Scala
+    scala = ".".join(jvm.scala.util.Properties.versionNumberString().split(".")[:2])
+    return f"org.apache.spark:{name}_{scala}:{spark.version}"
 
 
 def report_of(progress: Any) -> Mapping[str, Any]:  # noqa: ANN401 - of PySpark, by version
