@@ -27,7 +27,7 @@ from penstock.api.arguments import (
 from penstock.api.lazy import is_spark_object, lazy_spark
 from penstock.api.migrate import Migrate, MigrateDatabase
 from penstock.api.names import CatalogNames
-from penstock.api.notebook import names_html
+from penstock.api.notebook import names_html, with_title
 from penstock.api.operations.compaction import CompactDatabase
 from penstock.api.operations.declaration import method
 from penstock.api.procedures import PROCEDURES, UNSUPPORTED, call
@@ -302,7 +302,7 @@ class Catalog:
         Raises:
             NotFoundError: there is no such table.
         """
-        return load_catalog_table(self._warehouse, name)
+        return with_title(load_catalog_table(self._warehouse, name), f"{name} of {mask_locations(self.warehouse)}")
 
     @accepts(name=TEXT, if_exists=FLAG)
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.api.arguments import FLAG, FUNCTION, INTEGER, NONE, TEXT, Progress, accepts, check_limit, no_progress
 from penstock.api.handle import TableMethods
+from penstock.api.notebook import with_title
 from penstock.table.inspect.fsck import FsckReport, check_table
 from penstock.table.inspect.history.commits import DEFAULT_LIMIT
 from penstock.table.inspect.history.history import history_table, load_history
@@ -41,9 +42,10 @@ class TableInspection(TableMethods):
         store = self._handle.checked_store
         snapshot = None if snapshot_id is None else store.load_snapshot(snapshot_id)
         limit = check_limit(limit, self._handle.name)
-        return load_system_table(
+        rows = load_system_table(
             name, self._handle.ref, store, snapshot, limit=limit, partition_labels=partition_labels
         )
+        return with_title(rows, f"{name} of {self._handle.name}")
 
     def schemas(self) -> pa.Table:
         """All schemas, oldest first."""
@@ -90,7 +92,8 @@ class TableInspection(TableMethods):
             removed_rows, removed_files, removed_bytes, rows, files, bytes, small_files, watermark,
             event_time_lag_ms``.
         """
-        return history_table(load_history(self._handle.ref, self._handle.checked_store, limit=limit))
+        history = history_table(load_history(self._handle.ref, self._handle.checked_store, limit=limit))
+        return with_title(history, f"history of {self._handle.name}")
 
     def summary(self) -> TableSummary:
         """Return the main figures of the table; reads only metadata of the latest snapshot."""
@@ -120,4 +123,5 @@ class TableInspection(TableMethods):
         Raises:
             NotFoundError: a checkpoint does not exist, or its query does not read this table.
         """
-        return measure_lag(self._handle.ref, self._handle.checked_store, checkpoints)
+        rows = measure_lag(self._handle.ref, self._handle.checked_store, checkpoints)
+        return with_title(rows, f"lag of readers of {self._handle.name}")

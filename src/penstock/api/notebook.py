@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
 
 from penstock.errors import TableStoreError
 from penstock.format.types.text import format_sql_type
@@ -12,13 +15,15 @@ from penstock.printable import bytes_text, cell_text, html_text, mask_locations,
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    import pyarrow as pa
-
     from penstock.format.schema import TableSchema
     from penstock.format.snapshot import Snapshot
 
 SAMPLE_ROWS = 5
 """Rows that a notebook shows of a table."""
+
+# Of each end of a table of metadata.
+_END_ROWS: Final = 10
+_TITLE: Final = b"penstock.title"
 
 
 def table_html(
@@ -58,6 +63,33 @@ def table_html(
 def names_html(title: str, header: str, names: Iterable[str]) -> str:
     """Return the HTML for a catalog in a notebook: the names in it."""
     return f"<strong>{html_text(title)}</strong>{table_of_html((header,), [(name,) for name in names])}"
+
+
+def with_title(rows: pa.Table, title: str) -> pa.Table:
+    """Return rows so that a notebook shows them as HTML with a title; unchanged elsewhere.
+
+    Arrow tables have no HTML of their own. So the notebook is given the function that makes it, which leaves tables
+    without such a title to the notebook.
+    """
+    shell: Any = sys.modules["IPython"].get_ipython() if "ipykernel" in sys.modules else None
+    if shell is None:
+        return rows
+    shell.display_formatter.formatters["text/html"].for_type(pa.Table, arrow_html)
+    return rows.replace_schema_metadata({**(rows.schema.metadata or {}), _TITLE: title.encode()})
+
+
+def arrow_html(rows: pa.Table) -> str | None:
+    """Return the HTML for rows of ``with_title``: the first and the last of them; None for other rows."""
+    title = (rows.schema.metadata or {}).get(_TITLE)
+    if title is None:
+        return None
+    is_long = rows.num_rows > 2 * _END_ROWS
+    shown = pa.concat_tables([rows.slice(0, _END_ROWS), rows.slice(rows.num_rows - _END_ROWS)]) if is_long else rows
+    cells = [[cell_text(value) for value in row.values()] for row in shown.to_pylist()]
+    if is_long:
+        cells.insert(_END_ROWS, ["…"] * rows.num_columns)
+    heading = f"<strong>{html_text(title.decode())}</strong> {rows.num_rows:,} rows"
+    return f"{heading}{table_of_html(rows.column_names, cells)}"
 
 
 class PlanText(str):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import sys
 import uuid
 from decimal import Decimal
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pandas as pd
@@ -16,6 +19,9 @@ import pytest
 
 from penstock import Catalog, InvalidFilterError, Table, UnsupportedFeatureError
 from penstock.api import lazy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 COLUMNS = "k BIGINT, price DECIMAL(10, 2), at TIMESTAMP(3), tags ARRAY<STRING>, dt STRING"
 ROWS = [
@@ -148,6 +154,36 @@ def test_a_result_of_many_files_is_short(table: Table) -> None:
     assert len(repr(changed)) < 1_000
     assert f"... {len(changed.files)} in all" in repr(changed)
     assert f"... {len(changed.files)} in all" in changed._repr_html_()
+
+
+def test_a_notebook_shows_tables_of_metadata_with_their_first_and_last_rows(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = table.snapshots()
+    assert plain.schema.metadata is None or b"penstock.title" not in plain.schema.metadata
+    formatters: dict[type, Callable[[pa.Table], str | None]] = {}
+    formatter = SimpleNamespace(for_type=formatters.__setitem__)
+    shell = SimpleNamespace(display_formatter=SimpleNamespace(formatters={"text/html": formatter}))
+    library: Any = ModuleType("IPython")
+    library.get_ipython = lambda: shell
+    monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
+    monkeypatch.setitem(sys.modules, "IPython", library)
+    for number in range(30):
+        table.maintenance.reset_consumer(f"c{number:02}", 1)
+    shown = {
+        "history of d.t": table.inspect.history(), "snapshots of d.t": table.snapshots(),
+        "files of d.t": table.files(), "lag of readers of d.t": table.inspect.lag(),
+    }  # fmt: skip
+    for title, rows in shown.items():
+        html = formatters[pa.Table](rows)
+        assert html is not None
+        assert html.startswith(f"<strong>{title}</strong> {rows.num_rows} rows<table><tr><th>{rows.column_names[0]}")
+    assert table.snapshots() == plain
+    consumers = formatters[pa.Table](table.inspect.consumers())
+    assert consumers is not None
+    assert consumers.count("<tr>") == 22
+    assert [name in consumers for name in ("c09", "c10", "c19", "c20")] == [True, False, False, True]
+    assert formatters[pa.Table](pa.table({"a": [1]})) is None
 
 
 def test_a_notebook_shows_the_databases_of_a_catalog() -> None:

@@ -390,8 +390,8 @@ def _is_done(spark: SparkSession, query: StreamingQuery) -> bool:
     return bool(sources) and all(source is not None and source.ended for source in sources)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteProgress:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class WriteProgress(Result):
     """A micro-batch of a ``write_stream`` query, after its commit.
 
     Attributes:
