@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.format.layout import FileFormat
+from penstock.spark.versions.facts import MEASURES_BATCHES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,6 +81,13 @@ SCAN_OPTIONS: Final = {
 }
 """Options of such a scan."""
 
+_BATCH_BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
+_BATCH_ROWS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
+# Rows of up to 64 KiB stay within the 64 MiB of Spark's default limit. Our writer takes batches of 1,000 and of 10,000
+# rows in the same time, since it collects rows before it encodes them.
+_MAX_BATCH_ROWS: Final = 1_000
+_NO_LIMIT: Final = str(2**31 - 1)
+
 # Keys that ``parquet_options`` sets for each table, so that the configuration has no effect.
 _KEYS_OF_A_TABLE: Final = frozenset({"parquet.compression", "parquet.compression.codec.zstd.level"})
 # Keys that no writer reads.
@@ -105,6 +113,27 @@ def clone_session(session: Any, settings: Mapping[str, str]) -> Any:  # noqa: AN
     for key, value in settings.items():
         conf.setConfString(key, value)
     return clone
+
+
+def batch_settings(session: Any) -> dict[str, str]:  # noqa: ANN401 - see above
+    """Return the settings with which a session hands rows to Python workers in batches limited by rows, not by bytes.
+
+    Where Spark limits the bytes of a batch, as it does by default, it adds up the sizes of all columns before each row,
+    which takes as long as the conversion of the row to Arrow (design/0007).
+
+    Returns:
+        Nothing to change if this version of Spark has no such limit, or if the user has set one.
+
+    Source:
+        ``BatchedPythonArrowInput.writeSizedBatch`` of Spark.
+    """
+    conf = session.sessionState().conf()
+    if not MEASURES_BATCHES or conf.contains(_BATCH_BYTES):
+        return {}
+    rows = int(conf.arrowMaxRecordsPerBatch())
+    # Not positive: no limit.
+    limit = min(rows, _MAX_BATCH_ROWS) if rows > 0 else _MAX_BATCH_ROWS
+    return {_BATCH_BYTES: _NO_LIMIT, _BATCH_ROWS: str(limit)}
 
 
 def scan_session(session: Any, file_format: FileFormat) -> Any:  # noqa: ANN401 - see above

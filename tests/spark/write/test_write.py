@@ -11,18 +11,23 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from tests.spark.ways import READ_FORMAT_IF_SLOW
 
 from penstock import Catalog, Table
 from penstock.errors import SchemaMismatchError, TableStoreError
-from penstock.spark.write.sink import collect_messages
+from penstock.spark.versions.facts import MEASURES_BATCHES
+from penstock.spark.write import sink
+from penstock.spark.write.sink import collect_messages, distribute, write_dataframe
 from penstock.spark.write.task import TaskOutcome, WriteTask, write_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.table.ref import TableRef
 
 pytestmark = READ_FORMAT_IF_SLOW
 
@@ -117,6 +122,43 @@ def test_order_is_kept_in_every_bucket_without_a_shuffle(spark: SparkSession, ca
     assert data_files(table) == live_files(table)
     table.append(numbered(spark).limit(10))
     assert table.latest_snapshot().id == 2
+
+
+@pytest.mark.skipif(not MEASURES_BATCHES, reason="this Spark does not limit the bytes of a batch")
+def test_batches_for_python_are_limited_by_rows_unless_the_query_depends_on_them(
+    spark: SparkSession, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[tuple[int, int]] = []
+
+    def limits(df: DataFrame, ref: TableRef, names: tuple[str, ...]) -> DataFrame:
+        conf: Any = df._jdf.sparkSession().sessionState().conf()
+        found.append((conf.arrowMaxBytesPerBatch(), conf.arrowMaxRecordsPerBatch()))
+        return distribute(df, ref, names)
+
+    monkeypatch.setattr(sink, "distribute", limits)
+    default = spark._jsparkSession.sessionState().conf().arrowMaxBytesPerBatch()
+    table = queue(catalog)
+    table.append(numbered(spark))
+    assert found.pop() == (2**31 - 1, 1_000)
+    observation = Observation()
+    table.append(numbered(spark).observe(observation, F.count("*").alias("rows")))
+    assert found.pop() == (default, 10_000)
+    assert observation.get == {"rows": ROWS}
+    plus = F.udf(lambda number: number + ROWS, "bigint")
+    table.append(numbered(spark).withColumn("number", plus("number")))
+    assert found.pop() == (default, 10_000)
+    rows = spark.createDataFrame([(ROWS * 2, 1, "p")], numbered(spark).schema)
+    write_dataframe(rows, table._ref)
+    assert found.pop() == (default, 10_000)
+    write_dataframe(rows, table._ref, query=numbered(spark))
+    assert found.pop() == (2**31 - 1, 1_000)
+    spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", "1m")
+    try:
+        table.append(numbered(spark))
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.maxBytesPerBatch")
+    assert found == [(2**20, 10_000)]
+    assert sorted(table.to_arrow()["number"].to_pylist()) == sorted([*range(ROWS)] * 3 + [*range(ROWS, 2 * ROWS)])
 
 
 def test_hash_strategy_keeps_the_order_and_gives_each_bucket_one_task(spark: SparkSession, catalog: Catalog) -> None:

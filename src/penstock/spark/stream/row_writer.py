@@ -78,6 +78,7 @@ class RowWriter:
         # Small batches may read rows twice, and metrics would count them twice.
         self._max_rows = 0 if is_observed else max_small_rows(sdf)
         self._last_rows = 0
+        self._query = sdf
 
     def write(self, df: DataFrame, ref: TableRef, job_id: str, times: TaskTimes | None = None) -> Written:
         """Write the rows of a batch; nothing is committed.
@@ -87,7 +88,7 @@ class RowWriter:
         """
         written = self._write_here(df, ref, job_id, times)
         if written is None:
-            messages = write_dataframe(df, ref, job_id)
+            messages = write_dataframe(df, ref, job_id, query=self._query)
             written = Written(messages=messages, least_of_tasks=None if times is None else times.least(messages))
         self._last_rows = sum(file.row_count for message in written.messages for file in message.new_files)
         merged = TableWrite(ref=ref, merge_on=merge_on_executors(df.sparkSession)).merge(written.messages)

@@ -73,6 +73,9 @@ WIDENS_VALUES: Final = INSTALLED >= (4, 0)
 HAS_SAVE_COMMAND: Final = INSTALLED >= (4, 1)
 """Whether ``DataFrameWriter`` has ``saveCommand``."""
 
+MEASURES_BATCHES: Final = INSTALLED >= (4, 0)
+"""Whether Spark limits the bytes of the batches that it sends to Python, by ``arrow.maxBytesPerBatch``."""
+
 _NEW_CAPABILITIES: Final[dict[str, Version]] = {
     # 4.1 does not ask the table which changes of its columns it makes, so they are refused there. Without the
     # capability, it would leave out the new columns of the rows.

@@ -30,6 +30,8 @@ from penstock.table.commit.cleanup import delete_staging, staging_directory
 from penstock.table.write.imports import import_parquet_files
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.format.types.data_types import DataField
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
@@ -95,7 +97,7 @@ def write_natively(
     order = _native_order(df, ref)
     if order is None or observes_rows(str(analyzed_plan(df).toString())):
         return None
-    moved = _in_clone(df)
+    moved = in_clone(df, WRITE_SETTINGS)
     unknown = unknown_parquet_keys(_session_of(moved))
     if unknown:
         _LOG.warning(
@@ -220,13 +222,14 @@ def _holds(given_nullable: bool, wanted_nullable: bool) -> bool:  # noqa: FBT001
     return wanted_nullable or not given_nullable
 
 
-def _in_clone(df: DataFrame) -> DataFrame:
-    """Return the DataFrame in a session that has the DataFrame's configuration and ours.
+def in_clone(df: DataFrame, settings: Mapping[str, str]) -> DataFrame:
+    """Return the DataFrame in a session that has the DataFrame's configuration and other settings.
 
-    A write takes the Parquet type of timestamps from the session only.
+    A write takes the Parquet type of timestamps from the session only. Metrics that the rows of the DataFrame are
+    observed for do not reach the user from there.
     """
     java_frame: Any = df._jdf  # noqa: SLF001 - Python has no way to clone a session
-    session = clone_session(java_frame.sparkSession(), WRITE_SETTINGS)
+    session = clone_session(java_frame.sparkSession(), settings)
     jvm: Any = df.sparkSession._jvm  # noqa: SLF001 - see above
     moved = classic(jvm).Dataset.ofRows(session, java_frame.queryExecution().analyzed())
     # Keep the Python session of the DataFrame: creating another one has side effects on all sessions.

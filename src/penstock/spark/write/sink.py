@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +17,13 @@ from penstock.format.row.murmur import hash_bytes
 from penstock.options import SinkStrategy, WriteOptions
 from penstock.printable import mask_locations
 from penstock.spark.batches import from_spark_batch
+from penstock.spark.logical_plan import analyzed_plan
+from penstock.spark.native_settings import batch_settings
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.session import described_jobs
 from penstock.spark.shared_storage import check_files_arrived, mark_storage
-from penstock.spark.write.native_sink import write_natively
+from penstock.spark.watermark.query_shape import observes_rows
+from penstock.spark.write.native_sink import in_clone, write_natively
 from penstock.spark.write.task import OUTCOME_SCHEMA, TaskOutcome, WriteTask
 from penstock.table.commit.cleanup import delete_job_files, delete_new_files
 from penstock.table.write.assign import Assigner
@@ -40,6 +43,8 @@ _CHANNEL: Final = "__penstock_channel"
 _ORDER: Final = "__penstock_order"
 # Bits for the position of a row in its task; the task's index takes the bits above.
 _ORDER_BITS: Final = 40
+# Of a plan: rows of an RDD, which may be computed in any way.
+_OTHER_ROWS: Final = "LogicalRDD"
 
 
 def write_dataframe(
@@ -49,6 +54,7 @@ def write_dataframe(
     *,
     file_rows: int | None = None,
     is_staged: bool = False,
+    query: DataFrame | None = None,
 ) -> tuple[CommitMessage, ...]:
     """Write the rows of a DataFrame to data files of a table; nothing is committed.
 
@@ -56,6 +62,7 @@ def write_dataframe(
         job_id: from ``new_job_id``; None to create one.
         file_rows: approximate number of rows that reach the target file size, if the caller knows it.
         is_staged: the table may have no schema on storage yet.
+        query: the streaming query of which the rows are a micro-batch, whose own plan does not show what it does.
 
     Returns:
         Messages in the order of the DataFrame: one Spark partition after another, each in its own order.
@@ -63,7 +70,9 @@ def write_dataframe(
     job_id = job_id or new_job_id()
     with described_jobs(df.sparkSession.sparkContext, f"{mask_locations(ref.name)}: writing rows"):
         native = write_natively(df, ref, job_id, file_rows)
-        return _write_by_python(df, ref, job_id, is_staged=is_staged) if native is None else native
+        if native is not None:
+            return native
+        return _write_by_python(_in_short_batches(df, query or df), ref, job_id, is_staged=is_staged)
 
 
 def _write_by_python(df: DataFrame, ref: TableRef, job_id: str, *, is_staged: bool) -> tuple[CommitMessage, ...]:
@@ -80,6 +89,23 @@ def _write_by_python(df: DataFrame, ref: TableRef, job_id: str, *, is_staged: bo
         raise
     speculates = df.sparkSession.conf.get("spark.speculation", "false") == "true"
     return collect_messages(ref, [pickle.loads(row.outcome) for row in rows], job_id, speculates=speculates)  # noqa: S301 - our own tasks wrote it
+
+
+def _in_short_batches(df: DataFrame, query: DataFrame) -> DataFrame:
+    """Return the DataFrame in a session whose batches for Python are limited by rows, not by bytes.
+
+    Unchanged if the query observes metrics, which need its own session, and if it calls Python functions, or may call
+    them: those would get the short batches too.
+    """
+    java_frame: Any = df._jdf  # noqa: SLF001 - Python has no other way to it
+    plan = analyzed_plan(query)
+    text = str(plan.toString())
+    jvm: Any = df.sparkSession._jvm  # noqa: SLF001 - see above
+    calls_python = plan.containsPattern(jvm.org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF())
+    if calls_python or _OTHER_ROWS in text or observes_rows(text):
+        return df
+    settings = batch_settings(java_frame.sparkSession())
+    return in_clone(df, settings) if settings else df
 
 
 def collect_messages(
