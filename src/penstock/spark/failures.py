@@ -114,7 +114,7 @@ def note_failure(query: StreamingQuery) -> None:
         failure = java_query.exception()
         if failure.isDefined():
             FAILURES.note(str(query.id), str(query.runId), sentence_of(failure.get().cause()))
-    except Py4JError:
+    except (Py4JError, OSError):
         return
 
 

@@ -62,7 +62,9 @@ def numbered(spark: SparkSession) -> DataFrame:
 
 def descriptions(spark: SparkSession) -> set[str]:
     """What Spark's UI shows of the jobs of this session."""
-    jobs = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
+    context = spark.sparkContext._jsc.sc()
+    context.listenerBus().waitUntilEmpty(10_000)
+    jobs = context.statusStore().jobsList(None)
     found = [jobs.apply(place).description() for place in range(jobs.size())]
     return {text.get() for text in found if text.isDefined()}
 
