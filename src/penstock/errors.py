@@ -36,7 +36,7 @@ class NotFoundError(TableStoreError, LookupError):
 
 
 class DataLossError(NotFoundError):
-    """A snapshot that a stream or a read of changes needs expired, was lost or rolled back, or the table is gone."""
+    """A snapshot that a stream, a read or a commit needs expired, was lost or rolled back, or the table is gone."""
 
 
 class AlreadyExistsError(TableStoreError):

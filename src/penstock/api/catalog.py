@@ -261,7 +261,12 @@ class Catalog:
         """
         if not is_spark_object(rows):
             rows = rows_with_schema(rows)
-        table = self.create_table(name, rows, partition_by=partition_by, options=options, comment=comment)
+        try:
+            table = self.create_table(name, rows, partition_by=partition_by, options=options, comment=comment)
+        except AlreadyExistsError as error:
+            raise AlreadyExistsError(
+                f"table {name} already exists; choose another name, or add the rows by load_table('{name}').append"
+            ) from error
         try:
             table.append(rows)
         except CommitUnknownError:

@@ -15,7 +15,7 @@ from penstock.format.layout import consumer_id_of, freed_ids_of, schema_id_of, s
 from penstock.format.manifest.columns import ManifestColumns, columns_of_entries, decode_manifest_columns
 from penstock.format.manifest.files import decode_file_numbers, decode_manifest, decode_manifest_list
 from penstock.format.schema import decode_schema
-from penstock.format.snapshot import decode_hint, decode_snapshot, present_text
+from penstock.format.snapshot import decode_hint, decode_snapshot, find_lost_ids, present_text
 from penstock.format.tag import decode_tag
 from penstock.format.text.json import decode_json
 from penstock.table.metadata_cache import METADATA, MetadataCache, entry_bytes, meta_bytes
@@ -56,9 +56,15 @@ class SchemaFiles:
 
 @dataclass(slots=True)
 class _Seen:
-    """The latest snapshot that was seen, as a guess for the next request."""
+    """What the last request for the latest snapshot has seen.
+
+    Attributes:
+        id: the snapshot, as a guess for the next request.
+        dangling_hint: the hint, if the listing showed no snapshot with its id or a later one.
+    """
 
     id: int | None = None
+    dangling_hint: int | None = None
 
 
 class MetadataStore:
@@ -217,6 +223,11 @@ class MetadataStore:
             return hint
         return min(self.list_snapshot_ids(), default=None)
 
+    @property
+    def dangling_hint(self) -> int | None:
+        """The hint that ``load_latest_snapshot`` read last, if all snapshots that it listed were older; mostly None."""
+        return self._seen.dangling_hint
+
     def load_latest_hint(self) -> int | None:
         """Return the id in the hint of the latest snapshot; None without a usable hint."""
         return self._read_hint(self.layout.latest_hint_path)
@@ -257,6 +268,7 @@ class MetadataStore:
         return snapshot
 
     def _load_latest_snapshot(self) -> Snapshot | None:
+        self._seen.dangling_hint = None
         for number in range(_LISTINGS):
             with self.file_io.prefetch() as ahead:
                 store = self.reading(ahead)
@@ -267,6 +279,7 @@ class MetadataStore:
                     if snapshot is not None:
                         return snapshot
             ids = self.list_snapshot_ids()
+            self._seen.dangling_hint = hint if hint is not None and hint > max(ids, default=0) else None
             if not ids:
                 return None
             # If the latest snapshot of the listing is gone, a rollback or an expiration has deleted it since. Then list
@@ -600,6 +613,27 @@ class MetadataStore:
                 self._sleep(_CONSUMER_WAIT_SECONDS)  # the file is overwritten in place: this read may be partial
         return None
 
+    def is_lost(self, snapshot_id: int) -> bool:
+        """Whether a snapshot is missing between others although neither an expiration nor a rollback deletes it alone.
+
+        Raises:
+            StorageError: the storage failed.
+        """
+        ids = self.list_snapshot_ids()
+        lower, upper = [each for each in ids if each < snapshot_id], [each for each in ids if each > snapshot_id]
+        if snapshot_id in ids or not lower or not upper:
+            return False
+        # If a rollback has freed the ids between, its own snapshot follows them.
+        above = self.find_snapshots(upper[:1], on_damaged=lambda _id, _error: None)
+        return bool(find_lost_ids((lower[-1], upper[0]), above)) and upper[0] > self.load_expiring_end()
+
+    def load_expiring_end(self) -> int:
+        """Return the id below which files of snapshots may be deleted; 0 if there are none. Raises ``StorageError``."""
+        try:
+            return decode_hint(self.file_io.read(self.layout.expiring_path)) or 0
+        except NotFoundError:
+            return 0
+
     def _why_missing(self, snapshot_id: int) -> str:
         ids = self.list_snapshot_ids()
         if not ids:
@@ -609,6 +643,12 @@ class MetadataStore:
             return f"snapshot {snapshot_id} does not exist yet; {available}"
         tags = self.list_tags()
         kept = ", or the tags " + ", ".join(f"'{tag}'" for tag in tags) if tags else ""
+        if self.is_lost(snapshot_id):
+            return (
+                f"snapshot {snapshot_id} is missing, although earlier and later ones are there: its file was lost; "
+                f"restore {self.layout.snapshot_path(snapshot_id)} from a copy ('penstock fsck' lists all that is "
+                f"missing), or read another snapshot from {ids[0]} to {ids[-1]}{kept}"
+            )
         reason = "has expired" if 0 < snapshot_id < ids[0] else "does not exist"
         return f"snapshot {snapshot_id} {reason}; {available}{kept}"
 

@@ -114,6 +114,9 @@ def test_an_existing_table_is_returned_only_with_if_not_exists(catalog: penstock
     with pytest.raises(AlreadyExistsError, match=r"db\.t"):
         catalog.create_table("db.t", "b INT")
     assert catalog.create_table("db.t", "b INT", if_not_exists=True).schema.field_names == ("a",)
+    with pytest.raises(AlreadyExistsError, match=r"add the rows by load_table\('db\.t'\)\.append") as raised:
+        catalog.write("db.t", [{"a": 1}])
+    assert "if_not_exists" not in str(raised.value)
 
 
 def test_every_clause_of_a_table_reaches_its_schema(catalog: penstock.Catalog) -> None:

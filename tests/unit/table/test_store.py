@@ -137,6 +137,16 @@ def test_a_missing_snapshot_names_what_is_there(snapshot_id: int, words: str) ->
         assert "'kept'" in str(raised.value)
 
 
+def test_a_snapshot_missing_between_others_was_lost_unless_an_expiration_or_a_rollback_deletes_it() -> None:
+    table = table_of(5)
+    table.file_io.delete(table.store.layout.snapshot_path(3))
+    with pytest.raises(NotFoundError, match=r"snapshot 3 is missing, .*restore .*/snapshot-3 from a copy .*fsck"):
+        table.store.load_snapshot(3)
+    table.file_io.write(table.store.layout.expiring_path, b"5")
+    with pytest.raises(NotFoundError, match="snapshot 3 does not exist; snapshots 1 to 5 are there"):
+        table.store.load_snapshot(3)
+
+
 @pytest.mark.parametrize("data", [b"", b'{"id": 3, "version"', b"not json"])
 def test_a_damaged_snapshot_is_a_format_error_that_names_the_file(data: bytes) -> None:
     table = table_of(3)

@@ -180,6 +180,7 @@ class TableCommitter:
             UnsupportedFeatureError: on an object store, another engine made the latest snapshot.
             NotFoundError: the table was dropped or renamed, or another table is in its place now.
             FormatError: the schema file of the latest snapshot is lost.
+            DataLossError: the files of the newest snapshots are lost.
             CheckpointError: ``check_committed`` is set, but snapshots have expired that may show whether the request
                 was committed before.
         """

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from penstock.errors import StorageError
 from penstock.format.snapshot import encode_hint
 from penstock.io.failures import is_full
-from penstock.table.read.travel import expiring_end
 
 if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
@@ -28,7 +27,7 @@ def announce_expiration(store: MetadataStore, end: int) -> None:
     Raises:
         StorageError: the storage failed; then nothing may be deleted.
     """
-    if expiring_end(store) >= end:
+    if store.load_expiring_end() >= end:
         return
     path, data = store.layout.expiring_path, encode_hint(end)
     try:
@@ -48,12 +47,12 @@ def is_announced(store: MetadataStore, snapshot_id: int) -> bool:
     Raises:
         StorageError: the storage failed.
     """
-    return snapshot_id < expiring_end(store)
+    return snapshot_id < store.load_expiring_end()
 
 
 def is_expiring(store: MetadataStore, snapshot_id: int) -> bool:
     """Whether files of a snapshot may be deleted already. Raises ``StorageError``."""
-    return snapshot_id < expiring_end(store) or not store.has_snapshot(snapshot_id)
+    return snapshot_id < store.load_expiring_end() or not store.has_snapshot(snapshot_id)
 
 
 def forget_expiration(store: MetadataStore) -> None:

@@ -29,7 +29,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_millis
-from penstock.errors import CommitConflictError, FormatError, NotFoundError, StorageError, TableStoreError
+from penstock.errors import (
+    CommitConflictError,
+    DataLossError,
+    FormatError,
+    NotFoundError,
+    StorageError,
+    TableStoreError,
+)
 from penstock.format.manifest.entry import FileKind
 from penstock.format.snapshot import (
     ROLLED_BACK_TO,
@@ -38,12 +45,12 @@ from penstock.format.snapshot import (
     encode_hint,
     encode_snapshot,
     find_lost_ids,
+    ids_text,
 )
 from penstock.options import ManifestOptions
 from penstock.table.commit.expiring import is_announced, lower_announcement
 from penstock.table.commit.manifests import ManifestWriter
 from penstock.table.read.scan import live_entries
-from penstock.table.read.travel import expiring_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -97,7 +104,7 @@ def load_lost_ids(store: MetadataStore, snapshots: Iterable[Snapshot]) -> list[r
     # A listing may show the second of two snapshots that are put while it runs, and not the first.
     again = store.list_snapshot_ids()
     # Where many files are deleted with one request, an expiration may leave gaps.
-    end = max(min(again, default=0), expiring_end(store))
+    end = max(min(again, default=0), store.load_expiring_end())
     return [gap for gap in find_lost_ids(sorted({*ids, *again}), held) if gap.stop > end]
 
 
@@ -311,6 +318,7 @@ def load_base(store: MetadataStore, sleep: Callable[[float], None]) -> tuple[Sna
 
     Raises:
         CommitConflictError: the latest snapshot does not follow the one before it, also after 5 s.
+        DataLossError: the files of the newest snapshots were lost.
         NotFoundError: there is no table any more.
     """
     latest = store.load_latest_snapshot()
@@ -318,6 +326,7 @@ def load_base(store: MetadataStore, sleep: Callable[[float], None]) -> tuple[Sna
         if not is_fence(latest) or not checks_left:
             schemas = store.list_schema_files()
             if latest is None or is_built_on_previous(store, latest, schemas.freed_ids):
+                _check_latest_not_lost(store, latest)
                 return latest, schemas
         if checks_left:
             sleep(_CHECK_INTERVAL_SECONDS)
@@ -326,6 +335,30 @@ def load_base(store: MetadataStore, sleep: Callable[[float], None]) -> tuple[Sna
         f"table {store.name}: snapshot {latest.id if latest else 0} holds what was rolled back, because its writer was "
         "paused while the table was rolled back; that writer has not deleted it for 5 s, and nothing was committed: "
         "try again, or roll back once more if the writer has died"
+    )
+
+
+def _check_latest_not_lost(store: MetadataStore, latest: Snapshot | None) -> None:
+    """Refuse a base that has lost the snapshots after it: with their ids used again, nothing would show the loss.
+
+    Costs requests only if no snapshot has the id in the hint. A writer of another engine that was paused since before a
+    rollback can have written such a hint too.
+    """
+    newest_id = latest.id if latest else 0
+    hint = find_lost_latest(store, newest_id, store.dangling_hint)
+    # A writer that is late can write its hint again after a rollback.
+    if hint is None or last_kept_id(hint, store.list_schema_files().freed_ids) != hint:
+        return
+    lost = ids_text([range(newest_id + 1, hint + 1)])
+    cure = (
+        f"accept the loss with 'penstock rollback {store.name} --snapshot-id {newest_id}'"
+        if newest_id
+        else f"accept the loss by deleting {store.layout.latest_hint_path}"
+    )
+    raise DataLossError(
+        f"table {store.name}: snapshots {lost} are missing in {store.layout.snapshot_directory}: the hint LATEST there "
+        f"says {hint}, and the rows that were committed since snapshot {newest_id} are not in the table; nothing was "
+        f"committed: restore the file from a copy, or {cure}"
     )
 
 

@@ -45,7 +45,6 @@ from penstock.table.expire.files import (
     tags_between,
 )
 from penstock.table.expire.plan import ExpirationPlan, ExpireRules, Retainer, RetainerKind, plan_expiration
-from penstock.table.read.travel import expiring_end
 from penstock.table.ref import FileLocator
 from penstock.table.tags import TagReader
 
@@ -289,7 +288,7 @@ class SnapshotExpirer:
 
         Snapshots below that end may have lost files, so none of them can be the first kept snapshot.
         """
-        end = expiring_end(self._store)
+        end = self._store.load_expiring_end()
         return replace(plan, end=end) if plan.first < end <= latest_id and plan.end < end else plan
 
     def _run_plan(
@@ -333,7 +332,7 @@ class SnapshotExpirer:
         if plan.first < plan.end:
             yield plan.end
             # Snapshots below the end that an interrupted expiration has announced may have lost files.
-            yield from range(plan.end - 1, max(plan.first, expiring_end(self._store) - 1), -1)
+            yield from range(plan.end - 1, max(plan.first, self._store.load_expiring_end() - 1), -1)
 
     def _load_readable(self, ids: Iterable[int], damaged: list[int]) -> Snapshot | None:
         """Return the first of the snapshots that is not damaged; None if that one has expired, or there is none."""
@@ -372,7 +371,7 @@ class SnapshotExpirer:
 
     def _was_rolled_back(self, kept: Snapshot) -> bool:
         """Whether a rollback was made since the first kept snapshot was read."""
-        return expiring_end(self._store) < kept.id or not is_there(self._store, kept)
+        return self._store.load_expiring_end() < kept.id or not is_there(self._store, kept)
 
     def _find_earliest(self, store: MetadataStore, *, dry_run: bool) -> int | None:
         """Return the id of the earliest snapshot; correct the hint if it is wrong, except in a dry run."""

@@ -15,7 +15,6 @@ from penstock.table.bulk_files import map_parallel
 from penstock.table.commit.reused_ids import find_lost_latest, load_lost_ids
 from penstock.table.expire.files import list_branches
 from penstock.table.location import TableLocation
-from penstock.table.read.travel import expiring_end
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
@@ -264,7 +263,7 @@ class UsedFiles:
         if snapshot_id is None or directory != self._layout.snapshot_directory:
             return False
         place = TableLocation(file_io=self._file_io, location=self._layout.location, name=self._table)
-        return snapshot_id < expiring_end(MetadataStore(place))
+        return snapshot_id < MetadataStore(place).load_expiring_end()
 
     def _roots_of(self, name: str) -> Iterator[str]:
         for owner in self._owners.get(name, ()):

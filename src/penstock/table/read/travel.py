@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_text
 from penstock.errors import DataLossError, InvalidOptionError, NotFoundError, UnsupportedFeatureError
-from penstock.format.snapshot import CommitKind, decode_hint, find_lost_ids, ids_text
+from penstock.format.snapshot import CommitKind, find_lost_ids, ids_text
 from penstock.options import ReadOptions
 from penstock.options.choices import ScanMode
 from penstock.table.times import instant, parse_zone
@@ -426,7 +426,7 @@ def check_not_lost(
         DataLossError: some were lost.
     """
     lost = find_lost_ids((below_id, *(snapshot.id for snapshot in snapshots), above_id), snapshots)
-    if lost and lost[-1].stop > expiring_end(store):
+    if lost and lost[-1].stop > store.load_expiring_end():
         raise DataLossError(
             f"table {store.name}: {what} not known: the files of snapshots {ids_text(lost)} are missing, and no "
             "rollback deleted them: restore them from a backup, or read before or after them, by snapshot ids; "
@@ -448,14 +448,6 @@ def _next_below(store: MetadataStore, below: Snapshot, above: Snapshot) -> Snaps
 def _load_below(store: MetadataStore, above: Snapshot) -> Snapshot | None:
     below = find_at_or_before(store, above.id - 1)
     return None if below is None else _next_below(store, below, above)
-
-
-def expiring_end(store: MetadataStore) -> int:
-    """Return the id below which files of snapshots may be deleted; 0 if there are none. Raises ``StorageError``."""
-    try:
-        return decode_hint(store.file_io.read(store.layout.expiring_path)) or 0
-    except NotFoundError:
-        return 0
 
 
 def _from_creation(store: MetadataStore, latest: Snapshot, millis: int) -> ReadPoint:

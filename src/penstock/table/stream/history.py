@@ -103,15 +103,23 @@ class History:
             raise self.rolled_back(position.rests_on)
 
     def lost(self, snapshot_id: int) -> int:
-        """Return the earliest later snapshot, at which the stream continues after an expired one; logs a warning."""
+        """Return the earliest later snapshot, at which the stream continues after a missing one; logs a warning."""
         ids = self._store.list_snapshot_ids()
         later = [number for number in ids if number > snapshot_id]
         if not later:
             raise self.rolled_back(snapshot_id)
-        what = f"table {self._store.name}: the stream was to read snapshot {snapshot_id}, which has expired"
+        reason = "which has expired"
+        cure = _NEW_START
+        if self._store.is_lost(snapshot_id):
+            reason = "whose file was lost, as earlier and later ones are there"
+            cure = (
+                f"restore {self._store.layout.snapshot_path(snapshot_id)} from a copy ('penstock fsck' lists all that "
+                f"is missing); or {_NEW_START}"
+            )
+        what = f"table {self._store.name}: the stream was to read snapshot {snapshot_id}, {reason}"
         if self._fails:
             raise DataLossError(
-                f"{what}; {self._available(ids)}: {_NEW_START}; or set 'penstock.fail-on-data-loss' = 'false' to "
+                f"{what}; {self._available(ids)}: {cure}; or set 'penstock.fail-on-data-loss' = 'false' to "
                 "continue "
                 "at the earliest without the rows in between. A consumer ('consumer-id') keeps snapshots until they "
                 "are read; Table.reset_consumer moves one whose position is too early"

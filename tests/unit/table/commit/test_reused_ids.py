@@ -7,7 +7,7 @@ import pytest
 from tests.unit.table.commit.interleaved import PausedFileIO, commit_rows, expire_to
 from tests.unit.table.commit_tables import append, committer, live, new_table, on, row_counts, rows
 
-from penstock.errors import CommitConflictError
+from penstock.errors import CommitConflictError, DataLossError
 from penstock.format.layout import TableLayout, freed_ids_of
 from penstock.format.snapshot import encode_snapshot
 from penstock.table.commit.reused_ids import is_built_on_previous, last_kept_id
@@ -234,3 +234,43 @@ def test_a_batch_that_another_driver_committed_after_a_rollback_is_found(*, is_p
     assert found is not None
     assert (found.commit_user, found.id) == ("query", 2)
     assert sorted(row_counts(ref)) == [1, 4, 5, 6, 8]
+
+
+@pytest.mark.parametrize("kept", [2, 0])
+def test_commits_are_refused_while_the_newest_snapshots_are_lost(kept: int) -> None:
+    ref = new_table()
+    commit_rows(ref, 1, 2, 3, 4)
+    lost = {number: ref.file_io.read(ref.layout.snapshot_path(number)) for number in range(kept + 1, 5)}
+    for number in lost:
+        ref.file_io.delete(ref.layout.snapshot_path(number))
+    with pytest.raises(DataLossError, match=rf"snapshots {kept + 1} to 4 are missing .*restore the file") as raised:
+        commit_rows(ref, 5)
+    assert not ref.file_io.exists(ref.layout.snapshot_path(kept + 1)), "nothing was committed"
+
+    for number, data in lost.items():
+        ref.file_io.write(ref.layout.snapshot_path(number), data)
+    commit_rows(ref, 5)
+    assert sorted(row_counts(ref)) == [1, 2, 3, 4, 5]
+
+    for number in range(kept + 1, 6):
+        ref.file_io.delete(ref.layout.snapshot_path(number))
+    with pytest.raises(DataLossError, match="accept the loss"):
+        commit_rows(ref, 6)
+    if kept:
+        assert f"penstock rollback {ref.name} --snapshot-id {kept}" in str(raised.value)
+        roll_back(ref, kept)
+    else:
+        assert str(raised.value).endswith(f"by deleting {ref.layout.latest_hint_path}")
+        ref.file_io.delete(ref.layout.latest_hint_path)
+    commit_rows(ref, 6)
+    assert sorted(row_counts(ref)) == [*range(1, kept + 1), 6]
+
+
+@pytest.mark.parametrize("hint", [b"2", b"4", b"5"])
+def test_hints_that_lag_or_that_a_late_writer_wrote_after_a_rollback_refuse_no_commit(hint: bytes) -> None:
+    ref = new_table()
+    commit_rows(ref, 1, 2, 3, 4, 5)
+    roll_back(ref, 3)
+    ref.file_io.write(ref.layout.latest_hint_path, hint)
+    commit_rows(ref, 6)
+    assert sorted(row_counts(ref)) == [1, 2, 3, 6]

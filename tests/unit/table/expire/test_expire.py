@@ -10,7 +10,6 @@ from penstock.errors import NotFoundError
 from penstock.table.commit.expiring import announce_expiration
 from penstock.table.expire.rollback import apply_rollback, plan_rollback
 from penstock.table.expire.snapshots import SnapshotExpirer
-from penstock.table.read.travel import expiring_end
 from penstock.table.store import MetadataStore
 from penstock.testing.file_io import RecordingFileIO
 
@@ -60,7 +59,7 @@ def test_an_expiration_that_began_before_a_rollback_deletes_nothing_while_that_r
     rules = expirer.rules(retain_min=1, retain_max=1, older_than=4_000_000_000_000)
     paused = PausedFileIO(ref.file_io, f"/{name}", before=lambda: expirer.run(rules, latest_id=4))
     apply_rollback(MetadataStore(on(ref, paused)), plan_rollback(MetadataStore(ref), snapshot_id=2))
-    assert expiring_end(store) <= 2, "what was announced for the rolled back snapshots holds no more"
+    assert store.load_expiring_end() <= 2, "what was announced for the rolled back snapshots holds no more"
     check_whole(ref, 1, 2)
 
 

@@ -51,6 +51,18 @@ def test_expired_snapshots_fail_the_stream_with_what_is_there() -> None:
     assert isinstance(raised.value, NotFoundError)
 
 
+def test_a_snapshot_that_is_missing_between_others_was_lost_and_can_be_restored() -> None:
+    queue = queue_of(6)
+    offset = offset_behind(queue, 2)
+    path = TableLayout(queue.location).snapshot_path(3)
+    queue.file_io.delete(path)
+    with pytest.raises(DataLossError, match=rf"snapshot 3, whose file was lost.*restore {path} .*fsck") as raised:
+        queue.with_options(EARLIEST).advance(offset, NO_LIMITS)
+    assert "expired" not in str(raised.value)
+    with pytest.warns(DataLossWarning, match="snapshot 3, whose file was lost, .*continues at snapshot 4"):
+        queue.with_options({**EARLIEST, **GOES_ON}).advance(offset, NO_LIMITS)
+
+
 def test_a_stream_may_go_on_behind_expired_snapshots() -> None:
     queue = queue_of(6)
     offset = offset_behind(queue, 2)
@@ -115,6 +127,7 @@ def test_metadata_that_expires_under_the_reader_is_data_loss_and_lost_metadata_i
     def find_and_expire(snapshot_id: int) -> object:
         found = find(snapshot_id)
         if snapshot_id == 2:
+            queue.expire(1)
             queue.expire(2)
         return found
 
