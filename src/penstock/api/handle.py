@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 
+# If the display does not answer, the operation goes on.
+_DRAWING_SECONDS: Final = 1.0
 _VARIABLE: Final = "PENSTOCK_PROGRESS"
 
 
@@ -66,6 +68,14 @@ class Bar:
     is_shown: bool
     total: int | None = None
     files: int = 0
+    is_due: threading.Event = field(default_factory=threading.Event)
+    is_drawn: threading.Event = field(default_factory=threading.Event)
+
+    def draw(self) -> None:
+        """Show the bar at once, before something that lets no other thread run."""
+        if self.is_shown:
+            self.is_due.set()
+            self.is_drawn.wait(_DRAWING_SECONDS)
 
     def report(self, files: int, _bytes: int | None = None) -> None:
         """Set how many files are done."""
@@ -88,6 +98,7 @@ class TableHandle:
     def __init__(self, ref: TableRef) -> None:
         self.ref = ref
         self._committer: TableCommitter | None = None
+        self._bar: Bar | None = None
 
     @cached_property
     def store(self) -> MetadataStore:
@@ -130,13 +141,20 @@ class TableHandle:
     def progress(
         self, doing: str, counts: Literal["read", "written", "files"], total: int | None = None
     ) -> Iterator[Bar]:
-        """Show a progress bar while the block runs, if that takes more than two seconds; see ``show_progress``."""
-        bar = Bar(f"{doing} {self.name}", counts, is_shown=_is_progress_shown(), total=total)
-        if not bar.is_shown:
+        """Show a progress bar while the block runs, if that takes more than two seconds; see ``show_progress``.
+
+        Inside of another such block, it yields the bar of that.
+        """
+        bar = self._bar or Bar(f"{doing} {self.name}", counts, is_shown=_is_progress_shown(), total=total)
+        if not bar.is_shown or bar is self._bar:
             yield bar
             return
-        with lazy_progress.showing(bar, self.ref.location):
-            yield bar
+        self._bar = bar
+        try:
+            with lazy_progress.showing(bar, self.ref.location):
+                yield bar
+        finally:
+            self._bar = None
 
     def plan(
         self,

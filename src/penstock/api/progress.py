@@ -37,6 +37,8 @@ class Bar(Protocol):
     counts: Literal["read", "written", "files"]
     total: int | None
     files: int
+    is_due: Event
+    is_drawn: Event
 
 
 def rich_progress(*columns: ProgressColumn) -> Progress:
@@ -57,6 +59,7 @@ def showing(bar: Bar, location: str) -> Iterator[None]:
         location: of the table whose rows are counted.
     """
     if ROWS.location is not None:
+        bar.is_drawn.set()
         yield
         return
     ROWS.begin(location)
@@ -68,6 +71,7 @@ def showing(bar: Bar, location: str) -> Iterator[None]:
         yield
     finally:
         ended.set()
+        bar.is_due.set()
         thread.join()
         ROWS.end()
 
@@ -85,17 +89,23 @@ class _View(Protocol):
 
 
 def _show(bar: Bar, ended: Event) -> None:
-    if ended.wait(DELAY_SECONDS):
+    began = time.monotonic()
+    bar.is_due.wait(DELAY_SECONDS)
+    if ended.is_set():
         return
     try:
-        view: _View = _NotebookView(bar) if "ipykernel" in sys.modules else _TerminalView(bar)
+        view: _View = _NotebookView(bar, began) if "ipykernel" in sys.modules else _TerminalView(bar, began)
         try:
-            while not ended.wait(_INTERVAL_SECONDS):
+            while not ended.is_set():
                 view.update(_done(bar), bar.total)
+                bar.is_drawn.set()
+                ended.wait(_INTERVAL_SECONDS)
         finally:
             view.close()
     except Exception as error:  # noqa: BLE001 - an operation must not fail because of its bar
         _LOG.debug("no progress is shown: %s", error)
+    finally:
+        bar.is_drawn.set()
 
 
 def _done(bar: Bar) -> int:
@@ -109,21 +119,23 @@ def _done(bar: Bar) -> int:
 
 
 class _TerminalView:
-    def __init__(self, bar: Bar) -> None:
+    def __init__(self, bar: Bar, began: float) -> None:
         self._progress = rich_progress(BarColumn(), TextColumn(f"{{task.completed:,.0f}} {_WORDS[bar.counts]}"))
         self._task = self._progress.add_task(escape_markup(visible(bar.title)), total=bar.total)
+        # Of the operation, not of its bar.
+        self._progress.tasks[0].start_time = began
         self._progress.start()
 
     def update(self, done: int, total: int | None) -> None:
-        self._progress.update(self._task, completed=done, total=total)
+        self._progress.update(self._task, completed=done, total=total, refresh=True)
 
     def close(self) -> None:
         self._progress.stop()
 
 
 class _NotebookView:
-    def __init__(self, bar: Bar) -> None:
-        self._began = time.monotonic() - DELAY_SECONDS
+    def __init__(self, bar: Bar, began: float) -> None:
+        self._began = began
         self._title = escape(visible(bar.title))
         self._words = _WORDS[bar.counts]
         self._library: Any = importlib.import_module("IPython.display")

@@ -148,8 +148,11 @@ class TableReads(TableMethods):
         """
         import_library("pandas", self._handle.name)
         position_options(at, "to_pandas")
-        rows = self.to_arrow(columns, filter, limit=limit, options=options, **at)
-        return pandas_frame(rows, self._handle.name, dtype_backend)
+        with self._handle.progress("reading", "read") as bar:
+            rows = self.to_arrow(columns, filter, limit=limit, options=options, **at)
+            if rows.num_rows >= _SLOW_ROWS:
+                bar.draw()
+            return pandas_frame(rows, self._handle.name, dtype_backend)
 
     @accepts(columns=NAMES | NONE, limit=INTEGER | NONE)
     def to_polars(
@@ -163,9 +166,10 @@ class TableReads(TableMethods):
     ) -> pl.DataFrame:
         """Read into a polars DataFrame; arguments as for ``to_arrow``."""
         position_options(at, "to_polars")
-        rows = self.to_arrow(columns, filter, limit=limit, options=options, **at)
-        frame: pl.DataFrame = import_library("polars", self._handle.name).from_arrow(rows)
-        return frame
+        with self._handle.progress("reading", "read"):
+            rows = self.to_arrow(columns, filter, limit=limit, options=options, **at)
+            frame: pl.DataFrame = import_library("polars", self._handle.name).from_arrow(rows)
+            return frame
 
     @accepts(columns=NAMES | NONE, limit=INTEGER | NONE)
     def to_duckdb(
@@ -261,6 +265,8 @@ class TableReads(TableMethods):
         return plan_values(self._handle.plan(filter, options, position_options(at, "explain_values")).plan)
 
 
+# So many rows may take pyarrow more than two seconds, in which it lets no other thread run.
+_SLOW_ROWS: Final = 1_000_000
 _NULLABLE: Final = ("Int8", "Int16", "Int32", "Int64", "Float32", "Float64")
 
 

@@ -16,7 +16,7 @@ import pytest
 
 import penstock
 from penstock import Catalog, Table
-from penstock.api import handle, progress
+from penstock.api import handle, progress, reads
 from penstock.metrics import ROWS
 
 if TYPE_CHECKING:
@@ -111,6 +111,23 @@ def test_operations_that_count_files_show_them(
 
 
 @pytest.mark.usefixtures("slow")
+def test_the_bar_of_a_dataframe_lasts_until_it_is_made(
+    table: Table, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    convert, counting = reads.pandas_frame, []
+
+    def convert_slowly(*args: Any) -> Any:
+        counting.append((ROWS.location, ROWS.read))
+        return convert(*args)
+
+    monkeypatch.setattr(reads, "pandas_frame", convert_slowly)
+    monkeypatch.setattr(reads, "_SLOW_ROWS", 100)
+    monkeypatch.setattr(progress, "DELAY_SECONDS", 60.0)
+    assert "100 rows read" in terminal.output_of(table.to_pandas)
+    assert counting == [(table.location, 100)]
+
+
+@pytest.mark.usefixtures("slow")
 def test_one_switch_turns_them_off(table: Table, terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_PROGRESS", "0")
     assert terminal.output_of(table.to_arrow) == ""
@@ -172,7 +189,8 @@ def test_a_notebook_shows_html_and_removes_it(table: Table, monkeypatch: pytest.
 def test_a_display_that_fails_does_not_fail_the_operation(
     table: Table, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "_TerminalView", lambda _bar: 1 / 0)
+    monkeypatch.setattr(progress, "_TerminalView", lambda *_args: 1 / 0)
     monkeypatch.setattr(ROWS, "add", lambda *_args, **_kwargs: time.sleep(0.05))
     assert terminal.output_of(lambda: table.append(rows(5))) == ""
-    assert table.to_arrow().num_rows == 105
+    monkeypatch.setattr(reads, "_SLOW_ROWS", 1)
+    assert terminal.output_of(table.to_pandas) == ""
