@@ -9,6 +9,8 @@ import pytest
 from penstock.spark.versions.facts import text_of
 
 if TYPE_CHECKING:
+    from pyspark.errors.exceptions.base import PySparkException
+
     from penstock.spark.versions.facts import Feature
 
 
@@ -21,6 +23,11 @@ def skip_without(*features: Feature) -> None:
     """Skip the test that runs unless all of these features are here."""
     if not all(each.is_here for each in features):
         pytest.skip(_reason(features))
+
+
+def condition_of(error: PySparkException) -> str | None:
+    """Return the condition of an error, which Spark 3.5 calls its class."""
+    return error.getCondition() if hasattr(error, "getCondition") else error.getErrorClass()
 
 
 def _reason(features: tuple[Feature, ...]) -> str:

@@ -296,7 +296,8 @@ def test_columns_have_defaults(run: Callable[[str], list[Any]], catalog: Catalog
         run("ALTER TABLE penstock.d.defaults ADD COLUMN late INT DEFAULT 3")
     run("ALTER TABLE penstock.d.defaults ADD COLUMN late INT")
     run("ALTER TABLE penstock.d.defaults ALTER COLUMN late SET DEFAULT 3")
-    assert run("SELECT DISTINCT late FROM penstock.d.defaults") == [(None,)]
+    if PYTHON_SCANS.is_here:
+        assert run("SELECT DISTINCT late FROM penstock.d.defaults") == [(None,)]
     with pytest.raises(PySparkException, match="only columns of numbers"):
         run("CREATE TABLE penstock.d.zoned (t TIMESTAMP DEFAULT TIMESTAMP '2026-01-01 00:00:00')")
     run("DROP TABLE penstock.d.defaults")

@@ -9,10 +9,17 @@ import pytest
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
-from tests.spark.needs import needs
+from tests.spark.needs import condition_of, needs
 
 from penstock.format.types.text import format_sql_type
-from penstock.spark.versions.facts import CHAR_DEFAULTS, CREATE_LIKE, OMITTED_DEFAULTS, PYTHON_WRITES, SCHEMA_EVOLUTION
+from penstock.spark.versions.facts import (
+    CHAR_DEFAULTS,
+    CREATE_LIKE,
+    OMITTED_DEFAULTS,
+    PYTHON_SCANS,
+    PYTHON_WRITES,
+    SCHEMA_EVOLUTION,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -67,9 +74,7 @@ def run(spark: SparkSession, places: None) -> Callable[[str], Any]:
         try:
             return sorted((tuple(row) for row in spark.sql(text).collect()), key=repr)
         except PySparkException as error:
-            # Spark 3.5 calls it the class of the error.
-            condition = error.getCondition() if hasattr(error, "getCondition") else error.getErrorClass()
-            return condition or str(error)
+            return condition_of(error) or str(error)
 
     return answer
 
@@ -112,6 +117,7 @@ def _condition(rng: random.Random, depth: int = 2) -> str:
 @pytest.mark.parametrize(
     ("seed", "conditions"), [(1, 4), *(pytest.param(seed, 60, marks=pytest.mark.slow) for seed in range(2, 7))]
 )
+@needs(PYTHON_SCANS)
 def test_conditions_on_char_hold_for_values_that_others_stored_without_padding(
     run: Callable[[str], Any], catalog: Catalog, seed: int, conditions: int
 ) -> None:
@@ -281,7 +287,7 @@ def test_a_merge_of_dataframes_that_evolves_is_refused_where_spark_does_not(
     run(f"CREATE TABLE {OURS}.left_out (k INT)")
     source = spark.sql("SELECT 1 k, 'x' n").alias("s")
     evolving = source.mergeInto(f"{OURS}.left_out", F.expr("left_out.k = s.k")).withSchemaEvolution()
-    with pytest.raises(Exception, match=r"table d\.left_out: WITH SCHEMA EVOLUTION needs Spark 4\.2 or newer"):
+    with pytest.raises(Exception, match=r"d\.left_out: WITH SCHEMA EVOLUTION needs Spark 4\.2 or newer"):
         evolving.whenNotMatched().insertAll().merge()
     # The one that was refused still lives.
     again = source.mergeInto(f"{OURS}.left_out", F.expr("left_out.k = s.k"))

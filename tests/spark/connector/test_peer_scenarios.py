@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from pyspark.errors import PySparkException
+from tests.spark.needs import condition_of
 
 import penstock
 
@@ -392,7 +393,7 @@ def _answer(session: SparkSession, text: str) -> object:
         frame = session.sql(text)
         rows = [tuple(row) for row in frame.collect()]
     except PySparkException as error:
-        return error.getCondition()
+        return condition_of(error)
     return frame.schema.simpleString(), rows if "ORDER BY" in text else sorted(rows, key=repr)
 
 
@@ -416,7 +417,7 @@ def test_a_change_leaves_the_rows_that_it_should(
             if isinstance(changed, str):
                 with pytest.raises(PySparkException) as caught:
                     ours.sql(text)
-                assert caught.value.getCondition() in changed.split("|")
+                assert condition_of(caught.value) in changed.split("|")
             else:
                 ours.sql(text)
         found = peers.load_table("d.t").to_arrow(columns=["id", "p", "v", "s"]).to_pylist()

@@ -220,8 +220,8 @@ def test_equal_scans_are_equal_to_spark(spark: SparkSession, days: Table) -> Non
     frame = spark.sql(f"SELECT a.n, b.n FROM ({query}) a JOIN ({query}) b ON a.day = b.day")
     assert frame.collect() == [(4, 4)] * 3
     plan = frame._jdf.queryExecution().executedPlan().toString()
-    # Spark 3.5 turns groups from metadata into rows that it does not exchange.
-    assert "ReusedExchange" in plan or plan.count("LocalTableScan") == 2
+    # Spark 3.5 does not find exchanges of rows in memory to be equal, which groups from metadata are.
+    assert "ReusedExchange" in plan or "LocalTableScan" in plan
     cached = spark.table("penstock.d.days").cache()
     try:
         assert cached.count() == 16

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import AnalysisException, UnsupportedOperationException
-from tests.spark.needs import needs
+from tests.spark.needs import condition_of, needs
 
 import penstock
 from penstock.errors import UnsupportedFeatureError
@@ -46,7 +46,7 @@ def both(spark: SparkSession, places: tuple[str, ...]) -> Callable[[str], Any]:
         try:
             return sorted((tuple(row) for row in spark.sql(text).collect()), key=repr)
         except AnalysisException as error:
-            return "a Python trace" if "Traceback" in str(error) else error.getCondition()
+            return "a Python trace" if "Traceback" in str(error) else condition_of(error)
         finally:
             spark.sql("USE spark_catalog.default")
 
