@@ -34,7 +34,7 @@ import pyarrow.compute as pc
 from penstock.api.lazy import is_connect_object, is_spark_object, lazy_spark
 from penstock.catalog.changes import SchemaChange, SetOption
 from penstock.datafile.expressions import to_filter
-from penstock.datafile.types import from_arrow_schema
+from penstock.datafile.types import from_arrow_schema, widen_decimals
 from penstock.errors import InvalidFilterError, InvalidOptionError, InvalidSchemaError, UnsupportedFeatureError
 from penstock.format.text.partitions import parse_partition
 from penstock.format.types.ddl import ColumnSpec, parse_columns
@@ -479,5 +479,6 @@ def _schema_of_pandas(frame: Any) -> pa.Schema:  # noqa: ANN401 - pandas is impo
                 f"column '{name}' of the DataFrame has no values, from which its type would follow: give it a dtype, "
                 "or give the columns as text"
             )
-        fields.append(field)
+        # Only columns of Python objects have types that follow from their values.
+        fields.append(field.with_type(widen_decimals(field.type)) if column.dtype == object else field)
     return pa.schema(fields)

@@ -148,6 +148,10 @@ class CatalogNames(Generic[_Catalog]):
         del catalog, database
         return ()
 
+    def _other_database(self, table: str) -> str:
+        """Return how to name a table of another database."""
+        return f"write database.{table}: Spark hands its current database to no procedure"
+
     def _not_found(self, path: Path, error: NotFoundError) -> NotFoundError:
         """Return an error that lists the existing names; return the given error if the table itself exists."""
         catalog, database, table = self.full(path)
@@ -157,7 +161,7 @@ class CatalogNames(Generic[_Catalog]):
                 there = f"its databases are {', '.join(databases)}" if databases else "it has no databases yet"
                 return NotFoundError(
                     f"there is no table {table}: the current database {database} has no tables; catalog {catalog}: "
-                    f"{there}; write database.{table}, or USE one first"
+                    f"{there}; {self._other_database(table)}"
                 )
             others = databases if database == DEFAULT_DATABASE else (*databases, DEFAULT_DATABASE)
             return NotFoundError(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 import pyarrow as pa
 
 from penstock.datafile.python_values import is_missing, python_array
+from penstock.datafile.types import widen_decimals
 from penstock.errors import InvalidSchemaError, SchemaMismatchError
 from penstock.table.write.check_rows import conform_batch, plan_conform
 from penstock.table.write.imports import constant_array
@@ -60,7 +61,8 @@ def arrow_rows(rows: object, ref: TableRef) -> ArrowRows:
         try:
             return pa.RecordBatchReader.from_stream(rows)
         except _ARROW_ERRORS as error:
-            raise SchemaMismatchError(f"table {ref.name}: a {kind.__name__} does not become Arrow: {error}") from error
+            what = _without_arrow_type(rows)
+            raise SchemaMismatchError(f"table {ref.name}: {what} does not become Arrow: {error}") from error
     if isinstance(rows, list | tuple) and all(isinstance(row, Mapping) for row in rows):
         return _from_dicts(rows, ref)
     hint = ": call its collect() first" if kind.__name__ == "LazyFrame" else ""
@@ -86,10 +88,25 @@ def rows_with_schema(rows: Rows) -> Rows:
         if untyped or not names:
             what = f"column '{untyped[0]}' has no values" if untyped else "there are no rows"
             raise InvalidSchemaError(f"{what}, from which a type would follow: create the table with its columns first")
-        return table
+        return table.cast(pa.schema([field.with_type(widen_decimals(field.type)) for field in table.schema]))
     if hasattr(rows, "__arrow_c_stream__") and not hasattr(rows, "iloc") and not isinstance(rows, pa.Table):
-        return pa.RecordBatchReader.from_stream(rows)
+        try:
+            return pa.RecordBatchReader.from_stream(rows)
+        except _ARROW_ERRORS as error:
+            raise InvalidSchemaError(f"{_without_arrow_type(rows)} does not become Arrow: {error}") from error
     return rows
+
+
+def _without_arrow_type(rows: object) -> str:
+    """Return the column of rows that cannot be exported, with its type; the kind of the rows if that is not known."""
+    kind, frame = type(rows), cast("Any", rows)
+    if kind.__module__.startswith("polars.") and kind.__name__ == "DataFrame":
+        for name in frame.columns:
+            try:
+                pa.RecordBatchReader.from_stream(frame.select(name))
+            except _ARROW_ERRORS:
+                return f"column '{name}' ({frame.schema[name]})"
+    return f"a {kind.__name__}"
 
 
 def as_table(rows: ArrowRows) -> pa.Table:

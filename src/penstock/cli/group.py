@@ -208,7 +208,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "spark-sql": ("servers", "Run Spark SQL in Spark's own spark-sql."),
     },
     "Inspection": {
-        "snapshots": ("inspect", "List snapshots, oldest first."),
+        "snapshots": ("inspect", "List snapshots, in table format the newest first."),
         "schemas": ("inspect", "List schemas, oldest first."),
         "files": ("inspect", "List data files; with --wide also their statistics."),
         "partitions": ("inspect", "List partitions with rows, files and bytes."),

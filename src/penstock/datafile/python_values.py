@@ -261,7 +261,9 @@ def _plain(value: object) -> Any:  # noqa: ANN401 - any Python value
 
 
 def _whole(ticks: Ticks, data_type: AtomicType, path: str, value: object) -> object:
-    if ticks.value.denominator != 1 or not ticks.low <= ticks.value <= ticks.high:
+    if not ticks.low <= ticks.value <= ticks.high:
+        raise _no_value(path, data_type, value, "change the type")
+    if ticks.value.denominator != 1:
         raise _no_value(path, data_type, value)
     number = int(ticks.value)
     return ticks.to_internal(number) if data_type.root is TypeRoot.DECIMAL else number
@@ -275,10 +277,10 @@ def _misfit(path: str, expected: str, value: object) -> ValueError:
     return ValueError(f"column '{path}' takes {expected}, not {_shown(value)}")
 
 
-def _no_value(path: str, data_type: AtomicType, value: object) -> ValueError:
-    return ValueError(
-        f"column '{path}' is {_type_text(data_type)}, which has no value {_shown(value)}: round it, or change the type"
-    )
+def _no_value(
+    path: str, data_type: AtomicType, value: object, cure: str = "round it, or change the type"
+) -> ValueError:
+    return ValueError(f"column '{path}' is {_type_text(data_type)}, which has no value {_shown(value)}: {cure}")
 
 
 def _type_text(data_type: AtomicType) -> str:

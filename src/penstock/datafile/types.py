@@ -219,7 +219,7 @@ def _from_arrow_field(field: ArrowAny, path: str) -> DataType:
 
 
 _NO_TYPE: Final = (
-    (pa.types.is_time64, "; cast it to time32('ms')"),
+    (pa.types.is_time64, "; cast it to time32('ms'), or create the table with a column of TIME(3), and append"),
     (pa.types.is_duration, "; cast it to int64, a number of its unit"),
     (pa.types.is_null, "; it has no values, from which a type would follow: give the columns as text"),
 )
@@ -248,6 +248,21 @@ def _from_decimal(arrow_type: ArrowAny, path: str) -> DataType:
             f"column '{path}': {arrow_type} does not fit DECIMAL(p, s) with p up to 38 and s between 0 and p"
         )
     return decimal_type(precision, scale)
+
+
+def widen_decimals(arrow_type: ArrowAny) -> ArrowAny:
+    """Return a type that pyarrow derived from Python values, with the precision 38 for its decimals.
+
+    pyarrow derives the least precision of the values at hand, which later ones of the same column would not fit. Polars
+    and DuckDB derive 38, too.
+    """
+    if pa.types.is_decimal(arrow_type) and arrow_type.precision <= MAX_DECIMAL_PRECISION:
+        return pa.decimal128(MAX_DECIMAL_PRECISION, arrow_type.scale)
+    if pa.types.is_list(arrow_type):
+        return pa.list_(widen_decimals(arrow_type.value_type))
+    if pa.types.is_struct(arrow_type):
+        return pa.struct([field.with_type(widen_decimals(field.type)) for field in arrow_type])
+    return arrow_type
 
 
 def _from_timestamp(arrow_type: ArrowAny, _path: str) -> DataType:

@@ -181,6 +181,9 @@ class SqlState(CatalogNames["Catalog"]):
             return super()._open(path, options)
         return found.with_options(options) if options else found
 
+    def _other_database(self, table: str) -> str:
+        return f"write database.{table}, or USE one first"
+
     def _session_names(self, catalog: str, database: str) -> tuple[str, ...]:
         own = (place[2] for place in self.session_tables if place[:2] == (catalog, database))
         return (*self.view_names((catalog, database)), *own)

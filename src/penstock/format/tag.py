@@ -46,7 +46,9 @@ def decode_tag(data: bytes, path: str) -> Tag:
         data: the whole file.
         path: only for messages.
     """
-    json = decode_json(data, "tag file", path)
+    name = path.rpartition("/tag-")[2]
+    cure = f"restore the file from a copy, or delete the tag: penstock tag delete TABLE {name}"
+    json = decode_json(data, "tag file", path, cure)
     return Tag(
         snapshot=read_snapshot(json, ignored=frozenset({_CREATE_TIME, _TIME_RETAINED})),
         create_time=_decode_create_time(json),

@@ -263,7 +263,13 @@ class MetadataStore:
             FormatError: the snapshot is damaged.
             StorageError: in ten listings in a row, all listed snapshots had expired before one could be read.
         """
-        snapshot = self._load_latest_snapshot()
+        try:
+            snapshot = self._load_latest_snapshot()
+        except FormatError as error:
+            newest = self.load_newest_readable_snapshot()
+            if newest is None:
+                raise
+            raise FormatError(f"{error}: penstock rollback {self.name} --snapshot-id {newest.id}") from error
         self._seen.id = None if snapshot is None else snapshot.id
         return snapshot
 

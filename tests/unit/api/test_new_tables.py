@@ -191,3 +191,35 @@ def test_unsigned_numbers_fit_the_table_that_their_schema_makes(catalog: Catalog
     table.append(rows)
     stored = [[int(value) for value in row.values()] for row in table.to_arrow().to_pylist()]
     assert stored == [[0] * 4, [2**bits - 1 for bits in (8, 16, 32, 64)]]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"x": Decimal("1.25"), "l": [Decimal(1)], "r": {"d": Decimal("0.5")}}],
+        pd.DataFrame({"x": [Decimal("1.25")], "l": [[Decimal(1)]], "r": [{"d": Decimal("0.5")}]}),
+    ],
+)
+def test_decimals_of_python_give_columns_that_later_values_fit(catalog: Catalog, rows: Any) -> None:
+    table = catalog.write("d.wide", rows)
+    assert str(table.schema).count("DECIMAL(38, ") == 3
+    table.append([{"x": Decimal("10000.00"), "l": [Decimal(99)], "r": {"d": Decimal("12.5")}}])
+    assert table.to_arrow(["x"]).column("x").to_pylist() == [Decimal("1.25"), Decimal("10000.00")]
+    assert "DECIMAL(3, 2)" in str(catalog.write("d.own", pa.table({"x": pa.array([Decimal("1.25")])})).schema)
+
+
+def test_columns_of_polars_without_an_arrow_type_are_named(catalog: Catalog) -> None:
+    frame = pl.DataFrame({"a": [1]}).with_columns(pl.lit(1).cast(pl.Int128).alias("wide"))
+    with pytest.raises(InvalidSchemaError, match=r"column 'wide' \(Int128\) does not become Arrow"):
+        catalog.write("d.t", frame)
+    with pytest.raises(SchemaMismatchError, match=r"column 'wide' \(Int128\) does not become Arrow"):
+        catalog.create_table("d.t", "a INT, wide BIGINT").append(frame)
+
+
+def test_times_of_polars_fit_a_table_that_was_created_before(catalog: Catalog) -> None:
+    frame = pl.DataFrame({"t": [dt.time(1, 2, 3)]})
+    with pytest.raises(InvalidSchemaError, match=r"create the table with a column of TIME\(3\), and append"):
+        catalog.write("d.t", frame)
+    table = catalog.create_table("d.t", "t TIME(3)")
+    table.append(frame)
+    assert table.to_arrow().column("t").to_pylist() == [dt.time(1, 2, 3)]

@@ -125,3 +125,9 @@ def test_a_database_may_have_the_name_of_an_attached_catalog(sql: Sql, table: st
     names = ("orders", "lake", "`default`")
     tagged = [name for name in names if sql.rows(f"SELECT * FROM {name}.lines$tags")]  # noqa: S608 - of this file
     assert tagged == ["lake" if table == "lake.lines" else "orders"]
+
+
+def test_a_call_of_spark_does_not_advise_use_which_it_does_not_follow(sql: Sql) -> None:
+    sql("CREATE DATABASE orders; CREATE TABLE orders.lines (id INT)")
+    with pytest.raises(NotFoundError, match=r"write database\.lines: Spark hands its current database to no procedure"):
+        call(CatalogNames({"lake": sql.catalog}, "lake"), None, "compact", [("table", "lines")])

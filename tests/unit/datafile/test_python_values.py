@@ -117,3 +117,9 @@ def test_the_documentation_says_what_each_type_takes() -> None:
     for root, (kinds, _) in TAKES.items():
         names = [kind.__name__ for kind in kinds if kind is not TimestampLiteral]
         assert documented[root] == ", ".join(f"`{name}`" for name in names)
+
+
+@pytest.mark.parametrize(("kind", "value"), [("TINYINT", 300), ("DECIMAL(3, 2)", Decimal(10))])
+def test_a_number_out_of_range_needs_another_type(kind: str, value: object) -> None:
+    with pytest.raises(SchemaMismatchError, match=r"has no value .*: change the type"):
+        stored(kind, value)

@@ -22,7 +22,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import pyarrow as pa
 
 from penstock.clocks import to_wall_clock
-from penstock.errors import NotFoundError, UnsupportedFeatureError, warn_damaged
+from penstock.errors import (
+    DamagedFileWarning,
+    FormatError,
+    NotFoundError,
+    UnsupportedFeatureError,
+    warn,
+    warn_damaged,
+)
 from penstock.format.layout import format_of
 from penstock.format.row.row import arity_of, decode_row
 from penstock.format.text.json import format_json
@@ -388,7 +395,11 @@ def _branches(ref: TableRef, _store: MetadataStore, _snapshot: Snapshot | None) 
 def _tags(_ref: TableRef, store: MetadataStore, _snapshot: Snapshot | None) -> pa.Table:
     rows = []
     for name in store.list_tags():
-        tag = store.load_tag(name)
+        try:
+            tag = store.load_tag(name)
+        except FormatError as error:
+            warn(f"table {store.name}: tag '{name}' is left out: {error}", DamagedFileWarning)
+            continue
         rows.append(
             (
                 name,

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.table.metadata_tables import MemoryTable
 
 from penstock import Catalog, Table
-from penstock.errors import NotFoundError, UnsupportedFeatureError
+from penstock.errors import DamagedFileWarning, NotFoundError, UnsupportedFeatureError
 from penstock.format.consumer import encode_consumer
 from penstock.format.layout import TableLayout
 from penstock.format.manifest.entry import FileKind
@@ -245,3 +245,12 @@ def test_every_system_table_takes_a_position_or_refuses_it(name: str, option: di
     else:
         assert found == table.inspect.system_table(name, snapshot_id=1)
         assert found != table.inspect.system_table(name)
+
+
+def test_a_damaged_tag_is_left_out_with_its_remedy(table: MemoryTable) -> None:
+    table.put_tag("good", table.snapshots[0])
+    table.file_io.write(TableLayout(table.location).tag_path("bad"), b'{"id": 1')
+    with pytest.warns(
+        DamagedFileWarning, match="tag 'bad' is left out: .*delete the tag: penstock tag delete TABLE bad"
+    ):
+        assert [row["tag_name"] for row in load(table, "tags")] == ["good"]
