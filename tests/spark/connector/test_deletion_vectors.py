@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from pyspark.errors.exceptions.base import PySparkException
+from tests.spark.needs import needs
+
+from penstock.spark.versions.facts import PYTHON_SCANS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,6 +35,7 @@ def _keys(frame: DataFrame) -> list[int]:
     return sorted(row[0] for row in frame.select("k").collect())
 
 
+@needs(PYTHON_SCANS)
 def test_spark_reads_the_rows_that_are_left(spark: SparkSession, table: Table) -> None:
     assert _keys(spark.table("penstock.d.dv")) == LEFT
     assert _keys(table.to_spark(spark)) == LEFT
@@ -41,6 +45,7 @@ def test_spark_reads_the_rows_that_are_left(spark: SparkSession, table: Table) -
     assert len(spark.sql("SELECT k FROM penstock.d.dv LIMIT 30").collect()) == 30
 
 
+@needs(PYTHON_SCANS)
 def test_nothing_is_answered_from_metadata(spark: SparkSession, table: Table) -> None:
     rows: list[Any] = spark.sql("SELECT count(*), min(k), max(k), count(n) FROM penstock.d.dv").collect()
     assert tuple(rows[0]) == (37, 1, 39, 37)

@@ -9,6 +9,7 @@ from tests.interop.canonical import rows_of, sort_rows
 from tests.spark.golden import LOCATIONS, STATES, expected_in_spark, padded, states_of
 
 import penstock
+from penstock.spark.versions.python_api import to_arrow
 from penstock.table.read.travel import at_snapshot
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def _plan(frame: DataFrame) -> str:
 
 
 def _rows(frame: DataFrame) -> list[dict[str, Any]]:
-    return sort_rows(rows_of(frame.toArrow()))
+    return sort_rows(rows_of(to_arrow(frame)))
 
 
 @pytest.mark.usefixtures("warehouse")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from tests.spark.needs import needs
 
 from penstock.catalog.changes import (
     AddColumn,
@@ -17,6 +18,8 @@ from penstock.catalog.changes import (
     UpdateColumnType,
 )
 from penstock.spark.read import native_files
+from penstock.spark.versions.facts import PYTHON_SCANS
+from penstock.spark.versions.python_api import to_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,13 +134,14 @@ def test_orc_is_read_by_spark(spark: SparkSession, catalog: Catalog, reader: str
         frame = spark.sql(f"SELECT * FROM penstock.d.{name} WHERE {condition}")
         assert "by orc reader of Spark" in _plan(frame), condition
         assert _opened(frame) == files, condition
-        found = frame.drop("flo").toArrow().to_pylist()
+        found = to_arrow(frame.drop("flo")).to_pylist()
         wanted = {row.id for row in table.to_spark(spark).where(condition).select("id").collect()}
         assert {row["id"] for row in found} == wanted, condition
         assert all(row == everything[row["id"]] for row in found), condition
     assert spark.sql(f"SELECT count(*) FROM penstock.d.{name} WHERE id > 10").collect() == [(7,)]
 
 
+@needs(PYTHON_SCANS)
 def test_orc_that_spark_reads_wrong_comes_through_python(spark: SparkSession, catalog: Catalog) -> None:
     table = catalog.create_table("d.old_dates", "id INT, d DATE, t TIMESTAMP(3)", options={"file.format": "orc"})
     table.append(
@@ -152,7 +156,7 @@ def test_orc_that_spark_reads_wrong_comes_through_python(spark: SparkSession, ca
     for columns, reason in {"d": "dates before 1582-10-15", "t": "column 't' has type TIMESTAMP"}.items():
         frame = spark.sql(f"SELECT {columns} FROM penstock.d.old_dates")
         assert reason in _plan(frame)
-        assert frame.toArrow()[columns].to_pylist() == table.to_arrow()[columns].to_pylist()
+        assert to_arrow(frame)[columns].to_pylist() == table.to_arrow()[columns].to_pylist()
     assert "orc reader" in _plan(spark.sql("SELECT id FROM penstock.d.old_dates"))
     catalog.alter_table("d.old_dates", RenameColumn(column="id", new_name="key"))
     frame = spark.sql("SELECT key FROM penstock.d.old_dates WHERE key = 1")
@@ -184,6 +188,7 @@ def renamed(catalog: Catalog) -> Table:
     return table
 
 
+@needs(PYTHON_SCANS)
 def test_renamed_columns_are_found_by_id(spark: SparkSession, renamed: Table, reader: str) -> None:
     everything = {row["id"]: row for row in renamed.to_arrow().to_pylist()}
     assert everything[1] == {"id": 1, "b": "a1", "a": "b1", "r": {"x": 1}, "c": None}
@@ -202,7 +207,7 @@ def test_renamed_columns_are_found_by_id(spark: SparkSession, renamed: Table, re
             # Spark's reader that goes row by row mixes up columns that have changed names with each other.
             sign = "columns by field id" if reader == "vectorised" else "Python workers, because a column was renamed"
             assert sign in _plan(frame), (condition, reader)
-        assert sorted(frame.toArrow().to_pylist(), key=repr) == sorted((everything[each] for each in ids), key=repr)
+        assert sorted(to_arrow(frame).to_pylist(), key=repr) == sorted((everything[each] for each in ids), key=repr)
     assert "by field id" not in _plan(spark.sql("SELECT id FROM penstock.d.renamed_columns"))
 
 
@@ -211,11 +216,12 @@ def test_a_plan_made_before_the_reader_was_switched_off_reads_right(spark: Spark
     assert "by field id" in _plan(frame)
     spark.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
     try:
-        assert _rows(frame.toArrow()) == _rows(renamed.to_arrow())
+        assert _rows(to_arrow(frame)) == _rows(renamed.to_arrow())
     finally:
         spark.conf.unset("spark.sql.parquet.enableVectorizedReader")
 
 
+@needs(PYTHON_SCANS)
 def test_files_without_ids_come_through_python(
     spark: SparkSession, renamed: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,7 +229,7 @@ def test_files_without_ids_come_through_python(
         monkeypatch.setattr(native_files, "_field_ids", lambda _, __, ids=ids: ids)
         frame = spark.sql("SELECT a, b FROM penstock.d.renamed_columns")
         assert "has no field ids to find them by" in _plan(frame)
-        assert _rows(frame.toArrow()) == _rows(renamed.to_arrow(["a", "b"]))
+        assert _rows(to_arrow(frame)) == _rows(renamed.to_arrow(["a", "b"]))
     monkeypatch.setattr(native_files, "_MAX_FOOTERS", 1)
     assert "more than 1 files" in _plan(spark.sql("SELECT a FROM penstock.d.renamed_columns"))
 
@@ -245,6 +251,7 @@ def _value(kind: str, number: int) -> str | Decimal | int:
     return str(number) if "CHAR" in kind else Decimal(number) if "DECIMAL" in kind else number
 
 
+@needs(PYTHON_SCANS)
 def test_widened_columns_are_read_by_spark(spark: SparkSession, catalog: Catalog, reader: str) -> None:
     pairs = [(old, new) for old, news in WIDENED.items() for new in news]
     name = f"d.widened_{reader[:3]}"
@@ -267,17 +274,18 @@ def test_widened_columns_are_read_by_spark(spark: SparkSession, catalog: Catalog
     table.append(pa.Table.from_pydict(row, table.arrow_schema))
     frame = spark.sql(f"SELECT * FROM penstock.{name}")
     assert "parquet reader of Spark" in _plan(frame)
-    assert _rows(frame.toArrow()) == _rows(table.to_arrow())
+    assert _rows(to_arrow(frame)) == _rows(table.to_arrow())
     for place, (_, new) in enumerate(pairs):
         for value in ("'-50'", "'12345'") if "CHAR" in new else ("-50", "20000", "49"):
             query = f"SELECT id FROM penstock.{name} WHERE c{place} = {value}"
             wanted = table.to_arrow(["id"], filter=f"c{place} = {value}")
-            assert _rows(spark.sql(query).toArrow()) == _rows(wanted), (query, reader)
+            assert _rows(to_arrow(spark.sql(query))) == _rows(wanted), (query, reader)
     # A type that Spark's reader does not convert in the same way.
     catalog.alter_table(name, UpdateColumnType(column="c0", type="STRING", allow_explicit=True))
     assert "Python workers" in _plan(spark.sql(f"SELECT c0 FROM penstock.{name}"))
 
 
+@needs(PYTHON_SCANS)
 def test_a_renamed_column_and_a_widened_decimal_are_read_by_spark(spark: SparkSession, catalog: Catalog) -> None:
     table = catalog.create_table("d.prices", "item STRING, price DECIMAL(10, 2)")
     table.append([{"item": "a", "price": Decimal("1.25")}, {"item": "b", "price": Decimal("-2.50")}])
@@ -320,6 +328,7 @@ def test_statistics_count_the_columns_that_are_read(spark: SparkSession, catalog
     assert int(str(sizes[1])) * 5 < int(str(sizes[0]))
 
 
+@needs(PYTHON_SCANS)
 def test_digits_that_spark_cuts_off_hide_no_rows(spark: SparkSession, catalog: Catalog) -> None:
     fine = catalog.create_table("d.fine", "id INT, at TIMESTAMP(9), part TIMESTAMP(9)", partition_by=["part"])
     moment = 1_704_067_200_123_456_000

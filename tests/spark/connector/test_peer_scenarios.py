@@ -250,7 +250,10 @@ CHANGES: Final[list[tuple[str, dict[int, Any] | str]]] = [
     ("INSERT INTO t VALUES (7, 'c', 70, 'w', 1)", "INSERT_COLUMN_ARITY_MISMATCH.TOO_MANY_DATA_COLUMNS"),
     ("INSERT INTO t (id, id) VALUES (7, 8)", "COLUMN_ALREADY_EXISTS"),
     ("INSERT INTO t (id, nothing) VALUES (7, 8)", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
-    ("INSERT INTO t BY NAME SELECT 7 AS id, 1 AS nothing", "INCOMPATIBLE_DATA_FOR_TABLE.EXTRA_COLUMNS"),
+    (
+        "INSERT INTO t BY NAME SELECT 7 AS id, 1 AS nothing",
+        "INCOMPATIBLE_DATA_FOR_TABLE.EXTRA_COLUMNS|INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_FIND_DATA",
+    ),
     ("INSERT INTO t VALUES ('x', 'c', 70, 'w')", "CAST_INVALID_INPUT|INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_SAFELY_CAST"),
     ("INSERT OVERWRITE t VALUES (7, 'c', 70, 'w')", {**dict.fromkeys(ROWS, Gone), 7: ("c", 70, "w")}),
     ("INSERT OVERWRITE t PARTITION (p = 'a') VALUES (7, 70, 'w')", {1: Gone, 2: Gone, 6: Gone, 7: ("a", 70, "w")}),
