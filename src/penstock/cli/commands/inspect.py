@@ -12,6 +12,7 @@ import typer
 from penstock import Finding, FindingKind
 from penstock.api.table import Table
 from penstock.cli.arguments import Options, SnapshotId, TableName, Tag, Timestamp, Watermark, Where, Wide, parse_pairs
+from penstock.cli.draw.labels import count_text
 from penstock.cli.exit_codes import ExitCode
 from penstock.cli.output.progress import Unit, progress_bar
 from penstock.cli.output.render import note, print_listing, print_record, print_records, print_text
@@ -176,10 +177,11 @@ def fsck(
     for each in report.findings if session.format is OutputFormat.TABLE else ():
         print_text(visible(_finding_text(each)))
     checked = (
-        f"{report.snapshots:,} snapshots, {report.manifests:,} manifests, {report.files:,} data files "
+        f"{count_text(report.snapshots, 'snapshot')}, {count_text(report.manifests, 'manifest')}, "
+        f"{count_text(report.files, 'data file')} "
         f"({bytes_text(report.bytes)})"
     )
-    note(session, f"{checked}: {f'{len(findings):,} problems' if findings else 'all there'}")
+    note(session, f"{checked}: {count_text(len(findings), 'problem') if findings else 'all there'}")
     if report.unchecked:
         note(
             session,

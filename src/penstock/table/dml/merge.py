@@ -343,6 +343,11 @@ class MergeRows:
         if isinstance(clause, MergeDelete):
             return _Clause(where=where, values=None)
         given = self._all_columns() if clause.set is None else clause.set
+        if not given:
+            raise InvalidOptionError(
+                f"table {self._ref.name}: an update clause of a merge sets no column: name columns in 'set', or leave "
+                "it out for all columns of the source"
+            )
         return _Clause(where=where, values=NewValues(self._ref, given))
 
     def _ready_insert(self, clause: MergeInsert) -> _Clause:

@@ -346,7 +346,7 @@ def test_fsck_finds_nothing_wrong_and_then_what_is(history: Command) -> None:
     result = history("fsck", "shop.orders", code=8)
 
     assert path in result.stdout
-    assert "1 problems" in result.stderr
+    assert "1 problem" in result.stderr
     (finding,) = [each for each in _findings(history) if each["kind"] == "missing"]
     assert finding["path"] == path
     assert "fsck" in history("read", "shop.orders", code=3).stderr

@@ -239,3 +239,10 @@ def test_keys_match_by_value_and_not_by_what_a_cast_makes_of_them() -> None:
             with pytest.raises(SchemaMismatchError, match=f"'{on}'"):
                 table.merge(source, on, matched=MergeDelete())
     assert table.merge(pa.table({"k": [1], "f": [0.1]}), ["k", "f"], matched=MergeDelete()).rows_deleted == 1
+
+
+def test_an_update_clause_that_sets_nothing_is_refused(table: penstock.Table) -> None:
+    before = table.latest_snapshot()
+    with pytest.raises(InvalidOptionError, match="sets no column"):
+        table.merge([{"k": 1}], ["k"], matched=MergeUpdate(set={}))
+    assert table.latest_snapshot() == before
