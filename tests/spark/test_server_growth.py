@@ -119,6 +119,9 @@ def test_a_server_does_not_grow_with_sessions_and_queries(kind: str, warehouse: 
 
 
 @pytest.mark.slow
+@pytest.mark.xfail(
+    raises=AssertionError, strict=True, reason="each INSERT leaves a thread of Python, and each session some proxies"
+)
 @pytest.mark.parametrize("kind", SECTIONS)
 def test_a_server_does_not_grow_with_100_sessions_and_10_000_queries(kind: str, warehouse: Path) -> None:
     if kind == "thrift" and not PYHIVE.exists():
