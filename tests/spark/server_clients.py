@@ -15,7 +15,7 @@ from itertools import cycle
 def query(number: int) -> "tuple[str, int | None]":
     """Return a statement of a client's day, and the value of its first row."""
     key = number % 40
-    if number % 100 == 99:
+    if number % 20 == 19:
         return f"INSERT INTO penstock.shop.log VALUES ({number})", None  # noqa: S608 - a number
     if number % 10 == 7:
         return "SELECT count(*) FROM penstock.shop.keys", 40

@@ -30,7 +30,8 @@ SECTIONS: Final = {"connect": "Spark Connect", "thrift": "JDBC and ODBC"}
 SLACK: Final = {
     "JVM threads": 24,
     "Python threads": 4,
-    "Java objects of Py4J": 300,
+    # Of the sessions that Python keeps because they were used last.
+    "Java objects of Py4J": 500,
     "Python proxies": 300,
     "open files": 12,
 }
@@ -119,9 +120,6 @@ def test_a_server_does_not_grow_with_sessions_and_queries(kind: str, warehouse: 
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    raises=AssertionError, strict=True, reason="each INSERT leaves a thread of Python, and each session some proxies"
-)
 @pytest.mark.parametrize("kind", SECTIONS)
 def test_a_server_does_not_grow_with_100_sessions_and_10_000_queries(kind: str, warehouse: Path) -> None:
     if kind == "thrift" and not PYHIVE.exists():

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from penstock.api.arguments import Filter, Options, encode_options, to_predicate
 from penstock.api.lazy import lazy_progress
 from penstock.catalog.checks.features import check_writable
+from penstock.errors import SchemaMismatchError
 from penstock.options import Side, check_batch, check_keys
-from penstock.table.assumptions import check_same_table
+from penstock.table.assumptions import check_same_table, check_schema_exists
 from penstock.table.compact.write import open_appender
 from penstock.table.read.query import Query, plan_query
 from penstock.table.read.travel import translate_as_of
@@ -128,7 +129,12 @@ class TableHandle:
         committer = self.committer()
         with committer.prefetch():
             committer.request_base()
-            yield committer
+            try:
+                yield committer
+            except SchemaMismatchError:
+                # The columns may be those of a schema whose file is lost.
+                check_schema_exists(self.store, self.store.load_latest_snapshot(), self.store.list_schema_files().ids)
+                raise
 
     def committer(self) -> TableCommitter:
         """Return the committer, which the first call opens. Raises an error if the table is read-only for Penstock."""

@@ -185,6 +185,9 @@ class DirectoryBackend(Backend):
                 f"database {name} does not exist: there is no directory {self.location}; check the name of the "
                 f"warehouse, or create it first{hint}"
             )
+        near = get_close_matches(name, found, n=1, cutoff=_ALIKE)
+        if near:
+            return NotFoundError(f"database {name} does not exist in {self.location}; did you mean {near[0]}?{hint}")
         there = ", ".join(found) or "none"
         return NotFoundError(
             f"database {name} does not exist in {self.location} (there: {there}); create it first{hint}"

@@ -291,3 +291,14 @@ def test_rows_are_not_changed_through_a_handle_on_another_state(option: dict[str
     assert len(keys(table)) == 6
     table.with_options({"scan.mode": "latest-full"}).delete("k = 4")
     assert len(keys(table)) == 5
+
+
+def test_decimals_times_an_int_say_by_what_they_can_be_multiplied() -> None:
+    table = new_table(columns="k BIGINT, p STRING, price DECIMAL(18, 2)")
+    table.append([{"k": 1, "p": "a", "price": Decimal("1.50")}])
+    with pytest.raises(
+        InvalidOptionError, match=r"Precision is not great enough.*multiply decimals by a decimal\.Decimal"
+    ):
+        table.update({"price": pc.field("price") * 2}, "k = 1")
+    table.update({"price": pc.field("price") * Decimal(2)}, "k = 1")
+    assert table.to_arrow()["price"].to_pylist() == [Decimal("3.00")]

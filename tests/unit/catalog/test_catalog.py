@@ -157,6 +157,9 @@ def test_a_table_needs_a_database(warehouse: DirectoryBackend, definition: Defin
     with pytest.raises(NotFoundError, match=r"database shop does not exist.*create it first"):
         warehouse.create_table("shop.orders", definition("a INT"))
     assert _below(warehouse) == []
+    warehouse.create_database("shop")
+    with pytest.raises(NotFoundError, match=r"database shp does not exist.*did you mean shop\?"):
+        warehouse.create_table("shp.orders", definition("a INT"))
 
 
 def test_a_table_that_cannot_be_leaves_nothing_on_storage(warehouse: DirectoryBackend, definition: Define) -> None:

@@ -349,6 +349,7 @@ def _table_without_its_latest_schema(name: str, *, alter_again: bool = False) ->
         lambda catalog, _: catalog.alter_table("d.t", SetOption(key="snapshot.num-retained.min", value="3")),
         lambda _, table: table.preview.alter(AddColumn(column="other", type="BIGINT")),
         lambda _, table: table.append(pa.table({"n": [3]})),
+        lambda _, table: table.append(pa.table({"n": [3], "a": ["x"]})),
         lambda _, table: table.overwrite(pa.table({"n": [3]})),
         lambda _, table: table.versions.rollback_to_as_latest(snapshot_id=1),
         lambda _, table: table.versions.create_branch("b") or table.versions.fast_forward("b"),

@@ -83,13 +83,20 @@ def report(
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace a file atomically: a reader sees either the old page or the new one."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    """Replace a file atomically: a reader sees either the old page or the new one.
+
+    What is not a file, such as ``/dev/null`` or a pipe, is written to; a link stays one.
+    """
+    is_replaced = path.is_file() or not path.exists()
+    target = Path(os.path.realpath(path)) if is_replaced else path
+    written = target.with_name(f".{target.name}.{os.getpid()}") if is_replaced else path
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        written.write_text(text, encoding="utf-8")
+        if is_replaced:
+            written.replace(target)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        if is_replaced:
+            written.unlink(missing_ok=True)
         raise StorageError(f"the report cannot be written to {path}: {error.strerror}") from error
 
 

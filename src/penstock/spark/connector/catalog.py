@@ -335,7 +335,7 @@ class WarehouseCatalog(StagingMethods):
             table = self._new_table(*self._ref_at(path, options))
         table.changes_rows = changes_rows
         if self._has_changed(table):
-            self._bridge.driver.awaitWrites(self._spark._jsparkSession)
+            self._bridge.driver.awaitWrites(self._session.get()._jsparkSession)
         return self._exposed(table)
 
     def _ref_at(self, path: _TablePath, options: Mapping[str, str]) -> tuple[str, TableRef]:
@@ -386,7 +386,7 @@ class WarehouseCatalog(StagingMethods):
         return self._exposed(self._new_table(name, ref))
 
     def _new_table(self, name: str, ref: TableRef) -> CatalogTable:
-        return CatalogTable(self._bridge, self._spark, f"{self._name}.{name}", ref)
+        return CatalogTable(self._bridge, self._session, f"{self._name}.{name}", ref)
 
     def _has_changed(self, table: CatalogTable) -> bool:
         """Whether the table has another state than when it was last loaded, so that cached rows of it may be old."""

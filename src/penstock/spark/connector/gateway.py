@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from py4j.java_collections import JavaArray
 from py4j.java_gateway import JavaClass, JavaMember
@@ -67,6 +68,7 @@ PRIVATE: Final = {
 
 
 _MAX_SCHEMAS: Final = 500
+_MAX_SESSIONS: Final = 64
 _ONE_AT_A_TIME: Final = threading.RLock()
 """Several queries may start at once, each on a thread of its own."""
 
@@ -437,3 +439,35 @@ def schema_of(schema: JavaObject) -> StructType:
 def wrapped_class(spark: SparkSession, source: type[DataSource]) -> JavaObject:
     """Return a Python data source class in its JVM form: pickled, with the Python executable that runs it."""
     return _wrap_function(spark.sparkContext, source)
+
+
+class SessionReference:
+    """A session, for objects that live as long as it.
+
+    A session of the JVM keeps its catalogs, and these keep their objects in Python. If those kept the session in turn,
+    none of them would ever be collected, and a server would grow with each session. So Python keeps only the sessions
+    that were used last.
+    """
+
+    _used: ClassVar[OrderedDict[SessionReference, SparkSession]] = OrderedDict()
+
+    def __init__(self, bridge: Bridge, session: SparkSession) -> None:
+        self._bridge = bridge
+        self._weak: JavaObject = bridge.java("java.lang.ref.WeakReference")(session._jsparkSession)
+        self._use(session)
+
+    def get(self) -> SparkSession:
+        """Return the session; if only a clone of it is there, which runs the query, the clone."""
+        with _ONE_AT_A_TIME:
+            found = self._used.get(self)
+        if found is None:
+            found = self._bridge.python_session(self._weak.get() or self._bridge.session())
+        self._use(found)
+        return found
+
+    def _use(self, session: SparkSession) -> None:
+        with _ONE_AT_A_TIME:
+            self._used[self] = session
+            self._used.move_to_end(self)
+            if len(self._used) > _MAX_SESSIONS:
+                self._used.popitem(last=False)

@@ -23,7 +23,7 @@ from penstock.spark.compact.job import merge_on_executors
 from penstock.spark.connector.actions.defaults import default_text
 from penstock.spark.connector.definition import DefaultText, definition_of
 from penstock.spark.connector.failures import no_such_namespace, no_such_table, table_exists
-from penstock.spark.connector.gateway import schema_of
+from penstock.spark.connector.gateway import SessionReference, schema_of
 from penstock.spark.connector.proxy import PlainTable, from_spark
 from penstock.spark.connector.views import ViewMethods
 from penstock.spark.connector.write import TableWriteBuilder
@@ -111,7 +111,7 @@ class StagingMethods(ViewMethods):
 
     def __init__(self, bridge: Bridge, spark: SparkSession, warehouse: Backend, name: str) -> None:
         super().__init__(bridge, warehouse, name)
-        self._spark = spark
+        self._session = SessionReference(bridge, spark)
 
     @from_spark
     def stageCreate(self, ident: JavaObject, *definition: JavaObject) -> JavaObject:
@@ -147,7 +147,7 @@ class StagingMethods(ViewMethods):
         )
 
     def _staged(self, name: str, staged: StagedTable) -> StagedCatalogTable:
-        return StagedCatalogTable(self._bridge, self._spark, f"{self._name}.{name}", staged)
+        return StagedCatalogTable(self._bridge, self._session.get(), f"{self._name}.{name}", staged)
 
     def _definition(self, name: str, definition: tuple[JavaObject, ...]) -> TableDefinition:
         if len(definition) == 1:

@@ -37,11 +37,9 @@ from penstock.table.store import MetadataStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pyspark.sql import SparkSession
-
     from penstock.predicate.tree import Predicate
     from penstock.spark.connector.changes.group_scan import GroupScan
-    from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.spark.connector.gateway import Bridge, JavaObject, SessionReference
     from penstock.table.ref import TableRef
 
 _Builder = TypeVar("_Builder", bound=TableScanBuilder)
@@ -85,14 +83,14 @@ class CatalogTable(PartitionManagement):
         {"capabilities", "columns", "id", "name", "partitioning", "properties", "schema"}
     )
 
-    def __init__(self, bridge: Bridge, spark: SparkSession, name: str, ref: TableRef) -> None:
+    def __init__(self, bridge: Bridge, session: SessionReference, name: str, ref: TableRef) -> None:
         self._ref = ref
         self._store = MetadataStore(ref)
         self._unreadable: TableStoreError | None = None
         self._read = self._loaded_read()
         self._reads: dict[tuple[tuple[str, str], ...], PinnedRead] = {}
         self._identity = load_identity(ref)
-        self._spark = spark
+        self._session = session
         self._sinks = StreamSinks(bridge)
         self._name = name
         fields = self._read.ref.schema.fields
@@ -203,7 +201,7 @@ class CatalogTable(PartitionManagement):
         check_keys(own, table=self._ref.name)
         return kind(
             self._bridge,
-            self._spark,
+            self._session.get(),
             TableRead(self._ref.with_options(own), self._identity, partial(self._read_with, own), self._partition_keys),
             self._schema,
         )
@@ -212,7 +210,7 @@ class CatalogTable(PartitionManagement):
     def newWriteBuilder(self, info: JavaObject) -> JavaObject:
         """Return the write builder, of a MERGE too that only inserts."""
         self._check_evolution()
-        return TableWriteBuilder(self._bridge, self._spark, self._ref, info, sinks=self._sinks)
+        return TableWriteBuilder(self._bridge, self._session.get(), self._ref, info, sinks=self._sinks)
 
     def _check_evolution(self) -> None:
         if not SCHEMA_EVOLUTION.is_here and is_evolving_merge():

@@ -196,7 +196,7 @@ class CatalogWrite(Proxy):
     @from_spark
     def toInsertableRelation(self) -> JavaObject:
         """Return the relation that takes the rows."""
-        return self._bridge.driver.insertable(self._for_batch())
+        return self._bridge.driver.insertable(self._for_batch().exposed())
 
     def description(self) -> str:
         """Return the name of the table."""

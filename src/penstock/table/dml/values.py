@@ -121,7 +121,12 @@ def evaluate_all(rows: pa.RecordBatch, expressions: Mapping[str, pc.Expression],
                 f"table {table}: an expression cannot be evaluated: there is no column '{unknown['name']}' here; "
                 f"there are {', '.join(rows.schema.names)}"
             ) from error
-        raise InvalidOptionError(f"table {table}: an expression cannot be evaluated: {error}") from error
+        hint = (
+            "; multiply decimals by a decimal.Decimal of few digits, since an int is of 19"
+            if "Precision" in str(error)
+            else ""
+        )
+        raise InvalidOptionError(f"table {table}: an expression cannot be evaluated: {error}{hint}") from error
     return {name: _one_chunk(result.column(name)) for name in expressions}
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
 import shutil
+import stat
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -205,6 +208,22 @@ def test_a_file_is_written_whole_over_the_older_one(queue: Command, tmp_path: Pa
     assert queue("report", "shop.q", "-o", str(target)).stdout == f"drew shop.q: {target}\n"
     refused = queue("report", "shop.q", "-o", str(tmp_path / "missing" / "x.html"), code=7)
     assert f"the report cannot be written to {tmp_path}/missing/x.html: No such file or directory" in refused.stderr
+
+
+def test_what_is_not_a_file_is_written_to_and_stays(queue: Command, tmp_path: Path) -> None:
+    pipe, link, target = tmp_path / "pipe", tmp_path / "link.html", tmp_path / "target.html"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    # As large as the page, so that nothing has to read meanwhile.
+    fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 1 << 20)
+    queue("report", "shop.q", "-o", str(pipe))
+    assert os.read(reader, 100).startswith(b"<!doctype html>")
+    os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    link.symlink_to(target)
+    queue("report", "shop.q", "-o", str(link))
+    assert link.is_symlink()
+    assert read_page(target.read_text("utf-8")).all("h1")
 
 
 def test_a_page_is_named_after_its_table_unless_a_name_is_given(
