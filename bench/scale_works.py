@@ -8,6 +8,7 @@ from bench.many_files import new_file, partition_value
 from penstock.format.row.row import encode_row
 from penstock.format.snapshot import CommitKind
 from penstock.format.types.data_types import STRING
+from penstock.predicate.parse import parse_filter
 from penstock.table.actions.changes import drop_partitions, open_committer
 from penstock.table.commit.delta import CommitRequest
 from penstock.table.message import CommitMessage
@@ -25,7 +26,7 @@ NEW_PARTITIONS: Final = 1_000
 
 def plan(ref: TableRef, filter: str | None = None) -> int:
     """Plan a read; return the number of files."""
-    return plan_query(ref, MetadataStore(ref), filter).plan.file_count
+    return plan_query(ref, MetadataStore(ref), None if filter is None else parse_filter(filter)).plan.file_count
 
 
 def drop(ref: TableRef, files: str, number: str) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from bench.history import append_once, open_recorded
 from bench.scale_works import WORKS
 from penstock.catalog.place import load_location
+from penstock.predicate.parse import parse_filter
 from penstock.table.read.query import plan_query
 from penstock.table.store import MetadataStore
 
@@ -27,7 +28,7 @@ def plan(location: str, filter: str | None = None) -> dict[str, Any]:
     before = _peak_bytes()
     started = time.perf_counter()
     ref = load_location(location)
-    query = plan_query(ref, MetadataStore(ref), filter)
+    query = plan_query(ref, MetadataStore(ref), None if filter is None else parse_filter(filter))
     seconds = time.perf_counter() - started
     return {
         "seconds": seconds,

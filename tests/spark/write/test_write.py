@@ -74,6 +74,7 @@ def test_jobs_have_a_description_unless_their_thread_has_one(
     spark: SparkSession, catalog: Catalog, file_format: str
 ) -> None:
     table = catalog.create_table(f"d.jobs_{file_format}", "id BIGINT", options={"file.format": file_format})
+    spark.sparkContext.setLocalProperty("spark.job.description", None)  # job groups of other tests have one
     table.append(spark.range(5))
     assert f"d.jobs_{file_format}: writing rows" in descriptions(spark)
     context = spark.sparkContext

@@ -76,7 +76,7 @@ def test_usage_errors_end_with_2(orders: Command) -> None:
         ["read", "shop.orders", "--limit", "x"],
     ):
         orders(*arguments, code=2)
-    assert "database.table" in orders("read", "orders", code=2).stderr
+    assert "database.table" in orders("read", "a.b.orders", code=2).stderr
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_usage_errors_end_with_2(orders: Command) -> None:
         ("read shop.orders --limti 3", "no such option: --limti; did you mean --limit?"),
         ("read", "missing argument 'TABLE'"),
         ("--format xml list", "invalid value for '--format': 'xml' is not one of 'table', 'json', 'csv'"),
-        ("read nope", "expected database.table"),
+        ("read a.b.nope", "expected database.table"),
     ],
 )
 def test_errors_of_the_line_have_the_form_of_all_errors(orders: Command, line: str, says: str) -> None:
