@@ -155,6 +155,11 @@ def test_batches_for_python_are_limited_by_rows_unless_the_query_depends_on_them
     assert found.pop() == (default, 10_000)
     write_dataframe(rows, table._ref, query=numbered(spark))
     assert found.pop() == (2**31 - 1, 1_000)
+    images = catalog.create_table(
+        "d.images", "k INT, image ROW<content BYTES>", options={"bucket": "2", "bucket-key": "k"}
+    )
+    images.append(spark.sql("SELECT 1 AS k, named_struct('content', X'00') AS image"))
+    assert found.pop() == (default, 10_000)
     spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", "1m")
     try:
         table.append(numbered(spark))

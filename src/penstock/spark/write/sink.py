@@ -12,8 +12,10 @@ from pyspark import TaskContext
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import IntegerType, LongType, StructType
 
+from penstock.catalog.checks.columns import types_within
 from penstock.errors import TableStoreError
 from penstock.format.row.murmur import hash_bytes
+from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.options import SinkStrategy, WriteOptions
 from penstock.printable import mask_locations
 from penstock.spark.batches import from_spark_batch
@@ -45,6 +47,7 @@ _ORDER: Final = "__penstock_order"
 _ORDER_BITS: Final = 40
 # Of a plan: rows of an RDD, which may be computed in any way.
 _OTHER_ROWS: Final = "LogicalRDD"
+_LARGE: Final = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY, TypeRoot.BLOB, TypeRoot.VARIANT})
 
 
 def write_dataframe(
@@ -72,7 +75,7 @@ def write_dataframe(
         native = write_natively(df, ref, job_id, file_rows)
         if native is not None:
             return native
-        return _write_by_python(_in_short_batches(df, query or df), ref, job_id, is_staged=is_staged)
+        return _write_by_python(_in_short_batches(df, query or df, ref), ref, job_id, is_staged=is_staged)
 
 
 def _write_by_python(df: DataFrame, ref: TableRef, job_id: str, *, is_staged: bool) -> tuple[CommitMessage, ...]:
@@ -91,12 +94,16 @@ def _write_by_python(df: DataFrame, ref: TableRef, job_id: str, *, is_staged: bo
     return collect_messages(ref, [pickle.loads(row.outcome) for row in rows], job_id, speculates=speculates)  # noqa: S301 - our own tasks wrote it
 
 
-def _in_short_batches(df: DataFrame, query: DataFrame) -> DataFrame:
+def _in_short_batches(df: DataFrame, query: DataFrame, ref: TableRef) -> DataFrame:
     """Return the DataFrame in a session whose batches for Python are limited by rows, not by bytes.
 
-    Unchanged if the query observes metrics, which need its own session, and if it calls Python functions, or may call
-    them: those would get the short batches too.
+    Unchanged if the query observes metrics, which need its own session; if it calls Python functions, or may call
+    them: those would get the short batches too; and if the table has binary values, which may be images or documents:
+    a batch of 2 GB cannot be handed over.
     """
+    types = (inner for field in ref.schema.fields for inner in types_within(field.type))
+    if any(isinstance(each, AtomicType) and each.root in _LARGE for each in types):
+        return df
     java_frame: Any = df._jdf  # noqa: SLF001 - Python has no other way to it
     plan = analyzed_plan(query)
     text = str(plan.toString())
