@@ -14,6 +14,8 @@ import pyarrow as pa
 import pytest
 
 import penstock
+from penstock.spark.connector import gateway
+from penstock.spark.connector.catalog import WarehouseCatalog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,6 +79,29 @@ def test_objects_of_past_queries_go_away(spark: SparkSession, numbers: Table) ->
     ask(40)
     # Spark keeps the plans of its latest executions.
     assert collected() < before + 20
+
+
+def test_unused_sessions_go_away_with_their_catalogs(
+    spark: SparkSession, numbers: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway, "_MAX_SESSIONS", 2)
+    for number in range(8):
+        session = spark.newSession()
+        session.sql(f"CREATE TEMPORARY VIEW ours AS SELECT id FROM penstock.d.numbers WHERE id > {number}")
+        # Without a shuffle, whose threads keep a session for a minute.
+        assert len(session.table("ours").collect()) == 39 - number
+    del session
+    spark.table("penstock.d.numbers").count()  # so that the last one is not the active session
+    for _ in range(100):
+        gc.collect()
+        spark._jvm.java.lang.System.gc()
+        spark._jvm.java.lang.System.runFinalization()
+        left = sum(isinstance(each, WarehouseCatalog) for each in gc.get_objects())
+        if left <= 4:
+            break
+        time.sleep(0.1)
+    # Those of the sessions that are still used by the tests, and of the two that were used last.
+    assert left <= 4
 
 
 def test_another_session_attaches_for_itself(spark: SparkSession, numbers: Table, catalog: Catalog) -> None:
