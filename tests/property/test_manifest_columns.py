@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import fastavro
 import numpy as np
@@ -18,10 +18,14 @@ from tests.support import strategies_manifest
 
 from penstock.errors import FormatError
 from penstock.format.avro.container import AvroCodec, Block, decode_container, encode_container
-from penstock.format.manifest import columns
+from penstock.format.avro.values import encode_bytes, encode_long
+from penstock.format.manifest import column_steps, columns
 from penstock.format.manifest.columns import ManifestColumns, columns_of_entries, decode_manifest_columns
 from penstock.format.manifest.entry import EMPTY_ROW, FileKind, ManifestEntry
 from penstock.format.manifest.files import _encode_entry, decode_manifest, encode_manifest
+
+if TYPE_CHECKING:
+    from penstock.format.avro.columns import Cursor
 
 ARRAYS = (
     "is_delete",
@@ -39,10 +43,11 @@ ARRAYS = (
 MANIFESTS = sorted((Path(__file__).parents[1] / "golden" / "data" / "warehouse").glob("*.db/*/manifest/manifest-*"))
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _small_manifests_have_columns() -> Any:
+@pytest.fixture(autouse=True, scope="module", params=[2, 128], ids=["shapes", "few-shapes"])
+def _small_manifests_have_columns(request: Any) -> Any:
     patch = pytest.MonkeyPatch()
     patch.setattr(columns, "MIN_RECORDS", 1)
+    patch.setattr(column_steps, "_MIN_ALIKE", request.param)
     yield
     patch.undo()
 
@@ -189,3 +194,48 @@ def test_bytes_that_look_like_the_start_of_an_entry_are_not_taken_for_one() -> N
         for number in range(500)
     ]
     check(encode_manifest(entries), is_known=True)
+
+
+def test_an_entry_that_ends_in_a_block_of_no_entries_is_left_to_the_reference() -> None:
+    payload = b"".join(_encode_entry(usual(number)) for number in range(300))
+    schema = decode_container(encode_manifest([usual(0)]), "x").schema
+    data = encode_container(schema, [Block(300, payload[:-40])], codec=AvroCodec.NULL)
+    data += encode_long(0) + encode_bytes(payload[-40:]) + data[-16:]
+    with pytest.raises(FormatError, match="ends inside a record"):
+        decode_manifest(data, "x")
+    check(data, is_known=False)
+
+
+def test_entries_of_several_shapes_come_back_in_their_order() -> None:
+    entries = [
+        replace(
+            usual(
+                number,
+                file_name=f"data-{'0' * (number % 3)}{number:06d}.{'orc' if number % 5 else 'parquet'}",
+                row_count=2 ** (number % 50),
+                creation_millis=None if number % 7 == 0 else 1_700_000_000_000 + number,
+                extra_files=("x.index",) * (number % 11 == 0),
+                embedded_file_index=b"\x02" * (number % 2) or None,
+            ),
+            kind=FileKind(number % 13 == 0),
+            bucket=number % 100,
+        )
+        for number in range(3_000)
+    ]
+    check(encode_manifest(entries), is_known=True)
+
+
+def test_what_a_visit_returns_is_in_the_order_of_the_entries() -> None:
+    entries = [replace(usual(number), bucket=number % 5) for number in range(5_000)]
+    groups: list[int] = []
+
+    def visit(files: ManifestColumns, cursor: Cursor) -> Any:
+        groups.append(len(files))
+        assert len(cursor.positions) == len(files)
+        return files.bucket * 2
+
+    decoded = decode_manifest_columns(encode_manifest(entries), "x", visit=visit)
+    assert decoded is not None
+    assert decoded.visited is not None
+    assert decoded.visited.tolist() == [2 * entry.bucket for entry in entries]
+    assert len(groups) > 1

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from penstock.datafile.filter import filter_batch, row_mask
 from penstock.datafile.types import to_arrow_schema
-from penstock.format.manifest import columns
+from penstock.format.manifest import column_steps, columns
 from penstock.format.manifest.columns import decode_manifest_columns
 from penstock.format.manifest.entry import EMPTY_ROW, DataFileMeta, FileKind, ManifestEntry
 from penstock.format.manifest.files import encode_manifest
@@ -62,6 +62,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hypothesis.strategies import SearchStrategy
+
+    from penstock.format.avro.columns import Cursor
+    from penstock.format.manifest.columns import ManifestColumns
 
 Row = dict[str, Any]
 
@@ -283,15 +286,22 @@ def test_pruning_in_columns_keeps_the_same_files(
     predicate: Predicate, files: list[list[Row]], truncate: int | None, data: st.DataObject
 ) -> None:
     entries = [file_of(number, part, truncate, data) for number, part in enumerate(files * 20)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns, "MIN_RECORDS", 1)
-        decoded = decode_manifest_columns(encode_manifest(entries), "x")
-    assert decoded is not None
     bound = bind(predicate, FIELDS, "t")
     reference = StatsPruner(lambda _: TABLE_SCHEMA)
+    pruner = ColumnsPruner(reference)
+
+    def visit(files: ManifestColumns, cursor: Cursor) -> Any:
+        return pruner.evaluate(files, np.arange(len(files)), cursor, bound)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns, "MIN_RECORDS", 1)
+        patch.setattr(column_steps, "_MIN_ALIKE", 8)
+        decoded = [decode_manifest_columns(encode_manifest(entries), "x", visit=each) for each in (None, visit)]
     chosen = np.arange(0, len(entries), data.draw(st.integers(1, 3)))
     expected = [reference.keeps(entries[place].file, bound) for place in chosen]
-    assert ColumnsPruner(reference).keeps(decoded, chosen, bound).tolist() == expected
+    for files_of_manifest in decoded:
+        assert files_of_manifest is not None
+        assert pruner.keeps(files_of_manifest, chosen, bound).tolist() == expected
 
 
 def file_of(number: int, python_rows: list[Row], truncate: int | None, data: st.DataObject) -> ManifestEntry:

@@ -23,6 +23,7 @@ from penstock.table.metadata_cache import METADATA, MetadataCache, entry_bytes, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from penstock.format.manifest.columns import Visit
     from penstock.format.manifest.entry import EntryNumbers, ManifestEntry, ManifestFileMeta
     from penstock.format.schema import TableSchema
     from penstock.format.snapshot import Snapshot
@@ -404,18 +405,22 @@ class MetadataStore:
             yield self.load_manifest(meta.file_name, meta.file_size, snapshot_id=snapshot_id)
 
     def iter_columns(
-        self, metas: Sequence[ManifestFileMeta], *, snapshot_id: int | None = None
+        self, metas: Sequence[ManifestFileMeta], *, snapshot_id: int | None = None, visit: Visit | None = None
     ) -> Iterator[ManifestColumns]:
-        """Yield the entries of each manifest as columns; otherwise like ``iter_manifests``."""
+        """Yield the entries of each manifest as columns; otherwise like ``iter_manifests``.
+
+        Args:
+            visit: of ``decode_manifest_columns``; not called for manifests that are cached.
+        """
         for meta in self._in_batches(metas):
             path = self.layout.manifest_path(meta.file_name)
             content = self._decoded(path)
             if content is None:
                 data = self._read_whole_manifest(meta.file_name, meta.file_size, snapshot_id)
-                content = decode_manifest_columns(data, path, self.limits)
+                content = decode_manifest_columns(data, path, self.limits, visit)
                 if content is not None:
                     content = replace(content, keep=partial(self._keep_decoded, path))
-                    self._cache.put(self.file_io, path, content, content.nbytes)
+                    self._cache.put(self.file_io, path, replace(content, visited=None), content.nbytes)
                 else:
                     content = self._decode(data, path)
             yield content if isinstance(content, ManifestColumns) else columns_of_entries(content)
@@ -519,7 +524,7 @@ class MetadataStore:
         """Cache the entries of a manifest with its columns while there is space: without them, 14 µs each are lost."""
         size = entry_bytes(entries)
         if self._cache.has_space(size):
-            self._cache.put(self.file_io, path, replace(columns, decoded=entries), columns.nbytes + size)
+            self._cache.put(self.file_io, path, replace(columns, decoded=entries, visited=None), columns.nbytes + size)
 
     def read_index_manifest(self, snapshot: Snapshot) -> bytes | None:
         """Return the bytes of the snapshot's index manifest; None when it has none. Raises ``NotFoundError``."""

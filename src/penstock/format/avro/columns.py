@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Step: TypeAlias = Callable[["Cursor"], None]
     """Moves a cursor past a field."""
 
-PAD: Final = bytes(64)
+PAD: Final = bytes(4096)
 """Bytes after the records, so that a read at their end stays inside of the buffer."""
 
 _U64: Final = np.uint64

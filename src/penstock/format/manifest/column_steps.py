@@ -8,27 +8,30 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache, partial
-from itertools import groupby, takewhile
-from typing import TYPE_CHECKING, Final, TypeAlias
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from penstock.format.avro.columns import Cursor, Records, discard, step_of
 from penstock.format.avro.reader import field_types
 from penstock.format.avro.schemas import MANIFEST_SCHEMA
+from penstock.format.avro.shapes import Shape, longs_at, mark_of
 from penstock.format.manifest.entry import FileKind, FileSource
 from penstock.format.manifest.files import REQUIRED_FILE_FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from penstock.format.avro.columns import Array, Step
     from penstock.format.avro.schemas import AvroType
+    from penstock.format.avro.shapes import Mark
 
     ReadColumn: TypeAlias = Callable[["EntryReading"], None]
 
 MAX_TEXT_BYTES: Final = 1_024
 _MAX_NAME_BYTES: Final = 255
+_ORC: Final = b".orc"
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT: Final = np.uint64(29)
 
@@ -91,8 +94,10 @@ def _name_rows(cursor: Cursor) -> tuple[Array, Array]:
 
 def read_names(cursor: Cursor, schema: str) -> Array:
     """Return the names of files, as bytes, for a cursor at entries of a schema that ``steps_of`` knows."""
-    for step in takewhile(lambda step: step is not _read_name, steps_of(schema) or ()):
-        step(EntryReading(cursor))
+    steps = steps_of(schema)
+    if steps is None:
+        raise AssertionError("the manifest was read by columns")
+    steps.read_before_name(EntryReading(cursor))
     texts, _ = _name_rows(cursor)
     return np.ascontiguousarray(texts).view(f"S{texts.shape[1]}")[:, 0]
 
@@ -121,7 +126,7 @@ def _read_partition(reading: EntryReading) -> None:
 def _read_name(reading: EntryReading) -> None:
     rows, sizes = _name_rows(reading.cursor)
     reading.columns["name_hash"] = hash_texts(rows, sizes)
-    reading.columns["is_orc"] = _end_with(rows, sizes, b".orc")
+    reading.columns["is_orc"] = _end_with(rows, sizes, _ORC)
 
 
 def _end_with(rows: Array, sizes: Array, suffix: bytes) -> Array:
@@ -240,10 +245,192 @@ _VARYING: Final = (
     "_FIRST_ROW_ID",
 )
 """Fields that may differ in each entry; runs of others are compared at once."""
+_FREE: Final = frozenset({*_VARYING, "_BUCKET"})
+"""Fields of which the values differ in entries of one shape."""
+_LONGS: Final = {"_BUCKET": "bucket", "_FILE_SIZE": "file_size", "_ROW_COUNT": "row_count"}
+_POSITIONS: Final = frozenset({"partition@", "stats_starts", "stats_cols@", "write_cols@"})
+# To read fewer entries by their shape takes longer than to read them with others.
+_MIN_ALIKE: Final = 128
+_MAX_SHAPES: Final = 64
+_MAX_ENTRY_BYTES: Final = 4096
+_SURE_INT_BYTES: Final = 4
+
+
+class _Field(NamedTuple):
+    """How a field of an entry is read, and marked for shapes."""
+
+    name: str
+    read: ReadColumn
+    mark: Mark
+
+
+class EntrySteps:
+    """Reads entries of one schema.
+
+    Entries of frequent shapes are read at once; the shapes are kept for other manifests of this schema.
+    """
+
+    def __init__(self, fields: Sequence[_Field]) -> None:
+        self._fields = fields
+        self._runs: list[tuple[str, ReadColumn]] = []
+        self._shapes: tuple[_EntryShape, ...] = ()
+        for varies, group in groupby(fields, lambda field: field.name in _VARYING):
+            run = tuple(group)
+            steps = tuple(field.read for field in run)
+            self._runs += [(field.name, field.read) for field in run] if varies else [("", partial(_read_alike, steps))]
+
+    def read(self, reading: EntryReading) -> None:
+        """Read all columns; the cursor's positions are ascending, and are moved to the end of each entry."""
+        cursor = reading.cursor
+        starts, left = cursor.positions, np.ones(len(cursor.positions), bool)
+        parts: list[tuple[Array, EntryReading]] = []
+        for shape, chosen in self._by_shape(cursor.records, starts):
+            part = EntryReading(cursor.some(chosen))
+            shape.read(part)
+            parts.append((chosen, part))
+            left[chosen] = False
+        if not parts or left.any():
+            chosen = np.flatnonzero(left)
+            part = EntryReading(cursor.some(chosen))
+            self._read_any(part)
+            parts.append((chosen, part))
+        if len(parts) == 1:
+            (_, part) = parts[0]
+            cursor.positions, cursor.is_good, reading.columns = part.cursor.positions, part.cursor.is_good, part.columns
+            return
+        for chosen, part in parts:
+            cursor.rejoin(part.cursor, chosen)
+            for name, column in part.columns.items():
+                reading.columns.setdefault(name, np.zeros(len(starts), column.dtype))[chosen] = column
+
+    def read_before_name(self, reading: EntryReading) -> None:
+        """Read the columns before the name of the file."""
+        for name, read in self._runs:
+            if name == "_FILE_NAME":
+                return
+            read(reading)
+
+    def _read_any(self, reading: EntryReading) -> None:
+        for _, read in self._runs:
+            read(reading)
+
+    def _by_shape(self, records: Records, starts: Array) -> Iterator[tuple[_EntryShape, Array]]:
+        """Yield shapes, each with the indexes of the entries of this shape, if they are many."""
+        sizes = np.diff(starts, append=records.size)
+        widths = sizes[:1] if (sizes == sizes[:1]).all() else _frequent(sizes)
+        for width in widths.tolist():
+            chosen = np.flatnonzero(sizes == width)
+            known = [shape for shape in self._shapes if shape.width == width]
+            while len(chosen) >= _MIN_ALIKE:
+                shape = known.pop(0) if known else self._new_shape(records, starts[chosen])
+                if shape is None:
+                    break
+                matches = shape.matching(records, starts[chosen])
+                if matches.all():
+                    yield shape, chosen
+                    break
+                if np.count_nonzero(matches) >= _MIN_ALIKE:
+                    yield shape, chosen[matches]
+                    chosen = chosen[~matches]
+
+    def _new_shape(self, records: Records, starts: Array) -> _EntryShape | None:
+        """Return the shape of the first entry, if it is of use for others."""
+        shape = _EntryShape.of_entry(self._fields, records, int(starts[0]))
+        if shape is None or np.count_nonzero(shape.matching(records, starts)) < _MIN_ALIKE:
+            return None
+        first = EntryReading(Cursor(records, starts[:1]))
+        items = records.items
+        self._read_any(first)
+        shape.items = records.items - items
+        records.items = items
+        if not first.cursor.is_good[0] or first.cursor.positions[0] != starts[0] + shape.width:
+            return None
+        shape.columns = {
+            name: int(column[0]) - int(starts[0]) if name in _POSITIONS else column
+            for name, column in first.columns.items()
+        }
+        self._shapes = (shape, *self._shapes[: _MAX_SHAPES - 1])
+        return shape
+
+
+def _frequent(sizes: Array) -> Array:
+    """Return the values that occur often, the most frequent one first."""
+    values, counts = np.unique(sizes, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    frequent: Array = values[order[counts[order] >= _MIN_ALIKE]]
+    return frequent
+
+
+class _EntryShape:
+    """Entries that differ only in the values of some fields, whose places are equal.
+
+    Attributes:
+        columns: of any such entry, for fields that are equal in all of them; of positions, from its start.
+        items: of arrays in one entry.
+    """
+
+    __slots__ = ("_longs", "_name_start", "_shape", "columns", "items")
+
+    def __init__(self, shape: Shape, name_start: int, longs: Mapping[str, tuple[int, int]]) -> None:
+        self._shape = shape
+        self._name_start = name_start
+        self._longs = longs
+        self.columns: dict[str, Any] = {}
+        self.items = 0
+
+    @classmethod
+    def of_entry(cls, fields: Sequence[_Field], records: Records, start: int) -> _EntryShape | None:
+        """Return the shape of an entry, without ``columns``; None if it is not a sound one."""
+        data = records.payload[start : start + _MAX_ENTRY_BYTES]
+        mask = bytearray(len(data))
+        position = 0
+        places: dict[str, tuple[int, int]] = {}
+        try:
+            for name, _, mark in fields:
+                end = mark(data, position, mask)
+                places[name] = position, end
+                if name not in _FREE:
+                    mask[position:end] = b"\xff" * (end - position)
+                position = end
+        except (ValueError, IndexError):
+            return None
+        longs = {column: places[name] for name, column in _LONGS.items()}
+        created = places.get("_CREATION_TIME")
+        if created is not None and data[created[0]]:
+            longs["created_millis"] = created[0] + 1, created[1]
+        if longs["bucket"][1] - longs["bucket"][0] > _SURE_INT_BYTES:
+            return None
+        name_start, name_end = places["_FILE_NAME"]
+        mask[max(name_end - len(_ORC), name_start) : name_end] = b"\xff" * min(len(_ORC), name_end - name_start)
+        return cls(Shape(data[:position], bytes(mask[:position])), name_start, longs)
+
+    @property
+    def width(self) -> int:
+        """Number of bytes of an entry."""
+        return self._shape.width
+
+    def matching(self, records: Records, starts: Array) -> Array:
+        """Return whether an entry of this shape is at each start."""
+        return self._shape.matching(records, starts)
+
+    def read(self, reading: EntryReading) -> None:
+        """Read all columns of entries of this shape."""
+        cursor, records = reading.cursor, reading.cursor.records
+        starts = cursor.positions
+        reading.columns = {
+            name: starts + value if name in _POSITIONS else np.repeat(value, len(starts))
+            for name, value in self.columns.items()
+        }
+        for name, (start, end) in self._longs.items():
+            reading.columns[name] = longs_at(records, starts + start, end - start)
+        cursor.skip(self._name_start)
+        reading.columns["name_hash"] = hash_texts(*_name_rows(cursor))
+        records.items += self.items * len(starts)
+        cursor.positions = starts + self.width
 
 
 @lru_cache(maxsize=32)
-def steps_of(schema: str) -> tuple[ReadColumn, ...] | None:
+def steps_of(schema: str) -> EntrySteps | None:
     """Return the steps that read an entry; None if an entry of this schema is not known here."""
     try:
         fields = field_types(json.loads(schema))
@@ -252,22 +439,16 @@ def steps_of(schema: str) -> tuple[ReadColumn, ...] | None:
             return None
         if not file_fields.keys() >= REQUIRED_FILE_FIELDS:
             return None
-        steps: list[tuple[str, ReadColumn | None]] = []
+        steps: list[_Field | None] = []
         for name, avro_type in fields.items():
             if name == "_FILE":
-                steps += [(each, _step_of(each, file_fields[each], _FILE_TYPES, _FILE_STEPS)) for each in file_fields]
+                steps += [_field_of(each, file_fields[each], _FILE_TYPES, _FILE_STEPS) for each in file_fields]
             else:
-                steps.append((name, _step_of(name, avro_type, _ENTRY_TYPES, _ENTRY_STEPS)))
+                steps.append(_field_of(name, avro_type, _ENTRY_TYPES, _ENTRY_STEPS))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
-    known = [(name, step) for name, step in steps if step]
-    if len(known) < len(steps):
-        return None
-    read: list[ReadColumn] = []
-    for varies, run in groupby(known, lambda field: field[0] in _VARYING):
-        run_steps = tuple(step for _, step in run)
-        read += run_steps if varies else [partial(_read_alike, run_steps)]
-    return tuple(read)
+    known = [step for step in steps if step]
+    return EntrySteps(known) if len(known) == len(steps) else None
 
 
 def _read_alike(steps: Sequence[ReadColumn], reading: EntryReading) -> None:
@@ -303,16 +484,14 @@ def _read_alike(steps: Sequence[ReadColumn], reading: EntryReading) -> None:
         reading.columns[name][differs] = column
 
 
-def _step_of(
+def _field_of(
     name: str, avro_type: AvroType, types: Mapping[str, object], steps: Mapping[str, ReadColumn]
-) -> ReadColumn | None:
+) -> _Field | None:
     plain = _plain(avro_type)
-    if types.get(name, plain) != plain:
+    past, mark = step_of(avro_type), mark_of(avro_type)
+    if types.get(name, plain) != plain or past is None or mark is None:
         return None
-    if name in steps:
-        return steps[name]
-    past = step_of(avro_type)
-    return None if past is None else lambda reading: past(reading.cursor)
+    return _Field(name, steps.get(name) or (lambda reading: past(reading.cursor)), mark)
 
 
 def _plain(avro_type: AvroType) -> object:

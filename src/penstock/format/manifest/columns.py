@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -32,10 +32,13 @@ from penstock.format.manifest.entry import FileKind, ManifestEntry, StatsLayout
 from penstock.format.manifest.files import decode_entries_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from penstock.format.avro.columns import Array
-    from penstock.format.manifest.column_steps import ReadColumn
+    from penstock.format.manifest.column_steps import EntrySteps
+
+    Visit: TypeAlias = Callable[["ManifestColumns", Cursor], Array]
+    """(some of the entries, a cursor at their ``_VALUE_STATS``) to one value for each."""
 
 MIN_RECORDS: Final = 64
 """Manifests with fewer entries are decoded to entries in less time."""
@@ -71,6 +74,7 @@ class ManifestColumns:
         encoded: the entries in encoded form, if they were read.
         decoded: all entries, if they were decoded.
         keep: called with all entries after most of them were decoded.
+        visited: what ``visit`` returned for each entry while it was decoded.
     """
 
     partitions: tuple[bytes, ...]
@@ -92,6 +96,7 @@ class ManifestColumns:
     encoded: EncodedEntries | None = None
     decoded: tuple[ManifestEntry, ...] | None = None
     keep: Callable[[ManifestColumns, tuple[ManifestEntry, ...]], None] | None = None
+    visited: Array | None = None
 
     def __len__(self) -> int:
         """Return the number of entries."""
@@ -226,13 +231,17 @@ def columns_of_entries(entries: Sequence[ManifestEntry]) -> ManifestColumns:
     )
 
 
-def decode_manifest_columns(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS) -> ManifestColumns | None:
+def decode_manifest_columns(
+    data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS, visit: Visit | None = None
+) -> ManifestColumns | None:
     """Decode a manifest of any version to columns.
 
     Args:
         data: the whole file.
         path: for messages only.
         limits: how much the file may hold.
+        visit: called with some entries at a time, while they are uncompressed; it takes nothing from their
+            ``encoded`` and ``decoded``.
 
     Returns:
         None if the manifest is small, or has to be decoded by ``decode_manifest``, which may raise.
@@ -245,7 +254,7 @@ def decode_manifest_columns(data: bytes, path: str, limits: AvroLimits = DEFAULT
         steps = steps_of(schema)
         if steps is None:
             return None
-        return _Decoder(data, path, schema, codec, limits, steps).decode(blocks)
+        return _Decoder(data, path, schema, codec, limits, steps).decode(blocks, visit)
     except (_NotKnownError, FormatError, RecursionError, *CODEC_ERRORS):
         return None
 
@@ -269,7 +278,7 @@ class _Decoder:
     """Decodes one manifest, some blocks at a time."""
 
     def __init__(
-        self, data: bytes, path: str, schema: str, codec: AvroCodec, limits: AvroLimits, steps: tuple[ReadColumn, ...]
+        self, data: bytes, path: str, schema: str, codec: AvroCodec, limits: AvroLimits, steps: EntrySteps
     ) -> None:
         self._data = data
         self._path = path
@@ -277,12 +286,15 @@ class _Decoder:
         self._codec = codec
         self._limits = limits
         self._steps = steps
+        self._visit: Visit | None = None
+        self._visited: list[Array] = []
         self._partitions, self._stats_cols, self._write_cols, self._layouts = _Codes(), _Codes(), _Codes(), _Codes()
         self._parts: dict[str, list[Array]] = {}
         self._items = 0
 
-    def decode(self, blocks: Sequence[BlockPlace]) -> ManifestColumns:
+    def decode(self, blocks: Sequence[BlockPlace], visit: Visit | None) -> ManifestColumns:
         """Decode the blocks of the file."""
+        self._visit = visit
         groups: list[_Group] = []
         places: list[BlockPlace] = []
         payloads: list[bytes] = []
@@ -313,8 +325,7 @@ class _Decoder:
         count = sum(place.record_count for place in places)
         starts = _find_candidates(records, count)
         reading = EntryReading(Cursor(records, starts))
-        for step in self._steps:
-            step(reading)
+        self._steps.read(reading)
         # Arrays may have so many items per record in the reference.
         self._items += records.items
         if self._items > self._limits.records * ITEMS_PER_RECORD:
@@ -326,8 +337,12 @@ class _Decoder:
             raise _NotKnownError
         _check_blocks(columns["starts"], places, payloads)
         self._encode_texts(records, columns)
-        for name, dtype in _KEPT.items():
-            self._parts.setdefault(name, []).append(columns[name].astype(dtype))
+        kept_columns: dict[str, Array] = {name: columns[name].astype(dtype) for name, dtype in _KEPT.items()}
+        for name, column in kept_columns.items():
+            self._parts.setdefault(name, []).append(column)
+        if self._visit is not None:
+            cursor = Cursor(records, columns["stats_starts"])
+            self._visited.append(self._visit(self._entries(kept_columns), cursor))
 
     def _encode_texts(self, records: Records, columns: dict[str, Array]) -> None:
         count = len(columns["starts"])
@@ -359,11 +374,19 @@ class _Decoder:
         layout: Array = np.array(codes, np.int32)[inverse.reshape(-1)]
         return layout
 
+    def _entries(self, columns: Mapping[str, Array], **others: Any) -> ManifestColumns:  # noqa: ANN401 - of any type
+        arrays = {name: column for name, column in columns.items() if name not in _PLACES}
+        return ManifestColumns(
+            partitions=tuple(self._partitions.values),
+            layouts=tuple(self._layouts.values),
+            **{"nbytes": 0, **others, **arrays},
+        )
+
     def _columns(self, groups: tuple[_Group, ...]) -> ManifestColumns:
-        arrays: dict[str, Any] = {name: _shrunk(np.concatenate(parts)) for name, parts in self._parts.items()}
-        starts, stats_starts = arrays.pop("starts"), arrays.pop("stats_starts")
+        arrays = {name: _shrunk(np.concatenate(parts)) for name, parts in self._parts.items()}
+        starts, stats_starts = map(arrays.__getitem__, _PLACES)
         blocks = sum(len(group.blocks) for group in groups)
-        sizes = [_size_of(each) for each in (starts, stats_starts, *arrays.values())]
+        sizes = [_size_of(each) for each in arrays.values()]
         partition_bytes = sum(map(len, self._partitions.values)) + 100 * len(self._partitions.values)
         encoded = EncodedEntries(
             data=self._data,
@@ -375,15 +398,15 @@ class _Decoder:
             starts=starts,
             stats_starts=stats_starts,
         )
-        return ManifestColumns(
-            partitions=tuple(self._partitions.values),
-            layouts=tuple(self._layouts.values),
+        return self._entries(
+            arrays,
             nbytes=len(self._data) + sum(sizes) + partition_bytes + 120 * blocks,
             encoded=encoded,
-            **arrays,
+            visited=np.concatenate(self._visited) if self._visited else None,
         )
 
 
+_PLACES: Final = ("starts", "stats_starts")
 _KEPT: Final[dict[str, type]] = {
     "starts": np.uint32,
     "stats_starts": np.uint32,
@@ -464,12 +487,17 @@ def _follow(starts: Array, cursor: Cursor, size: int) -> Array:
 
 def _check_blocks(starts: Array, places: Sequence[BlockPlace], payloads: Sequence[bytes]) -> None:
     """Check that each block has as many entries as it states; then none of them crosses its end."""
-    counts = np.cumsum([place.record_count for place in places])
-    ends = np.cumsum([len(payload) for payload in payloads])
-    if not np.array_equal(np.searchsorted(starts, ends), counts):
+    counts = np.array([place.record_count for place in places])
+    sizes = np.array([len(payload) for payload in payloads])
+    ends = np.cumsum(sizes)
+    has_entries = counts > 0
+    # The last entry of a block may not end in one that states none.
+    if not np.array_equal(has_entries, sizes > 0) or not np.array_equal(
+        np.searchsorted(starts, ends), np.cumsum(counts)
+    ):
         raise _NotKnownError
-    firsts = np.concatenate([[0], counts[:-1]])[counts > np.concatenate([[0], counts[:-1]])]
-    if not np.isin(starts[firsts], np.concatenate([[0], ends[:-1]])).all():
+    firsts = (np.cumsum(counts) - counts)[has_entries]
+    if not np.array_equal(starts[firsts], (ends - sizes)[has_entries]):
         raise _NotKnownError
 
 

@@ -73,44 +73,66 @@ class ColumnsPruner:
         """Return for each file whether it may contain a row that passes the filter.
 
         Args:
-            files: the entries of a manifest.
+            files: the entries of a manifest; what ``evaluate`` returned may be in ``visited``.
             rows: ascending; the entries to decide on.
             predicate: as of ``StatsPruner.keeps``.
         """
-        has_rows: Array = files.row_count[rows] != 0
-        if not predicate.fields:
-            return has_rows if predicate.root != FALSE else has_rows & False
-        kept: Array = np.zeros(len(rows), bool)
-        is_known = ~has_rows
-        at = 0
-        for part, cursor in files.statistics(rows):
-            answer = self._evaluate(files, part, cursor, predicate)
-            end = at + len(part)
-            kept[at:end] = answer.may
-            is_known[at:end] |= answer.may | answer.cannot
-            at = end
-        kept &= has_rows
-        unknown = np.flatnonzero(~is_known)
+        if files.visited is not None:
+            answers = files.visited[rows]
+        elif not predicate.fields:
+            answers = _plain_answers(files.row_count[rows], predicate)
+        else:
+            answers = np.full(len(rows), UNKNOWN)
+            at = 0
+            for part, cursor in files.statistics(rows):
+                answers[at : at + len(part)] = self.evaluate(files, part, cursor, predicate)
+                at += len(part)
+        kept: Array = answers == MAY
+        unknown = np.flatnonzero(answers == UNKNOWN)
         self.undecided += len(unknown)
         entries = files.entries(rows[unknown]) if len(unknown) else []
         kept[unknown] = [self._reference.keeps(entry.file, predicate) for entry in entries]
         return kept
 
-    def _evaluate(self, files: ManifestColumns, rows: Array, cursor: Cursor, predicate: BoundPredicate) -> _Answer:
+    def evaluate(self, files: ManifestColumns, rows: Array, cursor: Cursor, predicate: BoundPredicate) -> Array:
+        """Return for each file ``MAY``, ``CANNOT`` or ``UNKNOWN``.
+
+        Args:
+            files: some entries of a manifest.
+            rows: the entries to decide on.
+            cursor: at their statistics.
+            predicate: as of ``StatsPruner.keeps``.
+        """
+        row_counts = files.row_count[rows]
+        if not predicate.fields:
+            return _plain_answers(row_counts, predicate)
         layouts = files.layout[rows]
-        distinct = [layouts[0]] if (layouts == layouts[0]).all() else np.unique(layouts)
-        whole = _Answer(may=np.zeros(len(rows), bool), cannot=np.zeros(len(rows), bool))
+        distinct = layouts[:1] if (layouts == layouts[:1]).all() else np.unique(layouts)
+        answers = np.full(len(rows), UNKNOWN)
         reader = self._reference.reader(predicate)
-        for layout in distinct:
+        for layout in distinct.tolist():
             chosen = layouts == layout
-            places = reader.places(files.layouts[int(layout)])
-            part = cursor if len(distinct) == 1 else cursor.some(chosen)
-            row_counts = files.row_count[rows[chosen]]
-            stats = _read_statistics(part, places)
-            answer = _Evaluation(stats, places, row_counts).answer(predicate.root)
-            whole.may[chosen] = answer.may & stats.is_good & (row_counts > 0)
-            whole.cannot[chosen] = answer.cannot & stats.is_good & (row_counts > 0)
-        return whole
+            places = reader.places(files.layouts[layout])
+            stats = _read_statistics(cursor if len(distinct) == 1 else cursor.some(chosen), places)
+            answer = _Evaluation(stats, places, row_counts[chosen]).answer(predicate.root)
+            codes = np.full(len(answer.may), UNKNOWN)
+            codes[answer.may & stats.is_good] = MAY
+            codes[answer.cannot & stats.is_good] = CANNOT
+            answers[chosen] = codes
+        # The reference decides on counts below zero.
+        answers[row_counts < 0] = UNKNOWN
+        answers[row_counts == 0] = CANNOT
+        return answers
+
+
+UNKNOWN: Final = np.uint8(0)
+MAY: Final = np.uint8(1)
+CANNOT: Final = np.uint8(2)
+
+
+def _plain_answers(row_counts: Array, predicate: BoundPredicate) -> Array:
+    """Return the answers to a filter that names no column."""
+    return np.where((row_counts != 0) & (predicate.root != FALSE), MAY, CANNOT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,16 @@ Source:
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from penstock.clocks import to_wall_clock
-from penstock.errors import UnsupportedFeatureError
+from penstock.errors import TableStoreError, UnsupportedFeatureError
 from penstock.format.manifest.entry import FileKind, ManifestEntry, merge_entries
 from penstock.format.manifest.index_manifest import (
     DELETION_VECTORS,
@@ -37,12 +39,13 @@ from penstock.table.read.files import (
 )
 from penstock.table.read.indexes import FileIndexPruner, has_index
 from penstock.table.read.prune import BucketPruner, PartitionPruner, PartitionPruneResult, StatsPruner
-from penstock.table.read.prune_columns import ColumnsPruner
+from penstock.table.read.prune_columns import UNKNOWN, ColumnsPruner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from penstock.format.avro.columns import Array
+    from penstock.format.avro.columns import Array, Cursor
+    from penstock.format.manifest.columns import ManifestColumns
     from penstock.format.manifest.entry import ManifestFileMeta
     from penstock.format.snapshot import Snapshot
     from penstock.table.ref import TableRef
@@ -183,7 +186,7 @@ def plan_scan(
     metas = scan.choose(store.load_manifests(snapshot))
     wall_clock = None if created_from_millis is None else to_wall_clock(created_from_millis)
     if entry_count(metas) >= MIN_COLUMNS:
-        files = FileColumns.live(store.iter_columns(metas, snapshot_id=snapshot.id), is_whole=scan.is_whole)
+        files = FileColumns.live(scan.iter_columns(snapshot, metas), is_whole=scan.is_whole)
         if wall_clock is not None:
             files = files.where(files.column("created_millis") >= wall_clock)
         partitions = scan.prune_columns(files)
@@ -300,6 +303,7 @@ class _Scan:
         self._predicate = predicate
         self._partitions = PartitionPruner(ref.schema, predicate)
         self._buckets = BucketPruner(ref, predicate, store.load_schema)
+        self._verdicts: dict[bytes, PartitionPruneResult] = {}
         self._stats = StatsPruner(store.load_schema)
         self._indexes = FileIndexPruner(ref, store.load_schema)
         self._index_budget = self._indexes.new_budget()
@@ -332,6 +336,37 @@ class _Scan:
         """Yield the entries of some of a snapshot's manifests."""
         for entries in self._store.iter_manifests(metas, snapshot_id=snapshot.id):
             yield from entries
+
+    def iter_columns(self, snapshot: Snapshot, metas: Sequence[ManifestFileMeta]) -> Iterator[ManifestColumns]:
+        """Yield the entries of some of a snapshot's manifests as columns.
+
+        The filter is evaluated with the statistics when they are decoded, which saves to uncompress them twice.
+        """
+        names = self._ref.schema.partition_keys
+        has_statistics = any(name not in names for name in self._predicate.columns)
+        visit = partial(self._evaluate, ColumnsPruner(self._stats)) if has_statistics else None
+        return self._store.iter_columns(metas, snapshot_id=snapshot.id, visit=visit)
+
+    def _evaluate(self, pruner: ColumnsPruner, files: ManifestColumns, cursor: Cursor) -> Array:
+        """Return what the statistics of files say about the filter of their partition."""
+        answers = np.full(len(files), UNKNOWN)
+        codes = np.flatnonzero(np.bincount(files.partition))
+        number_of = np.zeros(len(files.partitions), np.int64)
+        # An error counts only if the entry is live.
+        with suppress(TableStoreError):
+            verdicts = [self._verdict(files.partitions[code]) for code in codes.tolist()]
+            filters, number_of[codes] = _distinct_filters(verdicts)
+            numbers = number_of[files.partition]
+            for number, predicate in enumerate(filters):
+                rows = np.flatnonzero(numbers == number)
+                answers[rows] = pruner.evaluate(files, rows, cursor.some(rows), predicate)
+        return answers
+
+    def _verdict(self, partition: bytes) -> PartitionPruneResult:
+        verdict = self._verdicts.get(partition)
+        if verdict is None:
+            verdict = self._verdicts[partition] = self._partitions.evaluate(partition)
+        return verdict
 
     def plan(
         self, snapshot: Snapshot | None, partitions: tuple[ScanPartition, ...], rows_total: int | None
@@ -388,7 +423,7 @@ class _Scan:
     def prune_columns(self, files: FileColumns) -> tuple[ScanPartition, ...]:
         """Return the same as ``prune``, for files in columns."""
         data, codes = files.partitions()
-        verdicts = [self._partitions.evaluate(each) for each in data]
+        verdicts = [self._verdict(each) for each in data]
         order, starts = sorted_codes(codes)
         created = np.minimum.reduceat(files.column("created_millis")[order], starts) if len(starts) else starts
         self._note_columns("live", files, codes)
@@ -430,15 +465,7 @@ class _Scan:
         return files, codes
 
     def _kept_by_statistics(self, files: FileColumns, codes: Array, verdicts: Sequence[PartitionPruneResult]) -> Array:
-        # Most often all partitions have the same filter for their rows.
-        filters: list[BoundPredicate] = []
-        numbers: dict[Predicate, int] = {}
-        filter_of = np.zeros(len(verdicts), np.int64)
-        for code, verdict in enumerate(verdicts):
-            number = numbers.setdefault(verdict.rest.root, len(filters))
-            if number == len(filters):
-                filters.append(verdict.rest)
-            filter_of[code] = number
+        filters, filter_of = _distinct_filters(verdicts)
         of_files = filter_of[codes]
         pruner = ColumnsPruner(self._stats)
         kept = np.zeros(len(files), bool)
@@ -486,6 +513,16 @@ class _Scan:
             return frozenset({-1})
         options = [self._ref.options, *(self._store.load_schema(schema_id).option_map for schema_id in ids)]
         return frozenset(int(each.get("bucket", "-1")) for each in options)
+
+
+def _distinct_filters(verdicts: Sequence[PartitionPruneResult]) -> tuple[list[BoundPredicate], Array]:
+    """Return the distinct filters for the rows of partitions, and for each partition the index of its filter."""
+    filters: list[BoundPredicate] = []
+    numbers: dict[Predicate, int] = {}
+    for verdict in verdicts:
+        if numbers.setdefault(verdict.rest.root, len(filters)) == len(filters):
+            filters.append(verdict.rest)
+    return filters, np.array([numbers[verdict.rest.root] for verdict in verdicts], np.int64)
 
 
 def _filtered(groups: Mapping[bytes, Iterable[ManifestEntry]]) -> dict[bytes, list[ManifestEntry]]:
