@@ -139,8 +139,19 @@ class DirectoryBackend(Backend):
 
     def list_databases(self) -> tuple[str, ...]:
         """Return the names of the directories that end in .db, sorted."""
-        found = (database_name_of(status.name) for status in self.file_io.list(self.location) if status.is_dir)
+        children = self.file_io.list(self.location)
+        if not children:
+            self._check_not_a_file()
+        found = (database_name_of(status.name) for status in children if status.is_dir)
         return tuple(sorted(name for name in found if name is not None and is_database_name(name)))
+
+    def _check_not_a_file(self) -> None:
+        # Listing a file finds nothing, as listing a directory that does not exist yet.
+        with contextlib.suppress(NotFoundError, StorageError, OSError):
+            self.file_io.read_range(self.location, 0, 1)
+            raise InvalidOptionError(
+                f"the warehouse {self.location} is a file: give the directory that has the databases, DATABASE.db"
+            )
 
     def list_tables(self, database: str, *, like: str | None = None) -> tuple[str, ...]:
         """Return the sorted names of the directories that have a schema; ``like`` saves looking into others."""

@@ -84,6 +84,13 @@ def test_an_empty_database_of_a_file_system_is_an_empty_directory(tmp_path: Path
     assert [path.name for path in tmp_path.rglob("*")] == ["shop.db"]
 
 
+def test_a_file_is_not_a_warehouse_without_databases(tmp_path: Path) -> None:
+    file = tmp_path / "orders.parquet"
+    file.write_bytes(b"PAR1")
+    with pytest.raises(InvalidOptionError, match=r"the warehouse .*orders\.parquet is a file: give the directory"):
+        open_warehouse(str(file)).list_databases()
+
+
 def test_a_database_survives_its_last_table(any_warehouse: DirectoryBackend, definition: Define) -> None:
     any_warehouse.create_database("shop")
     any_warehouse.create_table("shop.orders", definition("a INT"))

@@ -10,6 +10,7 @@ import typer
 
 from penstock.api.streams import names_a_start
 from penstock.cli.arguments import Options, TableName, Where, Wide, parse_pairs, split_list
+from penstock.cli.draw.labels import count_text
 from penstock.cli.exit_codes import ExitCode
 from penstock.cli.output.render import note, print_listing
 from penstock.cli.output.row_stream import RowStream
@@ -102,7 +103,8 @@ def lag(
     print_listing(session, found, _LAG_HEADS, cut="reader", wide=wide)
     lost = found.filter(pc.field("expired_snapshots") > 0)
     for row in lost.to_pylist():
-        note(session, f"{row['reader']}: {row['expired_snapshots']} snapshots expired before they were read")
+        count = count_text(row["expired_snapshots"], "snapshot")
+        note(session, f"{row['reader']}: {count} expired before it read them")
     limits = {"snapshots_behind": max_snapshots, "rows_behind": max_rows}
     given = {column: most for column, most in limits.items() if most is not None}
     if not found.num_rows:

@@ -155,7 +155,7 @@ def test_a_reader_whose_snapshots_expired_is_too_late_with_any_limit(queue: Comm
     table = queue.catalog.load_table("shop.q")
     table._ref.file_io.delete(f"{table.location}/snapshot/snapshot-1")
     table._ref.file_io.delete(f"{table.location}/snapshot/EARLIEST")
-    assert "slow: 1 snapshots expired before they were read" in queue("lag", "shop.q").stderr
+    assert "slow: 1 snapshot expired before it read them" in queue("lag", "shop.q").stderr
     assert queue.json("lag", "shop.q")[0]["expired_snapshots"] == 1
     queue("lag", "shop.q", "--max-rows", "1000", code=12)
 
