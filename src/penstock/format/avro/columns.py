@@ -122,7 +122,7 @@ class Cursor:
 
     def spans(self) -> tuple[Array, Array]:
         """Pass bytes or a string; return the position of the first byte, and the number of bytes."""
-        sizes = self.longs()
+        sizes = self._sizes()
         starts = self.positions
         if sizes.size and (sizes.min() < 0 or int(sizes.max()) + int(starts.max()) > self.records.size):
             inside = (sizes >= 0) & (sizes <= self.records.size - starts)
@@ -130,6 +130,20 @@ class Cursor:
             sizes = np.where(inside, sizes, 0)
         self.positions = starts + sizes
         return starts, sizes
+
+    def _sizes(self) -> Array:
+        """Read longs that are often equal in all records."""
+        words = self.records.words[self.positions[:1]]
+        size = _long_bytes(int(words[0])) if len(words) else 0
+        if not 1 < size <= 8:
+            return self.longs()
+        differing = (self.records.words[self.positions] ^ words) & _U64((1 << 8 * size) - 1)
+        if differing.any():
+            return self.longs()
+        first = Cursor(self.records, self.positions[:1])
+        sizes = np.repeat(first.longs(), len(self.positions))
+        self.skip(size)
+        return sizes
 
     def present(self) -> Array:
         """Read the branch of a nullable value: whether it is not null."""
@@ -235,6 +249,12 @@ class Cursor:
             self.is_good &= inside
             positions = np.where(inside, positions, self.records.size)
         self.positions = positions
+
+
+def _long_bytes(word: int) -> int:
+    """Return the number of bytes of the long with which a word begins; 9 if it does not end in the word."""
+    stops = ~word & int(_STOPS)
+    return (stops & -stops).bit_length() // 8 if stops else 9
 
 
 def step_of(avro_type: AvroType) -> Step | None:

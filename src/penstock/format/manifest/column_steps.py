@@ -37,12 +37,19 @@ _SHIFT: Final = np.uint64(29)
 
 
 class EntryReading:
-    """A cursor over entries, and the columns that were read."""
+    """A cursor over entries, and the columns that were read.
 
-    __slots__ = ("columns", "cursor")
+    Attributes:
+        starts: where the entries begin.
+        are_alike: whether all entries are known to be of one shape.
+    """
+
+    __slots__ = ("are_alike", "columns", "cursor", "starts")
 
     def __init__(self, cursor: Cursor) -> None:
         self.cursor = cursor
+        self.starts = cursor.positions
+        self.are_alike = False
         self.columns: dict[str, Array] = {}
 
     def check(self, is_good: Array) -> None:
@@ -252,6 +259,7 @@ _POSITIONS: Final = frozenset({"partition@", "stats_starts", "stats_cols@", "wri
 # To read fewer entries by their shape takes longer than to read them with others.
 _MIN_ALIKE: Final = 128
 _MAX_SHAPES: Final = 64
+_MAX_FAILURES: Final = 1
 _MAX_ENTRY_BYTES: Final = 4096
 _SURE_INT_BYTES: Final = 4
 
@@ -297,11 +305,27 @@ class EntrySteps:
         if len(parts) == 1:
             (_, part) = parts[0]
             cursor.positions, cursor.is_good, reading.columns = part.cursor.positions, part.cursor.is_good, part.columns
+            reading.are_alike = part.are_alike
             return
         for chosen, part in parts:
             cursor.rejoin(part.cursor, chosen)
             for name, column in part.columns.items():
                 reading.columns.setdefault(name, np.zeros(len(starts), column.dtype))[chosen] = column
+
+    def read_alike(self, records: Records, sizes: Sequence[int], count: int) -> EntryReading | None:
+        """Read all columns if all entries are of one shape that was seen before; None if they are not.
+
+        Args:
+            sizes: bytes of each block.
+            count: of entries.
+        """
+        for shape in self._shapes:
+            if count and shape.width * count == records.size and not any(size % shape.width for size in sizes):
+                reading = EntryReading(Cursor(records, shape.width * np.arange(count)))
+                if shape.matching(records, reading.cursor.positions).all():
+                    shape.read(reading)
+                    return reading
+        return None
 
     def read_before_name(self, reading: EntryReading) -> None:
         """Read the columns before the name of the file."""
@@ -318,20 +342,19 @@ class EntrySteps:
         """Yield shapes, each with the indexes of the entries of this shape, if they are many."""
         sizes = np.diff(starts, append=records.size)
         widths = sizes[:1] if (sizes == sizes[:1]).all() else _frequent(sizes)
+        failures = 0
         for width in widths.tolist():
             chosen = np.flatnonzero(sizes == width)
             known = [shape for shape in self._shapes if shape.width == width]
-            while len(chosen) >= _MIN_ALIKE:
+            while len(chosen) >= _MIN_ALIKE and failures < _MAX_FAILURES:
                 shape = known.pop(0) if known else self._new_shape(records, starts[chosen])
-                if shape is None:
-                    break
-                matches = shape.matching(records, starts[chosen])
-                if matches.all():
-                    yield shape, chosen
-                    break
-                if np.count_nonzero(matches) >= _MIN_ALIKE:
-                    yield shape, chosen[matches]
-                    chosen = chosen[~matches]
+                matches = np.zeros(len(chosen), bool) if shape is None else shape.matching(records, starts[chosen])
+                if shape is None or np.count_nonzero(matches) < _MIN_ALIKE:
+                    failures += 1
+                    continue
+                self._shapes = (shape, *(each for each in self._shapes if each is not shape))[:_MAX_SHAPES]
+                yield shape, chosen[matches]
+                chosen = chosen[~matches]
 
     def _new_shape(self, records: Records, starts: Array) -> _EntryShape | None:
         """Return the shape of the first entry, if it is of use for others."""
@@ -349,7 +372,6 @@ class EntrySteps:
             name: int(column[0]) - int(starts[0]) if name in _POSITIONS else column
             for name, column in first.columns.items()
         }
-        self._shapes = (shape, *self._shapes[: _MAX_SHAPES - 1])
         return shape
 
 
@@ -426,6 +448,7 @@ class _EntryShape:
         cursor.skip(self._name_start)
         reading.columns["name_hash"] = hash_texts(*_name_rows(cursor))
         records.items += self.items * len(starts)
+        reading.are_alike = True
         cursor.positions = starts + self.width
 
 

@@ -323,20 +323,19 @@ class _Decoder:
     def _add_group(self, places: Sequence[BlockPlace], payloads: Sequence[bytes]) -> None:
         records = Records(payloads)
         count = sum(place.record_count for place in places)
-        starts = _find_candidates(records, count)
-        reading = EntryReading(Cursor(records, starts))
-        self._steps.read(reading)
+        reading = self._steps.read_alike(records, [len(payload) for payload in payloads], count)
+        if reading is None:
+            reading = EntryReading(Cursor(records, _find_candidates(records, count)))
+            self._steps.read(reading)
         # Arrays may have so many items per record in the reference.
         self._items += records.items
         if self._items > self._limits.records * ITEMS_PER_RECORD:
             raise _NotKnownError
-        kept = _follow(starts, reading.cursor, records.size)
-        columns = {name: column[kept] for name, column in reading.columns.items()}
-        columns["starts"] = starts[kept]
-        if not reading.cursor.is_good[kept].all() or len(kept) != count:
+        columns = _follow(reading, records.size)
+        if len(columns["starts"]) != count:
             raise _NotKnownError
         _check_blocks(columns["starts"], places, payloads)
-        self._encode_texts(records, columns)
+        self._encode_texts(records, columns, are_alike=reading.are_alike)
         kept_columns: dict[str, Array] = {name: columns[name].astype(dtype) for name, dtype in _KEPT.items()}
         for name, column in kept_columns.items():
             self._parts.setdefault(name, []).append(column)
@@ -344,18 +343,20 @@ class _Decoder:
             cursor = Cursor(records, columns["stats_starts"])
             self._visited.append(self._visit(self._entries(kept_columns), cursor))
 
-    def _encode_texts(self, records: Records, columns: dict[str, Array]) -> None:
+    def _encode_texts(self, records: Records, columns: dict[str, Array], *, are_alike: bool) -> None:
         count = len(columns["starts"])
         zeros = np.zeros(count, np.int64)
         partition = (columns["partition@"], columns["partition#"])
         columns["partition"] = _codes_of(records, *partition, lambda data: data, self._partitions)
+        some = {name: column[:1] for name, column in columns.items()} if are_alike else columns
         stats_cols, write_cols = (
-            _codes_of(records, columns[f"{name}@"], columns[f"{name}#"], _read_texts, known)
-            if f"{name}@" in columns
-            else zeros + known.code(None)
+            _codes_of(records, some[f"{name}@"], some[f"{name}#"], _read_texts, known)
+            if f"{name}@" in some
+            else np.full(len(some["starts"]), known.code(None))
             for name, known in (("stats_cols", self._stats_cols), ("write_cols", self._write_cols))
         )
-        columns["layout"] = self._layout_codes(columns["schema_id"], stats_cols, write_cols, columns["is_orc"])
+        layout = self._layout_codes(some["schema_id"], stats_cols, write_cols, some["is_orc"])
+        columns["layout"] = np.repeat(layout, count) if are_alike else layout
         columns.setdefault("created_millis", zeros)
         columns.setdefault("is_external", zeros)
         columns["may_have_index"] = (columns.get("extra_files", zeros) > 0) | (columns.get("index", zeros) > 0)
@@ -468,21 +469,25 @@ _SLICE_BYTES: Final = 1 << 16
 _MAX_CANDIDATES: Final = _SLICE_BYTES // 4  # of the first test, which a few bytes of each entry pass
 
 
-def _follow(starts: Array, cursor: Cursor, size: int) -> Array:
-    """Return the indexes of the candidates that are entries: each begins where the one before it ends."""
-    ends = cursor.positions
-    if len(starts) and starts[0] == 0 and ends[-1] == size and np.array_equal(ends[:-1], starts[1:]):
-        return np.arange(len(starts))
-    index_of = {start: index for index, start in enumerate(starts.tolist())}
-    end_of = ends.tolist()
-    kept, position = [], 0
-    while position < size:
-        index = index_of.get(position)
-        if index is None or end_of[index] <= position:
-            raise _NotKnownError
-        kept.append(index)
-        position = end_of[index]
-    return np.array(kept, np.int64)
+def _follow(reading: EntryReading, size: int) -> dict[str, Array]:
+    """Return the columns of those candidates that are entries: each begins where the one before it ends."""
+    starts, ends, is_good = reading.starts, reading.cursor.positions, reading.cursor.is_good
+    columns = reading.columns | {"starts": starts}
+    if not len(starts) or starts[0] or ends[-1] != size or not np.array_equal(ends[:-1], starts[1:]):
+        index_of = {start: index for index, start in enumerate(starts.tolist())}
+        end_of = ends.tolist()
+        kept, position = [], 0
+        while position < size:
+            index = index_of.get(position)
+            if index is None or end_of[index] <= position:
+                raise _NotKnownError
+            kept.append(index)
+            position = end_of[index]
+        rows = np.array(kept, np.int64)
+        columns, is_good = {name: column[rows] for name, column in columns.items()}, is_good[rows]
+    if not is_good.all():
+        raise _NotKnownError
+    return columns
 
 
 def _check_blocks(starts: Array, places: Sequence[BlockPlace], payloads: Sequence[bytes]) -> None:
@@ -502,30 +507,49 @@ def _check_blocks(starts: Array, places: Sequence[BlockPlace], payloads: Sequenc
 
 
 def _codes_of(records: Records, starts: Array, sizes: Array, decode: Callable[[bytes], object], known: _Codes) -> Array:
-    """Return a number for each of several texts; equal ones that follow each other are compared as bytes."""
-    width = int(sizes.max())
-    if width > MAX_TEXT_BYTES:
+    """Return a number for each of several texts; ``decode`` is called once for each distinct one."""
+    if int(sizes.max()) > MAX_TEXT_BYTES:
         raise _NotKnownError
-    rows = records.rows(starts, max(width, 1))
-    is_new = np.ones(len(starts), bool)
+    firsts, of_texts = _distinct(text_rows(records, starts, sizes), sizes)
+    payload = records.payload
+    codes = [
+        known.code(decode(payload[start : start + size]))
+        for start, size in zip(starts[firsts].tolist(), sizes[firsts].tolist(), strict=True)
+    ]
+    return np.array(codes, np.int64)[of_texts]
+
+
+def _distinct(rows: Array, sizes: Array) -> tuple[Array, Array]:
+    """Return the indexes of the first of equal texts, ascending, and for each text an index into them.
+
+    Args:
+        rows: as of ``text_rows``.
+        sizes: of the texts.
+    """
+    words = rows.view("<u8")
+    is_new = np.ones(len(rows), bool)
     is_new[1:] = sizes[1:] != sizes[:-1]
-    differing = rows[1:] != rows[:-1]
-    if int(sizes.min()) < width:
-        differing &= np.arange(rows.shape[1]) < sizes[1:, None]
+    differing = words[1:] != words[:-1]
     if differing.any():
         is_new[1:] |= differing.any(axis=1)
-    firsts = np.flatnonzero(is_new)
-    payload = records.payload
-    codes: dict[bytes, int] = {}
-    run_codes = []
-    for start, size in zip(starts[firsts].tolist(), sizes[firsts].tolist(), strict=True):
-        data = payload[start : start + size]
-        code = codes.get(data)
-        if code is None:
-            code = codes[data] = known.code(decode(data))
-        run_codes.append(code)
-    of_texts: Array = np.array(run_codes, np.int64)[np.cumsum(is_new) - 1]
-    return of_texts
+    runs = np.flatnonzero(is_new)
+    of_texts = np.cumsum(is_new) - 1
+    if len(runs) == 1:
+        return runs, of_texts
+    words, sizes = words[runs], sizes[runs]
+    hashes = hash_texts(words.view(np.uint8), sizes)
+    order = np.argsort(hashes, kind="stable")
+    is_first = np.ones(len(order), bool)
+    is_first[1:] = hashes[order[1:]] != hashes[order[:-1]]
+    firsts = order[is_first]
+    of_runs = np.empty(len(order), np.int64)
+    of_runs[order] = np.cumsum(is_first) - 1
+    if not (sizes == sizes[firsts][of_runs]).all() or not (words == words[firsts][of_runs]).all():
+        raise _NotKnownError  # two texts with one hash
+    ascending = np.argsort(firsts)
+    rank = np.empty(len(firsts), np.int64)
+    rank[ascending] = np.arange(len(firsts))
+    return runs[firsts[ascending]], rank[of_runs][of_texts]
 
 
 def _read_texts(data: bytes) -> tuple[str, ...] | None:

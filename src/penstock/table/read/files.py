@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.format.manifest.columns import ManifestColumns
 
 _INT64_MAX: Final = (1 << 63) - 1
+_MAX_BUCKETS: Final = 1 << 20
 
 
 class FileColumns:
@@ -257,9 +258,10 @@ def count_pairs(first: Array, second: Array) -> int:
         return 0
     lowest, highest = int(second.min()), int(second.max())
     width = highest - lowest + 1
-    if width > 1 << 20:
+    if width > _MAX_BUCKETS:
         return len(set(zip(first.tolist(), second.tolist(), strict=True)))
-    return len(np.unique(first.astype(np.int64) * width + (second - lowest)))
+    pairs = first.astype(np.int64) * width + (second - lowest)
+    return count_values(pairs) if int(pairs.max()) <= max(4 * len(pairs), _MAX_BUCKETS) else len(set(pairs.tolist()))
 
 
 def count_values(codes: Array) -> int:

@@ -473,7 +473,7 @@ class _Scan:
         for part, rows in files.by_part():
             numbers_of = of_files[at : at + len(rows)]
             answers = np.zeros(len(rows), bool)
-            for number in np.unique(numbers_of).tolist():
+            for number in np.flatnonzero(np.bincount(numbers_of)).tolist():
                 chosen = numbers_of == number
                 answers[chosen] = pruner.keeps(part, rows[chosen], filters[number])
             kept[at : at + len(rows)] = answers
