@@ -11,22 +11,33 @@ import os
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from py4j.finalizer import ThreadSafeFinalizer
 from pyspark import SparkContext
 
 from penstock.cli.main import main
 
+_ROUNDS: Final = 12
+_ROUND_SECONDS: Final = 0.25
+
 
 def counts() -> dict[str, int]:
-    """Return the number of threads and objects in Python and in the JVM."""
+    """Return the number of threads and objects in Python and in the JVM, without garbage."""
     gateway: Any = SparkContext._gateway
     jvm = gateway.jvm
-    gc.collect()
-    jvm.java.lang.System.gc()
-    gc.collect()
+    # An object of one heap that holds one of the other is let go of by a thread of the JVM or of Python, some time
+    # after the collection, and what it held by the next one.
+    held = [0]
+    for _ in range(_ROUNDS):
+        gc.collect()
+        jvm.java.lang.System.gc()
+        time.sleep(_ROUND_SECONDS)
+        held.append(len(ThreadSafeFinalizer.finalizers) + len(gateway.gateway_property.pool))
+        if held[-1] == held[-2]:
+            break
     memory = jvm.java.lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed()
     return {
         "JVM threads": jvm.java.lang.management.ManagementFactory.getThreadMXBean().getThreadCount(),
