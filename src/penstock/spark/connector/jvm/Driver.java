@@ -17,7 +17,9 @@ import java.util.OptionalLong;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeoutException;
+import java.util.function.Function;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.spark.api.python.PythonUtils;
@@ -226,16 +228,21 @@ public class Driver {
         }
 
         /** Return whether a class of Spark, whose name begins with one of these, is the caller. */
-        private static boolean isCalledBy(String[] names) {
-            StackTraceElement[] calls = new Throwable().getStackTrace();
-            for (int place = 0; place < Math.min(calls.length, NEAR_CALLS); place++) {
-                for (int which = 0; which < names.length; which++) {
-                    if (calls[place].getClassName().startsWith(names[which])) {
-                        return true;
+        private static boolean isCalledBy(final String[] names) {
+            // Not the trace of an exception, which would have all of the hundreds of calls of an analysis.
+            return ((Boolean) StackWalker.getInstance().walk(new Function() {
+                public Object apply(Object calls) {
+                    for (Iterator each = ((Stream) calls).limit(NEAR_CALLS).iterator(); each.hasNext(); ) {
+                        String caller = ((StackWalker.StackFrame) each.next()).getClassName();
+                        for (int which = 0; which < names.length; which++) {
+                            if (caller.startsWith(names[which])) {
+                                return Boolean.TRUE;
+                            }
+                        }
                     }
+                    return Boolean.FALSE;
                 }
-            }
-            return false;
+            })).booleanValue();
         }
 
         /** Return whether the text of a MERGE says so: Spark 4.0 reads it, and then leaves out new columns. */
