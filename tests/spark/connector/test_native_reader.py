@@ -18,7 +18,7 @@ from penstock.catalog.changes import (
     UpdateColumnType,
 )
 from penstock.spark.read import native_files
-from penstock.spark.versions.facts import PYTHON_SCANS
+from penstock.spark.versions.facts import PYTHON_SCANS, PYTHON_SOURCES
 from penstock.spark.versions.python_api import to_arrow
 
 if TYPE_CHECKING:
@@ -355,7 +355,15 @@ def test_digits_that_spark_cuts_off_hide_no_rows(spark: SparkSession, catalog: C
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc"])
-@pytest.mark.parametrize("way", ["catalog", "to_spark", "format", "read_stream"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param("catalog", marks=needs(PYTHON_SCANS)),
+        "to_spark",
+        pytest.param("format", marks=needs(PYTHON_SOURCES)),
+        pytest.param("read_stream", marks=needs(PYTHON_SCANS)),
+    ],
+)
 def test_nulls_from_before_a_column_became_not_null_are_read_and_found(
     spark: SparkSession, catalog: Catalog, file_format: str, way: str
 ) -> None:

@@ -28,7 +28,7 @@ from pyspark.sql.udf import _wrap_function
 from penstock.errors import UnsupportedFeatureError
 from penstock.format.text.names import quoted
 from penstock.spark.connector.jvm.driver import compile_class, compile_driver
-from penstock.spark.versions.facts import check_version, class_here
+from penstock.spark.versions.facts import PYTHON_CLASSES, check_version, class_here
 from penstock.spark.write.task import QUERY_ID
 
 if TYPE_CHECKING:
@@ -51,16 +51,16 @@ PRIVATE: Final = {
     "ParquetFileFormat": f"{_SQL}execution.datasources.parquet.ParquetFileFormat",
     "ParquetScan": f"{_SQL}execution.datasources.v2.parquet.ParquetScan",
     "ParquetTable": f"{_SQL}execution.datasources.v2.parquet.ParquetTable",
-    "PythonBatchWriterFactory": f"{_SQL}execution.datasources.v2.python.PythonBatchWriterFactory",
-    "PythonInputPartition": f"{_SQL}execution.datasources.v2.python.PythonInputPartition",
-    "PythonPartitionReaderFactory": f"{_SQL}execution.datasources.v2.python.PythonPartitionReaderFactory",
-    "PythonStreamingWriterFactory": f"{_SQL}execution.datasources.v2.python.PythonStreamingWriterFactory",
+    "PythonBatchWriterFactory": f"{PYTHON_CLASSES}PythonBatchWriterFactory",
+    "PythonInputPartition": f"{PYTHON_CLASSES}PythonInputPartition",
+    "PythonPartitionReaderFactory": f"{PYTHON_CLASSES}PythonPartitionReaderFactory",
+    "PythonStreamingWriterFactory": f"{PYTHON_CLASSES}PythonStreamingWriterFactory",
     "Relation": f"{_SQL}execution.datasources.v2.DataSourceV2Relation",
     "SerializedOffset": f"{_SQL}execution.streaming.runtime.SerializedOffset",
     "SparkSession": f"{_SQL}classic.SparkSession",
     "StreamingRelation": f"{_SQL}catalyst.streaming.StreamingRelationV2",
     "TreePattern": f"{_SQL}catalyst.trees.TreePattern",
-    "UserDefinedPythonDataSource": f"{_SQL}execution.datasources.v2.python.UserDefinedPythonDataSource",
+    "UserDefinedPythonDataSource": f"{PYTHON_CLASSES}UserDefinedPythonDataSource",
     "WriteInfo": f"{_SQL}connector.write.LogicalWriteInfoImpl",
     "V2Columns": f"{_SQL}connector.catalog.CatalogV2Util",
 }

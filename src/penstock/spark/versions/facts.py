@@ -64,6 +64,9 @@ _MOVED: Final[dict[str, tuple[Version, str]]] = {
 }
 """Private classes, since when they have their name, and what they were called before."""
 
+PYTHON_CLASSES: Final = f"{_SQL}execution.datasources.v2.python."
+"""Package of private classes that came with ``PYTHON_SOURCES``; scans and writes by Python workers need them."""
+
 ERROR_CLASS: Final = "USER_RAISED_EXCEPTION" if INSTALLED >= (4, 0) else "_LEGACY_ERROR_TEMP_1332"
 """Class of errors whose text is only the parameter ``errorMessage``."""
 
@@ -126,9 +129,9 @@ PYTHON_SOURCES: Final = Feature(
     refusal="refused by Spark",
 )
 PYTHON_SCANS: Final = Feature(
-    what="a scan of the catalog by Python workers (Avro, TIME, widened columns, deletion vectors)",
+    what="a scan of the catalog, or a stream, by Python workers (Avro, TIME, widened columns, deletion vectors)",
     since=(4, 0),
-    instead="use `Table.to_spark`",
+    instead="use `Table.to_spark`, or `Table.follow` for a stream",
 )
 PYTHON_WRITES: Final = Feature(
     what="a dynamic overwrite or `toTable` through the catalog",
