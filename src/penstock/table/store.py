@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
@@ -38,6 +41,9 @@ _CONSUMER_WAIT_SECONDS: Final = 0.2
 _EARLIEST_STEPS: Final = 300
 _LISTINGS: Final = 10
 _READ_AT_ONCE: Final = 64
+# Most of the decoding is done without the GIL; fewer entries take less time than to start threads.
+_MIN_THREADED: Final = 20_000
+_MAX_THREADS: Final = 4
 # Limit for manifests that are read in parallel; their bytes are held in memory until they are decoded.
 _BATCH_BYTES: Final = 33_554_432
 
@@ -410,20 +416,42 @@ class MetadataStore:
         """Yield the entries of each manifest as columns; otherwise like ``iter_manifests``.
 
         Args:
-            visit: of ``decode_manifest_columns``; not called for manifests that are cached.
+            visit: of ``decode_manifest_columns``; not called for manifests that are cached. Of many entries, several
+                manifests are decoded at once, each by one thread.
         """
-        for meta in self._in_batches(metas):
-            path = self.layout.manifest_path(meta.file_name)
-            content = self._decoded(path)
-            if content is None:
-                data = self._read_whole_manifest(meta.file_name, meta.file_size, snapshot_id)
-                content = decode_manifest_columns(data, path, self.limits, visit)
-                if content is not None:
-                    content = replace(content, keep=partial(self._keep_decoded, path))
-                    self._cache.put(self.file_io, path, replace(content, visited=None), content.nbytes)
-                else:
-                    content = self._decode(data, path)
-            yield content if isinstance(content, ManifestColumns) else columns_of_entries(content)
+        entries = sum(meta.num_added_files + meta.num_deleted_files for meta in metas)
+        threads = min(os.cpu_count() or 1, _MAX_THREADS) if entries >= _MIN_THREADED else 1
+        with ThreadPoolExecutor(threads, thread_name_prefix="penstock-manifests") as pool:
+            pending: deque[Future[ManifestColumns]] = deque()
+            try:
+                for meta in self._in_batches(metas):
+                    path = self.layout.manifest_path(meta.file_name)
+                    content = self._decoded(path)
+                    decoding: Future[ManifestColumns] = Future()
+                    if content is not None:
+                        decoding.set_result(_as_columns(content))
+                    else:
+                        data = self._read_whole_manifest(meta.file_name, meta.file_size, snapshot_id)
+                        if threads > 1:
+                            decoding = pool.submit(self._decode_columns, data, path, visit)
+                        else:
+                            decoding.set_result(self._decode_columns(data, path, visit))
+                    pending.append(decoding)
+                    if len(pending) > threads or threads == 1:
+                        yield pending.popleft().result()
+                while pending:
+                    yield pending.popleft().result()
+            finally:
+                for each in pending:
+                    each.cancel()
+
+    def _decode_columns(self, data: bytes, path: str, visit: Visit | None) -> ManifestColumns:
+        content = decode_manifest_columns(data, path, self.limits, visit)
+        if content is None:
+            return columns_of_entries(self._decode(data, path))
+        content = replace(content, keep=partial(self._keep_decoded, path))
+        self._cache.put(self.file_io, path, replace(content, visited=None), content.nbytes)
+        return content
 
     def iter_entry_numbers(
         self, metas: Sequence[ManifestFileMeta], *, snapshot_id: int | None = None
@@ -689,6 +717,10 @@ class MetadataStore:
 def _schemas_of(_file_io: FileIO, _location: str, _identity: str) -> dict[int, TableSchema]:
     """Return the schemas that were loaded of a table, which another one at the same location does not share."""
     return {}
+
+
+def _as_columns(content: tuple[Any, ...] | ManifestColumns) -> ManifestColumns:
+    return content if isinstance(content, ManifestColumns) else columns_of_entries(content)
 
 
 def _of(snapshot_id: int | None) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.table.metadata_tables import MemoryTable
 
-from penstock.errors import FormatError
+from penstock.errors import FormatError, NotFoundError
 from penstock.format.manifest import columns
 from penstock.format.manifest.columns import EncodedEntries, columns_of_entries
 from penstock.format.manifest.entry import FileKind, ManifestEntry
 from penstock.format.manifest.stats import ColumnStats
 from penstock.predicate.parse import parse_filter
+from penstock.table import store
 from penstock.table.compact.plan import plan_compaction
 from penstock.table.metadata_cache import MetadataCache, clear_metadata_cache
 from penstock.table.read import live, scan
@@ -26,6 +29,8 @@ from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from penstock.format.manifest.columns import ManifestColumns
 
 FILTERS = (
     None,
@@ -58,17 +63,18 @@ def file_of(table: MemoryTable, number: int, **values: Any) -> ManifestEntry:
 def assert_same(table: MemoryTable, where: str | None, created: int | None = None) -> None:
     predicate = None if where is None else parse_filter(where)
     plans: list[ScanPlan] = []
-    for minimum in (0, 10**9):
+    for minimum in (0, 0, 10**9):  # the second time, the manifests are cached
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(columns, "MIN_RECORDS", 1)
             patch.setattr(scan, "MIN_COLUMNS", minimum)
             plans.append(plan_scan(table.store, table.ref, table.snapshots[-1], predicate, created))
-    by_columns, by_entries = plans
-    assert by_columns.funnel == by_entries.funnel
-    assert (by_columns.file_count, by_columns.row_count) == (by_entries.file_count, by_entries.row_count)
-    assert [replace(each, entries=tuple(each.entries)) for each in by_columns.partitions] == [
-        replace(each, entries=tuple(each.entries)) for each in by_entries.partitions
-    ]
+    *in_both_ways, by_entries = plans
+    for by_columns in in_both_ways:
+        assert by_columns.funnel == by_entries.funnel
+        assert (by_columns.file_count, by_columns.row_count) == (by_entries.file_count, by_entries.row_count)
+        assert [replace(each, entries=tuple(each.entries)) for each in by_columns.partitions] == [
+            replace(each, entries=tuple(each.entries)) for each in by_entries.partitions
+        ]
 
 
 # Numbers of files: an even step adds what is not there, an odd one deletes what is there.
@@ -177,7 +183,7 @@ def test_a_compaction_plan_decodes_partitions_with_small_files_only(in_columns: 
 def test_a_manifest_in_the_cache_serves_as_columns_and_as_entries(in_columns: pytest.MonkeyPatch) -> None:
     table = MemoryTable(partition_keys=("dt",))
     table.commit(*(file_of(table, number) for number in range(200)))
-    store, (meta,) = table.store, table.store.load_manifests(table.snapshots[-1])
+    (meta,) = table.store.load_manifests(table.snapshots[-1])
     reads: list[str] = []
     read = MetadataStore._read_whole_manifest
 
@@ -186,12 +192,70 @@ def test_a_manifest_in_the_cache_serves_as_columns_and_as_entries(in_columns: py
         return read(self, name, size, snapshot_id)
 
     in_columns.setattr(MetadataStore, "_read_whole_manifest", counted)
-    (first,) = store.iter_columns([meta])
-    entries = store.load_manifest(meta.file_name, meta.file_size)
-    (again,) = store.iter_columns([meta])
+    (first,) = table.store.iter_columns([meta])
+    entries = table.store.load_manifest(meta.file_name, meta.file_size)
+    (again,) = table.store.iter_columns([meta])
     assert [entry.file.file_name for entry in entries] == [f"data-{number}.parquet" for number in range(200)]
     assert first.entries() == again.entries() == list(entries)
     assert len(reads) == 1
+
+
+@pytest.mark.parametrize("cores", [1, 3])
+def test_manifests_that_are_decoded_at_once_come_in_their_order(cores: int, in_columns: pytest.MonkeyPatch) -> None:
+    table = MemoryTable(partition_keys=("dt",))
+    for first in range(0, 1_000, 100):
+        table.commit(*(file_of(table, number) for number in range(first, first + 100)))
+    in_columns.setattr(store, "_MIN_THREADED", 0)
+    in_columns.setattr(os, "cpu_count", lambda: cores)
+    decoding: set[str] = set()
+
+    def visit(files: ManifestColumns, _cursor: Any) -> Any:
+        decoding.add(threading.current_thread().name)
+        return files.row_count
+
+    metas = table.store.load_manifests(table.snapshots[-1])
+    some = list(table.store.iter_columns(metas[3:5]))
+    parts = list(table.store.iter_columns(metas, visit=visit))
+    names = [entry.file.file_name for part in parts for entry in part.entries()]
+    assert names == [f"data-{number}.parquet" for number in range(1_000)]
+    assert [part.visited is None for part in parts] == [3 <= place < 5 for place in range(10)]
+    assert [len(part) for part in some] == [100, 100]
+    assert all(name.startswith("penstock-manifests") == (cores > 1) for name in decoding)
+    assert not any(each.name.startswith("penstock-manifests") for each in threading.enumerate())
+
+
+def test_a_damaged_manifest_ends_the_decoding_of_others_at_once(in_columns: pytest.MonkeyPatch) -> None:
+    table = MemoryTable(partition_keys=("dt",))
+    for first in range(0, 1_000, 100):
+        table.commit(*(file_of(table, number) for number in range(first, first + 100)))
+    in_columns.setattr(store, "_MIN_THREADED", 0)
+    in_columns.setattr(os, "cpu_count", lambda: 3)
+    metas = table.store.load_manifests(table.snapshots[-1])
+    path = table.store.layout.manifest_path(metas[4].file_name)
+    content = bytearray(table.file_io.read(path))
+    content[-20] ^= 0xFF
+    table.file_io.delete(path)
+    table.file_io.write(path, bytes(content))
+    parts = table.store.iter_columns(metas)
+    assert [len(next(parts)) for _ in range(4)] == [100] * 4
+    with pytest.raises(FormatError, match=metas[4].file_name):
+        next(parts)
+    assert not any(each.name.startswith("penstock-manifests") for each in threading.enumerate())
+
+
+@pytest.mark.usefixtures("in_columns")
+def test_statistics_of_deleted_files_with_a_lost_schema_do_not_matter() -> None:
+    table = MemoryTable(partition_keys=("dt",))
+    entries = [file_of(table, number) for number in range(100)]
+    lost = [replace(each, file=replace(each.file, schema_id=7)) for each in entries[:50]]
+    table.commit(*lost, *entries[50:])
+    table.commit(*(replace(each, kind=FileKind.DELETE) for each in lost))
+    plan = plan_scan(table.store, table.ref, table.snapshots[-1], parse_filter("id = 60"))
+    assert {entry.file.file_name for entry in plan.entries} == {f"data-{number}.parquet" for number in range(51, 61)}
+    plan = plan_scan(table.store, table.ref, table.snapshots[-2], parse_filter("dt = 'x'"))
+    assert plan.file_count == 0
+    with pytest.raises(NotFoundError, match="schema 7 is missing"):
+        plan_scan(table.store, table.ref, table.snapshots[-2], parse_filter("id = 60"))
 
 
 def test_a_manifest_that_a_plan_uses_is_decoded_once_and_kept_while_the_cache_has_space(
@@ -229,3 +293,4 @@ def test_sums_are_exact_and_pairs_are_counted() -> None:
     assert total(np.zeros(0, np.int64)) == 0
     assert count_pairs(np.array([0, 0, 1, 1]), np.array([5, 5, 5, -(2**40)])) == 3
     assert count_pairs(np.array([0, 0, 1, 1]), np.array([5, 6, 5, 5])) == 3
+    assert count_pairs(np.array([0, 10**6, 10**6, 0]), np.array([5, 2**20 - 1, 7, 5])) == 3
