@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.bars import to_svg
 from bench.result import (
+    BY_CONNECT,
+    BY_THRIFT,
     DELTA,
     ICEBERG,
+    IN_DRIVER,
     OURS,
     PAIMON,
     PARQUET,
     faster_than,
     find_series,
     from_json,
+    time_next_to,
     to_markdown,
     to_table,
 )
@@ -70,7 +75,7 @@ _SECTIONS: Final = {
     ),
     "servers": (
         "Queries through servers",
-        "A key and a sum through Spark Connect and the Thrift server of a driver, next to the same in the driver.",
+        "A key and a sum in a driver and through its servers. What these add to tables of Parquet is Spark's own part.",
     ),
     "first-row": ("First row of many files", "`LIMIT 1` of a table of 10,000 files."),
     "sort": ("Sorted tables", "Sorting three million rows by two columns, then scans that skip files."),
@@ -193,7 +198,7 @@ def render(kept: Sequence[Kept]) -> dict[str, str]:
             files[name] = to_svg(works, OURS)
             chart = f"![{title}: {'; '.join(work for work, _ in works)}]({name})\n"
         head = f"## {title}\n\n{about}\n" if is_first else f"### {_with_peers(each)}\n"
-        table = _ratios_of_versions(each.section) if each.section.name == "versions" else ""
+        table = _RATIOS[each.section.name](each.section) if each.section.name in _RATIOS else ""
         parts.append("\n".join(filter(None, (head, _provenance(each), table, chart, _details(each)))))
     files["benchmarks.md"] = "\n".join(parts)
     return files
@@ -237,6 +242,27 @@ def _ratios_of_versions(section: Section) -> str:
             row[mine.session] = f"{faster_than(mine, theirs).value:.2f}"
     rows = [(work, *(found.get(session, "") for session in sessions)) for work, found in ratios.items()]
     return "\n".join(to_table(("times as fast as Parquet", *sessions), rows)) + "\n"
+
+
+def _times_through_servers(section: Section) -> str:
+    """Return a table: a row for each query and server, in it how much longer than in the driver it takes."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for series in section.series:
+        for software, way in ((software, way) for software in (OURS, PARQUET) for way in (BY_CONNECT, BY_THRIFT)):
+            driver = find_series(section.series, series.work, f"{software} {IN_DRIVER}", series.session)
+            if series.contender == f"{software} {way}" and driver is not None:
+                more = median(mine - its for mine, its in zip(series.seconds, driver.seconds, strict=True))
+                ratio = f"{time_next_to(series, driver).value:.2f} ({1000 * more:+.0f} ms)"
+                found.setdefault((series.work, way), {})[software] = ratio
+    if not found:
+        return ""
+    rows = [
+        (f"{work}, {way}", *(each.get(name, "") for name in (OURS, PARQUET))) for (work, way), each in found.items()
+    ]
+    return "\n".join(to_table(("time next to the driver's", OURS, PARQUET), rows)) + "\n"
+
+
+_RATIOS: Final = {"versions": _ratios_of_versions, "servers": _times_through_servers}
 
 
 def _compared(section: Section) -> list[tuple[str, list[Series]]]:

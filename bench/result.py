@@ -21,6 +21,9 @@ PAIMON: Final = "Paimon on Spark 3.5"
 PARQUET_35: Final = "Parquet on Spark 3.5"
 PYPAIMON: Final = "pypaimon"
 PYARROW: Final = "pyarrow"
+IN_DRIVER: Final = "in the driver"
+BY_CONNECT: Final = "through Spark Connect"
+BY_THRIFT: Final = "through the Thrift server"
 IN_FEWER_TASKS: Final = ", a task for each core"
 
 

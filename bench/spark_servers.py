@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import penstock
 from bench.child import Child
 from bench.measure import Contender, race
-from bench.result import Section
+from bench.result import BY_CONNECT, BY_THRIFT, IN_DRIVER, OURS, PARQUET, Section
 from bench.settings import ROOT
-from penstock import Catalog
 from penstock.spark.servers import CONNECT, THRIFT
 
 if TYPE_CHECKING:
@@ -27,12 +26,15 @@ if TYPE_CHECKING:
     from bench.measure import Series
     from bench.spark_session import SparkJob
 
-DRIVER: Final = "the driver"
-BY_CONNECT: Final = "Spark Connect"
-BY_THRIFT: Final = "the Thrift server"
 KEY: Final = "one key of a sorted table"
 SUM: Final = "sum of one partition of 100"
 FILES: Final = 50
+# The same rows, laid out alike: what a server takes for those of Parquet is Spark's own.
+_CATALOGS: Final = {OURS: "lake", PARQUET: "spark_catalog"}
+_QUERIES: Final = {
+    KEY: "SELECT count(v), sum(k) FROM {catalog}.b.k WHERE k = 4242",
+    SUM: "SELECT count(v), sum(k) FROM {catalog}.b.p WHERE p = 42",
+}
 # PyHive needs older versions of other libraries.
 PYHIVE: Final = os.environ.get("PENSTOCK_PYHIVE", str(ROOT / ".venv-dbt" / "bin" / "python"))
 _Query: TypeAlias = "Callable[[str], list[list[object]]]"
@@ -50,29 +52,22 @@ def find_ports() -> dict[str, str]:
 
 
 def measure(spark: SparkSession, job: SparkJob) -> Section:
-    """Fill a table, start the servers, and query in turns."""
-    lake = f"{job.folder}/lake"
-    catalog = Catalog(lake, {"penstock.durable": "false"})
-    catalog.create_database("b")
+    """Fill the tables, start the servers, and query in turns."""
     spark.conf.set("spark.sql.catalog.lake", "penstock.Catalog")
-    spark.conf.set("spark.sql.catalog.lake.warehouse", lake)
+    spark.conf.set("spark.sql.catalog.lake.warehouse", f"{job.folder}/lake")
     penstock.serve(spark)
     rows = job.settings.sort_rows
     source = spark.range(0, rows, 1, job.settings.cores).selectExpr(
         "id", "pmod(xxhash64(id), 10000) AS k", "CAST(id AS DOUBLE) / 7 AS v", "CAST(id % 100 AS INT) AS p"
     )
-    source.repartitionByRange(FILES, "k").sortWithinPartitions("k").writeTo("lake.b.k").create()
-    source.repartition(job.settings.cores, "p").writeTo("lake.b.p").partitionedBy("p").create()
-    works = {
-        KEY: "SELECT count(v), sum(k) FROM lake.b.k WHERE k = 4242",
-        SUM: "SELECT count(v), sum(k) FROM lake.b.p WHERE p = 42",
-    }
+    for catalog in _CATALOGS.values():
+        spark.sql(f"CREATE DATABASE {catalog}.b")
+        source.repartitionByRange(FILES, "k").sortWithinPartitions("k").writeTo(f"{catalog}.b.k").create()
+        source.repartition(job.settings.cores, "p").writeTo(f"{catalog}.b.p").partitionedBy("p").create()
     with ExitStack() as stack:
-        contenders, notes = _clients(spark, stack)
-        contenders[DRIVER] = partial(_collect, spark)
-        series: list[Series] = []
-        for work, text in works.items():
-            series += _race(job, work, text, contenders)
+        clients, notes = _clients(spark, stack)
+        clients[IN_DRIVER] = partial(_collect, spark)
+        series = [each for work in _QUERIES for each in _race(job, work, clients)]
     return Section(name="servers", title="Queries through servers", series=tuple(series), notes=notes)
 
 
@@ -93,10 +88,12 @@ def _clients(spark: SparkSession, stack: ExitStack) -> tuple[dict[str, _Query], 
     return found, tuple(notes)
 
 
-def _race(job: SparkJob, work: str, text: str, contenders: dict[str, _Query]) -> tuple[Series, ...]:
+def _race(job: SparkJob, work: str, clients: dict[str, _Query]) -> tuple[Series, ...]:
     last: dict[str, object] = {}
 
-    def contender(name: str, query: _Query) -> Contender:
+    def contender(name: str, query: _Query, catalog: str) -> Contender:
+        text = _QUERIES[work].format(catalog=catalog)
+
         def run() -> None:
             last[name] = query(text)
 
@@ -104,7 +101,11 @@ def _race(job: SparkJob, work: str, text: str, contenders: dict[str, _Query]) ->
 
     # Queries of a tenth of a second: more turns than others have.
     rounds, warm_ups = 12 * job.settings.rounds, 10 * job.settings.warm_ups
-    turns = [contender(name, query) for name, query in contenders.items()]
+    turns = [
+        contender(f"{software} {way}", query, catalog)
+        for software, catalog in _CATALOGS.items()
+        for way, query in clients.items()
+    ]
     return race(work, turns, rounds=rounds, warm_ups=warm_ups, session=job.peer)
 
 

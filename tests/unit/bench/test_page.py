@@ -12,7 +12,7 @@ import pytest
 from bench import page
 from bench.main import BENCHMARKS
 from bench.measure import Series
-from bench.result import PARQUET, Section, to_json
+from bench.result import BY_CONNECT, BY_THRIFT, IN_DRIVER, OURS, PARQUET, Section, to_json
 from bench.settings import RESULTS
 
 if TYPE_CHECKING:
@@ -98,3 +98,21 @@ def test_ratios_of_versions_are_a_table_with_a_column_for_each(tmp_path: Path) -
     text = page.render(page.newest(tmp_path))["benchmarks.md"]
     assert "| times as fast as Parquet   | Spark 3.5.9 | Spark 4.2.1 |" in text
     assert "| append: Penstock bucket=-1 | 0.50        | 1.00        |" in text
+
+
+def test_times_through_servers_are_a_table_next_to_those_of_parquet(tmp_path: Path) -> None:
+    times = {
+        f"{OURS} {IN_DRIVER}": (0.1, 0.2),
+        f"{OURS} {BY_CONNECT}": (0.12, 0.24),
+        f"{OURS} {BY_THRIFT}": (0.1, 0.2),
+        f"{PARQUET} {IN_DRIVER}": (0.2, 0.2),
+        f"{PARQUET} {BY_CONNECT}": (0.22, 0.22),
+    }
+    series = [Series(work="a key", contender=name, session="", seconds=seconds) for name, seconds in times.items()]
+    run = json.loads(next(path for path in RESULTS.glob("*.json") if '"sections"' in path.read_text()).read_text())
+    run["sections"] = [to_json(Section(name="servers", title="Servers", series=tuple(series)))]
+    (tmp_path / "2026-01-01-servers.json").write_text(json.dumps(run))
+    text = page.render(page.newest(tmp_path))["benchmarks.md"]
+    assert "| time next to the driver's        | Penstock      | Spark Parquet |" in text
+    assert "| a key, through Spark Connect     | 1.20 (+30 ms) | 1.10 (+20 ms) |" in text
+    assert "| a key, through the Thrift server | 1.00 (+0 ms)  |               |" in text
