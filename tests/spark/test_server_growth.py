@@ -29,10 +29,11 @@ SECTIONS: Final = {"connect": "Spark Connect", "thrift": "JDBC and ODBC"}
 # What a longer run may have more than a short one: pools that have not been full before, and caches with a bound.
 SLACK: Final = {
     "JVM threads": 24,
+    # One for each call of Python that was made while others ran.
     "Python threads": 4,
-    # Of the sessions that Python keeps because they were used last.
-    "Java objects of Py4J": 500,
-    "Python proxies": 300,
+    # Of the sessions that Python keeps because they were used last, or Spark, whose idle threads end after a minute.
+    "Java objects of Py4J": 200,
+    "Python proxies": 100,
     "open files": 12,
 }
 
