@@ -20,6 +20,7 @@ from pyspark.sql import types as spark_types
 from penstock.format.text.names import quoted
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.spark.logical_plan import PlanNode, each_node, each_of
+from penstock.spark.versions.facts import EVENT_TIME_COPIES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -49,9 +50,14 @@ def as_instant(column: Column) -> Column:
 
 
 def with_wall_clocks(frame: DataFrame, columns: Collection[str]) -> DataFrame:
-    """Return the DataFrame with these TIMESTAMP columns converted to TIMESTAMP_NTZ."""
+    """Return the DataFrame with these TIMESTAMP columns converted to TIMESTAMP_NTZ.
+
+    Raises:
+        UnsupportedFeatureError: this version of Spark cannot convert them without a loss.
+    """
     if not columns:
         return frame
+    EVENT_TIME_COPIES.check("this stream")
     return frame.select(*(_to_wall_clock(name) if name in columns else quoted(name) for name in frame.columns))
 
 
