@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.base import PySparkException
@@ -15,7 +17,6 @@ from penstock.spark.versions.facts import COLLATIONS, OMITTED_DEFAULTS, PYTHON_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -237,6 +238,10 @@ def test_dynamic_mode_replaces_the_partitions_of_the_rows(
         spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
     assert _rows(table) == [(3, "b", 1), (5, "a", 1), (6, None, 1), (7, "a", 2)]
     assert table.snapshots()["commit_kind"].to_pylist() == ["APPEND", "OVERWRITE", "OVERWRITE"]
+    # Spark's own writer has written the rows, and nothing is left where it has.
+    files = [path for path in Path(table.location).rglob("*.parquet") if path.is_file()]
+    assert {pq.read_metadata(path).created_by.split()[0] for path in files} == {"parquet-mr"}
+    assert list(Path(table.location).glob(".penstock-*")) == []
 
 
 def test_partitions_are_listed_dropped_and_truncated(run: Callable[[str], list[Any]], catalog: Catalog) -> None:

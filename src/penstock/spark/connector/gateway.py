@@ -157,6 +157,13 @@ class Bridge:
             "CatalogClass", lambda: compile_class(self.private("Compiler")(), self._loader(), "CatalogClass")
         )
 
+    @property
+    def micro_batch_files(self) -> JavaObject:
+        """The object of ``MicroBatchFiles.java``."""
+        return self.cached_once(
+            "MicroBatchFiles", lambda: compile_class(self.private("Compiler")(), self._loader(), "MicroBatchFiles")
+        )
+
     def names(self, items: frozenset[str]) -> JavaObject:
         """Return an immutable ``java.util.Set``."""
         return self.cached(("names", items), lambda: self.java_set(sorted(items)))

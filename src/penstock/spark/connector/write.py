@@ -23,8 +23,10 @@ from penstock.spark.connector.actions.dynamic_overwrite import DynamicOverwrite
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import take_filters
+from penstock.spark.connector.staged_files import Rows
 from penstock.spark.connector.stream.table_write import StreamTableWrite, interrupted_by_stop
 from penstock.spark.write.sink import write_dataframe
+from penstock.spark.write.task import QUERY_ID
 from penstock.table.compact.write import TableWrite
 from penstock.table.partition_scope import MatchingPartitions, OverwriteScope, WholeTable, WrittenPartitions
 
@@ -112,7 +114,7 @@ class TableWriteBuilder(Proxy):
         check_keys(self._own, table=ref.name)
         self._ref = ref.with_options(self._own)
         self._spark = spark
-        self._columns = schema_of(info.schema())
+        self._rows = Rows(query_id=info.queryId(), columns=schema_of(info.schema()))
         self._scope: OverwriteScope | None = None
         self._is_dynamic = False
 
@@ -156,8 +158,11 @@ class TableWriteBuilder(Proxy):
         check_writable(self._ref)
         if self._is_dynamic and self._scope is not None:
             check_batch(self._own, self._ref.name, Side.SINK)
-            return DynamicOverwrite(self._bridge, self._spark, self._ref, self._columns, self._scope)
-        return CatalogWrite(self._bridge, self._ref.name, self._for_batch, self._for_stream)
+            return DynamicOverwrite(self._bridge, self._spark, self._ref, self._rows, self._scope)
+        kind = CatalogWrite
+        if self._ref.schema.partition_keys and self._bridge.local_property(QUERY_ID) is not None:
+            kind = SortedStreamWrite
+        return kind(self._bridge, self._ref, self._for_batch, self._for_stream)
 
     def _for_batch(self) -> RowTarget:
         check_batch(self._own, self._ref.name, Side.SINK)
@@ -167,31 +172,32 @@ class TableWriteBuilder(Proxy):
         assert self._sinks is not None  # noqa: S101 - tables without them do not claim to take streams
         check_side(self._own, self._ref.name, Side.SINK)
         with interrupted_by_stop(self._bridge):
-            return StreamTableWrite(self._bridge, self._sinks.batches_of(self._ref), self._columns)
+            return StreamTableWrite(self._bridge, self._sinks.batches_of(self._ref), self._ref, self._rows)
 
 
 class CatalogWrite(Proxy):
     """One write, as Spark plans it.
 
     Args:
-        name: of the table.
+        ref: the table.
         for_batch: makes the target of the rows of a batch write.
         for_stream: makes the write of a micro-batch.
     """
 
-    interfaces: ClassVar = (f"{_WRITE}V1Write",)
+    interfaces: ClassVar[tuple[str, ...]] = (f"{_WRITE}V1Write",)
 
     def __init__(
         self,
         bridge: Bridge,
-        name: str,
+        ref: TableRef,
         for_batch: Callable[[], RowTarget],
         for_stream: Callable[[], StreamTableWrite],
     ) -> None:
-        super().__init__(bridge, f"{name} {id(self)}")
-        self._name = name
+        super().__init__(bridge, f"{ref.name} {id(self)}")
+        self._ref = ref
         self._for_batch = for_batch
         self._for_stream = for_stream
+        self._is_sorted = False
 
     @from_spark
     def toInsertableRelation(self) -> JavaObject:
@@ -200,12 +206,33 @@ class CatalogWrite(Proxy):
 
     def description(self) -> str:
         """Return the name of the table."""
-        return self._name
+        return self._ref.name
 
     @from_spark
-    def toStreaming(self) -> JavaObject:
+    def toStreaming(self) -> StreamTableWrite:
         """Return the write of a micro-batch."""
-        return self._for_stream()
+        made = self._for_stream()
+        self._is_sorted = made.is_sorted
+        return made
+
+
+class SortedStreamWrite(CatalogWrite):
+    """One write of a streaming query: micro-batches of which tasks write files of one partition each are sorted.
+
+    It may also be a batch write that ``foreachBatch`` makes.
+    """
+
+    interfaces: ClassVar[tuple[str, ...]] = (*CatalogWrite.interfaces, f"{_WRITE}RequiresDistributionAndOrdering")
+
+    @from_spark
+    def requiredDistribution(self) -> JavaObject:
+        """Return that any distribution will do."""
+        return self._bridge.clustered(())
+
+    @from_spark
+    def requiredOrdering(self) -> JavaObject:
+        """Return the columns by which each task sorts its rows; Spark asks after ``toStreaming``."""
+        return self._bridge.ascending(self._ref.schema.partition_keys if self._is_sorted else ())
 
 
 class RowTarget(Proxy):

@@ -94,7 +94,7 @@ def write_natively(
         One message for each partition, with files in the order of tasks. None if Spark would not write exactly what the
         table needs; no files are left then.
     """
-    order = _native_order(df, ref)
+    order = native_order(df.schema, ref)
     if order is None or observes_rows(str(analyzed_plan(df).toString())):
         return None
     moved = in_clone(df, WRITE_SETTINGS)
@@ -122,16 +122,16 @@ def write_natively(
         delete_staging(ref, job_id)
 
 
-def _native_order(df: DataFrame, ref: TableRef) -> tuple[int, ...] | None:
-    """Return the position of each table column in the DataFrame; None if Spark must not write."""
+def native_order(rows: spark_types.StructType, ref: TableRef) -> tuple[int, ...] | None:
+    """Return the position of each table column among those of rows; None if Spark must not write the rows."""
     if not _is_native_table(ref):
         return None
-    names = list(df.columns)
+    names = rows.names
     if sorted(names) != sorted(ref.schema.field_names) or not _are_distinct(names):
         return None
     order = tuple(names.index(field.name) for field in ref.schema.fields)
     for field, place in zip(ref.schema.fields, order, strict=True):
-        if not _is_native_field(field) or not _fits(df.schema.fields[place].dataType, to_spark_type(field.type)):
+        if not _is_native_field(field) or not _fits(rows.fields[place].dataType, to_spark_type(field.type)):
             return None
     return order
 

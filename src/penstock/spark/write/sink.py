@@ -95,24 +95,29 @@ def _write_by_python(df: DataFrame, ref: TableRef, job_id: str, *, is_staged: bo
 
 
 def _in_short_batches(df: DataFrame, query: DataFrame, ref: TableRef) -> DataFrame:
-    """Return the DataFrame in a session whose batches for Python are limited by rows, not by bytes.
+    """Return the DataFrame in a session with ``short_batches``; unchanged if it observes metrics of its own."""
+    java_frame: Any = df._jdf  # noqa: SLF001 - Python has no other way to it
+    plan = analyzed_plan(query)
+    settings = short_batches(ref, plan, java_frame.sparkSession(), df.sparkSession._jvm)  # noqa: SLF001 - see above
+    return in_clone(df, settings) if settings and not observes_rows(str(plan.toString())) else df
 
-    Unchanged if the query observes metrics, which need its own session; if it calls Python functions, or may call
-    them: those would get the short batches too; and if the table has binary values, which may be images or documents:
-    a batch of 2 GB cannot be handed over.
+
+def short_batches(ref: TableRef, plan: Any, session: Any, jvm: Any) -> dict[str, str]:  # noqa: ANN401 - objects of the JVM
+    """Return the settings with which a query hands rows to Python in batches limited by rows, not by bytes.
+
+    Empty if the query calls Python functions, or may call them: those would get the short batches too; and if the table
+    has binary values, which may be images or documents: a batch of 2 GB cannot be handed over.
+
+    Args:
+        plan: of the query, analyzed.
     """
     types = (inner for field in ref.schema.fields for inner in types_within(field.type))
     if any(isinstance(each, AtomicType) and each.root in _LARGE for each in types):
-        return df
-    java_frame: Any = df._jdf  # noqa: SLF001 - Python has no other way to it
-    plan = analyzed_plan(query)
-    text = str(plan.toString())
-    jvm: Any = df.sparkSession._jvm  # noqa: SLF001 - see above
+        return {}
     calls_python = plan.containsPattern(jvm.org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF())
-    if calls_python or _OTHER_ROWS in text or observes_rows(text):
-        return df
-    settings = batch_settings(java_frame.sparkSession())
-    return in_clone(df, settings) if settings else df
+    if calls_python or _OTHER_ROWS in str(plan.toString()):
+        return {}
+    return batch_settings(session)
 
 
 def collect_messages(

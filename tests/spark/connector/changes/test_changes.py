@@ -12,6 +12,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.base import PySparkException
 
+from penstock.spark.connector import staged_files
 from penstock.spark.connector.changes import group_scan, replace_files
 from penstock.spark.versions.facts import COUNTED_UPDATES, MERGES_TO_NOTHING
 
@@ -261,7 +262,7 @@ def test_files_of_several_partitions_are_written_once(
     run("CREATE TABLE penstock.d.once (k INT, v INT, p STRING, n INT) PARTITIONED BY (p, n)")
     table = catalog.load_table("d.once")
     table.append([{"k": k, "v": 0, "p": texts[k % 6], "n": k % 2 or None} for k in range(24)])
-    monkeypatch.setattr(replace_files, "write_dataframe", refused)
+    monkeypatch.setattr(staged_files, "write_dataframe", refused)
     before = _files(table)
     run(
         "MERGE INTO penstock.d.once t USING (SELECT explode(sequence(20, 30)) AS i) ON k = i "

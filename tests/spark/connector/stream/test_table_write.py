@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException, UnsupportedOperationException
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
@@ -25,18 +27,17 @@ from tests.spark.stream_feed import (
 import penstock
 from penstock.catalog.changes import AddColumn
 from penstock.errors import StorageError
+from penstock.spark.connector.stream.table_write import StreamTableWrite
 from penstock.spark.stream import micro_batches
 from penstock.spark.versions.facts import PYTHON_WRITES
 from penstock.table.lease import LeaseKeeper, acquire
 from penstock.table.stream_sink.committer import BATCH_DIGEST, StreamCommitter
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from penstock import Catalog
+    from penstock import Catalog, Table
 
 pytestmark = needs(PYTHON_WRITES)
 
@@ -103,6 +104,74 @@ def test_each_micro_batch_is_one_snapshot_and_a_restart_goes_on(
         numbers_of_key = [row["n"] for row in found if row["k"] == key]
         assert numbers_of_key == sorted(numbers_of_key), "rows stay in their order"
     assert sorted(path.name for path in (checkpoint / "penstock").iterdir()) == ["base-2", "base-3", "table"]
+
+
+def writers(table: Table) -> set[str]:
+    """Return the libraries that wrote the live files of a table, which has no other files left."""
+    directory = Path(table.location)
+    assert [path for path in directory.rglob(".penstock-*") if path.is_dir()] == []
+    files = [path for path in directory.rglob("*.parquet") if path.name in live_files(table)]
+    return {pq.read_metadata(path).created_by.split()[0] for path in files}
+
+
+@pytest.mark.parametrize(
+    ("options", "partition_by", "expected"),
+    [
+        ({}, [], "parquet-mr"),
+        ({}, ["s", "p"], "parquet-mr"),
+        (QUEUE, [], "parquet-cpp-arrow"),
+        ({"file.compression": "brotli"}, [], "parquet-cpp-arrow"),
+    ],
+    ids=["scalable", "partitions", "queue", "codec"],
+)
+def test_spark_writes_the_files_that_it_writes_as_we_do(
+    catalog: Catalog, feed: Feed, checkpoint: Path, options: dict[str, str], partition_by: list[str], expected: str
+) -> None:
+    table = catalog.create_table("d.t", f"{COLUMNS}, p INT", options=options, partition_by=partition_by)
+    text = F.expr("CASE n % 4 WHEN 0 THEN 'a' WHEN 1 THEN '' WHEN 2 THEN 'a/b' END")
+    rows = feed.stream().withColumn("s", text).selectExpr("if(n % 3 = 0, null, n % 3) AS p", "s", "k", "n")
+    rows = rows.withColumn("p", F.col("p").cast("int"))
+    run(rows, checkpoint)
+    assert writers(table) == {expected}
+    assert commits(table) == [(1, "APPEND", 10), (2, "APPEND", 20), (3, "APPEND", 30)]
+    texts = {0: "a", 1: "", 2: "a/b", 3: None}
+    found = sorted(table.to_arrow().to_pylist(), key=lambda row: row["n"])
+    assert found == [{"n": n, "k": n % 5, "s": texts[n % 4], "p": n % 3 or None} for n in range(60)]
+    partitions = [(row["s"], row["p"]) for row in found] if partition_by else [()]
+    assert len({row["partition"] for row in table.files().to_pylist()}) == len(set(partitions))
+
+
+def test_rows_of_a_queue_go_to_python_in_batches_limited_by_rows(
+    catalog: Catalog, feed: Feed, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = catalog.create_table("d.t", COLUMNS, options=QUEUE)
+    found: list[str | None] = []
+    commit = StreamTableWrite.commit
+
+    def before_the_job(self: StreamTableWrite) -> bool:
+        found.append(self._bridge.local_property("spark.sql.execution.arrow.maxBytesPerBatch"))
+        found.append(self._bridge.local_property("spark.sql.execution.arrow.maxRecordsPerBatch"))
+        return True
+
+    def after_the_job(self: StreamTableWrite, batch_id: int, messages: Any) -> None:
+        found.append(self._bridge.local_property("spark.sql.execution.arrow.maxBytesPerBatch"))
+        commit(self, batch_id, messages)
+
+    monkeypatch.setattr(StreamTableWrite, "useCommitCoordinator", before_the_job)
+    monkeypatch.setattr(StreamTableWrite, "commit", after_the_job)
+    run(feed.stream(), checkpoint)
+    assert found == [str(2**31 - 1), "1000", None] * 3
+    assert numbers(table) == list(range(60))
+
+
+def test_null_in_a_column_that_is_not_null_ends_the_query_and_leaves_nothing(
+    catalog: Catalog, feed: Feed, checkpoint: Path
+) -> None:
+    table = catalog.create_table("d.t", COLUMNS.replace("k INT", "k INT NOT NULL"))
+    fail(feed.stream().withColumn("k", F.expr("nullif(k, 3)")), checkpoint, "column 'k' is NOT NULL, but 2 rows")
+    assert (commits(table), data_files(table), writers(table)) == ([], [], set())
+    run(feed.stream(), checkpoint)
+    assert (numbers(table), writers(table)) == (list(range(60)), {"parquet-mr"})
 
 
 def test_a_batch_that_spark_forgot_is_found_again_and_nothing_is_written(
@@ -238,6 +307,25 @@ def running(feed: Feed, checkpoint: Path) -> StreamingQuery:
     query = feed.stream().writeStream.option("checkpointLocation", str(checkpoint)).toTable("penstock.d.t")
     query.processAllAvailable()
     return query
+
+
+def test_rows_in_another_order_than_the_columns_survive_a_replay_and_a_change_of_the_table(
+    catalog: Catalog, feed: Feed, checkpoint: Path
+) -> None:
+    table = catalog.create_table("d.t", COLUMNS)
+    rows = feed.stream().select("s", "k", "n")
+    run(rows, checkpoint)
+    forget_last_batch(checkpoint)
+    query = rows.writeStream.option("checkpointLocation", str(checkpoint)).toTable("penstock.d.t")
+    query.processAllAvailable()
+    assert (len(commits(table)), writers(table)) == (3, {"parquet-mr"})
+    catalog.alter_table("d.t", AddColumn(column="more", type="INT"))
+    feed.add(2)
+    query.processAllAvailable()
+    query.stop()
+    found = sorted(catalog.load_table("d.t").to_arrow().to_pylist(), key=lambda row: row["n"])
+    assert found == [{"n": n, "k": n % 5, "s": f"row {n}", "more": None} for n in range(62)]
+    assert writers(catalog.load_table("d.t")) == {"parquet-mr", "parquet-cpp-arrow"}
 
 
 def test_columns_added_while_the_query_runs_are_null_and_a_recreated_table_ends_it(

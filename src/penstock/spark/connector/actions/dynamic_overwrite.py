@@ -1,6 +1,7 @@
 """Dynamic overwrite: ``overwritePartitions()``, and ``INSERT OVERWRITE`` where ``partitionOverwriteMode`` is dynamic.
 
-Spark does not provide the rows of such a write as a DataFrame, so they go through Spark's writers for Python.
+Spark does not provide the rows of such a write as a DataFrame. So tasks run the writer of Spark's own Parquet source if
+its files are exactly those that the table needs, else Spark's writers for Python.
 
 Source:
     ``SupportsDynamicOverwrite`` and ``BatchWrite`` of Spark; ``PythonBatchWriterFactory`` takes a pickled function from
@@ -10,11 +11,17 @@ Source:
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
+
+from pyspark.sql.types import StructField, StructType
 
 from penstock.spark.compact.job import merge_on_executors
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.python_workers import OUTCOME, made_factory, outcomes_of, writer_source
+from penstock.spark.connector.staged_files import StagedFiles, order_of_files
+from penstock.spark.native_settings import unknown_parquet_keys
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.write.sink import collect_messages
@@ -25,9 +32,9 @@ from penstock.table.write.writer import new_job_id
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.spark.connector.staged_files import Rows
     from penstock.table.partition_scope import OverwriteScope
     from penstock.table.ref import TableRef
 
@@ -38,20 +45,26 @@ class DynamicOverwrite(Proxy):
     """One dynamic overwrite, as Spark plans it.
 
     Args:
-        columns: the columns of the rows.
+        rows: whose columns have the places of the table's.
         scope: the rows to replace.
     """
 
-    interfaces: ClassVar = (f"{_WRITE}Write",)
+    interfaces: ClassVar = (f"{_WRITE}RequiresDistributionAndOrdering",)
 
-    def __init__(
-        self, bridge: Bridge, spark: SparkSession, ref: TableRef, columns: StructType, scope: OverwriteScope
-    ) -> None:
+    def __init__(self, bridge: Bridge, spark: SparkSession, ref: TableRef, rows: Rows, scope: OverwriteScope) -> None:
         super().__init__(bridge, f"{ref.name} replaces {scope} {id(self)}")
         self._spark = spark
         self._ref = ref
-        self._columns = columns
+        names = (field.name for field in ref.schema.fields)
+        fields = [StructField(name, each.dataType) for name, each in zip(names, rows.columns, strict=True)]
+        self._rows = replace(rows, columns=StructType(fields))
         self._scope = scope
+
+    @cached_property
+    def _takes_files(self) -> bool:
+        """Whether the files of the tasks can be files of the table."""
+        order = order_of_files(self._bridge, self._ref, self._rows.columns)
+        return order is not None and not unknown_parquet_keys(self._bridge.session())
 
     def description(self) -> str:
         """Return the name of the table."""
@@ -60,11 +73,63 @@ class DynamicOverwrite(Proxy):
     @from_spark
     def toBatch(self) -> JavaObject:
         """Return the write."""
-        return DynamicBatchWrite(self._bridge, self._spark, self._ref, self._columns, self._scope)
+        if not self._takes_files:
+            return DynamicBatchWrite(self._bridge, self._spark, self._ref, self._rows.columns, self._scope)
+        by_partition = bool(self._ref.schema.partition_keys)
+        files = StagedFiles(
+            self._bridge, self._ref, self._rows, job_id=new_job_id(), takes=True, by_partition=by_partition
+        )
+        return DynamicFileWrite(self._bridge, self._ref, files, self._scope)
+
+    # RequiresDistributionAndOrdering
+
+    @from_spark
+    def requiredDistribution(self) -> JavaObject:
+        """Return that any distribution will do."""
+        return self._bridge.clustered(())
+
+    @from_spark
+    def requiredOrdering(self) -> JavaObject:
+        """Return the columns by which each task sorts its rows."""
+        return self._bridge.ascending(self._ref.schema.partition_keys if self._takes_files else ())
+
+
+class DynamicFileWrite(Proxy):
+    """Has tasks write Parquet files, and commits them on the driver."""
+
+    interfaces: ClassVar = (f"{_WRITE}BatchWrite",)
+
+    def __init__(self, bridge: Bridge, ref: TableRef, staged: StagedFiles, scope: OverwriteScope) -> None:
+        super().__init__(bridge, f"{ref.name} {staged.job_id}")
+        self._ref = ref
+        self._staged = staged
+        self._scope = scope
+
+    @from_spark
+    def createBatchWriterFactory(self, info: JavaObject) -> JavaObject:
+        """Return the factory of Spark's Parquet source."""
+        return self._staged.writer_factory(info)
+
+    @from_spark
+    def useCommitCoordinator(self) -> bool:
+        """Return the value of Spark's Parquet source: its own protocol commits only one attempt of each task."""
+        return bool(self._staged.write.useCommitCoordinator())
+
+    @from_spark
+    def commit(self, messages: JavaObject, summary: JavaObject = None) -> None:
+        """Commit the rows of all tasks as one snapshot."""
+        session = self._bridge.python_session(self._bridge.session())
+        files = self._staged.commit(messages)
+        TableWrite(ref=self._ref, merge_on=merge_on_executors(session)).commit(files, self._scope)
+
+    @from_spark
+    def abort(self, messages: JavaObject) -> None:
+        """Delete the staged files; files that were moved into the table may be live after a failed commit."""
+        self._staged.abort(messages)
 
 
 class DynamicBatchWrite(Proxy):
-    """Writes files in the tasks, and commits them on the driver."""
+    """Writes files in Python workers, and commits them on the driver."""
 
     interfaces: ClassVar = (f"{_WRITE}BatchWrite",)
 

@@ -1,8 +1,7 @@
 """Write of a row change: tasks write Parquet files next to the table; the driver moves them into it and commits.
 
 Spark passes single rows to the writers of such a statement, which its writers for Python do not support. So the tasks
-run the writer of Spark's own Parquet source. Its files are moved into the table if they are exactly what the table
-needs; otherwise their rows are written again as in an append. The table needs the rows of only one partition in each
+run the writer of Spark's own Parquet source (``StagedFiles``). The table needs the rows of only one partition in each
 file, so Spark is asked to sort the rows by partition (design/0031).
 """
 
@@ -14,21 +13,15 @@ from enum import Enum, auto
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql.types import StructField, StructType
-
 from penstock.errors import StorageError
 from penstock.spark.connector.gateway import schema_of
-from penstock.spark.connector.jvm.driver import places_text
 from penstock.spark.connector.proxy import Proxy, from_spark
-from penstock.spark.native_settings import WRITE_OPTIONS, WRITE_SETTINGS, clone_session, unknown_parquet_keys
-from penstock.spark.write.native_sink import parquet_options, part_files, rows_of_target, takes_spark_files
-from penstock.spark.write.sink import write_dataframe
+from penstock.spark.connector.staged_files import Rows, StagedFiles, names_any_directory
+from penstock.spark.native_settings import unknown_parquet_keys
+from penstock.spark.write.native_sink import takes_spark_files
 from penstock.table.actions.changes import open_committer
 from penstock.table.actions.rewriting import for_existing_rows
-from penstock.table.commit.cleanup import delete_new_files, delete_staging, staging_directory
 from penstock.table.dml.replacement import commit_replacement
-from penstock.table.write.imports import import_parquet_files
 from penstock.table.write.writer import new_job_id
 
 if TYPE_CHECKING:
@@ -36,7 +29,6 @@ if TYPE_CHECKING:
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.table.dml.replacement import ReadFiles
-    from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
 
 _WRITE: Final = "org.apache.spark.sql.connector.write."
@@ -45,10 +37,7 @@ _ADDED: Final = "numTargetRowsInserted"
 _CHANGED: Final = ("numUpdatedRows", "numTargetRowsUpdated", _ADDED)
 _DELETED: Final = "numDeletedRows"
 _MERGE_DELETED: Final = "numTargetRowsDeleted"
-_ENCODING: Final = "sun.jnu.encoding"
-_UTF8: Final = "UTF-8"
 _EXECUTION_ID: Final = "spark.sql.execution.id"
-_FIELD_ID: Final = "parquet.field.id"
 
 
 class Arrangement(Enum):
@@ -107,7 +96,7 @@ class ReplaceFiles(Proxy):
 
     @cached_property
     def _arrangement(self) -> Arrangement:
-        if not self._takes_files or not _names_any_directory(self._bridge):
+        if not self._takes_files or not names_any_directory(self._bridge):
             return Arrangement.AS_READ
         return self._statement.arrangement()
 
@@ -120,7 +109,11 @@ class ReplaceFiles(Proxy):
         """Return the write of the tasks."""
         self._statement.check(self._ref)
         is_arranged = self._arrangement is not Arrangement.AS_READ
-        files = StagedFiles(self._bridge, self._ref, self._info, takes=self._takes_files, by_partition=is_arranged)
+        target = for_existing_rows(self._ref, keep_lengths=False)
+        rows = Rows(query_id=self._info.queryId(), columns=schema_of(self._info.schema()))
+        files = StagedFiles(
+            self._bridge, target, rows, job_id=new_job_id(), takes=self._takes_files, by_partition=is_arranged
+        )
         return ReplaceFilesBatch(self._bridge, self._ref, self._statement, files)
 
     # RequiresDistributionAndOrdering
@@ -180,10 +173,7 @@ class ReplaceFilesBatch(Proxy):
     @from_spark
     def abort(self, messages: JavaObject) -> None:
         """Delete the files that the tasks of a failed job have written."""
-        try:
-            self._staged.write.abort(messages)
-        finally:
-            self._staged.delete()
+        self._staged.abort(messages)
 
 
 class _Counts:
@@ -245,104 +235,3 @@ def _missing_rows(ref: TableRef, rows_read: int, what: str) -> StorageError:
         f"table {ref.name}: of {rows_read} rows in the files to replace, {what}, so nothing was changed; use "
         "Table.delete, Table.update, Table.merge, or penstock.sql"
     )
-
-
-def _names_any_directory(bridge: Bridge) -> bool:
-    """Whether the JVM can encode all strings in directory names, so that no two partitions share a directory."""
-    return bool(
-        bridge.cached("encoding of names", lambda: bridge.java("java.lang.System").getProperty(_ENCODING)) == _UTF8
-    )
-
-
-class StagedFiles:
-    """One write of Spark's Parquet source into a staging directory.
-
-    Args:
-        ref: the table; rules for new rows are not applied, since the rows may have existed before.
-        info: of the rows to write.
-        takes: whether the files may become files of the table.
-        by_partition: whether rows are sorted by partition, so that each file gets those of one partition.
-
-    Attributes:
-        write: the write of Spark's Parquet source.
-    """
-
-    def __init__(self, bridge: Bridge, ref: TableRef, info: JavaObject, *, takes: bool, by_partition: bool) -> None:
-        self.job_id = new_job_id()
-        self._bridge = bridge
-        self._ref = for_existing_rows(ref, keep_lengths=False)
-        self._takes = takes
-        self._staging = staging_directory(ref, self.job_id)
-        self._session = bridge.session()
-        self._keys = ref.schema.partition_keys if by_partition else ()
-        columns = schema_of(info.schema())
-        self._plain = StructType([StructField(each.name, each.dataType) for each in columns])
-        self.write = self._parquet_write(info, columns)
-
-    def writer_factory(self, info: JavaObject) -> JavaObject:
-        """Return the factory of the writers in tasks."""
-        made = self.write.createBatchWriterFactory(info)
-        if not self._keys:
-            return made
-        names = self._plain.fieldNames()
-        return self._bridge.driver.byPartition(self._session, made, places_text(names.index(key) for key in self._keys))
-
-    def delete(self) -> None:
-        """Delete the files that are still staged."""
-        delete_staging(self._ref, self.job_id)
-
-    def take_over(self, row_count: int) -> tuple[CommitMessage, ...]:
-        """Return messages for the rows that the tasks wrote: files are moved, or their rows are written again.
-
-        Args:
-            row_count: number of rows that Spark has written.
-        """
-        ref = self._ref
-        parts = part_files(ref, self._staging, levels=len(self._keys))
-        if self._takes:
-            found = import_parquet_files(ref, parts, job_id=self.job_id, row_count=row_count)
-            if found is not None:
-                return found
-        if not parts and not row_count:
-            return ()
-        written = write_dataframe(self._rows(parts), ref)
-        found_rows = sum(file.row_count for message in written for file in message.new_files)
-        if row_count != found_rows:
-            delete_new_files(ref, written)
-            raise StorageError(
-                f"table {ref.name}: Spark has written {row_count} rows, but the driver finds {found_rows} in "
-                f"{ref.location}, so nothing was changed; put the warehouse where driver and workers see it at one path"
-            )
-        return written
-
-    def _rows(self, parts: list[str]) -> DataFrame:
-        reader = self._session.read().schema(self._bridge.schema(self._plain)).option("datetimeRebaseMode", "CORRECTED")
-        # Without this, Spark would take the values of partition columns from the names of directories.
-        reader = reader.option("recursiveFileLookup", "true")
-        rows = reader.parquet(self._bridge.sequence([f"file://{each}" for each in parts]))
-        names = [field.name for field in self._ref.schema.fields]
-        return DataFrame(rows, self._bridge.python_session(self._session)).toDF(*names)
-
-    def _parquet_write(self, info: JavaObject, columns: StructType) -> JavaObject:
-        bridge, ref = self._bridge, self._ref
-        session = clone_session(self._session, WRITE_SETTINGS)
-        ids = {field.name: field.id for field in ref.schema.fields}
-        row_schema = bridge.schema(
-            StructType(
-                [StructField(each.name, each.dataType, metadata={_FIELD_ID: ids[each.name]}) for each in columns]
-            )
-        )
-        given_options = parquet_options(ref, rows_of_target(row_schema, ref)) if self._takes else WRITE_OPTIONS
-        options = bridge.case_insensitive(given_options)
-        optional = bridge.java("java.util.Optional")
-        described = bridge.private("WriteInfo")(info.queryId(), row_schema, options, optional.empty(), optional.empty())
-        kind = bridge.java_class(bridge.class_names("ParquetFileFormat")[0])
-        paths = bridge.sequence([f"file://{self._staging}"])
-        table = bridge.private("ParquetTable")(ref.name, session, options, paths, bridge.scala_none(), kind)
-        sessions = bridge.private("SparkSession")
-        # The source takes its settings from the active session.
-        sessions.setActiveSession(session)
-        try:
-            return table.newWriteBuilder(described).build().toBatch()
-        finally:
-            sessions.setActiveSession(self._session)

@@ -1,8 +1,9 @@
 """Streaming writes through a Spark catalog: ``writeStream.toTable``.
 
 Each micro-batch is committed as in ``Table.write_stream``: with its lease, its notes in the checkpoint, and the event
-times that the query observes. Only the rows take another way: Spark does not provide them as a DataFrame, so they go
-through Spark's writers for Python.
+times that the query observes. Only the rows take another way, since Spark does not provide them as a DataFrame: tasks
+run the writer of Spark's own Parquet source if its files are exactly those that the table needs, else Spark's writers
+for Python.
 
 Source:
     ``StreamingWrite`` of Spark: it is made for one micro-batch, and ``commit`` gets the id of that batch. The id of the
@@ -14,23 +15,27 @@ from __future__ import annotations
 import pickle
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import pyarrow as pa
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructType
 
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import UnsupportedFeatureError
+from penstock.spark.connector.jvm.driver import places_text
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.python_workers import OUTCOME, made_factory, outcomes_of, writer_source
+from penstock.spark.connector.staged_files import StagedFiles, order_of_files
 from penstock.spark.failures import SparkFailureError
+from penstock.spark.native_settings import unknown_parquet_keys
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.stream.checkpoint import Checkpoint
 from penstock.spark.stream.micro_batches import StreamWrite
 from penstock.spark.stream.sink import check_output_mode, join_in_background, open_batches
-from penstock.spark.write.sink import collect_messages
+from penstock.spark.write.sink import collect_messages, short_batches
 from penstock.spark.write.task import TaskOutcome, WriteTask
 from penstock.table.commit.cleanup import delete_job_files
 
@@ -38,10 +43,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
 
     from penstock.format.types.data_types import DataField
     from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.spark.connector.staged_files import Rows
     from penstock.spark.stream.micro_batches import BegunBatch, MicroBatches
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
@@ -153,48 +158,109 @@ class StreamTableWrite(Proxy):
     """The write of one micro-batch.
 
     Args:
-        columns: the columns of the rows.
+        ref: the table as the query has loaded it.
+        rows: of the query.
     """
 
-    interfaces: ClassVar = (f"{_WRITE}streaming.StreamingWrite",)
+    interfaces: ClassVar = (f"{_WRITE}streaming.StreamingWrite", "java.util.function.Function")
     names_errors: ClassVar = True
 
-    def __init__(self, bridge: Bridge, batches: MicroBatches, columns: StructType) -> None:
+    def __init__(self, bridge: Bridge, batches: MicroBatches, ref: TableRef, rows: Rows) -> None:
         super().__init__(bridge, f"stream {id(self)}")
         self._batches = batches
-        self._columns = columns
+        self._ref = ref
+        self._rows = rows
+        needs_python = batches.wall_clocks or unknown_parquet_keys(bridge.session())
+        self._order = None if needs_python else order_of_files(bridge, ref, rows.columns)
         self._begun: BegunBatch | None = None
+        self._staged: StagedFiles | None = None
+
+    def exposed(self, answers: JavaObject | None = None) -> JavaObject:
+        """Return the object in the JVM, with what it does without Python; see ``MicroBatchFiles.java``."""
+        bridge, made = self._bridge, super().exposed(answers)
+        if self._order is not None:
+            return bridge.micro_batch_files.planned(bridge.session(), made, places_text(self._order))
+        running = bridge.running_stream()
+        assert running is not None  # noqa: S101 - Spark calls this on the query's thread
+        settings = short_batches(self._ref, running.analyzedPlan(), bridge.session(), bridge.jvm)
+        return bridge.micro_batch_files.withSettings(made, bridge.java_map(settings)) if settings else made
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether each task has to sort its rows by partition."""
+        return self._order is not None
+
+    @from_spark
+    def apply(self, info: JavaObject) -> JavaObject | None:
+        """Begin the batch, and return the factory of writers of files; None if Python workers have to write the rows.
+
+        They have to if the table has changed since the query has loaded it. They also read the rows of a replay.
+        """
+        batch = self._begin()
+        with self._given_up_on_error():
+            order = order_of_files(self._bridge, batch.ref, self._rows.columns)
+            is_as_planned = order == self._order
+            # Spark has planned the rows in this order, also for Python workers.
+            fields = [self._rows.columns.fields[place] for place in self._order or ()]
+            self._rows = replace(self._rows, columns=StructType(fields))
+            if batch.job_id is None or not is_as_planned:
+                return None
+            self._staged = StagedFiles(
+                self._bridge,
+                batch.ref,
+                self._rows,
+                job_id=batch.job_id,
+                takes=True,
+                by_partition=bool(batch.ref.schema.partition_keys),
+            )
+            return self._staged.writer_factory(info)
+
+    @from_spark
+    def useCommitCoordinator(self) -> bool:
+        """Return the value of Spark's Parquet source for its files; Spark asks after it has got the factory."""
+        return self._staged is None or bool(self._staged.write.useCommitCoordinator())
 
     @from_spark
     def createStreamingWriterFactory(self, info: JavaObject) -> JavaObject:
-        """Begin the batch, and return the factory that creates writers on executors."""
+        """Return the factory of writers in Python, after the batch has begun."""
+        batch = self._begun or self._begin()
+        with self._given_up_on_error():
+            session = self._bridge.python_session(self._bridge.session())
+            ensure_python_worker(session)
+            return self._factory(session, batch)
+
+    def _begin(self) -> BegunBatch:
         with interrupted_by_stop(self._bridge):
             running = self._bridge.running_stream()
             assert running is not None  # noqa: S101 - Spark calls this on the query's thread
-            session = self._bridge.python_session(self._bridge.session())
-            ensure_python_worker(session)
             batch_id = self._bridge.local_property(_BATCH_ID) or ""
-            begun = self._batches.begin(str(running.id().toString()), int(batch_id))
-            try:
-                factory = self._factory(session, begun)
-            except BaseException:
-                # Spark calls abort only after it has got a factory.
-                self._batches.give_up()
-                raise
-            self._begun = begun
-            return factory
+            self._begun = self._batches.begin(str(running.id().toString()), int(batch_id))
+            return self._begun
+
+    @contextmanager
+    def _given_up_on_error(self) -> Iterator[None]:
+        """End the batch on an error: Spark calls abort only after it has got a factory."""
+        try:
+            with interrupted_by_stop(self._bridge):
+                yield
+        except BaseException:
+            self._begun = None
+            if self._staged is not None:
+                self._staged.delete()
+            self._batches.give_up()
+            raise
 
     def _factory(self, session: SparkSession, begun: BegunBatch) -> JavaObject:
-        ref, names = begun.ref, self._columns.fieldNames()
+        ref, columns = begun.ref, self._rows.columns
         task = None if begun.job_id is None else WriteTask(ref=ref, job_id=begun.job_id, storage=mark_storage(ref))
         function = StreamWriteTask(
             task=task,
             wall_clocks=self._batches.wall_clocks,
-            new_columns=self._batches.new_columns(ref, names),
+            new_columns=self._batches.new_columns(ref, columns.fieldNames()),
         )
         pickled = bytearray(pickle.dumps((function, OUTCOME)))
         source = writer_source(self._bridge, session)
-        return made_factory(self._bridge, "PythonStreamingWriterFactory", source, pickled, self._columns)
+        return made_factory(self._bridge, "PythonStreamingWriterFactory", source, pickled, columns)
 
     @from_spark
     def commit(self, batch_id: int, messages: JavaObject) -> None:
@@ -216,12 +282,16 @@ class StreamTableWrite(Proxy):
         if begun is None:
             return
         try:
-            if begun.job_id is not None:
+            if self._staged is not None:
+                self._staged.abort(messages)
+            elif begun.job_id is not None:
                 delete_job_files(begun.ref, begun.job_id, keep=())
         finally:
             self._batches.give_up()
 
     def _collected(self, ref: TableRef, job_id: str, messages: JavaObject) -> tuple[CommitMessage, ...]:
+        if self._staged is not None:
+            return self._staged.commit(messages)
         session = self._bridge.python_session(self._bridge.session())
         speculates = session.conf.get("spark.speculation", "false") == "true"
         return collect_messages(ref, outcomes_of(messages), job_id, speculates=speculates)

@@ -1,0 +1,169 @@
+"""Files that the writer of Spark's own Parquet source writes next to a table, in tasks; the driver takes them over.
+
+They are moved into the table if they are exactly what the table needs; otherwise their rows are written again as in an
+append.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructField, StructType
+
+from penstock.errors import StorageError
+from penstock.spark.connector.jvm.driver import places_text
+from penstock.spark.native_settings import WRITE_OPTIONS, WRITE_SETTINGS, clone_session
+from penstock.spark.versions.facts import PYTHON_WRITES
+from penstock.spark.write.native_sink import native_order, parquet_options, part_files, rows_of_target
+from penstock.spark.write.sink import write_dataframe
+from penstock.table.commit.cleanup import delete_new_files, delete_staging, staging_directory
+from penstock.table.write.imports import import_parquet_files
+
+if TYPE_CHECKING:
+    from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.table.message import CommitMessage
+    from penstock.table.ref import TableRef
+
+_ENCODING: Final = "sun.jnu.encoding"
+_UTF8: Final = "UTF-8"
+_FIELD_ID: Final = "parquet.field.id"
+
+
+def names_any_directory(bridge: Bridge) -> bool:
+    """Whether the JVM can encode all strings in directory names, so that no two partitions share a directory."""
+    return bool(
+        bridge.cached("encoding of names", lambda: bridge.java("java.lang.System").getProperty(_ENCODING)) == _UTF8
+    )
+
+
+def order_of_files(bridge: Bridge, ref: TableRef, columns: StructType) -> tuple[int, ...] | None:
+    """Return the places of a table's columns among those of new rows; None if Python workers have to write the rows."""
+    if not PYTHON_WRITES.is_here:
+        return None  # they refuse to
+    if ref.schema.partition_keys and not names_any_directory(bridge):
+        return None
+    return native_order(columns, ref)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """The rows of one write.
+
+    Attributes:
+        columns: those of the table.
+    """
+
+    query_id: str
+    columns: StructType
+
+
+class StagedFiles:
+    """One write of Spark's Parquet source into a staging directory.
+
+    Args:
+        ref: the table, with the rules that its rows are subject to.
+        job_id: of the names of the files and of the directory.
+        takes: whether the files may become files of the table.
+        by_partition: whether rows are sorted by partition, so that each file gets those of one partition.
+
+    Attributes:
+        write: the write of Spark's Parquet source.
+    """
+
+    def __init__(
+        self, bridge: Bridge, ref: TableRef, rows: Rows, *, job_id: str, takes: bool, by_partition: bool
+    ) -> None:
+        self.job_id = job_id
+        self._bridge = bridge
+        self._ref = ref
+        self._takes = takes
+        self._staging = staging_directory(ref, self.job_id)
+        self._session = bridge.session()
+        self._keys = ref.schema.partition_keys if by_partition else ()
+        self._plain = StructType([StructField(each.name, each.dataType) for each in rows.columns])
+        self.write = self._parquet_write(rows)
+
+    def writer_factory(self, info: JavaObject) -> JavaObject:
+        """Return the factory of the writers in tasks."""
+        made = self.write.createBatchWriterFactory(info)
+        if not self._keys:
+            return made
+        names = self._plain.fieldNames()
+        return self._bridge.driver.byPartition(self._session, made, places_text(names.index(key) for key in self._keys))
+
+    def delete(self) -> None:
+        """Delete the files that are still staged."""
+        delete_staging(self._ref, self.job_id)
+
+    def commit(self, messages: JavaObject) -> tuple[CommitMessage, ...]:
+        """Take over the files of new rows, after all tasks have succeeded; nothing stays staged."""
+        try:
+            self.write.commit(messages)
+            return self.take_over(self._bridge.driver.writtenRows(messages))
+        finally:
+            self.delete()
+
+    def abort(self, messages: JavaObject) -> None:
+        """Delete the files that the tasks of a failed job have written."""
+        try:
+            self.write.abort(messages)
+        finally:
+            self.delete()
+
+    def take_over(self, row_count: int) -> tuple[CommitMessage, ...]:
+        """Return messages for the rows that the tasks wrote: files are moved, or their rows are written again.
+
+        Args:
+            row_count: number of rows that Spark has written.
+        """
+        ref = self._ref
+        parts = part_files(ref, self._staging, levels=len(self._keys))
+        if self._takes:
+            found = import_parquet_files(ref, parts, job_id=self.job_id, row_count=row_count)
+            if found is not None:
+                return found
+        if not parts and not row_count:
+            return ()
+        written = write_dataframe(self._rows(parts), ref)
+        found_rows = sum(file.row_count for message in written for file in message.new_files)
+        if row_count != found_rows:
+            delete_new_files(ref, written)
+            raise StorageError(
+                f"table {ref.name}: Spark has written {row_count} rows, but the driver finds {found_rows} in "
+                f"{ref.location}, so nothing was changed; put the warehouse where driver and workers see it at one path"
+            )
+        return written
+
+    def _rows(self, parts: list[str]) -> DataFrame:
+        reader = self._session.read().schema(self._bridge.schema(self._plain)).option("datetimeRebaseMode", "CORRECTED")
+        # Without this, Spark would take the values of partition columns from the names of directories.
+        reader = reader.option("recursiveFileLookup", "true")
+        rows = reader.parquet(self._bridge.sequence([f"file://{each}" for each in parts]))
+        names = [field.name for field in self._ref.schema.fields]
+        return DataFrame(rows, self._bridge.python_session(self._session)).toDF(*names)
+
+    def _parquet_write(self, rows: Rows) -> JavaObject:
+        bridge, ref = self._bridge, self._ref
+        session = clone_session(self._session, WRITE_SETTINGS)
+        ids = {field.name: field.id for field in ref.schema.fields}
+        row_schema = bridge.schema(
+            StructType(
+                [StructField(each.name, each.dataType, metadata={_FIELD_ID: ids[each.name]}) for each in rows.columns]
+            )
+        )
+        given_options = parquet_options(ref, rows_of_target(row_schema, ref)) if self._takes else WRITE_OPTIONS
+        options = bridge.case_insensitive(given_options)
+        optional = bridge.java("java.util.Optional")
+        described = bridge.private("WriteInfo")(rows.query_id, row_schema, options, optional.empty(), optional.empty())
+        kind = bridge.java_class(bridge.class_names("ParquetFileFormat")[0])
+        paths = bridge.sequence([f"file://{self._staging}"])
+        table = bridge.private("ParquetTable")(ref.name, session, options, paths, bridge.scala_none(), kind)
+        sessions = bridge.private("SparkSession")
+        # The source takes its settings from the active session.
+        sessions.setActiveSession(session)
+        try:
+            return table.newWriteBuilder(described).build().toBatch()
+        finally:
+            sessions.setActiveSession(self._session)
