@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors import PySparkException
 
 from penstock.spark.versions.facts import text_of
 
 if TYPE_CHECKING:
-    from pyspark.errors.exceptions.base import PySparkException
+    from collections.abc import Iterator
 
     from penstock.spark.versions.facts import Feature
 
@@ -23,6 +25,17 @@ def skip_without(*features: Feature) -> None:
     """Skip the test that runs unless all of these features are here."""
     if not all(each.is_here for each in features):
         pytest.skip(_reason(features))
+
+
+@contextmanager
+def skip_if_refused(feature: Feature) -> Iterator[None]:
+    """Skip the test if what runs inside is refused in the words of the table, on a version without the feature."""
+    try:
+        yield
+    except PySparkException as error:
+        if feature.is_here or feature.refused() not in str(error):
+            raise
+        skip_without(feature)
 
 
 def condition_of(error: PySparkException) -> str | None:
