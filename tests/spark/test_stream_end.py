@@ -10,11 +10,9 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from tests.spark.golden import LOCATIONS
-from tests.spark.needs import needs
 from tests.spark.ways import STREAM_FORMAT_IF_SLOW
 
 from penstock import Catalog, Table
-from penstock.spark.versions.facts import EVENT_TIME_COPIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +74,6 @@ def done(checkpoint: Path) -> tuple[int, int]:
     return len(offsets), len(commits)
 
 
-@needs(EVENT_TIME_COPIES)
 @STREAM_FORMAT_IF_SLOW
 def test_a_query_ends_and_stays_ended(spark: SparkSession, catalog: Catalog, source: Table, tmp_path: Path) -> None:
     copy = catalog.create_table("d.copy", "n INT, t TIMESTAMP(3)")
@@ -176,7 +173,6 @@ def test_windows_stay_open_where_no_bound_is_declared_and_then_another_bound_goe
     assert numbers(target) == [2, 2, 2]
 
 
-@needs(EVENT_TIME_COPIES)
 @STREAM_FORMAT_IF_SLOW
 def test_a_query_that_keeps_no_rows_ends_without_another_micro_batch(
     spark: SparkSession, catalog: Catalog, source: Table, tmp_path: Path

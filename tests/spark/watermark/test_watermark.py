@@ -16,6 +16,7 @@ from tests.spark.stream_feed import DONE, new_feed
 from penstock import Catalog, Table
 from penstock.format.watermark import DeclaredWatermark
 from penstock.spark.watermark.query_shape import QueryShape, observe_times
+from penstock.spark.watermark.wall_clock import as_instant, with_wall_clocks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,6 +53,26 @@ def watermarks(table: Table) -> list[tuple[int, int | None]]:
         for row in table.snapshots().to_pylist()
         if row["commit_kind"] == "APPEND"
     ]
+
+
+def test_wall_clocks_become_instants_and_back_without_a_loss(spark: SparkSession) -> None:
+    texts = [
+        "0001-01-01 00:00:00.000001",
+        "1582-10-04 23:59:59.999999",
+        "1969-12-31 23:59:59.999999",
+        "1970-01-01 00:00:00",
+        "2026-03-08 02:30:00.123456",  # this hour and the next one are special in the zone of the session
+        "2026-11-01 01:30:00",
+        "9999-12-31 23:59:59.999999",
+        "+50000-01-01 00:00:00.000001",
+    ]
+    frame = spark.createDataFrame([(text,) for text in [*texts, None]], "text STRING")
+    frame = frame.select("text", F.expr("CAST(text AS TIMESTAMP_NTZ) AS wanted"))
+    frame = frame.withColumn("t.x", as_instant(F.col("wanted")))
+    found = with_wall_clocks(frame, ["t.x"])
+    assert [field.dataType.typeName() for field in found.schema.fields[1:]] == ["timestamp_ntz", "timestamp_ntz"]
+    assert found.where("`t.x` = wanted").count() == len(texts)
+    assert found.where("wanted IS NULL AND `t.x` IS NULL").count() == 1
 
 
 def test_a_copy_of_what_flink_wrote_has_flinks_watermarks(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
 import pytest
 from pyspark.sql import types as spark_types
@@ -15,10 +14,6 @@ import penstock
 from penstock.errors import UnsupportedFeatureError
 from penstock.spark.versions import facts, python_api
 from penstock.spark.versions.facts import FEATURES, TESTED, check_version, class_here, interfaces_here, text_of
-from penstock.spark.watermark.wall_clock import with_wall_clocks
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 CATALOG = "org.apache.spark.sql.connector.catalog."
 
@@ -37,14 +32,6 @@ def test_a_missing_feature_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatc
     assert text.startswith('table d.t: readStream.format("penstock") needs Spark 4.2 or newer, this is ')
     assert text.endswith(": use Table.read_stream, or readStream.table after penstock.attach")
     facts.STREAM_WRITES_OF_FORMAT.check("table d.t")
-
-
-def test_event_times_that_would_lose_digits_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(facts, "INSTALLED", (3, 5))
-    rows = cast("DataFrame", object())
-    with pytest.raises(UnsupportedFeatureError, match=r"needs Spark 4\.0 or newer.*penstock\.read\.watermark = false"):
-        with_wall_clocks(rows, ["t"])
-    assert with_wall_clocks(rows, []) is rows
 
 
 def test_older_versions_are_refused_and_newer_ones_warned_about(monkeypatch: pytest.MonkeyPatch) -> None:

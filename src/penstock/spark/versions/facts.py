@@ -138,12 +138,6 @@ PYTHON_WRITES: Final = Feature(
     since=(4, 0),
     instead="use `Table.overwrite`, or `Table.write_stream`",
 )
-EVENT_TIME_COPIES: Final = Feature(
-    # timestampadd takes an INT in 3.5, and cuts off the digits of a BIGINT without an error.
-    what="`Table.write_stream` of the event time of a stream into a column without a zone",
-    since=(4, 0),
-    instead="read the stream with the option `penstock.read.watermark` = `false`",
-)
 PROCEDURES: Final = Feature(
     what="`CALL`",
     since=(4, 0),
@@ -266,7 +260,6 @@ FEATURES: Final = (
     PYTHON_SOURCES,
     PYTHON_SCANS,
     PYTHON_WRITES,
-    EVENT_TIME_COPIES,
     PROCEDURES,
     VARIANT,
     DELTA_OPTIONS,

@@ -20,7 +20,6 @@ from pyspark.sql import types as spark_types
 from penstock.format.text.names import quoted
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.spark.logical_plan import PlanNode, each_node, each_of
-from penstock.spark.versions.facts import EVENT_TIME_COPIES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -33,6 +32,7 @@ _MARK: Final = "penstock.wall-clock"
 _ZONE: Final = "UTC"
 _COMMENT: Final = "event time; its wall clock is taken as UTC"
 _EPOCH: Final = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
+_DAY_MICROS: Final = 86_400_000_000
 
 
 def wall_clock_field(field: spark_types.StructField) -> spark_types.StructField:
@@ -46,18 +46,13 @@ def as_instant(column: Column) -> Column:
     """Convert TIMESTAMP_NTZ to TIMESTAMP."""
     # Days and time of day separately: no step may use the session's zone.
     days = column.cast("date")
-    return F.timestamp_micros(F.unix_date(days) * F.lit(86_400_000_000)) + (column - days.cast("timestamp_ntz"))
+    return F.timestamp_micros(F.unix_date(days) * F.lit(_DAY_MICROS)) + (column - days.cast("timestamp_ntz"))
 
 
 def with_wall_clocks(frame: DataFrame, columns: Collection[str]) -> DataFrame:
-    """Return the DataFrame with these TIMESTAMP columns converted to TIMESTAMP_NTZ.
-
-    Raises:
-        UnsupportedFeatureError: this version of Spark cannot convert them without a loss.
-    """
+    """Return the DataFrame with these TIMESTAMP columns converted to TIMESTAMP_NTZ."""
     if not columns:
         return frame
-    EVENT_TIME_COPIES.check("this stream")
     return frame.select(*(_to_wall_clock(name) if name in columns else quoted(name) for name in frame.columns))
 
 
@@ -138,4 +133,8 @@ def _is_wall_clock(field: DataField) -> bool:
 
 
 def _to_wall_clock(column: str) -> Column:
-    return F.expr(f"timestampadd(MICROSECOND, unix_micros({quoted(column)}), {_EPOCH})").alias(column)
+    micros = f"unix_micros({quoted(column)})"
+    # Not timestampadd: its number is an INT in Spark 3.5, and other digits are cut off without an error.
+    days = f"CAST({micros} DIV {_DAY_MICROS} AS INT)"
+    seconds = f"CAST({micros} % {_DAY_MICROS} * 0.000001BD AS DECIMAL(18, 6))"
+    return F.expr(f"{_EPOCH} + make_dt_interval({days}, 0, 0, {seconds})").alias(column)
