@@ -1,10 +1,14 @@
-"""The metadata column that some versions of Spark need to change rows; it is NULL in every row."""
+"""Metadata columns of a table whose rows change.
+
+Some versions of Spark need one to change rows at all; it is NULL in every row then. For a queue, two of them hold the
+position of each row.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pyspark.sql.types import IntegerType, StructField, StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
 from penstock.spark.connector.proxy import Proxy, from_spark
 
@@ -14,10 +18,14 @@ if TYPE_CHECKING:
     from penstock.spark.connector.gateway import Bridge, JavaObject
 
 
-def metadata_column_of(names: Iterable[str]) -> str:
-    """Return the name of the column in a table that has columns of these names."""
+def metadata_column_of(names: Iterable[str], *, of_file: bool = False) -> str:
+    """Return the name of the column in a table that has columns of these names.
+
+    Args:
+        of_file: the column with the number of the row's file, instead of the row's number in it.
+    """
     taken = {name.casefold() for name in names}
-    name = "_penstock_row"
+    name = "_penstock_file" if of_file else "_penstock_row"
     while name in taken:
         name += "_"
     return name
@@ -25,7 +33,7 @@ def metadata_column_of(names: Iterable[str]) -> str:
 
 def metadata_fields(names: Iterable[str]) -> StructType:
     """Return the schema of metadata columns."""
-    return StructType([StructField(name, IntegerType()) for name in names])
+    return StructType([StructField(name, LongType()) for name in names])
 
 
 class MetadataColumn(Proxy):

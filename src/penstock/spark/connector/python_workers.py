@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.spark.write.task import TaskOutcome
-    from penstock.table.read.split import DataSplit
-    from penstock.table.stream.files import StreamTask
 OUTCOME: Final = StructType([StructField("outcome", BinaryType())])
 """Columns of the batch, of one binary value, that a writer's function returns; it is pickled together with them."""
 
@@ -55,7 +53,7 @@ def made_factory(bridge: Bridge, name: str, source: JavaObject, function: bytear
     return bridge.made(name, source, function, bridge.schema(schema), nothing, nothing)
 
 
-def python_partitions(bridge: Bridge, values: Sequence[DataSplit] | Sequence[StreamTask]) -> JavaObject:
+def python_partitions(bridge: Bridge, values: Sequence[object]) -> JavaObject:
     """Return one partition for each value."""
     PYTHON_SCANS.check("this query")
     made = bridge.private("PythonInputPartition")

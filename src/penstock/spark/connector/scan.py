@@ -150,22 +150,26 @@ class _Files:
     reading: NativeReading | str
 
     @classmethod
-    def of(cls, bridge: Bridge, request: ScanRequest, *, pads: bool) -> Self:
+    def of(cls, bridge: Bridge, request: ScanRequest, *, pads: bool, refusal: str | None = None) -> Self:
         """Plan the files, and choose their reader.
 
         Args:
             pads: whether the scan pads values of CHAR.
+            refusal: why Spark's own reader must not read; None if it may.
         """
         ref = request.read.pinned.ref
         plan = request.plan()
         splits = _enough(iter_splits(ref, plan), request.limit)
         fields = select_fields(ref, request.schema.fieldNames()) if len(request.schema) else ()
-        reading = plan_reading(ref, request.read.store, splits, fields, may_use_ids=is_vectorised(bridge), pads=pads)
+        reading = refusal or plan_reading(
+            ref, request.read.store, splits, fields, may_use_ids=is_vectorised(bridge), pads=pads
+        )
         columns = request.schema
         if isinstance(reading, str):
             # Arrow batches without columns lose their rows, so read at least one column.
             columns = request.schema if fields else to_spark_schema(ref.schema.fields[:1])
-            _LOG.warning("table %s: read by Python workers, not by Spark's own reader: %s", ref.name, reading)
+            if reading != refusal:
+                _LOG.warning("table %s: read by Python workers, not by Spark's own reader: %s", ref.name, reading)
         return cls(plan=plan, splits=splits, columns=columns, reading=reading)
 
     @property
@@ -218,7 +222,7 @@ class TableScan(Proxy):
 
     @cached_property
     def _files(self) -> _Files:
-        return _Files.of(self._bridge, self._request, pads=self._pads())
+        return _Files.of(self._bridge, self._request, pads=self._pads(), refusal=self._refusal())
 
     def _text(self) -> str:
         return self._request.key() if self._stream is None else self._stream.toString()
@@ -306,6 +310,10 @@ class TableScan(Proxy):
     def _pads(self) -> bool:
         """Whether the scan pads values of CHAR: Spark does so itself for a query."""
         return False
+
+    def _refusal(self) -> str | None:
+        """Return why Spark's own reader must not read the files; None if it may."""
+        return None
 
     def partitions_of(self, splits: Sequence[DataSplit]) -> tuple[JavaObject, JavaObject]:
         """Return the partitions and their reader factory."""

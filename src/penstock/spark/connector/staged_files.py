@@ -7,6 +7,7 @@ append.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame
@@ -16,7 +17,13 @@ from penstock.errors import StorageError
 from penstock.spark.connector.jvm.driver import places_text
 from penstock.spark.native_settings import WRITE_OPTIONS, WRITE_SETTINGS, clone_session
 from penstock.spark.versions.facts import PYTHON_WRITES
-from penstock.spark.write.native_sink import native_order, parquet_options, part_files, rows_of_target
+from penstock.spark.write.native_sink import (
+    native_order,
+    parquet_options,
+    part_files,
+    part_files_by_task,
+    rows_of_target,
+)
 from penstock.spark.write.sink import write_dataframe
 from penstock.table.commit.cleanup import delete_new_files, delete_staging, staging_directory
 from penstock.table.write.imports import import_parquet_files
@@ -67,9 +74,6 @@ class StagedFiles:
         job_id: of the names of the files and of the directory.
         takes: whether the files may become files of the table.
         by_partition: whether rows are sorted by partition, so that each file gets those of one partition.
-
-    Attributes:
-        write: the write of Spark's Parquet source.
     """
 
     def __init__(
@@ -82,8 +86,8 @@ class StagedFiles:
         self._staging = staging_directory(ref, self.job_id)
         self._session = bridge.session()
         self._keys = ref.schema.partition_keys if by_partition else ()
+        self._rows = rows
         self._plain = StructType([StructField(each.name, each.dataType) for each in rows.columns])
-        self.write = self._parquet_write(rows)
 
     def writer_factory(self, info: JavaObject) -> JavaObject:
         """Return the factory of the writers in tasks."""
@@ -96,6 +100,10 @@ class StagedFiles:
     def delete(self) -> None:
         """Delete the files that are still staged."""
         delete_staging(self._ref, self.job_id)
+
+    def parts_by_task(self) -> dict[int, list[str]]:
+        """Return the files that each task wrote, in the order of its rows."""
+        return part_files_by_task(self._ref, self._staging)
 
     def commit(self, messages: JavaObject) -> tuple[CommitMessage, ...]:
         """Take over the files of new rows, after all tasks have succeeded; nothing stays staged."""
@@ -126,7 +134,7 @@ class StagedFiles:
                 return found
         if not parts and not row_count:
             return ()
-        written = write_dataframe(self._rows(parts), ref)
+        written = write_dataframe(self._read(parts), ref)
         found_rows = sum(file.row_count for message in written for file in message.new_files)
         if row_count != found_rows:
             delete_new_files(ref, written)
@@ -136,7 +144,7 @@ class StagedFiles:
             )
         return written
 
-    def _rows(self, parts: list[str]) -> DataFrame:
+    def _read(self, parts: list[str]) -> DataFrame:
         reader = self._session.read().schema(self._bridge.schema(self._plain)).option("datetimeRebaseMode", "CORRECTED")
         # Without this, Spark would take the values of partition columns from the names of directories.
         reader = reader.option("recursiveFileLookup", "true")
@@ -144,8 +152,13 @@ class StagedFiles:
         names = [field.name for field in self._ref.schema.fields]
         return DataFrame(rows, self._bridge.python_session(self._session)).toDF(*names)
 
-    def _parquet_write(self, rows: Rows) -> JavaObject:
-        bridge, ref = self._bridge, self._ref
+    @cached_property
+    def write(self) -> JavaObject:
+        """The write of Spark's Parquet source, which makes the staging directory.
+
+        Not before the rows come: Spark does not abort a write whose query fails before, in a shuffle.
+        """
+        bridge, ref, rows = self._bridge, self._ref, self._rows
         session = clone_session(self._session, WRITE_SETTINGS)
         ids = {field.name: field.id for field in ref.schema.fields}
         row_schema = bridge.schema(

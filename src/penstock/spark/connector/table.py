@@ -12,10 +12,16 @@ from penstock.options import check_keys
 from penstock.printable import mask_options
 from penstock.spark.connector.actions.defaults import with_defaults
 from penstock.spark.connector.actions.partitions import PartitionManagement
-from penstock.spark.connector.changes.group_scan import GroupScanBuilder
-from penstock.spark.connector.changes.operation import RowChangeBuilder, RowChangeOperation, check_row_level
+from penstock.spark.connector.changes.group_scan import GroupScan, GroupScanBuilder
+from penstock.spark.connector.changes.operation import (
+    RowChangeBuilder,
+    RowChangeOperation,
+    check_row_level,
+    metadata_of_changes,
+)
+from penstock.spark.connector.changes.queue_files import QueueScan, is_queue
 from penstock.spark.connector.definition import is_evolution
-from penstock.spark.connector.metadata_column import MetadataColumn, metadata_column_of
+from penstock.spark.connector.metadata_column import MetadataColumn
 from penstock.spark.connector.partition_keys import partition_keys_of
 from penstock.spark.connector.proxy import from_spark
 from penstock.spark.connector.pushdown import conjunction_of, take_filters
@@ -38,7 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from penstock.predicate.tree import Predicate
-    from penstock.spark.connector.changes.group_scan import GroupScan
     from penstock.spark.connector.gateway import Bridge, JavaObject, SessionReference
     from penstock.table.ref import TableRef
 
@@ -166,11 +171,10 @@ class CatalogTable(PartitionManagement):
 
     @from_spark
     def metadataColumns(self) -> JavaObject:
-        """Return the column that a change of rows needs in some versions of Spark; no query sees it."""
+        """Return the columns that a change of rows needs; no query sees them."""
         kind = self._bridge.connector("catalog.MetadataColumn")
-        name = metadata_column_of(self._ref.schema.field_names)
-        made = [MetadataColumn(self._bridge, name).exposed()] if self.changes_rows else []
-        return self._bridge.array(kind, made)
+        names = metadata_of_changes(self._ref) if self.changes_rows else ()
+        return self._bridge.array(kind, [MetadataColumn(self._bridge, name).exposed() for name in names])
 
     @from_spark
     def supportsColumnChange(self, change: JavaObject) -> bool:
@@ -189,7 +193,8 @@ class CatalogTable(PartitionManagement):
         return self._scan_builder(options, TableScanBuilder)
 
     def _group_scan_builder(self, options: JavaObject, made: Callable[[GroupScan], None]) -> GroupScanBuilder:
-        return self._scan_builder(options, partial(GroupScanBuilder, made))
+        kind = QueueScan if is_queue(self._ref) else GroupScan
+        return self._scan_builder(options, partial(GroupScanBuilder, made, kind))
 
     def _scan_builder(self, options: JavaObject, kind: Callable[..., _Builder]) -> _Builder:
         own = own_options(self._bridge, options)

@@ -142,7 +142,7 @@ class ReadTask:
 
     Attributes:
         pads: whether values of CHAR are padded.
-        metadata: names of columns of INT to add, which are NULL in every row.
+        metadata: names of columns of BIGINT to add, which are NULL in every row.
     """
 
     ref: TableRef
@@ -152,19 +152,20 @@ class ReadTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Read the splits of a task."""
-        reader = TableReader(self.ref, MetadataStore(self.ref), self.columns)
-        fields = select_fields(self.ref, self.columns)
-        schema = to_spark_schema(fields)
         for batch in batches:
             for data in batch.column(0):
-                split = pickle.loads(data.as_py() or b"")  # noqa: S301 - our own driver wrote it
-                rows = reader.read_split(split)
-                for found in to_spark_batches(pad_chars(rows, fields) if self.pads else rows, schema):
-                    yield self._with_metadata(found)
+                yield from self.read(pickle.loads(data.as_py() or b""))  # noqa: S301 - our own driver wrote it
+
+    def read(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a split, in order."""
+        fields = select_fields(self.ref, self.columns)
+        rows = TableReader(self.ref, MetadataStore(self.ref), self.columns).read_split(split)
+        for found in to_spark_batches(pad_chars(rows, fields) if self.pads else rows, to_spark_schema(fields)):
+            yield self._with_metadata(found)
 
     def _with_metadata(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         for name in self.metadata:
-            rows = rows.append_column(name, pa.nulls(rows.num_rows, pa.int32()))
+            rows = rows.append_column(name, pa.nulls(rows.num_rows, pa.int64()))
         return rows
 
 

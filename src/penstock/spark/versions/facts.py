@@ -44,7 +44,7 @@ _INTERFACES: Final[dict[str, tuple[bool, str | None]]] = {
     f"{_CATALOG}procedures.BoundProcedure": (INSTALLED >= (4, 0), None),
     f"{_CATALOG}procedures.UnboundProcedure": (INSTALLED >= (4, 0), None),
     f"{_CATALOG}RelationCatalog": (INSTALLED >= (4, 2), f"{_CATALOG}TableCatalog"),
-    f"{_CATALOG}SupportsMetadataColumns": (NEEDS_METADATA_COLUMN, None),
+    f"{_CATALOG}SupportsMetadataColumns": (INSTALLED >= (4, 0), None),
     f"{_CATALOG}SupportsSchemaEvolution": (INSTALLED >= (4, 2), None),
 }
 """Interfaces, whether objects implement them, and what they implement otherwise."""
@@ -255,6 +255,11 @@ MERGES_TO_NOTHING: Final = Feature(
     since=(4, 0),
     instead="use `DELETE`, or `Table.merge`",
 )
+QUEUE_CHANGES: Final = Feature(
+    what="`UPDATE`, `MERGE`, and `DELETE` with functions or subqueries, of a queue",
+    since=(4, 0),
+    instead="use `Table.update`, `Table.merge`, `Table.delete`, or `penstock.sql`",
+)
 
 FEATURES: Final = (
     PYTHON_SOURCES,
@@ -280,6 +285,7 @@ FEATURES: Final = (
     COUNTED_UPDATES,
     COUNTED_MERGES,
     MERGES_TO_NOTHING,
+    QUEUE_CHANGES,
 )
 """What not all versions have."""
 

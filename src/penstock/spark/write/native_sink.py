@@ -319,6 +319,16 @@ class _Part:
     path: str
 
 
+def part_files_by_task(ref: TableRef, staging: str) -> dict[int, list[str]]:
+    """Return the files of a staging directory by the task that wrote them, in the order of its rows."""
+    found: dict[int, list[str]] = {}
+    for path in part_files(ref, staging, levels=0):
+        match = _PART.fullmatch(path.rpartition("/")[2])
+        assert match is not None  # noqa: S101 - others are not listed
+        found.setdefault(int(match[1]), []).append(path)
+    return found
+
+
 def part_files(ref: TableRef, staging: str, *, levels: int) -> list[str]:
     """Return the files of a staging directory in the order of the rows that Spark wrote.
 

@@ -28,7 +28,7 @@ from penstock.table.actions.rewriting import (
     for_existing_rows,
 )
 from penstock.table.assumptions import check_same_table
-from penstock.table.commit.cleanup import delete_new_files
+from penstock.table.commit.cleanup import delete_new_files, new_files_of
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.delta import CommitRequest
 from penstock.table.message import CommitMessage
@@ -67,7 +67,7 @@ def check_added_rows(
     rules = _Rules(ref, store)
     if not rules.fields:
         return
-    added = Counter(rules.broken_rows(make_unfiltered_split(ref, each, each.new_files) for each in written))
+    added = Counter(rules.broken_rows(make_unfiltered_split(ref, each, new_files_of(each)) for each in written))
     if added:
         added.subtract(rules.broken_rows(before))
     for row, count in added.items():
@@ -194,19 +194,20 @@ def commit_replacement(
     exclude nor removed a file that is to be replaced.
 
     Args:
-        written: the new files, including all rows to keep of the files that were read.
+        written: the new files, including all rows to keep of the files that were read. Messages of a queue say which
+            of these each new file replaces.
 
     Returns:
         The snapshot, of kind OVERWRITE, or APPEND where nothing is replaced; None if there is nothing to commit.
     """
-    removed = _removals(read.splits)
-    if not removed and not written:
+    is_replacing = any(split.files for split in read.splits)
+    if not is_replacing and not written:
         return None
     user = new_commit_user(committer.options.user_prefix)
     deadline = time.monotonic() + (committer.options.timeout_ms or _DEFAULT_TIMEOUT_MS) / 1000
     base = read.snapshot
     try:
-        messages = (*removed, *_as_replacements(committer.ref, written, read.splits))
+        messages = (*_removals(read.splits, written), *_as_replacements(committer.ref, written, read.splits))
         if read.adds_rows:
             check_added_rows(committer.ref, committer.store, read.splits, written)
         check_same_table(committer.ref)
@@ -214,7 +215,7 @@ def commit_replacement(
         while True:
             request = CommitRequest(
                 commit_user=user,
-                kind=CommitKind.OVERWRITE if removed else CommitKind.APPEND,
+                kind=CommitKind.OVERWRITE if is_replacing else CommitKind.APPEND,
                 messages=messages,
                 has_read=True,
                 read=base,
@@ -257,9 +258,13 @@ def _files(splits: Iterable[DataSplit]) -> Iterable[tuple[DataSplit, DataFileMet
     return ((split, file) for split in splits for file in split.files)
 
 
-def _removals(splits: Sequence[DataSplit]) -> tuple[CommitMessage, ...]:
+def _removals(splits: Sequence[DataSplit], written: Iterable[CommitMessage]) -> tuple[CommitMessage, ...]:
+    """Return messages that remove the files which no written file replaces at its position."""
+    replaced = {file.file_name for message in written for file in message.compact_before}
     groups: dict[tuple[bytes, int, int], list[DataFileMeta]] = {}
     for split, file in _files(splits):
+        if file.file_name in replaced:
+            continue
         groups.setdefault((split.partition, split.bucket, split.total_buckets), []).append(file)
     return tuple(
         CommitMessage(partition=partition, bucket=bucket, total_buckets=total, compact_before=tuple(files))

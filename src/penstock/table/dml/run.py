@@ -116,39 +116,25 @@ class FileRewriter:
 
     def rewrite(self, split: DataSplit, files: tuple[DataFileMeta, ...]) -> FileOutcome:
         """Rewrite the rows of files of one bucket, in order."""
-        target = plan_files(self._ref, self._ref.parsed(WriteOptions))
-        with enough_memory(self._ref.name), TableWriter(self._ref) as mover, ExitStack() as on_error:
-            writer = GroupWriter(target, Group(partition=split.partition, bucket=split.bucket))
-            on_error.callback(writer.abort)
-            counts = []
-            for file in files:
-                count = _Counts()
-                for changed in self._changed_batches(split, file):
-                    count.add(changed)
-                    if not self._is_dry_run:
-                        writer.write(changed.kept)
-                        if changed.moved is not None:
-                            mover.write(changed.moved)
-                counts.append(count)
-            writer.finish_file()
-            moved = mover.prepare_commit()
-            on_error.callback(delete_new_files, self._ref, moved)
-            message = writer.take_message()
-            on_error.pop_all()
+        counts = [_Counts() for _ in files]
+        messages = write_in_place(self._ref, split, files, self._counted(split, files, counts))
         changes = tuple(self._changed(split, *each) for each in zip(files, counts, strict=True))
         matched = tuple(array for count in counts for array in count.matched)
         if not any(count.deleted or count.updated for count in counts):
             # The clauses of a MERGE left all rows as they were.
-            delete_new_files(self._ref, (message, *moved))
+            delete_new_files(self._ref, messages)
             return FileOutcome(matched=matched)
-        replaced = CommitMessage(
-            partition=split.partition,
-            bucket=split.bucket,
-            total_buckets=split.total_buckets,
-            compact_before=files,
-            compact_after=_as_outputs(files, as_replacement(self._ref, files, message.new_files)),
-        )
-        return FileOutcome(messages=(replaced, *moved), changes=changes, matched=matched)
+        return FileOutcome(messages=messages, changes=changes, matched=matched)
+
+    def _counted(
+        self, split: DataSplit, files: Sequence[DataFileMeta], counts: Sequence[_Counts]
+    ) -> Iterator[ChangedBatch]:
+        """Yield the rows to write, and count the changes of each file."""
+        for file, count in zip(files, counts, strict=True):
+            for changed in self._changed_batches(split, file):
+                count.add(changed)
+                if not self._is_dry_run:
+                    yield changed
 
     def _changed_batches(self, split: DataSplit, file: DataFileMeta) -> Iterator[ChangedBatch]:
         whole = replace(split, rest=NO_FILTER)
@@ -167,6 +153,42 @@ class FileRewriter:
             deleted=counts.deleted,
             updated=counts.updated,
         )
+
+
+def write_in_place(
+    ref: TableRef, split: DataSplit, files: tuple[DataFileMeta, ...], rows: Iterable[ChangedBatch]
+) -> tuple[CommitMessage, ...]:
+    """Write the rows that replace those of files of one bucket; a failure leaves no file.
+
+    Args:
+        ref: the table, without the rules for new rows.
+        split: the bucket.
+        files: to replace, in order.
+
+    Returns:
+        The replacement, at the position of the files in the order of the bucket; then the rows that moved.
+    """
+    target = plan_files(ref, ref.parsed(WriteOptions))
+    with enough_memory(ref.name), TableWriter(ref) as mover, ExitStack() as on_error:
+        writer = GroupWriter(target, Group(partition=split.partition, bucket=split.bucket))
+        on_error.callback(writer.abort)
+        for each in rows:
+            writer.write(each.kept)
+            if each.moved is not None:
+                mover.write(each.moved)
+        writer.finish_file()
+        moved = mover.prepare_commit()
+        on_error.callback(delete_new_files, ref, moved)
+        message = writer.take_message()
+        on_error.pop_all()
+    replaced = CommitMessage(
+        partition=split.partition,
+        bucket=split.bucket,
+        total_buckets=split.total_buckets,
+        compact_before=files,
+        compact_after=_as_outputs(files, as_replacement(ref, files, message.new_files)),
+    )
+    return (replaced, *moved)
 
 
 def _as_outputs(files: tuple[DataFileMeta, ...], outputs: tuple[DataFileMeta, ...]) -> tuple[DataFileMeta, ...]:

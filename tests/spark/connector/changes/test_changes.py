@@ -211,16 +211,17 @@ def test_a_merge_without_counts_whose_scan_has_not_returned_all_rows_is_refused(
 def test_a_table_that_spark_must_not_rewrite_is_refused_in_one_line(
     run: Callable[[str], list[Any]], catalog: Catalog
 ) -> None:
-    table = _make(run, catalog, "queue", "TBLPROPERTIES ('bucket' = '2', 'bucket-key' = 'k')")
+    catalog.create_table("d.nanos", "k INT, v INT, t TIMESTAMP(9)").append([{"k": 1, "v": 1, "t": None}])
     for statement, cure in {
-        "UPDATE penstock.d.queue SET v = 1 WHERE k = 1": "use Table.update",
-        "DELETE FROM penstock.d.queue WHERE k % 2 = 0": "use Table.delete",
-        "DELETE FROM penstock.d.queue WHERE k IN (SELECT id FROM range(5))": "use Table.delete",
-        "MERGE INTO penstock.d.queue USING (SELECT 1 AS i) ON k = i WHEN MATCHED THEN DELETE": "use Table.merge",
+        "UPDATE penstock.d.nanos SET v = 1 WHERE k = 1": "use Table.update",
+        "DELETE FROM penstock.d.nanos WHERE k % 2 = 0": "use Table.delete",
+        "DELETE FROM penstock.d.nanos WHERE k IN (SELECT id FROM range(5))": "use Table.delete",
+        "MERGE INTO penstock.d.nanos USING (SELECT 1 AS i) ON k = i WHEN MATCHED THEN DELETE": "use Table.merge",
     }.items():
         with pytest.raises(PySparkException, match=cure) as caught:
             run(statement)
         assert "Traceback" not in str(caught.value)
+    table = _make(run, catalog, "queue", "TBLPROPERTIES ('bucket' = '2', 'bucket-key' = 'k')")
     run("DELETE FROM penstock.d.queue WHERE k >= 3 OR v = 0")
     assert [row[0] for row in _rows(table)] == [1, 2]
 

@@ -35,11 +35,13 @@ class GroupScanBuilder(TableScanBuilder):
 
     Args:
         made: called with the scan.
+        kind: makes the scan.
     """
 
     def __init__(
         self,
         made: Callable[[GroupScan], None],
+        kind: Callable[[Bridge, ScanRequest], GroupScan],
         bridge: Bridge,
         spark: SparkSession,
         read: TableRead,
@@ -48,6 +50,7 @@ class GroupScanBuilder(TableScanBuilder):
         # Rows of a fallback branch are read, but changed only in that branch.
         super().__init__(bridge, spark, read.without_fallback(), schema)
         self._made = made
+        self._kind = kind
 
     @from_spark
     def supportCompletePushDown(self, aggregation: JavaObject) -> bool:
@@ -63,7 +66,7 @@ class GroupScanBuilder(TableScanBuilder):
         return False
 
     def _scan(self) -> GroupScan:
-        scan = GroupScan(self._bridge, self._request())
+        scan = self._kind(self._bridge, self._request())
         self._made(scan)
         return scan
 

@@ -11,21 +11,28 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from penstock.catalog.checks.features import check_writable
+from penstock.datafile.types import has_leaf, timestamp_precision
 from penstock.errors import UnsupportedFeatureError
+from penstock.format.types.data_types import TypeRoot
 from penstock.options import BucketOptions
+from penstock.spark.connector.changes.queue_files import QueueScan, is_queue, why_no_queue_changes
 from penstock.spark.connector.changes.replace_files import Arrangement, ReplaceFiles, Statement
 from penstock.spark.connector.metadata_column import metadata_column_of
 from penstock.spark.connector.proxy import Proxy, from_spark
-from penstock.spark.versions.facts import NEEDS_METADATA_COLUMN
+from penstock.spark.types import SPARK_PRECISION
+from penstock.spark.versions.facts import NEEDS_METADATA_COLUMN, QUEUE_CHANGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.format.types.data_types import AtomicType
     from penstock.spark.connector.changes.group_scan import GroupScan, GroupScanBuilder
+    from penstock.spark.connector.changes.queue_files import FilePlaces
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.table.dml.replacement import ReadFiles
     from penstock.table.ref import TableRef
 
+_TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 _WRITE: Final = "org.apache.spark.sql.connector.write."
 _CURES: Final = {
     "DELETE": "Table.delete(where), or penstock.sql; for rows that match those of a query, Table.merge(query, on, "
@@ -46,15 +53,33 @@ def check_row_level(ref: TableRef, command: str) -> None:
     check_writable(ref)
     taken = [name for name in ref.schema.field_names if name.casefold() in _PLAN_COLUMNS[command]]
     reason = f"Spark itself uses the name of its column '{taken[0]}' there" if taken else None
-    if ref.parsed(BucketOptions).bucket != -1:
+    nanos = [field.name for field in ref.schema.fields if has_leaf(field.type, _is_in_nanos)]
+    if nanos:
+        reason = f"Spark would cut the nanoseconds of its column '{nanos[0]}' in all rows that it writes again"
+    if is_queue(ref):
+        QUEUE_CHANGES.check(f"table {ref.name}")
+        reason = reason or why_no_queue_changes(ref)
+    elif ref.parsed(BucketOptions).bucket != -1:
         reason = "its rows are in buckets, whose order Spark would not keep"
-    elif not ref.file_io.is_local:
+    if not ref.file_io.is_local:
         reason = "it is on an object store, where Spark would need a JAR to write"
     if reason is not None:
         raise UnsupportedFeatureError(
             f"table {ref.name}: {command} through Spark's catalog does not work for it, because {reason}: use "
             f"{_CURES[command]}"
         )
+
+
+def _is_in_nanos(data_type: AtomicType) -> bool:
+    return data_type.root in _TIMESTAMPS and timestamp_precision(data_type) > SPARK_PRECISION
+
+
+def metadata_of_changes(ref: TableRef) -> tuple[str, ...]:
+    """Return the names of the metadata columns that a change of rows needs: for a queue, file and number of a row."""
+    names = ref.schema.field_names
+    if is_queue(ref):
+        return metadata_column_of(names, of_file=True), metadata_column_of(names)
+    return (metadata_column_of(names),) if NEEDS_METADATA_COLUMN else ()
 
 
 class RowChangeBuilder(Proxy):
@@ -106,9 +131,8 @@ class RowChangeOperation(Proxy):
 
     @from_spark
     def requiredMetadataAttributes(self) -> JavaObject:
-        """Return the metadata column where Spark needs one to take the columns of the table out of its rows."""
-        names = (metadata_column_of(self._ref.schema.field_names),) if NEEDS_METADATA_COLUMN else ()
-        return self._bridge.references(names)
+        """Return the position of the rows of a queue; else a column where Spark needs one to take the others out."""
+        return self._bridge.references(metadata_of_changes(self._ref))
 
     @from_spark
     def newScanBuilder(self, options: JavaObject) -> JavaObject:
@@ -123,10 +147,15 @@ class RowChangeOperation(Proxy):
             scan_text=lambda: "" if self._scan is None else self._scan.toString(),
             read_files=self._read_files,
             arrangement=self._arrangement,
+            positions=metadata_of_changes(self._ref) if is_queue(self._ref) else (),
+            places=self._places,
             check=partial(check_row_level, command=self._command),
         )
         made = partial(ReplaceFiles, self._bridge, self._ref, info, statement)
         return ReplaceFilesBuilder(self._bridge, self._ref, made)
+
+    def _places(self) -> FilePlaces | None:
+        return self._scan.places if isinstance(self._scan, QueueScan) else None
 
     def _take(self, scan: GroupScan) -> None:
         self._scan = scan
