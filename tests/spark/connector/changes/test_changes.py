@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -14,7 +15,7 @@ from pyspark.errors.exceptions.base import PySparkException
 
 from penstock.spark.connector import staged_files
 from penstock.spark.connector.changes import group_scan, replace_files
-from penstock.spark.versions.facts import COUNTED_UPDATES, MERGES_TO_NOTHING
+from penstock.spark.versions.facts import COUNTED_UPDATES, MERGES_TO_NOTHING, PYTHON_SCANS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -218,11 +219,13 @@ def test_a_table_that_spark_must_not_rewrite_is_refused_in_one_line(
         "DELETE FROM penstock.d.nanos WHERE k IN (SELECT id FROM range(5))": "use Table.delete",
         "MERGE INTO penstock.d.nanos USING (SELECT 1 AS i) ON k = i WHEN MATCHED THEN DELETE": "use Table.merge",
     }.items():
-        with pytest.raises(PySparkException, match=cure) as caught:
+        # Where Python workers cannot scan, the scan of nanoseconds is refused before some of the statements are.
+        refusal = cure if PYTHON_SCANS.is_here else f"{cure}|{re.escape(PYTHON_SCANS.refused())}"
+        with pytest.raises(PySparkException, match=refusal) as caught:
             run(statement)
         assert "Traceback" not in str(caught.value)
     table = _make(run, catalog, "queue", "TBLPROPERTIES ('bucket' = '2', 'bucket-key' = 'k')")
-    run("DELETE FROM penstock.d.queue WHERE k >= 3 OR v = 0")
+    run("DELETE FROM penstock.d.queue WHERE k >= 3 OR v = 0")  # by its metadata
     assert [row[0] for row in _rows(table)] == [1, 2]
 
 
