@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from tests.spark.needs import condition_of, needs
 
+from penstock.catalog.changes import AddColumn
 from penstock.format.types.text import format_sql_type
 from penstock.spark.versions.facts import (
     CHAR_DEFAULTS,
@@ -267,10 +268,14 @@ def test_insert_and_the_merge_of_dataframes_evolve_too(
     assert run(f"INSERT WITH SCHEMA EVOLUTION INTO {OURS}.evolved BY NAME SELECT 'x' n, 1 k") == []
     assert run(f"INSERT WITH SCHEMA EVOLUTION INTO {OURS}.evolved SELECT 2, 'y', 5.5D z") == []
     assert run(f"SELECT * FROM {OURS}.evolved") == [(1, "x", None), (2, "y", 5.5)]
-    # Spark does not change rows in buckets: refused before the table is changed.
-    merge = f"MERGE WITH SCHEMA EVOLUTION INTO {OURS}.evolved t USING (SELECT 1 k, 2 more) s ON t.k = s.k"
-    assert "its rows are in buckets" in run(f"{merge} WHEN MATCHED THEN UPDATE SET *")
-    assert len(catalog.load_table("d.evolved")._ref.schema.fields) == 3
+    rows = "SELECT 1 k, 7 more UNION ALL SELECT 3, 9"
+    merge = f"MERGE WITH SCHEMA EVOLUTION INTO {OURS}.evolved t USING ({rows}) s ON t.k = s.k"
+    assert run(f"{merge} WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *") == []
+    assert run(f"SELECT * FROM {OURS}.evolved") == [(1, "x", None, 7), (2, "y", 5.5, None), (3, None, None, 9)]
+    # Refused before the table is changed.
+    catalog.alter_table("d.evolved", AddColumn(column="nanos", type="TIMESTAMP(9)"))
+    assert "nanoseconds" in run(f"{merge.replace('more', 'further')} WHEN MATCHED THEN UPDATE SET *")
+    assert "further" not in catalog.load_table("d.evolved")._ref.schema.field_names
     run(f"CREATE TABLE {OURS}.merged (k INT)")
     source = spark.sql("SELECT 1 k, 'x' n").alias("s")
     writer = source.mergeInto(f"{OURS}.merged", F.expr("merged.k = s.k")).withSchemaEvolution()

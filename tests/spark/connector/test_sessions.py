@@ -94,19 +94,18 @@ def test_unused_sessions_go_away_with_their_catalogs(
     penstock.attach(spark, catalog, "shared")  # under a name that no other test attaches, which each session may use
     assert spark.table("shared.d.numbers").count() == 40
     before = catalogs()
-    for number in range(8):
+    for number in range(20):
         session = spark.newSession()
         session.sql(f"CREATE TEMPORARY VIEW ours AS SELECT id FROM shared.d.numbers WHERE id > {number}")
-        # Without a shuffle, whose threads keep a session for a minute.
         assert len(session.table("ours").collect()) == 39 - number
     del session
     spark.table("shared.d.numbers").count()  # so that the last one is not the active session
-    # Beside the two sessions that were used last. A thread that Spark started for a task keeps the session which was
+    # Python keeps the two sessions that were used last, and a thread that Spark started for a task the one that was
     # active then, until the thread ends after an idle minute.
-    deadline = time.monotonic() + 150
-    while (left := catalogs()) > before + 2 and time.monotonic() < deadline:
-        time.sleep(1)
-    assert left <= before + 2
+    deadline = time.monotonic() + 10
+    while (left := catalogs()) > before + 8 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert left <= before + 8
 
 
 def test_another_session_attaches_for_itself(spark: SparkSession, numbers: Table, catalog: Catalog) -> None:

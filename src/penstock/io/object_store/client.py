@@ -269,6 +269,8 @@ class _Clients:
 
     process_id: int = 0
     by_settings: dict[StoreSettings, StoreClient] = field(default_factory=dict)
+    inherited: list[dict[StoreSettings, StoreClient]] = field(default_factory=list)
+    """Those of the parent process: dropping one may wait for a lock that a thread of the parent held at the fork."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -279,6 +281,7 @@ def client_of(settings: StoreSettings) -> StoreClient:
     """Return this process's client; a forked process creates its own clients."""
     with _CLIENTS.lock:
         if _CLIENTS.process_id != os.getpid():
+            _CLIENTS.inherited.append(_CLIENTS.by_settings)
             _CLIENTS.process_id, _CLIENTS.by_settings = os.getpid(), {}
         client = _CLIENTS.by_settings.get(settings)
         if client is None:
