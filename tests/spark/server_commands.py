@@ -70,4 +70,4 @@ def running(command: str, folder: Path, number: int) -> Iterator[int]:
         process.wait()
     text = log.read_text()
     assert "Traceback" not in text, text[-3000:]
-    assert text.splitlines()[-1] == "stopping"
+    assert "stopping" in text.splitlines(), text[-3000:]  # Spark may log a line after it
