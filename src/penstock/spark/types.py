@@ -54,6 +54,7 @@ DECLARED_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
 """Key of the type of a CHAR or VARCHAR in the metadata of a column."""
 # Spark's timestamps have microseconds.
 SPARK_PRECISION: Final = 6
+_TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 
 _TO_SPARK: Final[dict[TypeRoot, spark_types.DataType]] = {
     TypeRoot.BOOLEAN: spark_types.BooleanType(),
@@ -92,6 +93,13 @@ _FROM_SPARK: Final[dict[type[spark_types.DataType], AtomicType]] = {
 
 TextType: TypeAlias = "Callable[[AtomicType], spark_types.DataType]"
 """Returns the type of a CHAR or VARCHAR."""
+
+
+def has_nanoseconds(data_type: DataType) -> bool:
+    """Whether values of a type itself, not of its parts, may have digits that Spark cuts off."""
+    if not isinstance(data_type, AtomicType) or data_type.root not in _TIMESTAMPS:
+        return False
+    return (data_type.precision or 0) > SPARK_PRECISION
 
 
 def _string(_: AtomicType) -> spark_types.DataType:

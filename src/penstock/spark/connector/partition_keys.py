@@ -20,7 +20,7 @@ from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.options import BucketOptions
 from penstock.spark.connector.jvm.driver import listed_files
 from penstock.spark.read.native_files import list_native
-from penstock.spark.types import SPARK_PRECISION
+from penstock.spark.types import has_nanoseconds
 from penstock.table.read.prune import is_key_of
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ _HASHED: Final = frozenset(
         TypeRoot.TIMESTAMP_LTZ,
     }
 )
-_TIMES: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 CELLS: Final = {
     TypeRoot.BOOLEAN: "boolean",
     TypeRoot.TINYINT: "byte",
@@ -108,7 +107,7 @@ def _hashed_type(data_type: DataType) -> str | None:
     """Return a text that is equal for types whose equal values have equal hashes; None if there are no such types."""
     if not isinstance(data_type, AtomicType) or data_type.root not in _HASHED:
         return None
-    if data_type.root in _TIMES and (data_type.precision or 0) > SPARK_PRECISION:
+    if has_nanoseconds(data_type):
         return None  # values that Spark reads as equal may differ in nanoseconds
     parts = (data_type.root, data_type.precision, data_type.scale)
     return "_".join(str(part).lower() for part in parts if part is not None)

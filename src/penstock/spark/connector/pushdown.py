@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from penstock.datafile.types import is_char, timestamp_precision
+from penstock.datafile.types import is_char
 from penstock.errors import InvalidFilterError, UnsupportedFeatureError
 from penstock.format.types.data_types import AtomicType, DataType, TypeRoot
 from penstock.predicate.bind import bind, columns_of
@@ -33,7 +33,7 @@ from penstock.predicate.tree import (
     TimestampLiteral,
 )
 from penstock.spark.read.filters import COMPARED_ALIKE
-from penstock.spark.types import SPARK_PRECISION
+from penstock.spark.types import has_nanoseconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -107,7 +107,7 @@ def take_filters(bridge: Bridge, ref: TableRef, predicates: JavaObject) -> list[
 def _take(ref: TableRef, place: int, node: _Node) -> Pushed | None:
     roots = {field.name: field.type.root if isinstance(field.type, AtomicType) else None for field in ref.schema.fields}
     literals: list[object] = []
-    nanosecond_columns = frozenset(field.name for field in ref.schema.fields if _has_nanoseconds(field.type))
+    nanosecond_columns = frozenset(field.name for field in ref.schema.fields if has_nanoseconds(field.type))
     chars = {field.name: field.type for field in ref.schema.fields if is_char(field.type)}
     try:
         predicate = _translate(node, literals)
@@ -139,12 +139,7 @@ def _compares_alike(kind: DataType) -> bool:
     """Whether Penstock compares a value as Spark does: not for padded strings, nor for digits that Spark truncates."""
     if not isinstance(kind, AtomicType):
         return False
-    return kind.root in _EXACT_FOR_ROWS or (kind.root in _TIMESTAMPS and not _has_nanoseconds(kind))
-
-
-def _has_nanoseconds(kind: DataType) -> bool:
-    """Whether values may have digits that Spark cuts off."""
-    return isinstance(kind, AtomicType) and kind.root in _TIMESTAMPS and timestamp_precision(kind) > SPARK_PRECISION
+    return kind.root in _EXACT_FOR_ROWS or (kind.root in _TIMESTAMPS and not has_nanoseconds(kind))
 
 
 def _widen_to_micros(node: Predicate, nanosecond_columns: frozenset[str]) -> Predicate:

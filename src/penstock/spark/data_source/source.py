@@ -33,8 +33,8 @@ from penstock.spark.types import check_columns, columns_at_start, nullable, to_s
 from penstock.spark.versions.facts import PYTHON_SOURCES, STREAM_READS_OF_FORMAT, STREAM_WRITES_OF_FORMAT
 from penstock.spark.versions.python_api import datasource
 from penstock.spark.write.sink import collect_messages
-from penstock.spark.write.task import TaskOutcome, WriteTask
-from penstock.table.commit.cleanup import delete_job_files, delete_new_files
+from penstock.spark.write.task import TaskOutcome, WriteTask, delete_failed_job
+from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.compact.write import TableWrite, compact_written
 from penstock.table.inspect.system import SYSTEM_TABLES, load_system_table
 from penstock.table.read.batches import TableReader, select_fields
@@ -339,7 +339,7 @@ class TableSourceWriter(datasource.DataSourceArrowWriter):
         for message in messages:
             if isinstance(message, OutcomeMessage):
                 delete_new_files(self._task.ref, message.outcome.messages)
-        delete_job_files(self._task.ref, self._task.job_id, keep=())
+        delete_failed_job(self._task.ref, self._task.job_id)
 
 
 def _load(location: str, options: Mapping[str, str], *, is_read: bool = False) -> TableRef:

@@ -26,8 +26,8 @@ from penstock.spark.data_source.tracebacks import without_frames
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.versions.python_api import datasource
 from penstock.spark.write.sink import collect_messages
-from penstock.spark.write.task import QUERY_ID, TaskOutcome, WriteTask
-from penstock.table.commit.cleanup import delete_job_files, delete_new_files
+from penstock.spark.write.task import QUERY_ID, TaskOutcome, WriteTask, delete_failed_job
+from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.compact.write import TableWrite, compact_written
 from penstock.table.partition_scope import WholeTable
 from penstock.table.stream_sink.committer import Batch, commit_unnoted
@@ -101,7 +101,7 @@ class PenstockStreamWriter(datasource.DataSourceStreamArrowWriter):
             return
         for each in found:
             delete_new_files(self._task.ref, each.outcome.messages)
-        delete_job_files(self._task.ref, found[0].job_id, keep=())
+        delete_failed_job(self._task.ref, found[0].job_id)
 
 
 def _outcomes(messages: list[datasource.WriterCommitMessage | None]) -> list[StreamOutcome]:

@@ -23,7 +23,7 @@ from penstock.format.types.data_types import (
 )
 from penstock.format.types.text import format_sql_type
 from penstock.spark.hadoop_options import why_not_by_spark
-from penstock.spark.types import SPARK_PRECISION, to_spark_type
+from penstock.spark.types import has_nanoseconds, to_spark_type
 from penstock.spark.versions.facts import WIDENS_VALUES
 from penstock.table.read.prune import ColumnStatsReader
 from penstock.table.ref import ExternalPaths
@@ -169,8 +169,7 @@ def _is_native(file_format: FileFormat, data_type: DataType) -> bool:
             return False
         case AtomicType(root=root):
             # With more than microseconds, Parquet files have INT96, which Spark reads as TIMESTAMP only.
-            is_fine = root in _TIMESTAMPS and (data_type.precision or 0) > SPARK_PRECISION
-            return root in _NATIVE[file_format] and not is_fine
+            return root in _NATIVE[file_format] and not has_nanoseconds(data_type)
 
 
 def _is_safe_in_orc(name: str, data_type: DataType, *, is_nested: bool = False) -> bool:

@@ -26,7 +26,7 @@ from penstock.spark.session import described_jobs
 from penstock.spark.shared_storage import check_files_arrived, mark_storage
 from penstock.spark.watermark.query_shape import observes_rows
 from penstock.spark.write.native_sink import in_clone, write_natively
-from penstock.spark.write.task import OUTCOME_SCHEMA, TaskOutcome, WriteTask
+from penstock.spark.write.task import OUTCOME_SCHEMA, TaskOutcome, WriteTask, delete_failed_job
 from penstock.table.commit.cleanup import delete_job_files, delete_new_files
 from penstock.table.write.assign import Assigner
 from penstock.table.write.check_rows import conform_batch, plan_conform
@@ -88,7 +88,7 @@ def _write_by_python(df: DataFrame, ref: TableRef, job_id: str, *, is_staged: bo
         rows = distribute(plain, ref, names).mapInArrow(task, OUTCOME_SCHEMA).collect()
     except BaseException:
         # The messages of finished tasks are lost, so find their files by the job id.
-        delete_job_files(ref, job_id, keep=())
+        delete_failed_job(ref, job_id)
         raise
     speculates = df.sparkSession.conf.get("spark.speculation", "false") == "true"
     return collect_messages(ref, [pickle.loads(row.outcome) for row in rows], job_id, speculates=speculates)  # noqa: S301 - our own tasks wrote it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +12,7 @@ from pyspark import TaskContext
 
 from penstock.errors import StorageError, TableStoreError
 from penstock.spark.batches import from_spark_batch
+from penstock.table.commit.cleanup import delete_job_files
 from penstock.table.commit.put import flush_new_files
 from penstock.table.write.check_rows import conform_batches, plan_conform
 from penstock.table.write.writer import TableWriter
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 OUTCOME_SCHEMA: Final = "outcome binary"
 QUERY_ID: Final = "sql.streaming.queryId"
 """Local property of Spark with the id of the streaming query, which does not change over restarts."""
+_WORKERS_END_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +64,17 @@ def write_batches(ref: TableRef, batches: Iterable[pa.RecordBatch], *, job_id: s
         # Flush here: in parallel with the other tasks, on the machine that has the files in its page cache.
         flush_new_files(ref, messages)
         return messages
+
+
+def delete_failed_job(ref: TableRef, job_id: str) -> None:
+    """Delete the data files of a job of which a task has failed; it takes a second.
+
+    Spark does not wait for the Python workers of tasks that fail or are killed. Such a worker sees the end of its rows,
+    and creates its file then.
+    """
+    delete_job_files(ref, job_id, keep=())
+    time.sleep(_WORKERS_END_SECONDS)
+    delete_job_files(ref, job_id, keep=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,8 +25,7 @@ from penstock.spark.native_settings import unknown_parquet_keys
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.write.sink import collect_messages
-from penstock.spark.write.task import WriteTask
-from penstock.table.commit.cleanup import delete_job_files
+from penstock.spark.write.task import WriteTask, delete_failed_job
 from penstock.table.compact.write import TableWrite
 from penstock.table.write.writer import new_job_id
 
@@ -165,6 +164,6 @@ class DynamicBatchWrite(Proxy):
     def abort(self, messages: JavaObject) -> None:
         """Delete the files that the tasks of a failed job have written."""
         if any(message is None for message in messages):
-            delete_job_files(self._task.ref, self._task.job_id, keep=())
+            delete_failed_job(self._task.ref, self._task.job_id)
         # Otherwise all tasks succeeded and the commit failed. Only the commit knows which files may be live: delete
         # none.

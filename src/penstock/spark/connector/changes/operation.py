@@ -11,28 +11,25 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from penstock.catalog.checks.features import check_writable
-from penstock.datafile.types import has_leaf, timestamp_precision
+from penstock.datafile.types import has_leaf
 from penstock.errors import UnsupportedFeatureError
-from penstock.format.types.data_types import TypeRoot
 from penstock.options import BucketOptions
 from penstock.spark.connector.changes.queue_files import QueueScan, is_queue, why_no_queue_changes
 from penstock.spark.connector.changes.replace_files import Arrangement, ReplaceFiles, Statement
 from penstock.spark.connector.metadata_column import metadata_column_of
 from penstock.spark.connector.proxy import Proxy, from_spark
-from penstock.spark.types import SPARK_PRECISION
+from penstock.spark.types import has_nanoseconds
 from penstock.spark.versions.facts import NEEDS_METADATA_COLUMN, QUEUE_CHANGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.format.types.data_types import AtomicType
     from penstock.spark.connector.changes.group_scan import GroupScan, GroupScanBuilder
     from penstock.spark.connector.changes.queue_files import FilePlaces
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.table.dml.replacement import ReadFiles
     from penstock.table.ref import TableRef
 
-_TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 _WRITE: Final = "org.apache.spark.sql.connector.write."
 _CURES: Final = {
     "DELETE": "Table.delete(where), or penstock.sql; for rows that match those of a query, Table.merge(query, on, "
@@ -53,7 +50,7 @@ def check_row_level(ref: TableRef, command: str) -> None:
     check_writable(ref)
     taken = [name for name in ref.schema.field_names if name.casefold() in _PLAN_COLUMNS[command]]
     reason = f"Spark itself uses the name of its column '{taken[0]}' there" if taken else None
-    nanos = [field.name for field in ref.schema.fields if has_leaf(field.type, _is_in_nanos)]
+    nanos = [field.name for field in ref.schema.fields if has_leaf(field.type, has_nanoseconds)]
     if nanos:
         reason = f"Spark would cut the nanoseconds of its column '{nanos[0]}' in all rows that it writes again"
     if is_queue(ref):
@@ -68,10 +65,6 @@ def check_row_level(ref: TableRef, command: str) -> None:
             f"table {ref.name}: {command} through Spark's catalog does not work for it, because {reason}: use "
             f"{_CURES[command]}"
         )
-
-
-def _is_in_nanos(data_type: AtomicType) -> bool:
-    return data_type.root in _TIMESTAMPS and timestamp_precision(data_type) > SPARK_PRECISION
 
 
 def metadata_of_changes(ref: TableRef) -> tuple[str, ...]:

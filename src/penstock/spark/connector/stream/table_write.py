@@ -36,8 +36,7 @@ from penstock.spark.stream.checkpoint import Checkpoint
 from penstock.spark.stream.micro_batches import StreamWrite
 from penstock.spark.stream.sink import check_output_mode, join_in_background, open_batches
 from penstock.spark.write.sink import collect_messages, short_batches
-from penstock.spark.write.task import TaskOutcome, WriteTask
-from penstock.table.commit.cleanup import delete_job_files
+from penstock.spark.write.task import TaskOutcome, WriteTask, delete_failed_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -285,7 +284,7 @@ class StreamTableWrite(Proxy):
             if self._staged is not None:
                 self._staged.abort(messages)
             elif begun.job_id is not None:
-                delete_job_files(begun.ref, begun.job_id, keep=())
+                delete_failed_job(begun.ref, begun.job_id)
         finally:
             self._batches.give_up()
 
