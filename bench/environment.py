@@ -37,9 +37,13 @@ def describe_versions() -> dict[str, str]:
 
 
 def describe_code() -> str:
-    """Return the revision that was measured."""
-    done = _run("git", "describe", "--always", "--dirty", "--tags")
-    return done.strip() or "unknown"
+    """Return the revision that was measured, ``-dirty`` if it had changes that can have a say in what is measured."""
+    revision = _run("git", "describe", "--always", "--tags").strip()
+    if not revision:
+        return "unknown"
+    # Results that were kept a moment ago, and the page that is made of them, have none.
+    changed = _run("git", "status", "--porcelain", "--untracked-files=no", "--", ".", ":!bench/results", ":!docs")
+    return f"{revision}-dirty" if changed else revision
 
 
 def load_average() -> float:
