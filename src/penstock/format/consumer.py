@@ -20,7 +20,12 @@ def decode_consumer(data: bytes, path: str) -> int:
         data: the whole file; it is overwritten in place, so a reader may see a partial file and should retry.
         path: only for messages.
     """
-    return decode_json(data, "consumer file", path).integer(_NEXT_SNAPSHOT)
+    name = path.rpartition("/consumer-")[2]
+    cure = (
+        "restore the file from a copy, or set the consumer's position or delete it: penstock consumer reset TABLE "
+        f"{name}, penstock consumer delete TABLE {name}"
+    )
+    return decode_json(data, "consumer file", path, cure).integer(_NEXT_SNAPSHOT)
 
 
 def encode_consumer(next_snapshot: int) -> bytes:

@@ -135,8 +135,7 @@ class _Check:
             try:
                 snapshot = self._store.load_tag(name).snapshot
             except FormatError as error:
-                message = f"{error}: restore it from a copy, or delete it with 'penstock tag delete'"
-                self._find(FindingKind.DAMAGED, "tag", self._ref.layout.tag_path(name), None, message)
+                self._find(FindingKind.DAMAGED, "tag", self._ref.layout.tag_path(name), None, str(error))
                 continue
             if snapshot.id not in ids:
                 yield snapshot
@@ -146,11 +145,7 @@ class _Check:
             try:
                 self._store.load_consumer(name)
             except FormatError as error:
-                message = (
-                    f"{error}: set its position with 'penstock consumer reset', or delete it with 'penstock consumer "
-                    "delete'"
-                )
-                self._find(FindingKind.DAMAGED, "consumer", self._ref.layout.consumer_path(name), None, message)
+                self._find(FindingKind.DAMAGED, "consumer", self._ref.layout.consumer_path(name), None, str(error))
 
     def _check_ids(self, found: Sequence[Snapshot], newest_id: int) -> None:
         """Check that no snapshots are missing between others, and that the newest ones are there."""

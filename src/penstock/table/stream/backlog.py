@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from penstock.errors import NotFoundError
+from penstock.errors import FormatError, NotFoundError
 from penstock.format.manifest.entry import FileKind
 from penstock.options import StreamOptions
 from penstock.table.read.travel import watermark_of
@@ -71,12 +71,14 @@ class BacklogCache:
         max_looks: maximum number of snapshots that one call measures; None for 1,000.
         sizes: files, bytes and rows that a snapshot delivers, by snapshot id.
         watermarks: ms by snapshot id.
+        damaged: ids of snapshots before the latest that cannot be read: they count as empty, without a watermark.
     """
 
     files: FileLists | None = None
     max_looks: int | None = None
     sizes: dict[int, _Size] = field(default_factory=dict)
     watermarks: dict[int, int | None] = field(default_factory=dict)
+    damaged: set[int] = field(default_factory=set)
 
     def forget(self, first: int, latest: int) -> None:
         """Evict the snapshots before ``first``; evict everything when snapshots were rolled back."""
@@ -139,7 +141,7 @@ def _measure_snapshots(store: MetadataStore, ref: TableRef, snapshot_ids: range,
     unknown = [snapshot_id for snapshot_id in snapshot_ids if snapshot_id not in cache.sizes]
     most = cache.max_looks or _MAX_LOOKS
     for snapshot_id in unknown[:most]:
-        snapshot = store.find_snapshot(snapshot_id)
+        snapshot = _find_readable(store, snapshot_id, snapshot_ids[-1], cache)
         cache.watermarks[snapshot_id] = None if snapshot is None else watermark_of(snapshot)
         cache.sizes[snapshot_id] = _NOTHING if snapshot is None else _changes_of(store, snapshot, overwrites=overwrites)
     return len(unknown) > most
@@ -178,16 +180,27 @@ def _rest_of(
 def _lag(store: MetadataStore, position: Position, latest: int, cache: BacklogCache) -> int | None:
     if position.phase is Phase.FULL:
         return None
-    delivered = _watermark(store, position.snapshot_id - 1, cache)
-    newest = _watermark(store, latest, cache)
+    delivered = _watermark(store, position.snapshot_id - 1, latest, cache)
+    newest = _watermark(store, latest, latest, cache)
     return None if delivered is None or newest is None else max(newest - delivered, 0)
 
 
-def _watermark(store: MetadataStore, snapshot_id: int, cache: BacklogCache) -> int | None:
+def _watermark(store: MetadataStore, snapshot_id: int, latest: int, cache: BacklogCache) -> int | None:
     if snapshot_id not in cache.watermarks:
-        snapshot = store.find_snapshot(snapshot_id) if snapshot_id > 0 else None
+        snapshot = _find_readable(store, snapshot_id, latest, cache) if snapshot_id > 0 else None
         cache.watermarks[snapshot_id] = None if snapshot is None else watermark_of(snapshot)
     return cache.watermarks[snapshot_id]
+
+
+def _find_readable(store: MetadataStore, snapshot_id: int, latest: int, cache: BacklogCache) -> Snapshot | None:
+    """Load a snapshot; None when it is gone or, unless it is the latest one, damaged."""
+    try:
+        return store.find_snapshot(snapshot_id)
+    except FormatError:
+        if snapshot_id >= latest:
+            raise
+        cache.damaged.add(snapshot_id)
+        return None
 
 
 def _size(files: Iterable[DataFileMeta]) -> _Size:

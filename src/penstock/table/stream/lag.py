@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from penstock.clocks import utc_millis
-from penstock.errors import NotFoundError
+from penstock.errors import NotFoundError, warn_damaged
 from penstock.io.resolve import resolve
 from penstock.table.stream.backlog import BacklogCache, measure_backlog
 from penstock.table.stream.checkpoint import load_delivered
@@ -44,12 +44,14 @@ def measure_lag(
     checkpoints: Sequence[str] = (),
     *,
     clock: Callable[[], int] = utc_millis,
+    warns: bool = True,
 ) -> pa.Table:
     """Measure the lag of every consumer of the table, and of the queries with these checkpoints.
 
     Args:
         checkpoints: of Spark queries that read the table; paths or URIs.
         clock: ms since 1970-01-01 UTC.
+        warns: with ``DamagedFileWarning`` about damaged snapshots before the latest, which count as empty.
 
     Returns:
         One row for each reader: consumers by name, then checkpoints. Rows, files and bytes are counted before any
@@ -78,6 +80,8 @@ def measure_lag(
         expired = max(0, earliest - _next_id(offset)) if offset.position else 0
         rows[index] = {"reader": name, "kind": kind, **measured, "expired_snapshots": expired}
         rows[index]["next_snapshot_id"] = offset.position and offset.position.snapshot_id
+    if warns:
+        warn_damaged(store.name, sorted(cache.damaged))
     return pa.Table.from_pylist(rows, LAG_SCHEMA)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.unit.table.stream.queues import Queue
 
-from penstock.errors import FormatError, NotFoundError
+from penstock.errors import DamagedFileWarning, FormatError, NotFoundError
 from penstock.io.memory import MemoryFileIO
 from penstock.table.store import MetadataStore
 from penstock.table.stream import backlog
@@ -181,3 +181,20 @@ def test_batches_whose_log_was_trimmed_do_not_matter(queue: Queue) -> None:
         checkpoint.finish(batch)
     checkpoint.begin(11, third)
     assert load_delivered(checkpoint.file_io, checkpoint.path) == (third,)
+
+
+@pytest.mark.parametrize(("damaged", "rows"), [(1, 20), (2, 10)])
+def test_a_damaged_older_snapshot_is_left_out_with_a_warning(queue: Queue, damaged: int, rows: int) -> None:
+    record_progress(MetadataStore(queue.ref), "c", 2)
+    queue.file_io.write(queue.ref.layout.snapshot_path(damaged), b"")
+    with pytest.warns(DamagedFileWarning, match=f"snapshot {damaged} cannot be read and is left out"):
+        (row,) = rows_of(queue)
+    assert row["rows_behind"] == rows
+    assert row["event_time_lag_ms"] == (None if damaged == 1 else 8_000)
+
+
+def test_the_lag_behind_a_damaged_latest_snapshot_is_unknown(queue: Queue) -> None:
+    record_progress(MetadataStore(queue.ref), "c", 2)
+    queue.file_io.write(queue.ref.layout.snapshot_path(4), b"")
+    with pytest.raises(FormatError, match="snapshot-4"):
+        rows_of(queue)
