@@ -164,6 +164,17 @@ class Bridge:
             "MicroBatchFiles", lambda: compile_class(self.private("Compiler")(), self._loader(), "MicroBatchFiles")
         )
 
+    @property
+    def stream_pruning(self) -> JavaObject:
+        """The object of ``StreamPruning.java``."""
+
+        def make() -> JavaObject:
+            made = compile_class(self.private("Compiler")(), self.driver.getClass().getClassLoader(), "StreamPruning")
+            made.setDriver(self.driver)
+            return made
+
+        return self.cached_once("StreamPruning", make)
+
     def names(self, items: frozenset[str]) -> JavaObject:
         """Return an immutable ``java.util.Set``."""
         return self.cached(("names", items), lambda: self.java_set(sorted(items)))

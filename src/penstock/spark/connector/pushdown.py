@@ -100,7 +100,11 @@ def take_filters(bridge: Bridge, ref: TableRef, predicates: JavaObject) -> list[
     Args:
         predicates: a ``Predicate[]``.
     """
-    nodes: list[_Node] = json.loads(bridge.driver.predicates(predicates))
+    return translate_nodes(ref, json.loads(bridge.driver.predicates(predicates)))
+
+
+def translate_nodes(ref: TableRef, nodes: Sequence[_Node]) -> list[Pushed | None]:
+    """Translate Spark's filters as ``Driver.predicates`` returns them; None for those without an equivalent."""
     return [_take(ref, place, node) for place, node in enumerate(nodes)]
 
 

@@ -140,13 +140,19 @@ class StreamSession:
         """Return the lag of the last micro-batch's end behind the table; None before the first ``advance``."""
         return self._report
 
-    def plan(self, start: dict[str, Any], end: dict[str, Any]) -> tuple[StreamTask, ...]:
-        """Plan the micro-batch between two offsets; the same offsets always give the same rows in the same order."""
+    def plan(
+        self, start: dict[str, Any], end: dict[str, Any], pushed: Predicate | None = None
+    ) -> tuple[StreamTask, ...]:
+        """Plan the micro-batch between two offsets; the same offsets always give the same rows in the same order.
+
+        Args:
+            pushed: skips files, as for ``StreamScanner.plan_range``.
+        """
         first, last = decode_offset(start), decode_offset(end)
         if first.start is None and last.start is not None and last.start.phase is Phase.CHANGES:
             # Protect unread snapshots from expiry from the first micro-batch on, replayed or not.
             self._record_consumer(last.start.snapshot_id)
-        tasks = self._follower.plan_range(first, last)
+        tasks = self._follower.plan_range(first, last, pushed)
         return spread_tasks(tasks, parallelism=self._parallelism, least_bytes=self._open_file_cost_bytes)
 
     def commit(self, end: dict[str, Any]) -> None:

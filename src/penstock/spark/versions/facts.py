@@ -261,6 +261,13 @@ QUEUE_CHANGES: Final = Feature(
     instead="use `Table.update`, `Table.merge`, `Table.delete`, or `penstock.sql`",
 )
 
+STREAM_PRUNING: Final = Feature(
+    what="files and columns that a stream does not need are skipped (`readStream.table(...).where(...).select(...)`)",
+    since=(4, 0),
+    instead="use the arguments of `Table.read_stream`",
+    refusal="reads all",
+)
+
 FEATURES: Final = (
     PYTHON_SOURCES,
     PYTHON_SCANS,
@@ -286,6 +293,7 @@ FEATURES: Final = (
     COUNTED_MERGES,
     MERGES_TO_NOTHING,
     QUEUE_CHANGES,
+    STREAM_PRUNING,
 )
 """What not all versions have."""
 

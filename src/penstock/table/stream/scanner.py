@@ -175,18 +175,23 @@ class StreamScanner:
             has_rows=planner.budget.files > 0,
         )
 
-    def plan_range(self, start: StreamOffset, end: StreamOffset) -> tuple[StreamTask, ...]:
+    def plan_range(
+        self, start: StreamOffset, end: StreamOffset, pushed: Predicate | None = None
+    ) -> tuple[StreamTask, ...]:
         """Plan the tasks of a micro-batch; every call with the same offsets returns the same, in any process.
 
         Args:
             start: unresolved for the first micro-batch; it then begins at the stream's start, which ``end`` holds.
             end: as returned by ``advance``.
+            pushed: skips files of this micro-batch only, so that it never has an effect on offsets; the rows of the
+                other files still have to be filtered by it.
         """
         first = start.position or end.start
         if first is None or end.position is None or first == end.position:
             return ()
         self._history.check_table(end)
-        return self._table.tasks.plan(self._deliveries(first, end.position, end))
+        pruner = None if pushed is None else TaskPlanner(self._ref, self._store, pushed)
+        return self._table.tasks.plan(self._deliveries(first, end.position, end, pruner))
 
     def measure_backlog(self, offset: StreamOffset) -> Backlog:
         """Measure the backlog after an offset with a cache; each call measures at most 32 more snapshots.
@@ -308,7 +313,9 @@ class StreamScanner:
             return None
         return _Pause(resolved=resolved, planner=planner, since_millis=since)
 
-    def _deliveries(self, first: Position, last: Position, end: StreamOffset) -> Iterator[Delivery]:
+    def _deliveries(
+        self, first: Position, last: Position, end: StreamOffset, pruner: TaskPlanner | None
+    ) -> Iterator[Delivery]:
         position = first
         while position != last and position.snapshot_id <= last.snapshot_id:
             is_last = (position.snapshot_id, position.phase) == (last.snapshot_id, last.phase)
@@ -318,7 +325,10 @@ class StreamScanner:
                 position = Position(snapshot_id=self._history.lost(position.snapshot_id))
                 continue
             left = files[position.index : last.index if is_last else None]
-            for _, entry in self._table.tasks.kept(left, end.created_from):
+            kept = self._table.tasks.kept(left, end.created_from)
+            if pruner is not None:
+                kept = pruner.kept([entry for _, entry in kept], None)
+            for _, entry in kept:
                 yield Delivery(position.snapshot_id, entry)
             position = last if is_last else position.after()
 

@@ -10,6 +10,7 @@ from tests.unit.table.stream.queues import Queue, batches, flat, names
 from penstock.errors import FormatError, OptionWarning, UnsupportedFeatureError
 from penstock.format.layout import TableLayout
 from penstock.format.snapshot import CommitKind
+from penstock.predicate.parse import parse_filter
 from penstock.table.ref import ExternalPaths
 from penstock.table.stream.limits import NO_LIMITS, ReadLimits
 from penstock.table.stream.offset import UNRESOLVED, Phase, Position, decode_offset, encode_offset
@@ -304,3 +305,22 @@ def test_the_full_phase_has_places_of_its_own() -> None:
     queue.append("0:d")
     queue.compact("0:merged")
     assert flat(batches(queue.with_options({}), offset=cut)[0]) == ["b", "c", "d"]
+
+
+def test_a_filter_of_a_micro_batch_prunes_what_it_reads_and_not_where_it_ends() -> None:
+    queue = Queue(partition_keys=("dt",))
+    queue.append("x/0:a", "y/0:b", "x/1:c", "y/1:d")
+    follower = queue.with_options(EARLIEST)
+    limits = ReadLimits(max_files=3)
+    first = follower.advance(UNRESOLVED, limits)
+    whole, pruned = (
+        flat([names(follower.plan_range(UNRESOLVED, first, each))]) for each in (None, parse_filter("dt = 'y'"))
+    )
+    second = follower.advance(first, limits)
+    rest, rest_pruned = (
+        flat([names(follower.plan_range(first, second, each))]) for each in (None, parse_filter("dt = 'y'"))
+    )
+    assert sorted(whole + rest) == ["a", "b", "c", "d"]
+    assert len(whole) == 3
+    assert pruned == [name for name in whole if name in "bd"]
+    assert rest_pruned == [name for name in rest if name in "bd"]

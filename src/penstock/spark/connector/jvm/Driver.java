@@ -161,6 +161,7 @@ public class Driver {
         private final Map sharedAnswers;
         private final String keys;
         private final Map answers = new ConcurrentHashMap();
+        private volatile boolean isStream;
 
         Answers(PythonCalls calls, String evolutionError, String mergeError, InvocationHandler python, String text,
                 Set methods, Set cached, Set shared, Map sharedAnswers, String keys) {
@@ -199,7 +200,7 @@ public class Driver {
                 if (shared.contains(name)) {
                     return answer(sharedAnswers, name, proxy, method);
                 }
-                if (cached.contains(name) || name.equals("toString")) {
+                if ((cached.contains(name) && !(isStream && name.equals("description"))) || name.equals("toString")) {
                     return answer(answers, name, proxy, method);
                 }
             } else if (name.equals("equals")) {
@@ -218,6 +219,8 @@ public class Driver {
                         throw new UnsupportedOperationException(((Table) proxy).name() + ": " + mergeError);
                     }
                 }
+                // Each micro-batch of a stream has its own.
+                isStream = isStream || name.equals("toMicroBatchStream");
                 Object text = answers.get("toString");
                 answers.clear();
                 if (text != null) {

@@ -12,19 +12,27 @@ from __future__ import annotations
 import json
 import logging
 import uuid
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+
+from pyspark.sql.types import StructType
 
 from penstock.format.layout import FileFormat
 from penstock.options import StreamOptions
+from penstock.predicate.bind import columns_of
 from penstock.spark.connector.jvm.driver import ordered_files
 from penstock.spark.connector.native_reader import reader_factory
 from penstock.spark.connector.proxy import Proxy, from_spark
+from penstock.spark.connector.pushdown import conjunction_of, translate_nodes
 from penstock.spark.connector.python_workers import python_factory, python_partitions
 from penstock.spark.read.native_files import list_native, why_not_native
 from penstock.spark.stream.session import open_session
 from penstock.spark.stream.task import StreamReadTask
+from penstock.spark.types import to_spark_schema
+from penstock.spark.versions.facts import STREAM_PRUNING
 from penstock.spark.watermark.query_shape import plan_keeps_rows
+from penstock.table.inspect.explain import format_predicate
 from penstock.table.read.batches import select_fields
 from penstock.table.store import MetadataStore
 from penstock.table.stream.align.progress import AlignmentRule
@@ -36,11 +44,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
 
     from penstock.predicate.tree import Predicate
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.spark.stream.session import StreamSession
+    from penstock.table.read.split import DataSplit
     from penstock.table.ref import TableRef
     from penstock.table.stream.files import StreamTask
 
@@ -87,10 +95,13 @@ class TableStream(Proxy):
         self._input_end = InputEnd(bridge)
         self._all_available = bridge.connector("read.streaming.ReadLimit").allAvailable()
         self._offset = bridge.private("SerializedOffset")
+        if STREAM_PRUNING.is_here:
+            # Spark creates a source on the thread of its query, whose session is a clone of its own.
+            bridge.stream_pruning.addTo(bridge.session())
 
     def description(self) -> str:
         """Return how the files of the last micro-batch were read, for ``explain``."""
-        return f"stream, by {self._files.way}"
+        return f"stream, {self._files.what}by {self._files.way}"
 
     # SparkDataStream
 
@@ -160,8 +171,13 @@ class TableStream(Proxy):
 
     @from_spark
     def planInputPartitions(self, start: JavaObject, end: JavaObject) -> JavaObject:
-        """Plan a micro-batch: in an ordered table, one partition for each bucket number that has rows."""
-        return self._files.partitions(self._open().plan(_decoded(start), _decoded(end)))
+        """Plan a micro-batch: in an ordered table, one partition for each bucket number that has rows.
+
+        Args:
+            start: also says which columns and rows the query needs, if ``StreamPruning.java`` has found that out.
+        """
+        needs = MicroBatchNeeds.of(self._files, json.loads(start.json()))
+        return self._files.partitions(self._open().plan(needs.start, _decoded(end), needs.predicate), needs)
 
     @from_spark
     def createReaderFactory(self) -> JavaObject:
@@ -184,6 +200,41 @@ def _decoded(offset: JavaObject) -> dict[str, Any]:
     return decoded
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MicroBatchNeeds:
+    """What a query needs of a micro-batch.
+
+    Attributes:
+        start: the offset where it starts, decoded.
+        columns: the columns to read, in Spark's types.
+        predicate: skips files; None to read all of them.
+    """
+
+    start: dict[str, Any]
+    columns: StructType
+    predicate: Predicate | None = None
+
+    @classmethod
+    def of(cls, files: BatchReader, start: dict[str, Any] | list[Any]) -> Self:
+        """Return the needs that come with an offset: all columns and rows with that of a checkpoint.
+
+        Args:
+            start: an offset, or a list of ``StreamPruning.java``.
+        """
+        if isinstance(start, dict):
+            return cls(start=start, columns=files.schema)
+        offset, names, nodes = start
+        columns = StructType([files.schema[name] for name in names])
+        types = {field.name: field.dataType for field in to_spark_schema(files.ref.schema.fields)}
+        # The filter is about the column of the query, which may be an event time made of a wall clock.
+        pushed = [
+            each
+            for each in translate_nodes(files.ref, nodes)
+            if each is not None and all(types[name] == columns[name].dataType for name in columns_of(each.predicate))
+        ]
+        return cls(start=offset, columns=columns, predicate=conjunction_of(pushed))
+
+
 class BatchReader:
     """Creates the partitions and then the reader factory of each batch: Spark requests both, in this order.
 
@@ -203,21 +254,25 @@ class BatchReader:
         self.ref = ref
         self.schema = schema
         self._store = MetadataStore(ref)
-        self._fields = select_fields(ref, schema.fieldNames())
         self._pads = pads
         self._reason: str | None = None
         self._logged: set[str] = set()
+        self._columns = schema
+        self._factories: dict[tuple[bool, str], JavaObject] = {}
+        self.what = ""
 
     @property
     def way(self) -> str:
         """How the files of the last micro-batch are read."""
         return "parquet reader of Spark" if self._reason is None else f"Python workers, because {self._reason}"
 
-    def partitions(self, tasks: Sequence[StreamTask]) -> JavaObject:
+    def partitions(self, tasks: Sequence[StreamTask], needs: MicroBatchNeeds) -> JavaObject:
         """Return one partition for each task; it reads the task's files in their order."""
         splits = [split for task in tasks for split in task.splits]
-        reason = why_not_native(self.ref, self._store, splits, self._fields, pads=self._pads)
-        self._reason = reason
+        fields = select_fields(self.ref, needs.columns.fieldNames())
+        reason = why_not_native(self.ref, self._store, splits, fields, pads=self._pads)
+        self._reason, self._columns = reason, needs.columns
+        self.what = _described(splits, needs.predicate)
         if reason is None:
             files = [list_native(self.ref, task.splits) for task in tasks]
             return self._bridge.driver.ordered(ordered_files(files))
@@ -230,19 +285,26 @@ class BatchReader:
 
     def factory(self) -> JavaObject:
         """Return the reader factory for the partitions that were created last."""
-        return self._native_factory if self._reason is None else self._python_factory
+        # A factory holds a broadcast of the Hadoop configuration, so one serves all micro-batches of a query.
+        key = self._reason is None, self._columns.json()
+        if key not in self._factories:
+            self._factories[key] = self._native_factory() if self._reason is None else self._python_factory()
+        return self._factories[key]
 
-    # A factory holds a broadcast of the Hadoop configuration, so one serves the whole query.
-
-    @cached_property
     def _native_factory(self) -> JavaObject:
         no_filters = self._bridge.array(self._bridge.java("org.apache.spark.sql.sources.Filter"), ())
-        return reader_factory(self._bridge, self._bridge.session(), FileFormat.PARQUET, self.schema, no_filters)
+        return reader_factory(self._bridge, self._bridge.session(), FileFormat.PARQUET, self._columns, no_filters)
 
-    @cached_property
     def _python_factory(self) -> JavaObject:
-        task = StreamReadTask(ref=self.ref, schema=self.schema, pads=self._pads)
-        return python_factory(self._bridge, self.spark, task, self.schema)
+        task = StreamReadTask(ref=self.ref, schema=self._columns, pads=self._pads)
+        return python_factory(self._bridge, self.spark, task, self._columns)
+
+
+def _described(splits: Sequence[DataSplit], predicate: Predicate | None) -> str:
+    """Describe the files of a micro-batch and the filter that has skipped others, for ``explain``."""
+    files = sum(len(split.files) for split in splits)
+    text = "" if predicate is None else f" left by the filter {format_predicate(predicate)}"
+    return f"{files} files{text}, "
 
 
 class InputEnd:
