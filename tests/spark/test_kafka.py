@@ -162,7 +162,8 @@ def test_a_broker_that_is_away_is_named_within_the_time_that_is_set(kafka: Kafka
     start = time.monotonic()
     with pytest.raises(StorageError, match=rf"^table kafka: Kafka at 127\.0\.0\.1:{port} does not answer \(") as caught:
         read_kafka(kafka.spark, options, FIELDS)
-    assert time.monotonic() - start < 8
+    # Kafka's own limit is 60 s.
+    assert time.monotonic() - start < 30
     assert caught.value.retryable
     unknown = {**options, "properties.bootstrap.servers": "no-such-host.invalid:9092"}
     with pytest.raises(StorageError, match=r"Kafka at no-such-host\.invalid:9092 does not answer"):

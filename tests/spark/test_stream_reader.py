@@ -306,8 +306,11 @@ def test_available_now_ends_at_the_snapshot_that_was_the_latest_and_a_restart_go
     assert len(query.checkpoint.offsets) == before
 
 
-def test_nothing_found_is_not_looked_for_again_before_the_discovery_interval(queue: Table) -> None:
-    schema = source(queue).schema()
+def test_nothing_found_is_not_looked_for_again_before_the_discovery_interval(
+    queue: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema, now = source(queue).schema(), [0.0]
+    monkeypatch.setitem(stream_session.StreamSession.__init__.__kwdefaults__, "clock", lambda: now[0])
     for options, waits in (({}, 0.2), ({"continuous.discovery-interval": "1 h"}, 3600)):
         stream = source(queue, **EARLIEST, **options).streamReader(schema)
         end = stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
@@ -315,9 +318,10 @@ def test_nothing_found_is_not_looked_for_again_before_the_discovery_interval(que
         append(queue, range(10))
         assert stream.latestOffset(end, ReadAllAvailable()) == end
         assert report_of(stream)["snapshots_behind"] == 0
-        if waits < 1:
-            time.sleep(waits)
-            assert stream.latestOffset(end, ReadAllAvailable()) != end
+        now[0] += 0.9 * waits
+        assert stream.latestOffset(end, ReadAllAvailable()) == end
+        now[0] += 0.1 * waits + 0.001
+        assert stream.latestOffset(end, ReadAllAvailable()) != end
 
 
 # Progress

@@ -4,6 +4,7 @@ import threading
 import time
 import uuid
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,9 @@ from penstock.table import lease as module
 from penstock.table.lease import Lease, LeaseFiles, LeaseKeeper, acquire, discard_lease, find_holder
 from penstock.table.process import Process, is_surely_dead, this_process
 from penstock.testing.file_io import FailingFileIO, Fault, Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PATH = "db.db/t/.penstock/leases/consumer-c"
 
@@ -54,6 +58,13 @@ def take(file_io: object, clock: Clock, *, ttl_ms: int = 30_000, own_wait_ms: in
         clock=clock,
         sleep=clock.sleep,
     )
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
 
 
 def names(file_io: MemoryFileIO) -> list[str]:
@@ -274,14 +285,18 @@ def test_processes_of_other_machines_are_never_certainly_dead() -> None:
 
 
 def test_a_keeper_renews_until_it_is_closed(file_io: MemoryFileIO) -> None:
-    lease = acquire(file_io, "t", "q", ttl_ms=300)
+    lease = acquire(file_io, "t", "q", ttl_ms=60_000)
     with LeaseKeeper(lease, interval_ms=20) as keeper:
         first = lease._record.expires_millis
-        time.sleep(0.1)
-        assert lease._record.expires_millis > first
+        until(lambda: lease._record.expires_millis > first)
         keeper.check()
+
+        def wait_for_a_renewal(_seconds: float) -> None:
+            before = lease._record
+            until(lambda: lease._record != before)
+
         with pytest.raises(LeaseHeldError):
-            acquire(file_io, "t", "q", ttl_ms=300)
+            acquire(file_io, "t", "q", sleep=wait_for_a_renewal)
     assert acquire(file_io, "t", "q", sleep=lambda _: pytest.fail("it was given back")).epoch == 2
     keeper.close()
 
@@ -289,9 +304,9 @@ def test_a_keeper_renews_until_it_is_closed(file_io: MemoryFileIO) -> None:
 def test_a_keeper_raises_when_the_lease_was_lost(file_io: MemoryFileIO) -> None:
     lease = acquire(file_io, "t", "q", ttl_ms=100)
     time.sleep(0.12)
-    with LeaseKeeper(lease, interval_ms=150) as keeper:
-        other = acquire(file_io, "t", "q")
-        keeper._thread.join(5)
+    other = acquire(file_io, "t", "q")
+    with LeaseKeeper(lease, interval_ms=1) as keeper:
+        keeper._thread.join(60)
         with pytest.raises(LeaseHeldError, match="taken over"):
             keeper.check()
     other.check()
@@ -303,7 +318,7 @@ def test_a_keeper_survives_a_storage_that_fails_for_a_while(file_io: MemoryFileI
     before = file_io.read("t/.penstock/leases/q-1")
     failing.fault, failing.at = Fault.REFUSED, failing.call_count + 3  # look, read, write
     with LeaseKeeper(lease, interval_ms=10) as keeper:
-        time.sleep(0.2)
+        until(lambda: file_io.read("t/.penstock/leases/q-1") != before)
         keeper.check()
         assert failing.calls[failing.at - 1].operation is Operation.WRITE
         assert file_io.read("t/.penstock/leases/q-1") != before
