@@ -117,7 +117,7 @@ class LocalFileIO(FileIO):
         """Open a new file for writing; it is visible at once, and complete when closed. ``flush`` puts it on disk."""
         self._check_write("create", path)
         try:
-            return _with_parents(Path(path), lambda: pa.OSFile(path, "wb"))
+            return _with_parents(path, lambda: pa.OSFile(path, "wb"))
         except FAILURES as error:
             raise to_storage_error("create", path, error, creating=True) from error
 
@@ -337,13 +337,13 @@ def _directory_uri(directory: str) -> str:
     return Path(directory).as_uri()
 
 
-def _with_parents(path: Path, create: Callable[[], T], *, durable: bool = False) -> T:
+def _with_parents(path: Path | str, create: Callable[[], T], *, durable: bool = False) -> T:
     """Run ``create``; only if the parent directory is missing, make it and retry, because it mostly exists."""
     for _ in range(_CREATE_TRIES - 1):
         try:
             return create()
         except FileNotFoundError:
-            make_directory(path.parent, durable=durable)
+            make_directory(Path(path).parent, durable=durable)
     return create()
 
 

@@ -7,7 +7,8 @@ Source:
 from __future__ import annotations
 
 import contextlib
-from functools import partial
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -67,6 +68,35 @@ _CODECS: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """What all files of the same columns share.
+
+    Attributes:
+        float_places: columns whose footer ranges have to be removed if they hold NaN.
+        required_places: columns in which NULL may stand where it is not allowed, below a ROW that is NULL.
+    """
+
+    leaves: tuple[Leaf, ...]
+    schema: pa.Schema
+    int96_places: frozenset[int]
+    float_places: frozenset[int]
+    required_places: tuple[int, ...]
+
+
+@lru_cache(maxsize=16)
+def _layout_of(fields: tuple[DataField, ...]) -> _Layout:
+    leaves = leaves_of(fields)
+    schema = to_parquet_schema(fields)
+    return _Layout(
+        leaves=leaves,
+        schema=schema,
+        int96_places=frozenset(leaf.place for leaf in leaves if leaf.is_int96),
+        float_places=frozenset(leaf.place for leaf in leaves if leaf.data_type.root in _FLOATS and not leaf.is_nested),
+        required_places=tuple(place for place, field in enumerate(schema) if has_required(field.type)),
+    )
+
+
 class ParquetFileWriter:
     """Buffers batches to row groups; the first row group opens the file, and its values decide on dictionaries."""
 
@@ -74,13 +104,12 @@ class ParquetFileWriter:
         self._file_io = file_io
         self._path = path
         self._fields = tuple(fields)
-        self._leaves = leaves_of(fields)
-        self._schema = to_parquet_schema(fields)
-        self._int96_places = frozenset(leaf.place for leaf in self._leaves if leaf.is_int96)
-        self._float_places = frozenset(
-            leaf.place for leaf in self._leaves if leaf.data_type.root in _FLOATS and not leaf.is_nested
-        )
-        self._required_places = [place for place, field in enumerate(self._schema) if has_required(field.type)]
+        layout = _layout_of(self._fields)
+        self._leaves = layout.leaves
+        self._schema = layout.schema
+        self._int96_places = layout.int96_places
+        self._float_places = layout.float_places
+        self._required_places = layout.required_places
         self._edits_footer = bool(self._int96_places or self._float_places)
         # Columns whose footer range is unusable; INT96 columns with their null count, which the footer lacks.
         self._unordered: dict[int, int | None] = {
@@ -137,6 +166,9 @@ class ParquetFileWriter:
 
     def close(self) -> WrittenFile:
         """Write the remaining rows and the footer."""
+        if self._writer is None:
+            # All values are known before the file is opened, so the footer need not be held back for later ones.
+            self._edits_footer = bool(self._footer_changes())
         self._flush(keep_rest=False)
         with writing(self._path):
             if self._writer is None:
@@ -297,6 +329,7 @@ _ROWS_PER_SMALL_VALUE: Final = 8
 _SMALL_BYTES: Final = 4
 # pyarrow's limit; beyond it the writer would switch to plain pages within the column.
 _MOST_DICTIONARY_BYTES: Final = 1024 * 1024
+_ONLY_VALID: Final = pc.CountOptions(mode="only_valid")
 
 
 def dictionary_columns(table: pa.Table, leaves: Sequence[Leaf]) -> list[str]:
@@ -314,7 +347,7 @@ def _earns_dictionary(chunks: Sequence[ArrowAny]) -> bool:
     values = len(sample) - sample.null_count
     if not values:
         return False
-    distinct = pc.count_distinct(sample, mode="only_valid").as_py()
+    distinct = pc.call_function("count_distinct", [sample], _ONLY_VALID).as_py()
     total = _estimate_distinct(distinct, values, max(values, rows * values // len(sample)))
     width = sample.nbytes / values
     rows_per_value = _ROWS_PER_SMALL_VALUE if width <= _SMALL_BYTES else _ROWS_PER_VALUE

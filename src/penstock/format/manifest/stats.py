@@ -14,7 +14,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -199,11 +199,11 @@ def truncate_stats(stats: ColumnStats, length: int) -> ColumnStats:
     A truncated maximum is raised to remain an upper bound. If it cannot be raised, both bounds are dropped.
     """
     if stats.max is None:
-        return replace(stats, min=None)
+        return ColumnStats(null_count=stats.null_count)
     upper = truncate_max(stats.max, length)
     if upper is None:
-        return replace(stats, min=None, max=None)
-    return replace(stats, min=truncate_min(stats.min, length), max=upper)
+        return ColumnStats(null_count=stats.null_count)
+    return ColumnStats(min=truncate_min(stats.min, length), max=upper, null_count=stats.null_count)
 
 
 def decode_stats(

@@ -62,6 +62,9 @@ WRITE_MAX_WRITERS_TO_SPILL: Final = "write-max-writers-to-spill"
 OPEN_FILES_BYTES: Final = 256 * 1024 * 1024
 MAX_OPEN_FILES: Final = 64
 ROW_GROUP_ROWS: Final = 131_072
+# Bytes of sorted rows that threads are given at once, in a job each, so that small files share a job: handing over each
+# step of each file took longer than some of the steps.
+DRAINED_BYTES: Final = 8 * 1024 * 1024
 
 
 class TableWriter:
@@ -149,7 +152,8 @@ class TableWriter:
             self._write_waiting()
             self._drain()
             for group, writer in self._writers.items():
-                self._executor.submit(group, writer.finish_file)
+                if writer.is_open:
+                    self._executor.submit(group, writer.finish_file)
             self._executor.wait()
             messages = (self._writers[group].take_message() for group in sorted(self._writers))
             handed_over = tuple(message for message in messages if message.new_files)
@@ -233,16 +237,30 @@ class TableWriter:
                 self._drain()
 
     def _drain(self) -> None:
-        """Write all buffered rows to data files, one group after another, so that few files are open at once."""
-        current: int | None = None
+        """Write all buffered rows to data files, one group after another, so that each thread has one open file."""
+        limit = DRAINED_BYTES // self._executor.count
+        steps: list[Callable[[], None]] = []
+        job = step_bytes = round_bytes = 0
+        current: GroupWriter | None = None
         for group, rows in self._buffer.drain():
-            if current is not None and current != group:
-                self._executor.submit(current, self._writer_of(current).finish_file)
-            current = group
-            self._submit(group, rows, None)
-            self._executor.end_round()
+            writer = self._writer_of(group)
+            is_next = writer is not current
+            if is_next and current is not None:
+                steps.append(current.finish_file)
+            if step_bytes >= limit:
+                self._executor.submit(job, partial(_run, steps))
+                # The rows of a group stay on one thread.
+                job += is_next
+                round_bytes += step_bytes
+                steps, step_bytes = [], 0
+                if round_bytes >= DRAINED_BYTES:
+                    self._executor.end_round()
+                    round_bytes = 0
+            current = writer
+            steps.append(partial(writer.write, rows))
+            step_bytes += rows.nbytes
         if current is not None:
-            self._executor.submit(current, self._writer_of(current).finish_file)
+            self._executor.submit(job, partial(_run, [*steps, current.finish_file]))
             self._executor.wait()
 
     def _writer_of(self, group: int) -> GroupWriter:
@@ -285,6 +303,11 @@ def _write_rows(writer: GroupWriter, batch: pa.RecordBatch, places: Places | Non
     writer.write(batch if places is None else batch.take(to_indices(places)))
 
 
+def _run(steps: Sequence[Callable[[], None]]) -> None:
+    for step in steps:
+        step()
+
+
 def _batches(rows: pa.Table | pa.RecordBatch | pa.RecordBatchReader) -> Iterable[pa.RecordBatch]:
     if isinstance(rows, pa.RecordBatch):
         return (rows,)
@@ -304,6 +327,7 @@ class KeyedExecutor:
     """
 
     def __init__(self, count: int) -> None:
+        self.count = count
         self._executors = [ThreadPoolExecutor(1, thread_name_prefix="penstock-write") for _ in range(count)]
         self._rounds: deque[list[Future[None]]] = deque([[]])
         if count == 1:

@@ -310,6 +310,19 @@ def test_footer_has_no_range_that_leaves_out_nan() -> None:
     assert [row[2] for row in rows_of(read(path, fields), fields)] == [2.0, 3.0, 4.0]
 
 
+def test_nan_of_a_later_row_group_removes_the_ranges_of_all() -> None:
+    fields = columns(DOUBLE)
+    numbers = np.arange(ROW_GROUP_ROWS, dtype=np.float64)
+    schema = to_arrow_schema(fields)
+    batches = [pa.RecordBatch.from_arrays([pa.array(each)], schema=schema) for each in (numbers, np.array([NAN, 1.0]))]
+
+    path, written = write(fields, *batches)
+
+    metadata = footer(path).metadata
+    assert [metadata.row_group(place).column(0).statistics.has_min_max for place in range(2)] == [False, False]  # type: ignore[union-attr]
+    assert written.columns == (ColumnStats(null_count=0),)
+
+
 def test_small_batches_are_gathered_to_row_groups() -> None:
     fields = columns(BIGINT)
     batches = [

@@ -24,6 +24,7 @@ from penstock.table.write.writer import TableWriter, new_job_id, write_arrow
 from penstock.testing.file_io import FailingFileIO, Fault, Operation, RecordingFileIO
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from penstock.format.layout import FileFormat
@@ -285,6 +286,32 @@ def test_rows_of_many_groups_come_out_once_and_in_order(name: str, threads: int,
         assert first_numbers == sorted(first_numbers)
         assert first_numbers[0] == 0
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("drained_bytes", [1, 4_000, 40_000])
+def test_jobs_of_any_size_keep_the_rows_of_a_group_in_order(
+    drained_bytes: int, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write, "DRAINED_BYTES", drained_bytes)
+    options = {**QUEUE, "write-buffer-size": "64 kb", "write-max-writers-to-spill": "0", "target-file-row-num": "30"}
+    ref = table_of(options=options, partition_keys=("p",))
+    batches = [batch_of(ref, random_columns(400, first_id=400 * i, partitions=5)) for i in range(12)]
+    check_messages(ref, batches, write_all(ref, batches, threads=threads, spill_directory=str(tmp_path)))
+
+
+def test_files_of_few_rows_share_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = []
+    submit = write.KeyedExecutor.submit
+
+    def count(executor: write.KeyedExecutor, key: int, job: Callable[[], None]) -> None:
+        keys.append(key)
+        submit(executor, key, job)
+
+    monkeypatch.setattr(write.KeyedExecutor, "submit", count)
+    ref = table_of(options={**QUEUE, "write-max-writers-to-spill": "0"}, partition_keys=("p",))
+    assert len(write_all(ref, [batch_of(ref, random_columns(4_000, partitions=20))], threads=2)) == 80
+    assert keys == [0]
 
 
 def most_open_files(file_io: RecordingFileIO) -> int:
