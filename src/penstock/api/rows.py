@@ -66,6 +66,9 @@ def arrow_rows(rows: object, ref: TableRef) -> ArrowRows:
     if isinstance(rows, list | tuple) and all(isinstance(row, Mapping) for row in rows):
         return _from_dicts(rows, ref)
     hint = ": call its collect() first" if kind.__name__ == "LazyFrame" else ""
+    if isinstance(rows, list | tuple):
+        other = next(type(row).__name__ for row in rows if not isinstance(row, Mapping))
+        hint = f" that holds a {other}"
     raise SchemaMismatchError(
         f"table {ref.name}: cannot take rows from a {kind.__name__}{hint}: give a Spark, pandas or polars DataFrame, a "
         "pyarrow Table, RecordBatch or RecordBatchReader, or a list of dicts"

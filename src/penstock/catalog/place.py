@@ -93,7 +93,7 @@ def load_schema(file_io: FileIO, location: str, schema_id: int) -> TableSchema:
         FormatError: the file is not a valid schema.
     """
     path = TableLayout(location).schema_path(schema_id)
-    return decode_schema(file_io.confined(location).read(path), path)
+    return decode_schema(file_io.confined(location).read(path), file_io.real(path))
 
 
 def load_latest_schema(file_io: FileIO, location: str, table: str, *, skip_damaged: bool = False) -> TableSchema:

@@ -258,6 +258,10 @@ class FileIO(ABC):
         """The storage that holds the files, without the layer of a branch or of a catalog's server."""
         return self
 
+    def real(self, path: str) -> str:
+        """Return where a file is, for messages; another path than the given one in a branch."""
+        return path
+
     @property
     def branch_name(self) -> str | None:
         """The branch of a table whose metadata this storage shows; None for the main branch."""

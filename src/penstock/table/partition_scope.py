@@ -64,7 +64,7 @@ def scope_of_specs(ref: TableRef, specs: Sequence[Mapping[str, object]]) -> Over
     try:
         return MatchingPartitions(predicate=bind(filter_of_specs(ref, specs), ref.schema.partition_fields, ref.name))
     except InvalidFilterError as error:
-        raise InvalidOptionError(f"in a partition to replace: {error}") from error
+        raise InvalidOptionError(f"in the partition that is named: {error}") from error
 
 
 def filter_of_specs(ref: TableRef, specs: Sequence[Mapping[str, object]]) -> Predicate:

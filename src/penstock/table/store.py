@@ -165,10 +165,10 @@ class MetadataStore:
                 data = self.file_io.read(path)
             except NotFoundError as error:
                 raise NotFoundError(
-                    f"table {self.name}: schema {schema_id} is missing ({path}), files written with it cannot be read; "
-                    "restore it from a copy"
+                    f"table {self.name}: schema {schema_id} is missing ({self.file_io.real(path)}), files written with "
+                    "it cannot be read; restore it from a copy"
                 ) from error
-            schema = self._schemas[schema_id] = decode_schema(data, path)
+            schema = self._schemas[schema_id] = decode_schema(data, self.file_io.real(path))
         return schema
 
     # Snapshots
@@ -259,7 +259,7 @@ class MetadataStore:
         """
         path = self.layout.snapshot_path(snapshot_id)
         try:
-            return decode_snapshot(self.file_io.read(path), path)
+            return decode_snapshot(self.file_io.read(path), self.file_io.real(path))
         except NotFoundError:
             return None
 
@@ -361,7 +361,10 @@ class MetadataStore:
             for snapshot_id, path in zip(part, paths, strict=True):
                 try:
                     data = fetched.get(path)
-                    snapshot = self.find_snapshot(snapshot_id) if data is None else decode_snapshot(data, path)
+                    if data is None:
+                        snapshot = self.find_snapshot(snapshot_id)
+                    else:
+                        snapshot = decode_snapshot(data, self.file_io.real(path))
                 except FormatError as error:
                     if on_damaged is None:
                         raise
@@ -628,7 +631,7 @@ class MetadataStore:
             tags = self.list_tags()
             known = "its tags are " + ", ".join(f"'{tag}'" for tag in tags) if tags else "it has no tags"
             raise NotFoundError(f"table {self.name}: no tag '{name}'; {known}") from error
-        return decode_tag(data, path)
+        return decode_tag(data, self.file_io.real(path))
 
     def list_consumers(self) -> tuple[str, ...]:
         """Ids of all consumers, sorted."""
@@ -643,7 +646,7 @@ class MetadataStore:
         path = self.layout.consumer_path(consumer_id)
         for tries_left in range(_CONSUMER_TRIES - 1, -1, -1):
             try:
-                return decode_consumer(self.file_io.read(path), path)
+                return decode_consumer(self.file_io.read(path), self.file_io.real(path))
             except NotFoundError:
                 return None
             except FormatError:

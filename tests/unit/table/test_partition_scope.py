@@ -112,7 +112,7 @@ def test_text_that_is_no_such_value_is_refused(column: str, text: str) -> None:
 
 def test_a_value_of_another_type_is_refused() -> None:
     ref = table("p DATE", "p")
-    with pytest.raises(InvalidOptionError, match=r"in a partition to replace: .*'p'"):
+    with pytest.raises(InvalidOptionError, match=r"in the partition that is named: .*'p'"):
         scope_of_specs(ref, [{"p": 1.5}])
 
 

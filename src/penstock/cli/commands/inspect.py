@@ -1,6 +1,7 @@
 """Commands that read a table's metadata: system tables, explain, fsck."""
 
 import json
+import shlex
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -110,6 +111,7 @@ Limit = Annotated[
 # What the rows of a snapshot cannot be read without, but for what procedures remove from the table.
 _NEEDED_TO_READ: Final = frozenset({"snapshot", "schema", "manifest list"})
 _REMOVALS: Final = {"data file": "remove_unexisting_files", "manifest": "remove_unexisting_manifests"}
+_REMOVABLE: Final = frozenset({FindingKind.MISSING, FindingKind.SIZE, FindingKind.DAMAGED})
 _FINDING_COLUMNS: Final = ("kind", "what", "path", "snapshot_id", "message")
 
 
@@ -188,6 +190,9 @@ def fsck(
             f"manifests and data files that only {report.unchecked:,} older snapshots and tags need were not checked: "
             "--all-snapshots checks them",
         )
+    if "$branch_" not in loaded.name:
+        for branch in loaded.inspect.branches().column("branch_name").to_pylist():
+            note(session, f"branch {branch} was not checked: penstock fsck '{loaded.name}$branch_{branch}' checks it")
     if findings:
         for command in _next_commands(loaded, report.findings):
             note(session, f"next, if no copy can be restored: {command}")
@@ -205,16 +210,30 @@ def _next_commands(table: Table, findings: Sequence[Finding]) -> list[str]:
     """Return the commands that make a table usable again without the files that are missing or damaged."""
     damaged = {each.snapshot_id for each in findings if each.what in _NEEDED_TO_READ}
     with warnings.catch_warnings(action="ignore", category=DamagedFileWarning):
-        readable: list[Any] = table.snapshots().column("snapshot_id").to_pylist()
-    ids = [*readable, *(each for each in damaged if each is not None)]
-    good = [each for each in readable if each not in damaged]
+        schemas: dict[int, int] = {row["snapshot_id"]: row["schema_id"] for row in table.snapshots().to_pylist()}
+    ids = [*schemas, *(each for each in damaged if each is not None)]
+    # Files have the schema of their snapshot or an older one.
+    lost_schemas = [int(each.path.rpartition("-")[2]) for each in findings if each.what == "schema"]
+    first_lost = min(lost_schemas, default=None)
+    good = [
+        snapshot_id
+        for snapshot_id, schema_id in schemas.items()
+        if snapshot_id not in damaged and (first_lost is None or schema_id < first_lost)
+    ]
     commands = []
     if good and max(ids) in damaged:
         commands.append(f"penstock rollback {table.name} --snapshot-id {max(good)}")
     for what, procedure in _REMOVALS.items():
-        if any(each.what == what and each.kind is FindingKind.MISSING for each in findings):
+        found = [
+            each
+            for each in findings
+            if each.what == what and each.kind in _REMOVABLE and "manifest-list" not in each.path
+        ]
+        away = [shlex.quote(each.path) for each in found if each.kind is not FindingKind.MISSING]
+        if found:
             call = f"CALL sys.{procedure}('{table.name}', dry_run => TRUE)"
-            commands.append(f'penstock sql -e "{call}", then without dry_run')
+            move = f"move {', '.join(away)} out of the table, then " if away else ""
+            commands.append(f'{move}penstock sql -e "{call}", then without dry_run')
     for each in findings:
         name = each.path.rpartition("/")[2]
         if each.what == "tag":

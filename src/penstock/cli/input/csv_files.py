@@ -42,7 +42,15 @@ def read_csv(stream: ArrowAny, wanted: pa.Schema, options: InputOptions, name: s
         # As Arrow counts them: from 1, with the header.
         first_row = 1 + options.header
         for batch in reader:
-            yield _typed(batch, wanted, name, first_row)
+            typed = _typed(batch, wanted, name, first_row)
+            for field in wanted:
+                if not field.nullable and field.name in typed.schema.names and typed.column(field.name).null_count:
+                    row = first_row + typed.column(field.name).is_null().index(True).as_py()
+                    raise SchemaMismatchError(
+                        f"{name}, row {row}: column '{field.name}' is NOT NULL, but the row has null; fill it or drop "
+                        "the row"
+                    )
+            yield typed
             first_row += batch.num_rows
     except pa.ArrowInvalid as error:
         raise SchemaMismatchError(_explain(error, header, name)) from error

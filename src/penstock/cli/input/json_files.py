@@ -72,7 +72,9 @@ def _typed(block: bytes, wanted: pa.Schema) -> pa.RecordBatch:
     schema = pa.schema([(field.name, reading_type(field.type)) for field in wanted])
     read = read_lines(block, schema).combine_chunks()
     arrays = [from_json(_one_array(read.column(field.name)), field.type) for field in wanted]
-    # NOT NULL is checked with the rest of the schema, where the message can have more detail.
+    for field, array in zip(wanted, arrays, strict=True):
+        if not field.nullable and array.null_count:
+            raise ValueError(f"column '{field.name}' is NOT NULL, but the row has null; fill it or drop the row")
     return pa.RecordBatch.from_arrays(arrays, names=wanted.names)
 
 

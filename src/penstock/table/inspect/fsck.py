@@ -310,11 +310,12 @@ class _Check:
     ) -> None:
         kind = FindingKind.MISSING if isinstance(error, NotFoundError) else FindingKind.DAMAGED
         # One finding per file, for the newest snapshot that needs it.
-        if all(finding.path != path for finding in self.findings):
+        if all(finding.path != self._ref.file_io.real(path) for finding in self.findings):
             self._find(kind, what, path, snapshot_id, str(error))
 
     def _find(self, kind: FindingKind, what: str, path: str, snapshot_id: int | None, message: str) -> None:
-        self.findings.append(Finding(kind=kind, what=what, path=path, snapshot_id=snapshot_id, message=message))
+        real = self._ref.file_io.real(path)
+        self.findings.append(Finding(kind=kind, what=what, path=real, snapshot_id=snapshot_id, message=message))
 
 
 def _lost(file: DataFileMeta) -> str:

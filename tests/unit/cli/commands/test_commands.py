@@ -417,3 +417,50 @@ def test_a_damaged_older_snapshot_is_left_out_by_name_and_the_exit_code_says_so(
     assert "snapshot 2 is damaged, and expires nevertheless" in gone.stderr
     history("snapshots", "shop.orders")
     history("fsck", "shop.orders")
+
+
+def test_fsck_names_no_rollback_to_a_snapshot_that_needs_the_lost_schema_too(history: Command) -> None:
+    history("alter", "add-column", "shop.orders", "note", "STRING")
+    history("append", "shop.orders", "-", "--input-format", "json", input='{"order_id": 4, "dt": "2026-01-04"}')
+    ref = history.catalog.load_table("shop.orders")._ref
+    ref.file_io.write(ref.layout.schema_path(0), b"")
+    result = history("fsck", "shop.orders", code=ExitCode.DAMAGED)
+    assert "schema-0' is empty" in result.output
+    assert "rollback" not in result.output
+
+
+@pytest.mark.parametrize("directory", ["bucket-0", "manifest"])
+def test_fsck_names_the_commands_for_a_damaged_file_that_the_table_can_do_without(
+    history: Command, directory: str
+) -> None:
+    ref = history.catalog.load_table("shop.orders")._ref
+    place = ref.layout.manifest_directory if directory == "manifest" else f"{ref.location}/dt=2026-01-01/bucket-0"
+    path = next(
+        status.path
+        for status in ref.file_io.list(place)
+        if status.name.startswith(("data-", "manifest-")) and "list" not in status.name
+    )
+    ref.file_io.write(path, b"x")
+    lines = history("fsck", "shop.orders", code=ExitCode.DAMAGED).output.splitlines()
+    procedure = "remove_unexisting_manifests" if directory == "manifest" else "remove_unexisting_files"
+    call = f"CALL sys.{procedure}('shop.orders', dry_run => TRUE)"
+    assert (
+        f'next, if no copy can be restored: move {path} out of the table, then penstock sql -e "{call}", then without '
+        "dry_run" in lines
+    )
+    ref.file_io.delete(path)
+    history("sql", "-e", f"CALL sys.{procedure}('shop.orders')")
+    history("fsck", "shop.orders")
+
+
+def test_a_damaged_file_of_a_branch_is_named_by_its_path_there(history: Command) -> None:
+    history("branch", "create", "shop.orders", "b", "--tag", "one")
+    assert "branch b was not checked: penstock fsck 'shop.orders$branch_b'" in history("fsck", "shop.orders").output
+    ref = history.catalog.load_table("shop.orders")._ref
+    path = f"{ref.location}/branch/branch-b/snapshot/snapshot-1"
+    ref.file_io.write(path, b"")
+    assert path in history("read", "shop.orders$branch_b", code=ExitCode.DAMAGED).output
+    assert path in history("fsck", "shop.orders$branch_b", code=ExitCode.DAMAGED).output
+    path = f"{ref.location}/branch/branch-b/schema/schema-0"
+    ref.file_io.write(path, b"")
+    assert path in history("read", "shop.orders$branch_b", code=ExitCode.DAMAGED).output

@@ -73,7 +73,7 @@ def test_compressed_files_and_other_delimiters_are_read(orders: Command, tmp_pat
         ("order_id,product,price,dt\n1,a,1.234,p\n", ["row 2", "'price'"]),
         ("order_id,product,price\n1,a,1\n", ["column 'dt' is missing"]),
         ("order_id,product,price,dt,more\n1,a,1,p,q\n", ["'more' is not in the table"]),
-        ("order_id,product,price,dt\n,a,1,p\n", ["'order_id' is NOT NULL", "row 0"]),
+        ("order_id,product,price,dt\n,a,1,p\n", ["'order_id' is NOT NULL", "row 2"]),
         ("order_id,product,price,dt\n1,a,1,p\n2," + "x" * (5 << 20) + ",1,p\n", ["longer than 2097152 bytes"]),
         ("", ["Empty CSV file"]),
     ],
@@ -99,7 +99,7 @@ def test_csv_that_does_not_fit_is_refused_with_its_place(
         ('{"order_id": 1}\n{"order_id": 2, "prize": 1}\n', ["line 2", "'prize' is not a column"]),
         ('{"order_id": 1}\n{"order_id": \n', ["line 2"]),
         ('[{"order_id": 1}]\n', ["line 1", "one JSON object a line"]),
-        ('{"product": "x"}\n', ["'order_id' is NOT NULL"]),
+        ('{"order_id": 1}\n{"product": "x"}\n', ["line 2", "'order_id' is NOT NULL"]),
     ],
 )
 def test_json_that_does_not_fit_is_refused_with_its_line(
