@@ -7,6 +7,7 @@ go to ``super().__init__``, so errors survive pickling from a Spark task to the 
 from __future__ import annotations
 
 import inspect
+import sys
 import warnings
 from typing import TYPE_CHECKING, Final
 
@@ -14,10 +15,13 @@ from penstock.printable import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import FrameType
 
 
 # Frames between a user's line and a warning; those of the standard library are around properties and context managers.
 _INTERNAL: Final = frozenset({"penstock", "contextlib", "functools"})
+_OF_JAVA: Final = frozenset({"py4j", "pyspark"})
+"""Packages through which Python calls Java and Java calls Python."""
 
 
 class _OneLine:
@@ -137,8 +141,39 @@ def warn_damaged(table: str, snapshot_ids: Sequence[int]) -> None:
 
 
 def warn(text: str, category: type[Warning]) -> None:
-    """Issue a warning that names the line outside of this package from which it was called."""
-    level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INTERNAL:
-        level, frame = level + 1, frame.f_back
-    warnings.warn(text, category, stacklevel=level)
+    """Issue a warning that names the line outside of this package from which it was called.
+
+    A call from the JVM comes on a thread of its own: the line is that of the thread that waits for Java, if it is one.
+    """
+    frame = _leave(inspect.currentframe(), _INTERNAL)
+    if frame is None or _package(frame) in _OF_JAVA:
+        stacks = sys._current_frames().values()  # noqa: SLF001 - documented, with its underscore
+        waiting = [found for each in stacks if (found := _waiting_for_java(each)) is not None]
+        frame = waiting[0] if len(waiting) == 1 else frame
+    if frame is None:
+        warnings.warn(text, category, stacklevel=2)
+        return
+    registry = frame.f_globals.setdefault("__warningregistry__", {})
+    module = frame.f_globals.get("__name__", "<unknown>")
+    warnings.warn_explicit(text, category, frame.f_code.co_filename, frame.f_lineno, module, registry)
+
+
+def _leave(frame: FrameType | None, packages: frozenset[str]) -> FrameType | None:
+    """Return the innermost frame that is of none of the packages."""
+    while frame is not None and _package(frame) in packages:
+        frame = frame.f_back
+    return frame
+
+
+def _package(frame: FrameType) -> str:
+    name: str = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0]
+
+
+def _waiting_for_java(frame: FrameType) -> FrameType | None:
+    """Return the frame of a thread that waits for an answer of Java from which it asked; None for other threads."""
+    inner = _leave(frame, frozenset({"socket"}))
+    if inner is None or _package(inner) != "py4j":
+        return None
+    caller = _leave(inner, _INTERNAL | _OF_JAVA)
+    return None if caller is None or _package(caller) == "threading" else caller

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+from typing import Any
+
 import pytest
 
 from penstock.errors import OptionWarning
@@ -24,10 +28,42 @@ class Thing:
 """
 
 
-def test_a_warning_names_the_line_of_the_user_behind_properties_and_context_managers() -> None:
-    library: dict[str, object] = {"__name__": "penstock.library"}
+GATEWAY = """
+import sys
+import time
+
+def ask_java(answers, java):
+    java.start()
+    assert answers.readline()
+    java.join()
+
+def serve(thing, end, asking):
+    while sys._current_frames()[asking].f_code.co_name != "readinto":
+        time.sleep(0.001)
+    thing.value
+    end.sendall(b"answer\\n")
+"""
+
+
+def make_thing() -> Any:
+    library: dict[str, Any] = {"__name__": "penstock.library"}
     exec(compile(LIBRARY, "library.py", "exec"), library)  # noqa: S102 - a module of the package
-    thing = library["Thing"]()  # type: ignore[operator] # a class
+    return library["Thing"]()
+
+
+def test_a_warning_names_the_line_of_the_user_behind_properties_and_context_managers() -> None:
+    thing = make_thing()
     with pytest.warns(OptionWarning, match="text") as found:
         assert thing.value == 1
+    assert found[0].filename == __file__
+
+
+def test_a_warning_in_a_call_from_java_names_the_line_that_asked_java() -> None:
+    gateway: dict[str, Any] = {"__name__": "py4j.gateway"}
+    exec(compile(GATEWAY, "gateway.py", "exec"), gateway)  # noqa: S102 - a module of Py4J
+    ours, theirs = socket.socketpair()
+    with ours, theirs, ours.makefile("rb") as answers:
+        java = threading.Thread(target=gateway["serve"], args=(make_thing(), theirs, threading.get_ident()))
+        with pytest.warns(OptionWarning, match="text") as found:
+            gateway["ask_java"](answers, java)
     assert found[0].filename == __file__

@@ -77,6 +77,12 @@ def test_a_table_is_made_as_the_statement_says(run: Callable[[str], list[Any]], 
         run("DROP TABLE penstock.d.made")
 
 
+def test_a_warning_names_the_line_of_the_statement(spark: SparkSession) -> None:
+    with pytest.warns(penstock.OptionWarning, match="did you mean 'bucket'") as found:
+        spark.sql("CREATE TABLE penstock.d.misspelled (id INT) TBLPROPERTIES ('buckt' = '4')")
+    assert {each.filename for each in found} == {__file__}
+
+
 def test_a_clause_that_cannot_be_is_refused_in_one_line(run: Callable[[str], list[Any]]) -> None:
     for clause, message in {
         "USING csv": "the option file.format chooses",
