@@ -75,6 +75,15 @@ def test_rows_are_appended_with_5_and_to_8_buckets_with_6(buckets: int | None, m
     assert warehouse.table.to_arrow().num_rows == 900
 
 
+def test_files_of_buffered_rows_are_written_at_the_same_time() -> None:
+    options = {"compaction.min.file-num": "100", "write-buffer-for-append": "true"}
+    few, many = Warehouse(2, **options), Warehouse(16, **options)
+    for number in range(5):
+        few.table.append(rows(number * 100))
+        many.table.append(rows(number * 100))
+    assert many.serial(lambda: many.table.append(rows(0))) <= few.serial(lambda: few.table.append(rows(0))) + 1
+
+
 def test_a_branch_waits_for_no_more_requests_than_its_table() -> None:
     warehouse = Warehouse(**{"write-only": "true"})
     for number in range(5):

@@ -92,11 +92,6 @@ class GroupWriter:
         self._rows = 0
         self._finished: list[DataFileMeta] = []
 
-    @property
-    def is_open(self) -> bool:
-        """Whether ``finish_file`` has a file to close."""
-        return self._file is not None
-
     def write(self, batch: pa.RecordBatch) -> None:
         """Append canonical rows. The batch is not copied; it stays in memory until its rows are flushed."""
         step = _rows_per_check(batch, self._target.target_file_bytes)

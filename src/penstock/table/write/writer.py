@@ -152,7 +152,7 @@ class TableWriter:
             self._write_waiting()
             self._drain()
             for group, writer in self._writers.items():
-                if writer.is_open:
+                if group < self._direct_groups:  # the files of the others are finished
                     self._executor.submit(group, writer.finish_file)
             self._executor.wait()
             messages = (self._writers[group].take_message() for group in sorted(self._writers))
@@ -238,7 +238,8 @@ class TableWriter:
 
     def _drain(self) -> None:
         """Write all buffered rows to data files, one group after another, so that each thread has one open file."""
-        limit = DRAINED_BYTES // self._executor.count
+        # On object stores, files must wait for their requests at the same time.
+        limit = 0 if self._target.ref.file_io.is_object_store else DRAINED_BYTES // self._executor.count
         steps: list[Callable[[], None]] = []
         job = step_bytes = round_bytes = 0
         current: GroupWriter | None = None
