@@ -57,6 +57,8 @@ class Nowhere:
 class DiscardingFileIO:
     """As much of ``FileIO`` as a writer needs."""
 
+    is_object_store = False
+
     def __init__(self) -> None:
         self.open_files = 0
         self.most_open_files = 0
