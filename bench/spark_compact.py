@@ -119,7 +119,7 @@ def _contender(
 
     def verify() -> tuple[int, int]:
         found = target.load()
-        return found.count(), len(found.inputFiles())
+        return found.count(), found.select(F.input_file_name()).distinct().count()
 
     def after() -> None:
         if scans:
