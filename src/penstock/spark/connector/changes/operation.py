@@ -70,7 +70,7 @@ def check_row_level(ref: TableRef, command: str) -> None:
 def metadata_of_changes(ref: TableRef) -> tuple[str, ...]:
     """Return the names of the metadata columns that a change of rows needs: for a queue, file and number of a row."""
     names = ref.schema.field_names
-    if is_queue(ref):
+    if is_queue(ref) and QUEUE_CHANGES.is_here:
         return metadata_column_of(names, of_file=True), metadata_column_of(names)
     return (metadata_column_of(names),) if NEEDS_METADATA_COLUMN else ()
 
