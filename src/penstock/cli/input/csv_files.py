@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 from pyarrow import types as arrow
 
-from penstock.cli.input.json_files import decode_hex, parse_cells
+from penstock.cli.input.json_files import decode_hex, null_text, parse_cells
 from penstock.datafile.python_values import parse_floats
 from penstock.errors import SchemaMismatchError
 from penstock.format.types.data_types import DOUBLE, FLOAT
@@ -46,10 +46,7 @@ def read_csv(stream: ArrowAny, wanted: pa.Schema, options: InputOptions, name: s
             for field in wanted:
                 if not field.nullable and field.name in typed.schema.names and typed.column(field.name).null_count:
                     row = first_row + typed.column(field.name).is_null().index(True).as_py()
-                    raise SchemaMismatchError(
-                        f"{name}, row {row}: column '{field.name}' is NOT NULL, but the row has null; fill it or drop "
-                        "the row"
-                    )
+                    raise SchemaMismatchError(f"{name}, row {row}: {null_text(field.name)}")
             yield typed
             first_row += batch.num_rows
     except pa.ArrowInvalid as error:

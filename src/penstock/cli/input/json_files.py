@@ -74,8 +74,13 @@ def _typed(block: bytes, wanted: pa.Schema) -> pa.RecordBatch:
     arrays = [from_json(_one_array(read.column(field.name)), field.type) for field in wanted]
     for field, array in zip(wanted, arrays, strict=True):
         if not field.nullable and array.null_count:
-            raise ValueError(f"column '{field.name}' is NOT NULL, but the row has null; fill it or drop the row")
+            raise ValueError(null_text(field.name))
     return pa.RecordBatch.from_arrays(arrays, names=wanted.names)
+
+
+def null_text(column: str) -> str:
+    """Return what is wrong with a row that has NULL in a NOT NULL column."""
+    return f"column '{column}' is NOT NULL, but the row has null; fill it or drop the row"
 
 
 def _one_array(column: ArrowAny) -> ArrowAny:
