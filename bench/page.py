@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
@@ -56,6 +57,13 @@ _HEADLINES: Final = (
     ("dml", "MERGE 1 % by key", "Penstock catalog", "MERGE by key in Spark SQL"),
     ("dml", "MERGE 1 % by key", "Penstock Table", "MERGE by key with `Table.merge`"),
     ("compact", "small files to one", "Penstock bucket=-1", "compact small files"),
+)
+# Figures of the site's first page: a pattern of where the number stands, and the row and column of the first table.
+_FRONT: Final = (
+    (r"[\d.]+(?= x\*\* Delta Lake's speed in micro-batches)", "micro-batches of 1,000 rows", DELTA),
+    (r"[\d.]+(?= x that of Spark's own Parquet sink)", "micro-batches of 1,000 rows", PARQUET),
+    (r"[\d.]+(?= x\*\* the speed of plain Parquet files)", "select one partition of 100", PARQUET),
+    (r"[\d.]+(?= x that of a full scan)", "scan two columns", PARQUET),
 )
 # In the order of the page: what a benchmark is called there, and what it measures.
 _SECTIONS: Final = {
@@ -205,19 +213,31 @@ def render(kept: Sequence[Kept]) -> dict[str, str]:
 
 
 def write(results: Path, docs: Path = PAGE.parent) -> int:
-    """Write them, and delete the charts of benchmarks that no longer exist. Returns the number of charts."""
-    files = render(newest(results))
+    """Write them and the figures of ``index.md``, delete charts of no benchmark, and return the number of charts."""
+    kept = newest(results)
+    files = render(kept)
     (docs / "img").mkdir(exist_ok=True)
     for old in (docs / "img").glob("bench-*.svg"):
         old.unlink()
     for name, text in files.items():
         (docs / name).write_text(text, "utf-8")
+    front = docs / "index.md"
+    if front.exists():
+        found, text = _headlines(kept), front.read_text("utf-8")
+        for pattern, row, peer in _FRONT:
+            text = re.sub(pattern, found[row][peer], text)
+        front.write_text(text, "utf-8")
     return len(files) - 1
 
 
 def _summary(kept: Sequence[Kept]) -> list[str]:
     """Return the first table: a row for each headline, with the newest ratio to each peer."""
-    rows = []
+    rows = [(text, *(ratios.get(peer, "") for peer in _PEERS)) for text, ratios in _headlines(kept).items()]
+    return to_table(("times as fast as", *_PEERS), rows)
+
+
+def _headlines(kept: Sequence[Kept]) -> dict[str, dict[str, str]]:
+    found = {}
     for benchmark, work, ours, text in _HEADLINES:
         ratios: dict[str, str] = {}
         # The newest result is last.
@@ -227,8 +247,8 @@ def _summary(kept: Sequence[Kept]) -> list[str]:
                     theirs = find_series(section.series, work, peer, mine.session)
                     if theirs is not None:
                         ratios[peer] = f"{faster_than(mine, theirs).value:.1f}"
-        rows.append((text, *(ratios.get(peer, "") for peer in _PEERS)))
-    return to_table(("times as fast as", *_PEERS), rows)
+        found[text] = ratios
+    return found
 
 
 def _ratios_of_versions(section: Section) -> str:

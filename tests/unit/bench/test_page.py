@@ -61,6 +61,13 @@ def test_the_newest_result_of_a_benchmark_counts(tmp_path: Path) -> None:
     assert page.write(tmp_path, tmp_path) == len(list((tmp_path / "img").iterdir()))
 
 
+def test_the_front_page_gets_its_figures_from_the_first_table(tmp_path: Path) -> None:
+    current = (ROOT / "docs" / "index.md").read_text("utf-8")
+    (tmp_path / "index.md").write_text(re.sub(r"\d\.\d x", "0.0 x", current), "utf-8")
+    page.write(RESULTS, tmp_path)
+    assert (tmp_path / "index.md").read_text("utf-8") == current
+
+
 def test_a_result_with_one_peer_leaves_older_ones_with_others_on_the_page(tmp_path: Path) -> None:
     run = max(RESULTS.glob("*-append.json")).read_text()
     both = json.loads(run)
