@@ -140,6 +140,11 @@ def warn_damaged(table: str, snapshot_ids: Sequence[int]) -> None:
         warn(text.replace("is left", "are left") if len(snapshot_ids) > 1 else text, DamagedFileWarning)
 
 
+def warn_left_out(table: str, kind: str, name: str | int, error: TableStoreError) -> None:
+    """Issue a ``DamagedFileWarning`` for a damaged file of the table that a result does not need."""
+    warn(f"table {table}: {kind} {name!r} is left out: {error}", DamagedFileWarning)
+
+
 def warn(text: str, category: type[Warning]) -> None:
     """Issue a warning that names the line outside of this package from which it was called.
 

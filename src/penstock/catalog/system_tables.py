@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from penstock.catalog.names import TableName
-from penstock.errors import NotFoundError
+from penstock.errors import DamagedFileWarning, FormatError, NotFoundError, warn
 from penstock.printable import mask_locations, mask_options
 from penstock.table.inspect.system import file_counts
 from penstock.table.read.scan import plan_scan
@@ -60,41 +60,39 @@ _CATALOG_OPTIONS: Final = pa.schema({"key": _TEXT, "value": _TEXT})
 def load_catalog_table(warehouse: Backend, name: str) -> pa.Table:
     """Load a system table of a warehouse; reads the metadata of its tables, one after another.
 
+    Warns with ``DamagedFileWarning`` about tables with damaged metadata, which are left out.
+
     Raises:
         NotFoundError: there is no such system table; the message lists all.
     """
     if name not in CATALOG_TABLES:
         raise NotFoundError(f"there is no table {SYSTEM_DATABASE}.{name}; there are {', '.join(CATALOG_TABLES)}")
     schema, rows = CATALOG_TABLES[name]
-    values = list(rows(warehouse))
+    values = list(_catalog_options(warehouse) if rows is None else _of_all_tables(warehouse, rows))
     columns = [pa.array([row[place] for row in values], field.type) for place, field in enumerate(schema)]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _tables(warehouse: Backend) -> Iterator[Sequence[object]]:
-    for database, table, ref in _all_tables(warehouse):
-        schema = ref.schema
-        store = MetadataStore(ref)
-        plan = plan_scan(store, ref, store.load_latest_snapshot())
-        counts = file_counts([entry for partition in plan.partitions for entry in partition.entries])
-        kind, *unknown = ref.options.get("type", "table"), *[None] * 5
-        yield database, table, kind, bool(schema.partition_keys), bool(schema.primary_keys), *unknown, *counts
+def _of_table(ref: TableRef) -> Iterator[Sequence[object]]:
+    schema = ref.schema
+    store = MetadataStore(ref)
+    plan = plan_scan(store, ref, store.load_latest_snapshot())
+    counts = file_counts([entry for partition in plan.partitions for entry in partition.entries])
+    kind, *unknown = ref.options.get("type", "table"), *[None] * 5
+    yield kind, bool(schema.partition_keys), bool(schema.primary_keys), *unknown, *counts
 
 
-def _partitions(warehouse: Backend) -> Iterator[Sequence[object]]:
-    for database, table, ref in _all_tables(warehouse):
-        store, locator = MetadataStore(ref), FileLocator.of(ref)
-        plan = plan_scan(store, ref, store.load_latest_snapshot())
-        for partition in plan.partitions if ref.schema.partition_keys else ():
-            label = locator.partition_label(partition.data)
-            is_done = ref.file_io.has_file(ref.layout.partition_success_path(label))
-            yield database, table, label, *file_counts(partition.entries), is_done
+def _partitions(ref: TableRef) -> Iterator[Sequence[object]]:
+    store, locator = MetadataStore(ref), FileLocator.of(ref)
+    plan = plan_scan(store, ref, store.load_latest_snapshot())
+    for partition in plan.partitions if ref.schema.partition_keys else ():
+        label = locator.partition_label(partition.data)
+        is_done = ref.file_io.has_file(ref.layout.partition_success_path(label))
+        yield label, *file_counts(partition.entries), is_done
 
 
-def _table_options(warehouse: Backend) -> Iterator[Sequence[object]]:
-    for database, table, ref in _all_tables(warehouse):
-        for key, value in mask_options(ref.schema.options).items():
-            yield database, table, key, value
+def _table_options(ref: TableRef) -> Iterator[Sequence[object]]:
+    yield from mask_options(ref.schema.options).items()
 
 
 def _catalog_options(warehouse: Backend) -> Iterator[Sequence[object]]:
@@ -102,20 +100,24 @@ def _catalog_options(warehouse: Backend) -> Iterator[Sequence[object]]:
     yield from mask_options(warehouse.options).items()
 
 
-def _all_tables(warehouse: Backend) -> Iterator[tuple[str, str, TableRef]]:
-    """Yield database, name and table; skip tables that are dropped meanwhile."""
+def _of_all_tables(
+    warehouse: Backend, rows: Callable[[TableRef], Iterator[Sequence[object]]]
+) -> Iterator[Sequence[object]]:
+    """Yield the rows of each table after its database and name; skip tables that are dropped meanwhile."""
     for database in warehouse.list_databases():
         for table in warehouse.list_tables(database):
+            name = str(TableName(database=database, table=table))
             try:
-                yield database, table, warehouse.load_table(str(TableName(database=database, table=table)))
-            except NotFoundError:
-                continue
+                yield from [(database, table, *row) for row in rows(warehouse.load_table(name))]
+            except (FormatError, NotFoundError) as error:
+                if table in warehouse.list_tables(database):
+                    warn(f"table {name} is left out: {error}", DamagedFileWarning)
 
 
-CATALOG_TABLES: Final[Mapping[str, tuple[pa.Schema, Callable[[Backend], Iterator[Sequence[object]]]]]] = {
-    "tables": (_TABLES, _tables),
+CATALOG_TABLES: Final[Mapping[str, tuple[pa.Schema, Callable[[TableRef], Iterator[Sequence[object]]] | None]]] = {
+    "tables": (_TABLES, _of_table),
     "partitions": (_PARTITIONS, _partitions),
     "all_table_options": (_TABLE_OPTIONS, _table_options),
-    "catalog_options": (_CATALOG_OPTIONS, _catalog_options),
+    "catalog_options": (_CATALOG_OPTIONS, None),
 }
-"""Columns and rows of each, by name in the database ``sys``."""
+"""Columns of each, by name in the database ``sys``, and the rows of a table after its database and name."""

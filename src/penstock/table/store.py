@@ -26,6 +26,7 @@ from penstock.table.metadata_cache import METADATA, MetadataCache, entry_bytes, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from penstock.errors import TableStoreError
     from penstock.format.manifest.columns import Visit
     from penstock.format.manifest.entry import EntryNumbers, ManifestEntry, ManifestFileMeta
     from penstock.format.schema import TableSchema
@@ -170,6 +171,14 @@ class MetadataStore:
                 ) from error
             schema = self._schemas[schema_id] = decode_schema(data, self.file_io.real(path))
         return schema
+
+    def find_schemas(self, on_damaged: Callable[[int, TableStoreError], None]) -> Iterator[TableSchema]:
+        """Yield all schemas, ascending by id; ``on_damaged`` is called with the id of each that cannot be read."""
+        for schema_id in self.list_schema_ids():
+            try:
+                yield self.load_schema(schema_id)
+            except (FormatError, NotFoundError) as error:
+                on_damaged(schema_id, error)
 
     # Snapshots
 
@@ -633,6 +642,16 @@ class MetadataStore:
             raise NotFoundError(f"table {self.name}: no tag '{name}'; {known}") from error
         return decode_tag(data, self.file_io.real(path))
 
+    def find_tags(self, on_damaged: Callable[[str, FormatError], None]) -> Iterator[tuple[str, Tag]]:
+        """Yield all tags with their names, sorted; ``on_damaged`` is called with the name of each damaged one."""
+        for name in self.list_tags():
+            try:
+                yield name, self.load_tag(name)
+            except NotFoundError:  # deleted since they were listed
+                continue
+            except FormatError as error:
+                on_damaged(name, error)
+
     def list_consumers(self) -> tuple[str, ...]:
         """Ids of all consumers, sorted."""
         return self._names(self.layout.consumer_directory, consumer_id_of)
@@ -654,6 +673,26 @@ class MetadataStore:
                     raise
                 self._sleep(_CONSUMER_WAIT_SECONDS)  # the file is overwritten in place: this read may be partial
         return None
+
+    def find_consumers(self, on_damaged: Callable[[str, FormatError], None] | None = None) -> Iterator[tuple[str, int]]:
+        """Yield all consumers, sorted, with the first snapshots that they have not read yet.
+
+        Args:
+            on_damaged: called with the id of each damaged consumer, which is skipped.
+
+        Raises:
+            FormatError: one is damaged, and there is no ``on_damaged``.
+        """
+        for consumer_id in self.list_consumers():
+            try:
+                position = self.load_consumer(consumer_id)
+            except FormatError as error:
+                if on_damaged is None:
+                    raise
+                on_damaged(consumer_id, error)
+                continue
+            if position is not None:
+                yield consumer_id, position
 
     def is_lost(self, snapshot_id: int) -> bool:
         """Whether a snapshot is missing between others although neither an expiration nor a rollback deletes it alone.

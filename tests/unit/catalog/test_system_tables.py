@@ -53,6 +53,18 @@ def test_options_hide_what_is_secret(catalog: Catalog) -> None:
     assert own["warehouse"] == catalog.warehouse
 
 
+def test_a_table_with_damaged_metadata_is_left_out_by_name(catalog: Catalog) -> None:
+    ref = catalog.load_table("a.t")._ref
+    ref.file_io.write(ref.layout.snapshot_path(1), b"")
+    for name in ("tables", "partitions"):
+        with pytest.warns(penstock.DamagedFileWarning, match=r"table a\.t is left out: .*snapshot-1"):
+            assert "t" not in catalog.system_table(name)["table_name"].to_pylist()
+    ref.file_io.write(ref.layout.schema_path(0), b"")
+    with pytest.warns(penstock.DamagedFileWarning, match=r"table a\.t is left out: .*schema-0"):
+        found = catalog.system_table("all_table_options").to_pylist()
+    assert {row["table_name"] for row in found} == {"u"}
+
+
 def test_sql_reads_them_in_sys(catalog: Catalog) -> None:
     rows = penstock.sql(None, catalog, "SELECT table_name, record_count FROM sys.tables")
     assert rows.to_pylist() == [{"table_name": "t", "record_count": 3}, {"table_name": "u", "record_count": 0}]

@@ -22,7 +22,7 @@ from penstock.cli.draw.result import COLOURS, Result, Series, XKind
 from penstock.cli.output.plain import to_plain
 from penstock.cli.output.render import print_drawn, print_record
 from penstock.cli.session import Session  # noqa: TC001 - evaluated with the annotations of the command
-from penstock.errors import InvalidOptionError, StorageError, warn_damaged
+from penstock.errors import InvalidOptionError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -69,7 +69,7 @@ def report(
     loaded = [session.table(name) for name in tables]
     histories = [open_history(table, checkpoints=checkpoint or (), limit=limit).load() for table in loaded]
     for history in histories:
-        warn_damaged(history.name, [snapshot_id for snapshot_id, _ in history.unreadable])
+        history.warn_damaged()
     page = draw_page(histories, [load_result(session.table(each.table), each) for each in wanted])
     if str(output) == "-":
         print_drawn(page)

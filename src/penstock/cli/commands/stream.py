@@ -108,7 +108,7 @@ def lag(
     limits = {"snapshots_behind": max_snapshots, "rows_behind": max_rows}
     given = {column: most for column, most in limits.items() if most is not None}
     if not found.num_rows:
-        nothing = f"nothing reads {table}: it has no consumer, and no --checkpoint was given"
+        nothing = f"no reader of {table} is measured: it has no readable consumer, and no --checkpoint was given"
         if given:
             raise NotFoundError(f"{nothing}, so no lag was compared with the limit")
         note(session, nothing)

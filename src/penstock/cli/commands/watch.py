@@ -24,7 +24,7 @@ from penstock.cli.output.render import print_drawn, print_line, print_rows
 from penstock.cli.output_format import OutputFormat
 from penstock.cli.session import Session  # noqa: TC001 - evaluated with the annotations of the command
 from penstock.cli.times import instant_text
-from penstock.errors import InvalidOptionError, warn_damaged
+from penstock.errors import InvalidOptionError
 from penstock.options import parse_duration_ms
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def watch(
     if once:
         history = reader.load()
         _print(session, history)
-        warn_damaged(history.name, [snapshot_id for snapshot_id, _ in history.unreadable])
+        history.warn_damaged()
         return
     with until_interrupted() as interrupted:
         if session.format is OutputFormat.TABLE and sys.stdout.isatty():
@@ -119,6 +119,7 @@ def history_record(history: TableHistory) -> dict[str, Plain]:
         "damaged_snapshots": [
             {"snapshot_id": snapshot_id, "message": message} for snapshot_id, message in history.unreadable
         ],
+        "damaged_files": [{"kind": kind, "name": name, "message": str(error)} for kind, name, error in history.damaged],
         "standstills": [_stalled_watermark(each) for each in history.standstills],
         "compaction": None if history.debt is None else dict(asdict(history.debt)),
         "readers": [_reader(reader) for reader in history.readers],

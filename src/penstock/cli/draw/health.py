@@ -60,7 +60,8 @@ def snapshots_read(history: TableHistory) -> str:
         return "nothing was ever committed"
     first, last = history.commits[0].snapshot, history.commits[-1].snapshot
     left = f"; {count_text(history.left_out, 'older one')} left out" if history.left_out else ""
-    damaged = ", ".join(str(snapshot_id) for snapshot_id, _ in history.unreadable)
+    files = (f"{kind} {name_text(name)}" for kind, name, _ in history.damaged)
+    damaged = ", ".join((*(str(snapshot_id) for snapshot_id, _ in history.unreadable), *files))
     if damaged:
         left += f"; damaged and left out, see penstock fsck {name_text(history.name)}: {damaged}"
     return (

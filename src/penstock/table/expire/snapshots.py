@@ -49,7 +49,7 @@ from penstock.table.ref import FileLocator
 from penstock.table.tags import TagReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
     from penstock.format.manifest.entry import FileIdentity
     from penstock.format.snapshot import Snapshot
@@ -391,7 +391,7 @@ class SnapshotExpirer:
             earliest=earliest_id,
             latest=latest_id,
             rules=rules,
-            consumers=_load_consumers(store) if has_some and not self._ignores_consumers else {},
+            consumers=dict(store.find_consumers()) if has_some and not self._ignores_consumers else {},
             time_of=partial(_time_of, store, latest_id),
         )
 
@@ -420,11 +420,6 @@ class SnapshotExpirer:
         # Errors are ignored: if the hint is wrong, readers list the directory.
         with suppress(TableStoreError):
             self.ref.file_io.relaxed().write(self.ref.layout.earliest_hint_path, encode_hint(snapshot_id))
-
-
-def _load_consumers(store: MetadataStore) -> Mapping[str, int]:
-    found = {name: store.load_consumer(name) for name in store.list_consumers()}
-    return {name: next_id for name, next_id in found.items() if next_id is not None}
 
 
 def _time_of(store: MetadataStore, latest_id: int, snapshot_id: int) -> int | None:

@@ -131,21 +131,19 @@ class _Check:
             found.append(snapshot)
             yield snapshot
         self._check_ids(found, max(ids, default=0))
-        for name in self._store.list_tags():
-            try:
-                snapshot = self._store.load_tag(name).snapshot
-            except FormatError as error:
-                self._find(FindingKind.DAMAGED, "tag", self._ref.layout.tag_path(name), None, str(error))
-                continue
-            if snapshot.id not in ids:
-                yield snapshot
+        path_of = self._ref.layout.tag_path
+        for _, tag in self._store.find_tags(
+            lambda name, error: self._find(FindingKind.DAMAGED, "tag", path_of(name), None, str(error))
+        ):
+            if tag.snapshot.id not in ids:
+                yield tag.snapshot
 
     def check_consumers(self) -> None:
-        for name in self._store.list_consumers():
-            try:
-                self._store.load_consumer(name)
-            except FormatError as error:
-                self._find(FindingKind.DAMAGED, "consumer", self._ref.layout.consumer_path(name), None, str(error))
+        path_of = self._ref.layout.consumer_path
+        for _ in self._store.find_consumers(
+            lambda name, error: self._find(FindingKind.DAMAGED, "consumer", path_of(name), None, str(error))
+        ):
+            pass
 
     def _check_ids(self, found: Sequence[Snapshot], newest_id: int) -> None:
         """Check that no snapshots are missing between others, and that the newest ones are there."""

@@ -16,20 +16,14 @@ Source:
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
 
 from penstock.clocks import to_wall_clock
-from penstock.errors import (
-    DamagedFileWarning,
-    FormatError,
-    NotFoundError,
-    UnsupportedFeatureError,
-    warn,
-    warn_damaged,
-)
+from penstock.errors import NotFoundError, UnsupportedFeatureError, warn_damaged, warn_left_out
 from penstock.format.layout import format_of
 from penstock.format.row.row import arity_of, decode_row
 from penstock.format.text.json import format_json
@@ -272,7 +266,6 @@ def _snapshots(_ref: TableRef, store: MetadataStore, _snapshot: Snapshot | None,
 
 
 def _schemas(_ref: TableRef, store: MetadataStore, _snapshot: Snapshot | None) -> pa.Table:
-    schemas = [store.load_schema(schema_id) for schema_id in store.list_schema_ids()]
     rows = [
         (
             schema.id,
@@ -283,7 +276,7 @@ def _schemas(_ref: TableRef, store: MetadataStore, _snapshot: Snapshot | None) -
             schema.comment,
             schema.time_millis,
         )
-        for schema in schemas
+        for schema in store.find_schemas(partial(warn_left_out, store.name, "schema"))
     ]
     return _table(rows, _SCHEMAS)
 
@@ -393,30 +386,23 @@ def _branches(ref: TableRef, _store: MetadataStore, _snapshot: Snapshot | None) 
 
 
 def _tags(_ref: TableRef, store: MetadataStore, _snapshot: Snapshot | None) -> pa.Table:
-    rows = []
-    for name in store.list_tags():
-        try:
-            tag = store.load_tag(name)
-        except FormatError as error:
-            warn(f"table {store.name}: tag '{name}' is left out: {error}", DamagedFileWarning)
-            continue
-        rows.append(
-            (
-                name,
-                tag.snapshot.id,
-                tag.snapshot.schema_id,
-                tag.snapshot.time_millis,
-                tag.snapshot.total_record_count,
-                None if tag.create_time is None else tag.create_time // 1_000_000,
-                None if tag.retained_seconds is None else duration_text(tag.retained_seconds),
-            )
+    rows = [
+        (
+            name,
+            tag.snapshot.id,
+            tag.snapshot.schema_id,
+            tag.snapshot.time_millis,
+            tag.snapshot.total_record_count,
+            None if tag.create_time is None else tag.create_time // 1_000_000,
+            None if tag.retained_seconds is None else duration_text(tag.retained_seconds),
         )
+        for name, tag in store.find_tags(partial(warn_left_out, store.name, "tag"))
+    ]
     return _table(rows, _TAGS)
 
 
 def _consumers(_ref: TableRef, store: MetadataStore, _snapshot: Snapshot | None) -> pa.Table:
-    rows = [(consumer, store.load_consumer(consumer)) for consumer in store.list_consumers()]
-    return _table(rows, _CONSUMERS)
+    return _table(list(store.find_consumers(partial(warn_left_out, store.name, "consumer"))), _CONSUMERS)
 
 
 def _compaction(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> pa.Table:

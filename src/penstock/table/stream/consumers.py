@@ -118,11 +118,10 @@ def move_consumers(store: MetadataStore, positions: range, *, to: int) -> tuple[
         Their ids, sorted; consumers whose files are damaged are left out.
     """
     moved: list[str] = []
-    for consumer_id in store.list_consumers():
-        with suppress(FormatError):
-            if store.load_consumer(consumer_id) in positions:
-                _write(store, consumer_id, to)
-                moved.append(consumer_id)
+    for consumer_id, position in store.find_consumers(lambda _id, _error: None):
+        if position in positions:
+            _write(store, consumer_id, to)
+            moved.append(consumer_id)
     return tuple(moved)
 
 
@@ -213,8 +212,7 @@ def first_protected(store: MetadataStore) -> int | None:
     Raises:
         FormatError: a consumer's file is damaged, so its position is unknown.
     """
-    positions = (store.load_consumer(consumer_id) for consumer_id in store.list_consumers())
-    return min((position for position in positions if position is not None), default=None)
+    return min((position for _, position in store.find_consumers()), default=None)
 
 
 def _acquire(store: MetadataStore, consumer_id: str) -> Lease:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from penstock.clocks import utc_millis
-from penstock.errors import NotFoundError, warn_damaged
+from penstock.errors import NotFoundError, warn_damaged, warn_left_out
 from penstock.io.resolve import resolve
 from penstock.table.stream.backlog import BacklogCache, measure_backlog
 from penstock.table.stream.checkpoint import load_delivered
@@ -17,6 +18,7 @@ from penstock.table.stream.offset import Phase, Position, StreamOffset
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from penstock.errors import FormatError
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
     from penstock.table.stream.backlog import Backlog
@@ -44,14 +46,15 @@ def measure_lag(
     checkpoints: Sequence[str] = (),
     *,
     clock: Callable[[], int] = utc_millis,
-    warns: bool = True,
+    on_damaged: Callable[[str, FormatError], None] | None = None,
 ) -> pa.Table:
     """Measure the lag of every consumer of the table, and of the queries with these checkpoints.
 
     Args:
         checkpoints: of Spark queries that read the table; paths or URIs.
         clock: ms since 1970-01-01 UTC.
-        warns: with ``DamagedFileWarning`` about damaged snapshots before the latest, which count as empty.
+        on_damaged: called with the id of each damaged consumer, which is left out. None to warn of it, and of damaged
+            snapshots before the latest, which count as empty, with ``DamagedFileWarning``.
 
     Returns:
         One row for each reader: consumers by name, then checkpoints. Rows, files and bytes are counted before any
@@ -61,8 +64,7 @@ def measure_lag(
     """
     readers = [
         ("consumer", consumer_id, StreamOffset(position=Position(snapshot_id=position)))
-        for consumer_id in store.list_consumers()
-        if (position := store.load_consumer(consumer_id)) is not None
+        for consumer_id, position in store.find_consumers(on_damaged or partial(warn_left_out, store.name, "consumer"))
     ]
     for checkpoint in checkpoints:
         offsets = _load_offsets(store, checkpoint)
@@ -80,7 +82,7 @@ def measure_lag(
         expired = max(0, earliest - _next_id(offset)) if offset.position else 0
         rows[index] = {"reader": name, "kind": kind, **measured, "expired_snapshots": expired}
         rows[index]["next_snapshot_id"] = offset.position and offset.position.snapshot_id
-    if warns:
+    if on_damaged is None:
         warn_damaged(store.name, sorted(cache.damaged))
     return pa.Table.from_pylist(rows, LAG_SCHEMA)
 

@@ -16,6 +16,7 @@ from tests.unit.table.commit_tables import append, committer, rows
 from penstock.cli.exit_codes import ExitCode
 from penstock.cli.output import render
 from penstock.errors import InvalidOptionError
+from penstock.format.schema import encode_schema
 from penstock.printable import bytes_text
 
 if TYPE_CHECKING:
@@ -417,6 +418,42 @@ def test_a_damaged_older_snapshot_is_left_out_by_name_and_the_exit_code_says_so(
     assert "snapshot 2 is damaged, and expires nevertheless" in gone.stderr
     history("snapshots", "shop.orders")
     history("fsck", "shop.orders")
+
+
+def test_listings_leave_damaged_consumers_tags_and_schemas_out_by_name(
+    history: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.table.store._CONSUMER_WAIT_SECONDS", 0)
+    for name in ("good", "bad"):
+        history("consumer", "reset", "shop.orders", name, "--to", "2")
+        history("tag", "create", "shop.orders", name, "--snapshot-id", "2")
+    history("alter", "add-column", "shop.orders", "note", "STRING")
+    ref = history.catalog.load_table("shop.orders")._ref
+    for path in (ref.layout.consumer_path("bad"), ref.layout.tag_path("bad"), ref.layout.schema_path(0)):
+        ref.file_io.write(path, b"{")
+    consumer = "warning: table shop.orders: consumer 'bad' is left out: "
+    tag = "warning: table shop.orders: tag 'bad' is left out: "
+    for command, warnings in {
+        ("consumers",): (consumer, "penstock consumer reset TABLE bad"),
+        ("consumer", "list"): (consumer,),
+        ("lag",): (consumer,),
+        ("tags",): (tag, "penstock tag delete TABLE bad"),
+        ("schemas",): ("warning: table shop.orders: schema 0 is left out: ",),
+    }.items():
+        result = history(*command, "shop.orders", "--format", "json", code=ExitCode.DAMAGED)
+        assert all(warning in result.stderr for warning in warnings), result.stderr
+        assert "bad" not in result.stdout, command
+        assert json.loads(result.stdout), command
+    ref.file_io.write(ref.layout.schema_path(0), encode_schema(ref.schema))
+    seen = history("watch", "shop.orders", "--once", "--format", "json", code=ExitCode.DAMAGED)
+    assert all(warning in seen.stderr for warning in (consumer, tag))
+    found = json.loads(seen.stdout)
+    assert [(each["kind"], each["name"]) for each in found["damaged_files"]] == [("consumer", "bad"), ("tag", "bad")]
+    assert [each["reader"] for each in found["readers"]] == ["good"]
+    assert [each["tag_name"] for each in found["tags"]] == ["good", "one"]
+    text = history("watch", "shop.orders", "--once", code=ExitCode.DAMAGED).stdout
+    assert "damaged and left out, see penstock fsck shop.orders: consumer bad, tag bad" in text
+    assert consumer in history("report", "shop.orders", "-o", "-", code=ExitCode.DAMAGED).stderr
 
 
 def test_fsck_names_no_rollback_to_a_snapshot_that_needs_the_lost_schema_too(history: Command) -> None:

@@ -162,13 +162,14 @@ def test_a_reader_whose_snapshots_expired_is_too_late_with_any_limit(queue: Comm
 
 def test_lag_of_a_table_without_readers_is_empty(queue: Command) -> None:
     assert queue.json("lag", "shop.q") == []
-    assert queue("lag", "shop.q").stderr == "nothing reads shop.q: it has no consumer, and no --checkpoint was given\n"
+    note = "no reader of shop.q is measured: it has no readable consumer, and no --checkpoint was given\n"
+    assert queue("lag", "shop.q").stderr == note
 
 
 def test_limits_without_a_reader_are_an_error(queue: Command) -> None:
     """An alert on a consumer that was deleted or misspelled must not stay silent."""
     for limit in ("--max-rows", "--max-snapshots"):
         result = queue("lag", "shop.q", limit, "0", code=3)
-        assert "nothing reads shop.q" in result.stderr
+        assert "no reader of shop.q is measured" in result.stderr
         assert "no lag was compared with the limit" in result.stderr
     assert "not the checkpoint" in queue("lag", "shop.q", "--checkpoint", "memory://x/nothing", code=3).stderr

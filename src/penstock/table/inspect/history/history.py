@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from penstock.clocks import utc_millis
-from penstock.errors import NotFoundError, UnsupportedFeatureError, warn_damaged
+from penstock.errors import UnsupportedFeatureError, warn_damaged, warn_left_out
 from penstock.format.snapshot import CommitKind
 from penstock.format.watermark import declared_watermark
 from penstock.options import BucketOptions
@@ -23,6 +23,7 @@ from penstock.table.stream.lag import measure_lag
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from penstock.errors import FormatError
     from penstock.format.manifest.entry import ManifestEntry
     from penstock.format.snapshot import Snapshot
     from penstock.table.inspect.history.buckets import BucketSize, Order
@@ -58,10 +59,15 @@ class Reader:
 
 
 def measure_readers(
-    ref: TableRef, store: MetadataStore, checkpoints: Sequence[str], *, now_millis: int
+    ref: TableRef,
+    store: MetadataStore,
+    checkpoints: Sequence[str],
+    *,
+    now_millis: int,
+    on_damaged: Callable[[str, FormatError], None],
 ) -> tuple[Reader, ...]:
     """Measure the lag of readers; order and arguments as in ``measure_lag``, which warns about damaged snapshots."""
-    rows = measure_lag(ref, store, checkpoints, clock=lambda: now_millis, warns=False).to_pylist()
+    rows = measure_lag(ref, store, checkpoints, clock=lambda: now_millis, on_damaged=on_damaged).to_pylist()
     return tuple(
         Reader(
             name=row["reader"],
@@ -119,6 +125,7 @@ class TableHistory:
         commits: the newest ones, oldest first.
         left_out: number of older snapshots that exist.
         unreadable: for the ids of damaged snapshots, what is wrong; newest first.
+        damaged: for damaged consumers and tags, ``consumer`` or ``tag``, the name, and what is wrong.
         standstills: stalls of the watermark, oldest first.
         debt: None for a table that Penstock does not compact; ``no_debt`` is the reason.
         buckets: of the newest snapshot, as ``order``, which is None for a scalable table.
@@ -134,6 +141,7 @@ class TableHistory:
     commits: tuple[Commit, ...]
     left_out: int
     unreadable: tuple[tuple[int, str], ...]
+    damaged: tuple[tuple[str, str, FormatError], ...]
     standstills: tuple[StalledWatermark, ...]
     debt: Debt | None
     no_debt: str | None
@@ -157,6 +165,12 @@ class TableHistory:
         """The newest compaction, of those that were read."""
         kinds = (commit for commit in reversed(self.commits) if commit.snapshot.commit_kind is CommitKind.COMPACT)
         return next(kinds, None)
+
+    def warn_damaged(self) -> None:
+        """Warn with ``DamagedFileWarning`` of the damaged files that are left out."""
+        warn_damaged(self.name, [snapshot_id for snapshot_id, _ in self.unreadable])
+        for kind, name, error in self.damaged:
+            warn_left_out(self.name, kind, name, error)
 
 
 def load_history(ref: TableRef, store: MetadataStore, *, limit: int = DEFAULT_LIMIT) -> tuple[Commit, ...]:
@@ -215,6 +229,18 @@ class HistoryReader:
         total_buckets = ref.parsed(BucketOptions).bucket
         debt, no_debt = self._debt
         now = self._clock()
+        damaged: list[tuple[str, str, FormatError]] = []
+        readers = measure_readers(
+            ref,
+            self._store,
+            self._checkpoints,
+            now_millis=now,
+            on_damaged=lambda name, error: damaged.append(("consumer", name, error)),
+        )
+        tags = self._store.find_tags(lambda name, error: damaged.append(("tag", name, error)))
+        marks = tuple(
+            TagMark(name=name, snapshot_id=tag.snapshot.id, time_millis=tag.snapshot.time_millis) for name, tag in tags
+        )
         return TableHistory(
             name=ref.name,
             location=ref.location,
@@ -226,11 +252,12 @@ class HistoryReader:
             commits=commits,
             left_out=loaded.left_out,
             unreadable=loaded.unreadable,
+            damaged=tuple(damaged),
             standstills=find_stalled_watermarks(commits),
             debt=debt,
             no_debt=no_debt,
-            readers=measure_readers(ref, self._store, self._checkpoints, now_millis=now),
-            tags=_tags(self._store),
+            readers=readers,
+            tags=marks,
             buckets=measure_buckets(live, self._locator),
             order=measure_order(live, self._locator) if total_buckets > 0 else None,
         )
@@ -253,17 +280,6 @@ def _sum_debt(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) ->
         waiting_bytes=sum(part.waiting_bytes for part in parts),
         usual_small_files=_USUAL_FACTOR * CompactSizes.of(ref).min_files * sum(part.buckets for part in parts),
     )
-
-
-def _tags(store: MetadataStore) -> tuple[TagMark, ...]:
-    marks = []
-    for name in store.list_tags():
-        try:
-            snapshot = store.load_tag(name).snapshot
-        except NotFoundError:  # deleted since they were listed
-            continue
-        marks.append(TagMark(name=name, snapshot_id=snapshot.id, time_millis=snapshot.time_millis))
-    return tuple(marks)
 
 
 _TEXT: Final[pa.DataType] = pa.string()

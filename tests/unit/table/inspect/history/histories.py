@@ -61,6 +61,7 @@ def history(*commits: Commit, seen_millis: int | None = None, **values: Any) -> 
         "event_time_column": None,
         "left_out": 0,
         "unreadable": (),
+        "damaged": (),
         "debt": Debt(small_files=1, small_bytes=1, waiting_files=0, waiting_bytes=0, usual_small_files=10),
         "no_debt": None,
         "readers": (),
