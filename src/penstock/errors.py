@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _INTERNAL: Final = frozenset({"penstock", "contextlib", "functools"})
 _OF_JAVA: Final = frozenset({"py4j", "pyspark"})
 """Packages through which Python calls Java and Java calls Python."""
+_NOT_OF_USERS: Final = _OF_JAVA | {"threading", "concurrent"}
+"""Packages that call this one where no line of the user is on the stack."""
 
 
 class _OneLine:
@@ -148,15 +150,17 @@ def warn_left_out(table: str, kind: str, name: str | int, error: TableStoreError
 def warn(text: str, category: type[Warning]) -> None:
     """Issue a warning that names the line outside of this package from which it was called.
 
-    A call from the JVM comes on a thread of its own: the line is that of the thread that waits for Java, if it is one.
+    For a call from the JVM, or on a thread of this package, it is the line of the thread that waits for Java, if it is
+    one. Otherwise, as in Spark's own Python processes, no line is the user's: it is line 0 of ``<penstock>``.
     """
     frame = _leave(inspect.currentframe(), _INTERNAL)
-    if frame is None or _package(frame) in _OF_JAVA:
+    if frame is None or _package(frame) in _NOT_OF_USERS:
         stacks = sys._current_frames().values()  # noqa: SLF001 - documented, with its underscore
         waiting = [found for each in stacks if (found := _waiting_for_java(each)) is not None]
-        frame = waiting[0] if len(waiting) == 1 else frame
+        frame = waiting[0] if len(waiting) == 1 else None
     if frame is None:
-        warnings.warn(text, category, stacklevel=2)
+        registry = globals().setdefault("__warningregistry__", {})
+        warnings.warn_explicit(text, category, "<penstock>", 0, __name__, registry)
         return
     registry = frame.f_globals.setdefault("__warningregistry__", {})
     module = frame.f_globals.get("__name__", "<unknown>")

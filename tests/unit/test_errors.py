@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import warnings
 from typing import Any
 
 import pytest
@@ -67,3 +68,21 @@ def test_a_warning_in_a_call_from_java_names_the_line_that_asked_java() -> None:
         with pytest.warns(OptionWarning, match="text") as found:
             gateway["ask_java"](answers, java)
     assert found[0].filename == __file__
+
+
+def test_a_warning_in_a_process_of_spark_has_no_line_of_spark() -> None:
+    worker: dict[str, Any] = {"__name__": "pyspark.sql.worker"}
+    exec("def run(thing):\n    return thing.value", worker)  # noqa: S102 - a module of PySpark
+    with pytest.warns(OptionWarning, match="text") as found:
+        worker["run"](make_thing())
+    assert (found[0].filename, found[0].lineno) == ("<penstock>", 0)
+
+
+def test_a_warning_of_a_thread_of_its_own_has_no_line_of_threading() -> None:
+    thing = make_thing()
+    thread = threading.Thread(target=type(thing).value.func, args=(thing,))
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        thread.start()
+        thread.join()
+    assert [each.filename for each in found] == ["<penstock>"]

@@ -7,6 +7,7 @@ Source:
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
@@ -15,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from penstock.catalog.checks.features import check_writable
 from penstock.catalog.place import load_location
-from penstock.errors import InvalidOptionError, SchemaMismatchError, UnsupportedFeatureError
+from penstock.errors import InvalidOptionError, OptionWarning, SchemaMismatchError, UnsupportedFeatureError
 from penstock.options import KNOWN_KEYS, Side, check_batch, check_keys, check_side
 from penstock.options.object_store import store_options
 from penstock.predicate.parse import parse_filter
@@ -93,12 +94,12 @@ class PenstockDataSource(datasource.DataSource):
     def reader(self, schema: StructType) -> datasource.DataSourceReader:
         """Return the reader of a batch query."""
         location, system_table = _split_location(_location(self.options) or find_source(schema))
-        ref = _load(location, self.options, is_read=True)
+        ref = _load(location, self.options, is_read=True, is_checked=has_location(schema))
         if system_table is not None:
             return SystemTableReader(ref, system_table)
         check_no_overwrite(ref, self.options, "a read")
         check_no_transaction(ref.name, self.options, "a read")
-        check_batch(dict(ref.dynamic_options), ref.name, Side.SOURCE)
+        check_batch(dict(ref.dynamic_options), _user_of(ref), Side.SOURCE)
         return TableSourceReader(ref, schema, self.options.get(_FILTER))
 
     @without_frames
@@ -111,11 +112,11 @@ class PenstockDataSource(datasource.DataSource):
                 "with spark.read"
             )
         text = self.options.get(_FILTER)
-        ref = _load(location, self.options)
+        ref = _load(location, self.options, is_checked=has_location(schema))
         STREAM_READS_OF_FORMAT.check(f"table {ref.name}")
         check_no_overwrite(ref, self.options, "a stream")
         check_no_transaction(ref.name, self.options, "a stream")
-        check_side(dict(ref.dynamic_options), ref.name, Side.SOURCE)
+        check_side(dict(ref.dynamic_options), _user_of(ref), Side.SOURCE)
         return PenstockStreamReader(
             ref=ref,
             schema=schema,
@@ -134,7 +135,7 @@ class PenstockDataSource(datasource.DataSource):
         STREAM_WRITES_OF_FORMAT.check(f"table {ref.name}")
         check_no_overwrite(ref, self.options, "a stream")
         check_no_transaction(ref.name, self.options, "a stream")
-        check_side(dict(ref.dynamic_options), ref.name, Side.SINK)
+        check_side(dict(ref.dynamic_options), _user_of(ref), Side.SINK)
         check_writable(ref)
         return PenstockStreamWriter(ref, overwrite=overwrite)
 
@@ -145,7 +146,7 @@ class PenstockDataSource(datasource.DataSource):
         ref = _load(location, self.options)
         if system_table is not None:
             raise InvalidOptionError(f"table {ref.name}${system_table} shows metadata; it cannot be written")
-        check_batch(dict(ref.dynamic_options), ref.name, Side.SINK)
+        check_batch(dict(ref.dynamic_options), _user_of(ref), Side.SINK)
         check_writable(ref)
         rule = OverwriteRule.of(ref, self.options, overwrite=overwrite)
         note = "" if _location(self.options) else why_rows_may_not_fit(ref, schema)
@@ -342,15 +343,28 @@ class TableSourceWriter(datasource.DataSourceArrowWriter):
         delete_failed_job(self._task.ref, self._task.job_id)
 
 
-def _load(location: str, options: Mapping[str, str], *, is_read: bool = False) -> TableRef:
-    """Load the table with the given options; batch reads may have Delta Lake's time travel options."""
+def _load(location: str, options: Mapping[str, str], *, is_read: bool = False, is_checked: bool = False) -> TableRef:
+    """Load the table with the given options.
+
+    Args:
+        is_read: batch reads may have Delta Lake's time travel options.
+        is_checked: ``schema()`` has warned of unknown options, perhaps in another process.
+    """
     storage = store_options({_SPELLING.get(key, key): value for key, value in options.items()})
     ref = load_location(location, storage)
     spelled_options = {_SPELLING.get(key, key): value for key, value in options.items() if key not in _OWN_OPTIONS}
     own = {key: value for key, value in spelled_options.items() if key not in storage}
     own = translate_as_of(own, ref.name) if is_read else own
-    check_keys(own, table=ref.name, of_batch_read=is_read)
+    with warnings.catch_warnings():
+        if is_checked:  # for refusals only
+            warnings.simplefilter("ignore", OptionWarning)
+        check_keys(own, table=_user_of(ref), of_batch_read=is_read)
     return ref.with_options(own)
+
+
+def _user_of(ref: TableRef) -> str:
+    """Return the table and where its options were given, for warnings that have no line of the user."""
+    return f"{ref.name}, format('penstock')"
 
 
 def _location(options: Mapping[str, str]) -> str | None:

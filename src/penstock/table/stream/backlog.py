@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from penstock.errors import FormatError, NotFoundError
+from penstock.errors import FormatError, NotFoundError, warn_damaged
 from penstock.format.manifest.entry import FileKind
 from penstock.options import StreamOptions
 from penstock.table.read.travel import watermark_of
@@ -71,6 +71,7 @@ class BacklogCache:
         max_looks: maximum number of snapshots that one call measures; None for 1,000.
         sizes: files, bytes and rows that a snapshot delivers, by snapshot id.
         watermarks: ms by snapshot id.
+        warns: with ``DamagedFileWarning`` about newly found ids of ``damaged``.
         damaged: ids of snapshots before the latest that cannot be read: they count as empty, without a watermark.
     """
 
@@ -78,6 +79,7 @@ class BacklogCache:
     max_looks: int | None = None
     sizes: dict[int, _Size] = field(default_factory=dict)
     watermarks: dict[int, int | None] = field(default_factory=dict)
+    warns: bool = True
     damaged: set[int] = field(default_factory=set)
 
     def forget(self, first: int, latest: int) -> None:
@@ -112,6 +114,7 @@ def measure_backlog(
     position = offset.position
     if latest is None or position is None:
         return _backlog([], None, latest, is_partial=latest is not None)
+    known = set(cache.damaged)
     cache.forget(position.snapshot_id - 1, latest)
     sizes = []
     first = position.snapshot_id
@@ -120,7 +123,10 @@ def measure_backlog(
         first += 1
     is_partial = _measure_snapshots(store, ref, range(max(first, 1), latest + 1), cache)
     sizes += [cache.sizes.get(snapshot_id, _NOTHING) for snapshot_id in range(first, latest + 1)]
-    return _backlog(sizes, _lag(store, position, latest, cache), latest, is_partial=is_partial)
+    lag = _lag(store, position, latest, cache)
+    if cache.warns:
+        warn_damaged(store.name, sorted(cache.damaged - known))
+    return _backlog(sizes, lag, latest, is_partial=is_partial)
 
 
 def _backlog(sizes: list[_Size], lag: int | None, latest: int | None, *, is_partial: bool) -> Backlog:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from penstock.clocks import utc_millis
-from penstock.errors import NotFoundError, warn_damaged, warn_left_out
+from penstock.errors import NotFoundError, warn_left_out
 from penstock.io.resolve import resolve
 from penstock.table.stream.backlog import BacklogCache, measure_backlog
 from penstock.table.stream.checkpoint import load_delivered
@@ -69,7 +69,7 @@ def measure_lag(
     for checkpoint in checkpoints:
         offsets = _load_offsets(store, checkpoint)
         readers += [("checkpoint", checkpoint, offset) for offset in offsets]
-    cache = BacklogCache()
+    cache = BacklogCache(warns=on_damaged is None)
     # The same time for all, so that the ages of different readers can be compared.
     now = clock()
     earliest = store.earliest_snapshot_id() or 1
@@ -82,8 +82,6 @@ def measure_lag(
         expired = max(0, earliest - _next_id(offset)) if offset.position else 0
         rows[index] = {"reader": name, "kind": kind, **measured, "expired_snapshots": expired}
         rows[index]["next_snapshot_id"] = offset.position and offset.position.snapshot_id
-    if on_damaged is None:
-        warn_damaged(store.name, sorted(cache.damaged))
     return pa.Table.from_pylist(rows, LAG_SCHEMA)
 
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import pytest
 from tests.unit.table.stream.queues import Queue
 
+from penstock.errors import DamagedFileWarning
 from penstock.table.store import MetadataStore
 from penstock.table.stream import backlog
 from penstock.table.stream.backlog import BacklogCache, measure_backlog
@@ -55,6 +57,18 @@ def test_each_snapshot_is_looked_at_once_and_a_thousand_in_a_call(monkeypatch: o
     assert measure_backlog(store, queue.ref, 3, cache).files == 11
     assert len(queue.log.paths(containing="manifest")) == 2
     assert set(cache.sizes) == set(range(2, 14))
+
+
+def test_a_stream_warns_once_of_a_damaged_older_snapshot_that_counts_as_empty() -> None:
+    queue = Queue()
+    for name in ("a", "b", "c"):
+        queue.append(f"0:{name}")
+    follower = queue.with_options(EARLIEST)
+    offset = follower.advance(UNRESOLVED, ReadLimits(max_files=1))
+    queue.file_io.write(queue.ref.layout.snapshot_path(2), b"")
+    with pytest.warns(DamagedFileWarning, match="snapshot 2 cannot be read and is left out") as found:
+        assert [follower.measure_backlog(offset).rows for _ in range(2)] == [10, 10]
+    assert len(found) == 1
 
 
 def test_nothing_is_known_of_a_stream_that_has_not_started() -> None:
