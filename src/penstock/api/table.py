@@ -37,7 +37,7 @@ from penstock.catalog.checks.features import check_writable
 from penstock.catalog.place import load_location
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import InvalidOptionError
-from penstock.options import check_keys
+from penstock.options import check_keys, check_values
 from penstock.table.actions import changes
 from penstock.table.compact.local import run_here
 from penstock.table.compact.write import TableWrite, compact_appended
@@ -105,12 +105,14 @@ class Table(TableReads, TableStreams, RowChanges):
 
         Raises:
             NotFoundError: no such branch.
-            InvalidOptionError: an option would change where rows and files are stored.
+            InvalidOptionError: a value is not valid for its key, or an option would change where rows and files are
+                stored.
             UnsupportedFeatureError: reads or writes do not support an option that changes their result.
         """
         encoded = encode_options(options)
         branch = encoded.pop("branch", None)
         check_keys(encoded, table=self.name)
+        check_values(encoded, self.name)
         ref = self._ref if branch is None else at_branch(self._ref, branch)
         return Table(ref.with_options(encoded))
 

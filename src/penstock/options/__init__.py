@@ -4,7 +4,15 @@ Option strings are parsed only here: ``ref.parsed(WriteOptions)`` returns the ty
 schema and handle.
 """
 
-from penstock.options.check import Side, check_batch, check_catalog_keys, check_keys, check_reads, check_side
+from penstock.options.check import (
+    Side,
+    check_batch,
+    check_catalog_keys,
+    check_keys,
+    check_reads,
+    check_side,
+    check_values,
+)
 from penstock.options.choices import (
     ClusteringStrategy,
     ConsumerMode,
@@ -89,6 +97,7 @@ __all__ = [
     "check_keys",
     "check_reads",
     "check_side",
+    "check_values",
     "describe_options",
     "format_bytes",
     "format_duration_ms",

@@ -19,7 +19,15 @@ from penstock.errors import InvalidOptionError, OptionWarning, UnsupportedFeatur
 from penstock.options.group import Key, option_fields
 from penstock.options.layout import BucketOptions, LayoutOptions, StatsOptions
 from penstock.options.scan import ReadOptions
-from penstock.options.status.keys import Status, asks_for_nothing, is_known_key, nearest_key, refusal_of, status_of
+from penstock.options.status.keys import (
+    GROUPS,
+    Status,
+    asks_for_nothing,
+    is_known_key,
+    nearest_key,
+    refusal_of,
+    status_of,
+)
 from penstock.options.status.refused import FOREIGN, REFUSED
 from penstock.options.stream import ConsumerOptions, StreamOptions
 from penstock.options.write import CommitOptions, ManifestOptions, WriteOptions
@@ -80,6 +88,12 @@ def check_keys(options: Iterable[str], table: str, *, of_batch_read: bool = Fals
         text = _remark(key, "" if value is None else f" = '{mask_value(key, str(value))}'", table)
         if text is not None:
             warn(text, OptionWarning)
+
+
+def check_values(given: Mapping[str, str], table: str) -> None:
+    """Check that each value is valid for its key. Raises ``InvalidOptionError``."""
+    for group in GROUPS.values():
+        group.parse(given, table=table)
 
 
 def check_catalog_keys(keys: Iterable[str]) -> None:

@@ -54,6 +54,23 @@ def test_options_may_be_numbers_and_truth_values(catalog: Catalog) -> None:
         table.with_options(anything("bucket=4"))
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("target-file-size", "big"),
+        ("scan.snapshot-id", "x"),
+        ("file.format", "csv"),
+        ("consumer.expiration-time", "soon"),
+    ],
+)
+def test_a_handle_with_a_value_that_is_none_for_its_key_is_refused_at_once(
+    catalog: Catalog, key: str, value: str
+) -> None:
+    table = catalog.create_table("d.q", "id INT")
+    with pytest.raises(InvalidOptionError, match=f"option '{key}' = '{value}': expected"):
+        table.with_options({key: value})
+
+
 def test_keys_in_options_that_are_no_mapping_are_not_shown(tmp_path: Path) -> None:
     with pytest.raises(InvalidOptionError, match="expected a mapping") as caught:
         Catalog(tmp_path, anything((("s3.secret-key", "SECRET"),)))

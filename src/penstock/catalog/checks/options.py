@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Final
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.format.types.data_types import AtomicType, DataField, DataType, TypeRoot
 from penstock.options import BucketOptions
-from penstock.options.check import DEFAULTS, FIXED, FIXED_WITH_DATA, check_keys
+from penstock.options.check import DEFAULTS, FIXED, FIXED_WITH_DATA, check_keys, check_values
 from penstock.options.object_store import credentials_among
-from penstock.options.status.keys import GROUPS
 from penstock.table.read.branch import check_branch_name, has_branch
 from penstock.table.read.query import KEY, fallback_of
 
@@ -103,8 +102,7 @@ def check_given_options(given: Mapping[str, str], table: str) -> None:
             "environment"
         )
     check_keys(given, table)
-    for group in GROUPS.values():
-        group.parse(given, table=table)
+    check_values(given, table)
     function = given.get(_BUCKET_FUNCTION, "default").lower()
     if function not in _BUCKET_FUNCTIONS:
         raise InvalidOptionError(

@@ -204,6 +204,7 @@ def _find_readable(store: MetadataStore, snapshot_id: int, latest: int, cache: B
         return store.find_snapshot(snapshot_id)
     except FormatError:
         if snapshot_id >= latest:
+            store.load_latest_snapshot()  # its error names the rollback
             raise
         cache.damaged.add(snapshot_id)
         return None

@@ -382,8 +382,10 @@ def test_listings_beside_a_damaged_latest_snapshot_show_where_to_go_back_to(hist
     assert [line.split()[0] for line in shown.stdout.splitlines()[2:]] == ["2", "1"]
     for verb in ("schemas", "tags", "consumers", "branch list"):
         history(*verb.split(), "shop.orders")
-    for verb in ("show", "read"):
-        assert "penstock rollback shop.orders --snapshot-id 2" in history(verb, "shop.orders", code=8).stderr
+    history("consumer", "reset", "shop.orders", "c", "--to", "1")
+    for verb in ("show", "read", "lag", "watch --once", "report -o -"):
+        result = history(*verb.split(), "shop.orders", code=ExitCode.DAMAGED)
+        assert "penstock rollback shop.orders --snapshot-id 2" in result.stderr, verb
 
 
 def test_a_lost_file_is_no_error_of_a_read_that_does_not_open_it(history: Command) -> None:

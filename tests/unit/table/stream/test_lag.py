@@ -196,5 +196,5 @@ def test_a_damaged_older_snapshot_is_left_out_with_a_warning(queue: Queue, damag
 def test_the_lag_behind_a_damaged_latest_snapshot_is_unknown(queue: Queue) -> None:
     record_progress(MetadataStore(queue.ref), "c", 2)
     queue.file_io.write(queue.ref.layout.snapshot_path(4), b"")
-    with pytest.raises(FormatError, match="snapshot-4"):
+    with pytest.raises(FormatError, match=r"snapshot-4.*: penstock rollback .* --snapshot-id 3"):
         rows_of(queue)

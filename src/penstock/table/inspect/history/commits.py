@@ -171,6 +171,7 @@ class ChangeReader:
                 change = self._known.get(snapshot_id) or self._load(snapshot_id)
             except (NotFoundError, FormatError) as error:
                 if not changes:
+                    self._store.load_latest_snapshot()  # its error names the rollback
                     raise
                 unreadable.append((snapshot_id, str(error)))
                 continue
