@@ -24,13 +24,13 @@ PAGE = (Path(__file__).parents[2] / "docs" / "ways-in.md").read_text("utf-8")
 START_SECONDS = 120
 
 
-def of_page(section: str) -> tuple[str, str]:
-    """Return the command and the code of a client that a section of the page shows."""
+def of_page(section: str, example: int = 0) -> tuple[str, str]:
+    """Return the command and the code of one of the clients that a section of the page shows."""
     text = PAGE.split(f"## {section}\n")[1].split("\n## ")[0]
     command = re.search(r"```sh\n(.*?)```", text, re.DOTALL)
     client = re.findall(r"\n\n((?:    [^\n]*\n|\n)+)", text)
     assert command is not None
-    return command[1].strip(), textwrap.dedent(client[0]) if client else ""
+    return command[1].strip(), textwrap.dedent(client[example]) if client else ""
 
 
 def arguments(command: str, warehouse: Path, port: int | None = None) -> list[str]:

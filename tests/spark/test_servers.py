@@ -184,12 +184,52 @@ print(other.fetchall())
     assert lines == ["[(None,)]", "[('hat',)]", "[('Success',)]", "[('shop', 'orders', False)]", "[(3,)]"]
 
 
-def beeline(address: str, folder: Path) -> subprocess.CompletedProcess[str]:
+METADATA = """
+from TCLIService import ttypes
+
+connection = hive.connect("127.0.0.1", port=PORT, username="me")
+
+def rows(name, **given):
+    request = getattr(ttypes, f"T{name}Req")(sessionHandle=connection.sessionHandle, **given)
+    handle = getattr(connection.client, name)(request).operationHandle
+    fetched = connection.client.FetchResults(ttypes.TFetchResultsReq(operationHandle=handle, orientation=0, maxRows=99))
+    columns = [next(each for each in vars(column).values() if each).values for column in fetched.results.columns]
+    return list(map(list, zip(*columns)))
+
+print(rows("GetSchemas"))
+print(rows("GetSchemas", schemaName="sh_p"))
+print([row[:4] for row in rows("GetTables", schemaName="shop", tableName="%")])
+print([row[:4] for row in rows("GetTables", schemaName="%", tableName="o%", tableTypes=["VIEW"])])
+print([row[2:6] for row in rows("GetColumns", schemaName="%", tableName="orders", columnName="i%")])
+connection.cursor().execute("USE spark_catalog")
+print([row[:4] for row in rows("GetTables", catalogName="penstock", schemaName="shop", tableName="orders")])
+print(rows("GetTables", schemaName="%", tableName="%"))
+"""
+
+
+def test_metadata_calls_of_the_thrift_server_name_schemas_tables_and_columns(folder: Path) -> None:
+    if not CLIENT_PYTHON.exists():
+        pytest.skip("PyHive is not installed: make test-dbt installs it")
+    Catalog(folder / "w").create_database("default")
+    command, example = of_page("JDBC and ODBC", example=1)
+    with running(f"{command} --conf spark.sql.defaultCatalog=penstock", folder, signal.SIGTERM) as port:
+        script = example.replace("10000", str(port)) + "from pyhive import hive" + METADATA.replace("PORT", str(port))
+        lines = client(script, folder, python=CLIENT_PYTHON).splitlines()
+    table = ["penstock", "shop", "orders", "TABLE"]
+    assert lines == [
+        *("[(None,)]", "[['default', 'penstock'], ['shop', 'penstock']]", "[['shop', 'penstock']]"),
+        *(f"[{table}]", "[]", "[['orders', 'id', -5, 'BIGINT'], ['orders', 'item', 12, 'STRING']]"),
+        *(f"[{table}]", "[]"),
+    ]
+
+
+def beeline(address: str, folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    statements = ("SELECT id, item FROM penstock.shop.orders WHERE dt = 'd1'", *more)
     return subprocess.run(
         [
             str(Path(sys.executable).with_name("beeline")),
             *("-u", address, "-n", "me", "--outputformat=csv2", "--silent=true"),
-            *("-e", "SELECT id, item FROM penstock.shop.orders WHERE dt = 'd1'"),
+            *(word for statement in statements for word in ("-e", statement)),
         ],
         env={**environment(), "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable},
         cwd=folder,
@@ -222,10 +262,10 @@ def test_the_thrift_server_speaks_tls(folder: Path) -> None:
 def test_beeline_uses_the_warehouse(folder: Path) -> None:
     command, _ = of_page("JDBC and ODBC")
     with running(command, folder, signal.SIGTERM) as port:
-        done = beeline(f"jdbc:hive2://127.0.0.1:{port}", folder)
-    *_, head, row = done.stdout.splitlines()
-    assert head.endswith("id,item"), done.stderr[-3000:]
-    assert row == "1,pen"
+        done = beeline(f"jdbc:hive2://127.0.0.1:{port}", folder, "USE penstock", "!tables")
+    lines = done.stdout.splitlines()
+    assert lines[lines.index("1,pen") - 1].endswith("id,item"), (done.stdout, done.stderr[-3000:])
+    assert lines[-1].startswith("penstock,shop,orders,TABLE,"), done.stdout
 
 
 def test_spark_sql_uses_the_warehouse(folder: Path) -> None:

@@ -19,6 +19,7 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from penstock.errors import UnsupportedFeatureError
+from penstock.spark.connector.gateway import open_bridge
 from penstock.spark.versions.python_api import maven_package
 
 if TYPE_CHECKING:
@@ -73,7 +74,9 @@ def _start_thrift(spark: SparkSession) -> Callable[[], None]:
     thrift = jvm.org.apache.spark.sql.hive.thriftserver.HiveThriftServer2
     # Spark ends the JVM if the port is taken, unless this is false: then the error comes here.
     thrift.systemExitOnError().set(False)
-    stop: Callable[[], None] = thrift.startWithContext(session.sqlContext()).stop
+    server: _JavaObject = thrift.startWithContext(session.sqlContext())
+    open_bridge(spark).server_metadata.serve(server)
+    stop: Callable[[], None] = server.stop
     return stop
 
 

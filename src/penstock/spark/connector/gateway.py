@@ -165,6 +165,13 @@ class Bridge:
         )
 
     @property
+    def server_metadata(self) -> JavaObject:
+        """The object of ``ServerMetadata.java``."""
+        return self.cached_once(
+            "ServerMetadata", lambda: compile_class(self.private("Compiler")(), self._loader(), "ServerMetadata")
+        )
+
+    @property
     def stream_pruning(self) -> JavaObject:
         """The object of ``StreamPruning.java``."""
 
