@@ -16,7 +16,13 @@ from penstock.errors import FormatError, NotFoundError, StorageError
 from penstock.format.consumer import decode_consumer
 from penstock.format.layout import consumer_id_of, freed_ids_of, schema_id_of, snapshot_id_of, tag_name_of
 from penstock.format.manifest.columns import ManifestColumns, columns_of_entries, decode_manifest_columns
-from penstock.format.manifest.files import decode_file_numbers, decode_manifest, decode_manifest_list
+from penstock.format.manifest.files import (
+    decode_bucket_numbers,
+    decode_file_numbers,
+    decode_manifest,
+    decode_manifest_list,
+    number_buckets,
+)
 from penstock.format.schema import decode_schema
 from penstock.format.snapshot import decode_hint, decode_snapshot, find_lost_ids, present_text
 from penstock.format.tag import decode_tag
@@ -28,7 +34,7 @@ if TYPE_CHECKING:
 
     from penstock.errors import TableStoreError
     from penstock.format.manifest.columns import Visit
-    from penstock.format.manifest.entry import EntryNumbers, ManifestEntry, ManifestFileMeta
+    from penstock.format.manifest.entry import BucketNumbers, EntryNumbers, ManifestEntry, ManifestFileMeta
     from penstock.format.schema import TableSchema
     from penstock.format.snapshot import Snapshot
     from penstock.format.tag import Tag
@@ -477,6 +483,22 @@ class MetadataStore:
                 continue
             data = self._read_whole_manifest(meta.file_name, meta.file_size, snapshot_id)
             yield decode_file_numbers(data, path, self.limits)
+
+    def iter_bucket_numbers(
+        self, metas: Sequence[ManifestFileMeta], *, snapshot_id: int | None = None
+    ) -> Iterator[tuple[ManifestFileMeta, tuple[BucketNumbers, ...] | None]]:
+        """Yield the largest sequence numbers of each manifest by bucket; None if its entries have to be decoded."""
+        for meta in self._in_batches(metas):
+            content = self._decoded(self.layout.manifest_path(meta.file_name))
+            entries = content if isinstance(content, tuple) or content is None else content.decoded
+            if entries is not None:
+                yield meta, number_buckets(entries)
+                continue
+            if isinstance(content, ManifestColumns) and content.encoded is not None:
+                data = content.encoded.data
+            else:
+                data = self._read_whole_manifest(meta.file_name, meta.file_size, snapshot_id)
+            yield meta, decode_bucket_numbers(data, meta.num_added_files + meta.num_deleted_files)
 
     def fetch_changes(self, snapshots: Sequence[Snapshot]) -> None:
         """Read the manifest lists of snapshots and the manifests of their changes in parallel, if storage is slow.

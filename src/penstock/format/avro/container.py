@@ -14,9 +14,11 @@ import json
 import lzma
 import sys
 import zlib
+from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import cramjam
@@ -25,7 +27,7 @@ from penstock.errors import FormatError, InvalidOptionError, UnsupportedFeatureE
 from penstock.format.avro.values import BLOCK_KEY, DEFAULT_LIMITS, FILE_KEY, AvroLimits, encode_bytes, encode_long
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 
 if sys.version_info >= (3, 14):
@@ -198,8 +200,17 @@ class Container:
     blocks: Iterator[Block]
 
 
+_NO_NOTES: Final[Mapping[str, bytes]] = MappingProxyType({})
+_DIGEST_BYTES: Final = 8
+
+
 def encode_container(
-    schema: str, blocks: Iterable[Block], *, codec: AvroCodec = AvroCodec.ZSTANDARD, level: int = 1
+    schema: str,
+    blocks: Iterable[Block],
+    *,
+    codec: AvroCodec = AvroCodec.ZSTANDARD,
+    level: int = 1,
+    notes: Mapping[str, bytes] = _NO_NOTES,
 ) -> bytes:
     """Encode an Avro file.
 
@@ -208,6 +219,8 @@ def encode_container(
         blocks: empty ones are omitted; without blocks, the result is a valid file without records.
         codec: for every block.
         level: for zstandard and deflate; ignored for other codecs.
+        notes: statements about the records under further keys of the header, which other readers skip; for
+            ``read_note``.
     """
     compress = compressor(codec, level)
     bodies = [(block.record_count, compress(block.payload)) for block in blocks if block.record_count]
@@ -217,12 +230,43 @@ def encode_container(
         digest.update(body)
     sync = digest.digest()
     header = {"avro.codec": codec.value.encode(), "avro.schema": schema.encode()}
+    for key, note in notes.items():
+        # fastavro, which pypaimon reads with, decodes every value of the header as UTF-8.
+        header[key] = b64encode(_note_digest(sync, sum(count for count, _ in bodies), note) + note)
     parts = [_MAGIC, encode_long(len(header))]
     parts += [encode_bytes(text) for key, value in header.items() for text in (key.encode(), value)]
     parts += [encode_long(0), sync]
     for record_count, body in bodies:
         parts += [encode_long(record_count), encode_bytes(body), sync]
     return b"".join(parts)
+
+
+def read_note(data: bytes, key: str) -> bytes | None:
+    """Return a note of an Avro file that ``encode_container`` has written; does not uncompress the blocks.
+
+    A note has a digest of itself, of the file's sync mark and of the number of records. So it is not used if the file
+    was damaged or cut off, nor in a file of other records into which a program has copied the header.
+
+    Args:
+        data: the whole file.
+
+    Returns:
+        None if there is no such note, or if the file is damaged.
+    """
+    try:
+        header, position = _read_header(data) if data.startswith(_MAGIC) else ({}, 0)
+        if key not in header:
+            return None
+        value = b64decode(header[key], validate=True)
+        record_count = sum(place.record_count for place in _find_blocks(data, position))
+    except ValueError:
+        return None
+    digest, note = value[:_DIGEST_BYTES], value[_DIGEST_BYTES:]
+    return note if digest == _note_digest(data[position : position + _SYNC_BYTES], record_count, note) else None
+
+
+def _note_digest(sync: bytes, record_count: int, note: bytes) -> bytes:
+    return blake2b(b"%b%d:%b" % (sync, record_count, note), digest_size=_DIGEST_BYTES).digest()
 
 
 def decode_container(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS) -> Container:

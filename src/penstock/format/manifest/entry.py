@@ -166,6 +166,26 @@ class EntryNumbers:
     file: FileNumbers
 
 
+class BucketNumbers(NamedTuple):
+    """The largest sequence numbers of a manifest's entries in one bucket.
+
+    Attributes:
+        total_buckets: of all these entries.
+        added_max: largest sequence number of files in ADD entries; 0 if there are none.
+        added_count: number of ADD entries with this number.
+        deleted_max: largest sequence number of files in DELETE entries; 0 if there are none.
+        deleted_count: number of DELETE entries with this number.
+    """
+
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    added_max: int
+    added_count: int
+    deleted_max: int
+    deleted_count: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestFileMeta:
     """Metadata of one manifest in a manifest list.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.format.avro.container import Block, encode_container, parse_codec
+from penstock.format.avro.container import Block, encode_container, parse_codec, read_note
 from penstock.format.avro.reader import PAST_ALIKE, REQUIRED, FieldMapping, RecordMapping
 from penstock.format.avro.records import decode_values, decode_values_at
 from penstock.format.avro.schemas import MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
@@ -29,8 +29,11 @@ from penstock.format.avro.values import (
     encode_nullable_texts,
     encode_text,
     encode_texts,
+    read_bytes,
+    read_long,
 )
 from penstock.format.manifest.entry import (
+    BucketNumbers,
     DataFileMeta,
     EntryNumbers,
     FileKind,
@@ -43,7 +46,7 @@ from penstock.format.manifest.entry import (
 from penstock.format.text.names import check_file_name, check_file_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 _VERSION: Final = 2
 _KINDS: Final = {kind.value: kind for kind in FileKind}
@@ -51,6 +54,11 @@ _SOURCES: Final[dict[int | None, FileSource | None]] = {None: None} | {source.va
 
 # Payload bytes per block, as in Avro's own writer; larger blocks hardly compress better.
 _BLOCK_BYTES: Final = 64_000
+
+_NUMBERS_KEY: Final = "penstock.sequence-numbers"
+_NUMBERS: Final = BucketNumbers._fields[1:]
+# In the header they take about 10 to 25 bytes a bucket. A manifest of more buckets than this is decoded.
+_MAX_NUMBERED: Final = 1_024
 
 
 def decode_manifest(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS) -> list[ManifestEntry]:
@@ -81,16 +89,83 @@ def decode_file_numbers(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIM
     return decode_values(data, path, _ENTRY_NUMBERS, limits)
 
 
-def encode_manifest(entries: Iterable[ManifestEntry], *, codec: str = "zstd", level: int = 1) -> bytes:
+def encode_manifest(
+    entries: Sequence[ManifestEntry], *, codec: str = "zstd", level: int = 1, has_numbers: bool = False
+) -> bytes:
     """Encode a manifest in the form of Java 1.4.2.
 
     Args:
         entries: written in this order.
         codec: value of ``manifest.compression``.
         level: value of ``file.compression.zstd-level``.
+        has_numbers: the header also gets what ``decode_bucket_numbers`` returns, unless the entries have no buckets, or
+            too many.
     """
     blocks = _pack_blocks(map(_encode_entry, entries))
-    return encode_container(MANIFEST_SCHEMA, blocks, codec=parse_codec(codec), level=level)
+    notes = _number_notes(entries) if has_numbers else {}
+    return encode_container(MANIFEST_SCHEMA, blocks, codec=parse_codec(codec), level=level, notes=notes)
+
+
+def decode_bucket_numbers(data: bytes, entry_count: int) -> tuple[BucketNumbers, ...] | None:
+    """Decode the largest sequence numbers of a manifest's entries from its header, without decoding the entries.
+
+    Args:
+        data: the whole file.
+        entry_count: number of entries, according to the manifest list.
+
+    Returns:
+        None if the header lacks them, as it does in manifests of other writers, or if the file is damaged.
+    """
+    note = read_note(data, _NUMBERS_KEY)
+    if note is None:
+        return None
+    try:
+        count, position = read_long(note, 0)
+        found = []
+        while position < len(note):
+            partition, position = read_bytes(note, position)
+            buckets, position = read_long(note, position)
+            for _ in range(buckets):
+                numbers = []
+                for _ in _NUMBERS:
+                    number, position = read_long(note, position)
+                    numbers.append(number)
+                found.append(BucketNumbers(partition, *numbers))
+    except (ValueError, IndexError):
+        return None
+    return tuple(found) if count == entry_count and position == len(note) else None
+
+
+def number_buckets(entries: Iterable[ManifestEntry | EntryNumbers]) -> tuple[BucketNumbers, ...]:
+    """Return the largest sequence numbers of entries by partition, bucket and total buckets."""
+    groups: dict[tuple[bytes, int, int], list[int]] = {}
+    for entry in entries:
+        key = (entry.partition, entry.bucket, entry.total_buckets)
+        found = groups.get(key)
+        if found is None:
+            found = groups[key] = [0, 0, 0, 0]
+        place = 0 if entry.kind is FileKind.ADD else 2
+        number = entry.file.max_sequence_number
+        if not found[place + 1] or number > found[place]:
+            found[place], found[place + 1] = number, 1
+        elif number == found[place]:
+            found[place + 1] += 1
+    return tuple(BucketNumbers(*key, *found) for key, found in groups.items())
+
+
+def _number_notes(entries: Sequence[ManifestEntry]) -> dict[str, bytes]:
+    if all(entry.total_buckets <= 0 for entry in entries):
+        return {}
+    numbers = number_buckets(entries)
+    if len(numbers) > _MAX_NUMBERED:
+        return {}
+    partitions: dict[bytes, list[bytes]] = {}
+    for partition, *others in numbers:
+        partitions.setdefault(partition, []).append(b"".join(map(encode_long, others)))
+    parts = [encode_long(len(entries))]
+    for partition, buckets in partitions.items():
+        parts += [encode_bytes(partition), encode_long(len(buckets)), *buckets]
+    return {_NUMBERS_KEY: b"".join(parts)}
 
 
 def decode_manifest_list(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS) -> list[ManifestFileMeta]:

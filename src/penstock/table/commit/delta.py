@@ -21,6 +21,7 @@ from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from penstock.table.partition_scope import OverwriteScope, WholeTable, WrittenPartitions, partition_test
 from penstock.table.read.live import (
     MAX_STEPS,
+    load_bucket_numbers,
     load_deltas,
     load_live_entries,
     load_live_numbers,
@@ -32,7 +33,7 @@ from penstock.table.read.live import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from penstock.format.manifest.entry import DataFileMeta
+    from penstock.format.manifest.entry import BucketNumbers, DataFileMeta
     from penstock.format.schema import TableSchema
     from penstock.format.snapshot import Snapshot
     from penstock.table.message import CommitMessage
@@ -62,6 +63,7 @@ def append_delta(
             partitions,
             source=store,
             load_live=lambda snapshot, wanted: load_live_numbers(store, ref.schema, snapshot, wanted),
+            load_numbers=lambda snapshot, wanted: load_bucket_numbers(store, ref.schema, snapshot, wanted),
         )
         index.check_total_buckets(messages, table=ref.name)
         messages = index.number(messages)
@@ -239,6 +241,8 @@ def check_conflicts(live: Mapping[FileIdentity, ManifestEntry], delta: Sequence[
 
 LoadLive: TypeAlias = "Callable[[Snapshot, frozenset[bytes]], Iterable[ManifestEntry | EntryNumbers]]"
 """Loads the live entries of a snapshot in some partitions."""
+LoadNumbers: TypeAlias = "Callable[[Snapshot, frozenset[bytes]], tuple[Iterable[BucketNumbers], frozenset[bytes]]]"
+"""Loads the largest sequence numbers by bucket, and returns the partitions for which the entries are needed."""
 
 
 class FilesWatch(Protocol):
@@ -274,9 +278,20 @@ class BucketIndex:
     watch: FilesWatch | None = None
 
     def advance(
-        self, base: Snapshot | None, partitions: frozenset[bytes], *, source: DeltaSource, load_live: LoadLive
+        self,
+        base: Snapshot | None,
+        partitions: frozenset[bytes],
+        *,
+        source: DeltaSource,
+        load_live: LoadLive,
+        load_numbers: LoadNumbers,
     ) -> None:
-        """Update the index so that it describes ``base`` and covers ``partitions``."""
+        """Update the index so that it describes ``base`` and covers ``partitions``.
+
+        Args:
+            load_live: called for partitions of which the entries are needed: all if there is a ``watch``.
+            load_numbers: called for the others.
+        """
         if base is None:
             self._forget(None)
             self.partitions |= partitions
@@ -285,9 +300,12 @@ class BucketIndex:
             self._forget(base)
         unknown = partitions - self.partitions
         if unknown:
-            entries = tuple(load_live(base, unknown))
+            numbers, rest = load_numbers(base, unknown) if self.watch is None else ((), unknown)
+            entries = tuple(load_live(base, rest)) if rest else ()
             # Added only after the load: if the load failed after that, the next commit would number from 0 again.
             self.partitions |= unknown
+            for each in numbers:
+                self._note_number(each.partition, each.bucket, each.total_buckets, each.added_max)
             self._note(entries)
 
     def check_total_buckets(self, messages: Sequence[CommitMessage], *, table: str) -> None:
@@ -359,12 +377,15 @@ class BucketIndex:
                 continue
             if self.watch is not None:
                 self.watch.note(entry)
-            if entry.kind is not FileKind.ADD:
-                continue
-            key = (entry.partition, entry.bucket)
-            self.next_numbers[key] = max(self.next_numbers.get(key, 0), entry.file.max_sequence_number + 1)
-            if entry.total_buckets > 0:
-                self.total_buckets[entry.partition] = entry.total_buckets
+            if entry.kind is FileKind.ADD:
+                number = entry.file.max_sequence_number
+                self._note_number(entry.partition, entry.bucket, entry.total_buckets, number)
+
+    def _note_number(self, partition: bytes, bucket: int, total_buckets: int, number: int) -> None:
+        key = (partition, bucket)
+        self.next_numbers[key] = max(self.next_numbers.get(key, 0), number + 1)
+        if total_buckets > 0:
+            self.total_buckets[partition] = total_buckets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -160,7 +160,10 @@ class ManifestWriter:
 
     def _encode(self, entries: Sequence[ManifestEntry]) -> bytes:
         return encode_manifest(
-            entries, codec=self.options.manifest_compression, level=self.options.compression_zstd_level
+            entries,
+            codec=self.options.manifest_compression,
+            level=self.options.compression_zstd_level,
+            has_numbers=True,
         )
 
     def _write_manifest(self, entries: Sequence[ManifestEntry], data: bytes, schema_id: int) -> ManifestFileMeta:

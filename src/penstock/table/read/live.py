@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from penstock.errors import NotFoundError
 from penstock.format.manifest.entry import FileKind
+from penstock.format.manifest.files import number_buckets
 from penstock.format.row.row import row_decoder
 from penstock.format.snapshot import CommitKind
 from penstock.predicate.tree import TRUE, And, BoundPredicate, Compare, IsNull, Operator, Or, Predicate
@@ -28,7 +29,14 @@ from penstock.table.read.scan import MIN_COLUMNS, entry_count, live_entries
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from penstock.format.manifest.entry import DataFileMeta, EntryNumbers, FileIdentity, ManifestEntry, ManifestFileMeta
+    from penstock.format.manifest.entry import (
+        BucketNumbers,
+        DataFileMeta,
+        EntryNumbers,
+        FileIdentity,
+        ManifestEntry,
+        ManifestFileMeta,
+    )
     from penstock.format.schema import TableSchema
     from penstock.format.snapshot import Snapshot
     from penstock.table.partition_scope import OverwriteScope
@@ -128,6 +136,59 @@ def load_live_numbers(
             else:
                 live.pop(entry.file.file_name, None)
     return live.values()
+
+
+def load_bucket_numbers(
+    store: MetadataStore, schema: TableSchema, snapshot: Snapshot, partitions: frozenset[bytes]
+) -> tuple[tuple[BucketNumbers, ...], frozenset[bytes]]:
+    """Load the largest sequence number of the live files by bucket, mostly from the headers of the manifests.
+
+    The largest number of all ADD entries of a bucket is that of a live file if more ADD than DELETE entries have it: a
+    DELETE entry has the numbers of its file, and a merged file the largest of those that it replaces. It is not if, for
+    example, the newest files were overwritten; names of files decide then.
+
+    Returns:
+        One value per bucket with live files, and the partitions that are not among them, because only their entries
+        say which number is the largest one, or what their number of buckets is: for ``load_live_numbers``.
+    """
+    pruner = pruner_of_partitions(schema, partitions)
+    metas = [meta for meta in store.load_manifests(snapshot) if pruner.may_hold(meta)]
+    buckets: defaultdict[tuple[bytes, int], list[BucketNumbers]] = defaultdict(list)
+    left: list[ManifestFileMeta] = []
+    for meta, numbers in store.iter_bucket_numbers(metas, snapshot_id=snapshot.id):
+        if numbers is None:
+            left.append(meta)
+        for each in numbers or ():
+            buckets[each.partition, each.bucket].append(each)
+    for entries in _numbers_of(store, schema, snapshot, left, partitions) if left else ():
+        for each in number_buckets(entries):
+            buckets[each.partition, each.bucket].append(each)
+    found: list[BucketNumbers] = []
+    unknown: set[bytes] = set()
+    total_buckets: defaultdict[bytes, set[int]] = defaultdict(set)
+    for (partition, _), parts in buckets.items():
+        if partition not in partitions:
+            continue
+        live = _live_numbers(parts)
+        if live is None:
+            unknown.add(partition)
+        else:
+            found.append(live)
+        total_buckets[partition].update(each.total_buckets for each in parts)
+    unknown.update(partition for partition, totals in total_buckets.items() if len(totals) > 1)
+    return tuple(each for each in found if each.partition not in unknown), frozenset(unknown)
+
+
+def _live_numbers(numbers: Sequence[BucketNumbers]) -> BucketNumbers | None:
+    """Sum up the numbers of one bucket; None if they do not say what the largest number of its live files is."""
+    added = [each for each in numbers if each.added_count]
+    deleted = [each for each in numbers if each.deleted_count]
+    largest = max((each.added_max for each in added), default=-1)
+    count = sum(each.added_count for each in added if each.added_max == largest)
+    count -= sum(each.deleted_count for each in deleted if each.deleted_max == largest)
+    if count <= 0 or any(each.deleted_max > largest for each in deleted):
+        return None
+    return added[0]._replace(added_max=largest, added_count=count, deleted_max=0, deleted_count=0)
 
 
 def _numbers_of(

@@ -136,6 +136,12 @@ def test_far_behind_the_partitions_are_listed_again_instead_of_every_delta() -> 
             raise AssertionError("reads deltas")
 
     index = BucketIndex(snapshot=first, partitions={partition("a")}, next_numbers={(partition("a"), 0): 2})
-    index.advance(replace(first, id=1_000), frozenset({partition("a")}), source=Unread(), load_live=load_live)
+    index.advance(
+        replace(first, id=1_000),
+        frozenset({partition("a")}),
+        source=Unread(),
+        load_live=load_live,
+        load_numbers=lambda _snapshot, wanted: ((), wanted),
+    )
     assert looked == [frozenset({partition("a")})]
     assert index.next_numbers == {}
