@@ -35,6 +35,10 @@ WRITE_SETTINGS: Final = {
 """Settings of the session in which Spark writes Parquet files for a table."""
 
 WRITE_OPTIONS: Final = {
+    # Hadoop's usual one writes checksums to files of their own, which are not moved into a table, and starts a process
+    # for the permissions of each file.
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
     "mapreduce.output.basename": "part",
     "mapreduce.fileoutputcommitter.algorithm.version": "1",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",

@@ -407,6 +407,24 @@ def test_a_failing_task_leaves_no_file_and_no_staging_directory(
     assert table.append(spark.range(3)).id == 1
 
 
+def test_files_are_staged_without_files_of_checksums(
+    spark: SparkSession, catalog: penstock.Catalog, native: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = catalog.create_table("d.t", "id BIGINT, p INT", partition_by="p")
+    staged: set[str] = set()
+    original = LocalFileIO.rename_file
+
+    def look(self: Any, source: str, target: str) -> None:
+        staged.update(path.name for path in Path(source).parent.iterdir())
+        original(self, source, target)
+
+    monkeypatch.setattr(LocalFileIO, "rename_file", look)
+    table.append(spark.range(0, 100, 1, 2).selectExpr("id", "CAST(id % 3 AS INT) AS p"))
+    assert native == [True]
+    assert any(name.endswith(".parquet") for name in staged)
+    assert not any(name.endswith(".crc") for name in staged)
+
+
 def test_a_file_that_cannot_be_moved_leaves_none(
     spark: SparkSession, catalog: penstock.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
