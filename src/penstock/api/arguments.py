@@ -431,6 +431,14 @@ def to_columns(schema: SchemaLike) -> tuple[ColumnSpec, ...]:
         return cast("tuple[ColumnSpec, ...]", columns)
     if columns and all(_is_pair_of_texts(column) for column in columns):
         return parse_columns(", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in columns))
+    for column in columns:
+        if isinstance(column, list | tuple) and len(column) == 2 and isinstance(column[0], str):
+            name, kind = column
+            if not isinstance(kind, str):
+                given = kind.__name__ if isinstance(kind, type) else repr(kind)
+                raise InvalidSchemaError(
+                    f"column '{name}': {given} is no type: give its name, such as 'BIGINT' or 'STRING'"
+                )
     raise InvalidSchemaError(
         f"cannot derive columns from a {type(schema).__name__}: give text such as 'id BIGINT, name STRING', a "
         "pyarrow or Spark schema, a mapping of names to types, or a DataFrame"

@@ -164,7 +164,7 @@ class DirectoryBackend(Backend):
         if not self.file_io.exists(path):
             if if_exists:
                 return
-            raise self._missing_database(name)
+            raise self._missing_database(name, is_dropped=True)
         tables = sorted(self._tables_in(name))
         for status in self.file_io.list(path):
             if status.is_dir and status.name not in tables and not status.name.startswith("."):
@@ -188,20 +188,21 @@ class DirectoryBackend(Backend):
             if is_like and status.is_dir and list_schema_ids(self.file_io, status.path):
                 yield status.name
 
-    def _missing_database(self, name: str) -> NotFoundError:
+    def _missing_database(self, name: str, *, is_dropped: bool = False) -> NotFoundError:
         hint = "; a name without a database is one of the database default" if name == DEFAULT_DATABASE else ""
         found = self.list_databases()
         if not found and not self.exists():
             return NotFoundError(
                 f"database {name} does not exist: there is no directory {self.location}; check the name of the "
-                f"warehouse, or create it first{hint}"
+                f"warehouse{'' if is_dropped else ', or create it first'}{hint}"
             )
         near = get_close_matches(name, found, n=1, cutoff=_ALIKE)
         if near:
             return NotFoundError(f"database {name} does not exist in {self.location}; did you mean {near[0]}?{hint}")
         there = ", ".join(found) or "none"
         return NotFoundError(
-            f"database {name} does not exist in {self.location} (there: {there}); create it first{hint}"
+            f"database {name} does not exist in {self.location} (there: {there})"
+            f"{'' if is_dropped else '; create it first'}{hint}"
         )
 
     # Tables

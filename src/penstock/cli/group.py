@@ -108,7 +108,7 @@ def usage_message(error: ClickAny) -> str:
     if command is not None:
         text, near = command[1], command[2]
     elif getattr(error, "possibilities", None):
-        near = next(iter(get_close_matches(error.option_name, error.possibilities, n=1, cutoff=0)))
+        near = next(iter(get_close_matches(error.option_name, error.possibilities, n=1)), None)
     else:
         text = str(error.format_message()).rstrip(".").replace(": Value error, ", ": ")
     hint = "" if near is None else f"; did you mean {near}?"

@@ -268,6 +268,11 @@ def present_text(first_id: int, last_id: int) -> str:
     return f"snapshot {last_id} is there" if first_id == last_id else f"snapshots {first_id} to {last_id} are there"
 
 
+def snapshots_text(ranges: Sequence[range]) -> str:
+    """Return snapshots as text, such as ``snapshot 5`` or ``snapshots 5, 7 to 9``."""
+    return f"{'snapshot' if sum(map(len, ranges)) == 1 else 'snapshots'} {ids_text(ranges)}"
+
+
 def ids_text(ranges: Iterable[range]) -> str:
     """Return snapshot ids as text, such as ``5, 7 to 9``."""
     return ", ".join(str(ids[0]) if len(ids) == 1 else f"{ids[0]} to {ids[-1]}" for ids in ranges)

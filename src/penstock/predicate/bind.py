@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, assert_never
 
 from penstock.errors import InvalidFilterError
 from penstock.format.types.data_types import AtomicType, TypeRoot
+from penstock.format.types.text import format_sql_type
 from penstock.predicate.literals import FLOAT_ROOTS, BetweenFloats, Ticks, convert_literal, nearest_float
 from penstock.predicate.tree import (
     FALSE,
@@ -219,7 +221,7 @@ class _Binder:
         raise InvalidFilterError(f"table {self._table}: filter on unknown column '{name}'; {known}")
 
     def _error(self, field: DataField, cause: str) -> InvalidFilterError:
-        kind = field.type.root.value if isinstance(field.type, AtomicType) else type(field.type).__name__
+        kind = format_sql_type(replace(field.type, nullable=True))
         return InvalidFilterError(f"table {self._table}, filter on column '{field.name}' ({kind}): {cause}")
 
 

@@ -216,6 +216,7 @@ WHOLE = "expected a whole number"
         ),
         ("table", "at", [5], {}, InvalidOptionError, "argument location = 5: expected text or a path"),
         ("catalog", "create_table", ["d.u", 3], {}, InvalidSchemaError, "cannot derive columns from a int"),
+        ("catalog", "create_table", ["d.u", {"id": int}], {}, InvalidSchemaError, "column 'id': int is no type"),
         (
             "catalog",
             "create_table",

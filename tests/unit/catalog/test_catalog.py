@@ -167,6 +167,8 @@ def test_a_table_needs_a_database(warehouse: DirectoryBackend, definition: Defin
     warehouse.create_database("shop")
     with pytest.raises(NotFoundError, match=r"database shp does not exist.*did you mean shop\?"):
         warehouse.create_table("shp.orders", definition("a INT"))
+    with pytest.raises(NotFoundError, match=r"database other does not exist in \S+ \(there: shop\)$"):
+        warehouse.drop_database("other")
 
 
 def test_a_table_that_cannot_be_leaves_nothing_on_storage(warehouse: DirectoryBackend, definition: Define) -> None:

@@ -86,6 +86,7 @@ def test_usage_errors_end_with_2(orders: Command) -> None:
         ("zzzz", "no such command 'zzzz'"),
         ("tag creat shop.orders x", "no such command 'creat'; did you mean create?"),
         ("read shop.orders --limti 3", "no such option: --limti; did you mean --limit?"),
+        ("read shop.orders --zzzz 3", "no such option: --zzzz"),
         ("read", "missing argument 'TABLE'"),
         ("--format xml list", "invalid value for '--format': 'xml' is not one of 'table', 'json', 'csv'"),
         ("read a.b.nope", "expected database.table"),
@@ -95,6 +96,7 @@ def test_errors_of_the_line_have_the_form_of_all_errors(orders: Command, line: s
     last = orders(*line.split(), code=2).stderr.splitlines()[-1]
     assert last.startswith("error: ")
     assert says in last
+    assert ("did you mean" in says) == ("did you mean" in last)
 
 
 def test_the_usage_names_arguments_once(orders: Command) -> None:

@@ -218,8 +218,9 @@ def test_only_used_columns_are_listed_in_schema_order() -> None:
         (parse_filter("NOT ltz = DATE '1970-01-02'"), ["a time with a zone"]),
         (col("at") == 5, ["TIME '"]),
         (col("at") == "25:00", ["TIME '"]),
-        (col("tags") == "x", ["IS NULL"]),
+        (col("tags") == "x", ["'tags' (ARRAY<STRING>)", "IS NULL"]),
         (col("num").startswith("x"), ["LIKE needs a text column"]),
+        (col("name") == 5, ["'name' (STRING)"]),
         (parse_filter("num"), ["a number"]),
     ],
 )

@@ -45,7 +45,7 @@ from penstock.format.snapshot import (
     encode_hint,
     encode_snapshot,
     find_lost_ids,
-    ids_text,
+    snapshots_text,
 )
 from penstock.options import ManifestOptions
 from penstock.table.commit.expiring import is_announced, lower_announcement
@@ -349,16 +349,16 @@ def _check_latest_not_lost(store: MetadataStore, latest: Snapshot | None) -> Non
     # A writer that is late can write its hint again after a rollback.
     if hint is None or last_kept_id(hint, store.list_schema_files().freed_ids) != hint:
         return
-    lost = ids_text([range(newest_id + 1, hint + 1)])
+    lost = snapshots_text([range(newest_id + 1, hint + 1)])
     cure = (
         f"accept the loss with 'penstock rollback {store.name} --snapshot-id {newest_id}'"
         if newest_id
         else f"accept the loss by deleting {store.layout.latest_hint_path}"
     )
     raise DataLossError(
-        f"table {store.name}: snapshots {lost} are missing in {store.layout.snapshot_directory}: the hint LATEST there "
-        f"says {hint}, and the rows that were committed since snapshot {newest_id} are not in the table; nothing was "
-        f"committed: restore the file from a copy, or {cure}"
+        f"table {store.name}: the files of {lost} are missing in {store.layout.snapshot_directory}: the hint LATEST "
+        f"there says {hint}, and the rows that were committed since snapshot {newest_id} are not in the table; nothing "
+        f"was committed: restore the file from a copy, or {cure}"
     )
 
 

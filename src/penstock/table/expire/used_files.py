@@ -9,7 +9,7 @@ from penstock.errors import FormatError, NotFoundError, StorageError
 from penstock.format.layout import MAIN_BRANCH, changelog_id_of, schema_id_of, snapshot_id_of, tag_name_of
 from penstock.format.manifest.files import decode_manifest, decode_manifest_list
 from penstock.format.manifest.index_manifest import decode_index_files
-from penstock.format.snapshot import decode_snapshot, ids_text
+from penstock.format.snapshot import decode_snapshot, snapshots_text
 from penstock.format.tag import decode_tag
 from penstock.table.bulk_files import map_parallel
 from penstock.table.commit.reused_ids import find_lost_latest, load_lost_ids
@@ -121,7 +121,7 @@ class UsedFiles:
                 lost.append(range(newest_id + 1, hint + 1))
             if lost:
                 raise FormatError(
-                    f"table {self._table}: the files of snapshots {ids_text(lost)} in {layout.snapshot_directory} are "
+                    f"table {self._table}: the files of {snapshots_text(lost)} in {layout.snapshot_directory} are "
                     "missing, so it is unknown which files are used, and nothing was deleted: restore them from a "
                     "copy; if a rollback was stopped, repeat it. If there is no copy, copy the rows of the "
                     "other snapshots to a new table"

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from penstock.errors import FormatError, NotFoundError, UnsupportedFeatureError
-from penstock.format.snapshot import ids_text
+from penstock.format.snapshot import snapshots_text
 from penstock.printable import Result
 from penstock.table.commit.expiring import is_expiring
 from penstock.table.commit.reused_ids import find_lost_latest, load_lost_ids
@@ -150,16 +150,16 @@ class _Check:
         layout = self._ref.layout
         for lost in load_lost_ids(self._store, found):
             message = (
-                f"snapshots {ids_text([lost])} are missing between others: restore them from a copy; until then, their "
-                "changes cannot be read, and streams stop there"
+                f"the files of {snapshots_text([lost])} are missing between others: restore them from a copy; "
+                "until then, their changes cannot be read, and streams stop there"
             )
             self._find(FindingKind.MISSING, "snapshot", layout.snapshot_path(lost[0]), lost[0], message)
         lost_id = find_lost_latest(self._store, newest_id, self._store.load_latest_hint())
         if lost_id is not None:
             message = (
-                f"snapshots {ids_text([range(newest_id + 1, lost_id + 1)])} are missing: the hint snapshot/LATEST says "
-                f"{lost_id}, and the rows that they added are not in the table; write nothing before they are restored "
-                "from a copy. If a rollback was stopped, repeat it"
+                f"the files of {snapshots_text([range(newest_id + 1, lost_id + 1)])} are missing: the hint "
+                f"snapshot/LATEST says {lost_id}, and the rows that they added are not in the table; write nothing "
+                "before they are restored from a copy. If a rollback was stopped, repeat it"
             )
             self._find(FindingKind.MISSING, "snapshot", layout.snapshot_path(lost_id), lost_id, message)
         elif not newest_id and not self._store.list_snapshot_ids():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_text
 from penstock.errors import DataLossError, InvalidOptionError, NotFoundError, UnsupportedFeatureError
-from penstock.format.snapshot import CommitKind, find_lost_ids, ids_text
+from penstock.format.snapshot import CommitKind, find_lost_ids, snapshots_text
 from penstock.options import ReadOptions
 from penstock.options.choices import ScanMode
 from penstock.table.times import instant, parse_zone
@@ -428,7 +428,7 @@ def check_not_lost(
     lost = find_lost_ids((below_id, *(snapshot.id for snapshot in snapshots), above_id), snapshots)
     if lost and lost[-1].stop > store.load_expiring_end():
         raise DataLossError(
-            f"table {store.name}: {what} not known: the files of snapshots {ids_text(lost)} are missing, and no "
+            f"table {store.name}: {what} not known: the files of {snapshots_text(lost)} are missing, and no "
             "rollback deleted them: restore them from a backup, or read before or after them, by snapshot ids; "
             "'penstock fsck' lists what is missing"
         )

@@ -107,7 +107,7 @@ def plan_conform(schema: TableSchema, incoming: pa.Schema, table: str) -> Confor
             )
         )
     if problems:
-        raise SchemaMismatchError(f"table '{table}': {'; '.join(problems)}; cast before writing")
+        raise SchemaMismatchError(f"table {table}: {'; '.join(problems)}; cast before writing")
     return ConformPlan(table=table, schema=canonical, columns=tuple(columns))
 
 
@@ -138,14 +138,14 @@ def _conform_column(array: ArrowAny, column: ColumnPlan, table: str, first_row: 
     if array.null_count and not column.field.nullable:
         row = first_row + array.is_null().index(True).as_py()
         raise SchemaMismatchError(
-            f"table '{table}': column '{name}' is NOT NULL, but row {row} (counted from 0) has null; "
+            f"table {table}: column '{name}' is NOT NULL, but row {row} (counted from 0) has null; "
             "fill it or drop the row before writing"
         )
     if column.has_nested_not_null:
         found = find_nested_null(array, name)
         if found is not None:
             raise SchemaMismatchError(
-                f"table '{table}': '{found.path}' is NOT NULL, but row {first_row + found.row} (counted from 0) has "
+                f"table {table}: '{found.path}' is NOT NULL, but row {first_row + found.row} (counted from 0) has "
                 "null there; fill it or drop the row before writing"
             )
     if array.null_count and column.default is not None:
@@ -163,7 +163,7 @@ def _cast_column(array: ArrowAny, column: ColumnPlan, table: str, first_row: int
         row, cause = _first_misfit(array, wanted, name, error)
         cure = "; round or cast it before writing" if isinstance(cause, pa.ArrowException) else ""
         raise SchemaMismatchError(
-            f"table '{table}': column '{name}' in row {first_row + row} (counted from 0) cannot become {wanted} "
+            f"table {table}: column '{name}' in row {first_row + row} (counted from 0) cannot become {wanted} "
             f"without loss: {cause}{cure}"
         ) from error
 
@@ -186,7 +186,7 @@ def _check_lengths(array: ArrowAny, data_type: DataType, name: str, table: str, 
     found = find_long_value(array, data_type, name)
     if found is not None:
         raise SchemaMismatchError(
-            f"table '{table}': '{found.path}' is {found.type_text}, but row {first_row + found.row} (counted from 0) "
+            f"table {table}: '{found.path}' is {found.type_text}, but row {first_row + found.row} (counted from 0) "
             f"has a value of length {found.length} there; cut it before writing, or alter the column's type"
         )
 
@@ -201,7 +201,7 @@ def _check_names(wanted: Sequence[str], given: Sequence[str], table: str) -> Non
     problems += [f"column '{name}' is not in the table{_nearest(name, wanted, 'the table has')}" for name in extra]
     if problems:
         raise SchemaMismatchError(
-            f"table '{table}': {'; '.join(problems)}; give exactly the columns {', '.join(wanted)} (in any order)"
+            f"table {table}: {'; '.join(problems)}; give exactly the columns {', '.join(wanted)} (in any order)"
         )
 
 
@@ -352,7 +352,7 @@ def decode_default(column: DataField, arrow_type: ArrowAny, table: str) -> Arrow
         return _cast_text(text, arrow_type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
         raise InvalidSchemaError(
-            f"table '{table}': default value '{text}' of column '{column.name}' is not a valid {arrow_type}: {error}; "
+            f"table {table}: default value '{text}' of column '{column.name}' is not a valid {arrow_type}: {error}; "
             "alter the column's default, or write no null into it"
         ) from error
 

@@ -222,7 +222,7 @@ def _move(
 def _check_row_count(ref: TableRef, found: int, written: int) -> None:
     if found != written:
         raise StorageError(
-            f"table '{ref.name}': {written} rows were written for this append, but the driver finds files with {found} "
+            f"table {ref.name}: {written} rows were written for this append, but the driver finds files with {found} "
             f"rows in {ref.location}, so nothing was committed; on a cluster, put the warehouse where the driver and "
             "all workers see it at the same path; on one machine, remove the settings that change how Spark commits "
             "the files of a job"
@@ -234,7 +234,7 @@ def _check_not_null(ref: TableRef, files: Iterable[WrittenFile]) -> None:
         for field, stats in zip(ref.schema.fields, written.columns, strict=True):
             if not field.type.nullable and stats is not None and stats.null_count:
                 raise SchemaMismatchError(
-                    f"table '{ref.name}': column '{field.name}' is NOT NULL, but {stats.null_count} rows of a task "
+                    f"table {ref.name}: column '{field.name}' is NOT NULL, but {stats.null_count} rows of a task "
                     "have null; fill it or drop the rows before writing"
                 )
 

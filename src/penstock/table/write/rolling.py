@@ -244,7 +244,7 @@ def plan_buckets(ref: TableRef) -> BucketRule:
     missing = [name for name in options.bucket_key if name not in ref.schema.field_names]
     if missing:
         raise NotFoundError(
-            f"table '{ref.name}': 'bucket-key' names '{missing[0]}', which is not one of its columns: "
+            f"table {ref.name}: 'bucket-key' names '{missing[0]}', which is not one of its columns: "
             f"{', '.join(ref.schema.field_names)}"
         )
     key = options.bucket_key if options.bucket > 1 else ()

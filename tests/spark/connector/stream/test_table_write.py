@@ -356,7 +356,7 @@ def test_what_cannot_be_done_ends_the_query_in_its_first_batch(
     cases: list[tuple[DataFrame, str, dict[str, Any], str]] = [
         (rows, "update", now, r"table d\.t: output mode 'update' .*; use 'append' with a watermark"),
         (counts, "update", now, "output mode 'update'"),
-        (rows.drop("k"), "append", now, "table 'd.t': column 'k' is missing"),
+        (rows.drop("k"), "append", now, "table d.t: column 'k' is missing"),
         (rows.withColumn("x", F.lit(1)), "append", now, "column 'x' is not in the table"),
         (rows.withColumn("k", F.col("s")), "append", now, "column 'k' is given as string"),
     ]

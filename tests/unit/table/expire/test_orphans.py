@@ -203,7 +203,7 @@ def test_nothing_is_removed_while_snapshots_of_a_branch_are_missing(table: Table
     table.with_options({"branch": "b"}).append(pa.table({"k": [5], "dt": ["a"]}))
     layout = TableLayout(table.location).branch("b")
     table._ref.file_io.delete(layout.snapshot_path(1))
-    with pytest.raises(FormatError, match=r"snapshots 1 in .*branch-b/snapshot are missing"):
+    with pytest.raises(FormatError, match=r"files of snapshot 1 in .*branch-b/snapshot are missing"):
         remove(table)
 
 

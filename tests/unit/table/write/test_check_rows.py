@@ -144,7 +144,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("text", "array"), REFUSED, ids=lambda value: str(getattr(value, "type", value))[:40])
 def test_other_types_are_refused_by_name_before_any_row_is_looked_at(text: str, array: pa.Array) -> None:
-    with pytest.raises(SchemaMismatchError, match=r"table 'shop\.orders'.*'c.*cast before writing"):
+    with pytest.raises(SchemaMismatchError, match=r"table shop\.orders.*'c.*cast before writing"):
         plan_conform(schema_of(c=text), pa.schema([("c", array.type)]), "shop.orders")
 
 
@@ -183,7 +183,7 @@ LOSSY = [
 @pytest.mark.parametrize(("text", "array"), LOSSY, ids=[text for text, _ in LOSSY])
 def test_values_that_a_cast_would_change_are_refused(text: str, array: pa.Array) -> None:
     given = pa.concat_arrays([pa.nulls(2, array.type), array, pa.nulls(3, array.type)])
-    with pytest.raises(SchemaMismatchError, match=r"table 'shop\.orders': column 'c' in row 2 .*without loss"):
+    with pytest.raises(SchemaMismatchError, match=r"table shop\.orders: column 'c' in row 2 .*without loss"):
         one_column(text, given)
 
 
@@ -193,7 +193,7 @@ def test_missing_and_extra_columns_are_all_named_with_the_nearest_name() -> None
     with pytest.raises(SchemaMismatchError) as caught:
         conform(schema, batch)
     message = str(caught.value)
-    assert "table 'shop.orders'" in message
+    assert "table shop.orders" in message
     assert "column 'price' is missing (given: 'prise')" in message
     assert "column 'quantity' is missing" in message
     assert "column 'prise' is not in the table (the table has: 'price')" in message
@@ -217,7 +217,7 @@ def test_null_in_a_not_null_column_is_refused_with_its_row_counted_over_batches(
     plan = plan_conform(schema, table.schema, "shop.orders")
     batches = conform_batches(table.to_batches(max_chunksize=2), plan)
     assert next(batches).num_rows == 2
-    with pytest.raises(SchemaMismatchError, match=r"'shop\.orders': column 'id' is NOT NULL, but row 3 "):
+    with pytest.raises(SchemaMismatchError, match=r"shop\.orders: column 'id' is NOT NULL, but row 3 "):
         next(batches)
 
 
@@ -278,7 +278,7 @@ def test_not_null_is_checked_before_the_default_is_put_in() -> None:
 
 
 def test_default_that_is_no_value_of_its_type_is_refused_by_name() -> None:
-    with pytest.raises(InvalidSchemaError, match=r"'shop\.orders': default value 'soon' of column 'd'"):
+    with pytest.raises(InvalidSchemaError, match=r"shop\.orders: default value 'soon' of column 'd'"):
         conform(schema_of({"d": "soon"}, d="DATE"), pa.record_batch({"d": pa.nulls(1)}))
 
 
