@@ -17,7 +17,7 @@ def test_options_of_one_use_go_to_the_writer_and_misspelt_ones_warn(orders: Comm
     assert orders(*arguments, "-o", "file.format=orc", input=CSV).stderr == ""
     assert {row["file_format"] for row in orders.json("files", "shop.orders")} == {"orc"}
     assert "did you mean 'file.format'" in orders(*arguments, "-o", "file.formt=orc", input=CSV).stderr
-    orders(*arguments, "-o", "file.format=csv", input=CSV, code=10)
+    orders(*arguments, "-o", "file.format=csv", input=CSV, code=2)
 
 
 def test_overwrite_replaces_named_partitions_those_of_the_rows_or_all(orders: Command) -> None:
