@@ -401,9 +401,7 @@ def test_an_error_in_a_batch_is_seen_with_table_cause_and_cure(catalog: Catalog,
     query = table.write_stream(broken, checkpoint=str(checkpoint), trigger=DONE)
     with pytest.raises(StreamingQueryException) as raised:
         query.awaitTermination()
-    assert re.search(
-        r"SchemaMismatchError: table d\.t: column 'n' is NOT NULL, .* fill it or drop", str(raised.value)
-    )
+    assert re.search(r"SchemaMismatchError: table d\.t: column 'n' is NOT NULL, .* fill it or drop", str(raised.value))
     assert len(commits(table)) == 1
     assert data_files(table) == live_files(table)
     with pytest.raises(NotFoundError):
