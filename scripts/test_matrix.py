@@ -32,8 +32,9 @@ SAMPLE: Final = (
     "tests/spark/connector/stream/test_table_write.py",
     "tests/faults/streams/test_task_order.py",
     "tests/faults/streams/test_killed_streams.py",
+    "tests/spark/test_servers.py",
 )
-"""Each feature, row changes against Python, streams: their batches once, their order, and killed drivers."""
+"""Each feature, row changes against Python, streams: their batches once, their order, and killed drivers; servers."""
 
 # Py4J of PySpark 4.1 and older leaves sockets to the garbage collector; PySpark 3.5 uses a module that is deprecated.
 _IGNORED: Final = (
@@ -189,7 +190,7 @@ def try_spark(version: str, wheel: Path, folder: Path) -> str:
     environment = {"PYSPARK_PYTHON": interpreter, "SPARK_LOCAL_IP": "127.0.0.1"}
     found = run([interpreter, "-c", SPARK], None, **environment).strip()
     warnings = [part for each in _IGNORED for part in ("-W", each)]
-    tests = [interpreter, "-m", "pytest", "-q", "-m", "not slow and not cluster", "-p", "no:cacheprovider", *warnings]
+    tests = [interpreter, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider", *warnings]
     start = time.monotonic()
     done = run([*tests, *SAMPLE], ROOT, **environment)
     return f"{found}: batch, SQL catalog, stream; {done.splitlines()[-1]}, {time.monotonic() - start:.0f} s in all"

@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 from tests.quick_spark import quick_settings
+from tests.spark.needs import needs
 from tests.spark.server_commands import COMMAND, PAGE, arguments, environment, of_page, running
 from tests.standalone_cluster import SPARK_HOME
 
 from penstock import Catalog
+from penstock.spark.versions.facts import CONNECT_SERVER, PROCEDURES, PYTHON_SOURCES
 
 CLIENT_PYTHON = Path(__file__).parents[2] / ".venv-dbt" / "bin" / "python"
 
@@ -132,6 +134,7 @@ os._exit(0)
 """
 
 
+@needs(CONNECT_SERVER)
 def test_clients_of_spark_connect_use_the_warehouse(folder: Path) -> None:
     pytest.importorskip("grpc")
     command, example = of_page("Spark Connect")
@@ -159,6 +162,7 @@ def test_clients_of_spark_connect_use_the_warehouse(folder: Path) -> None:
 def test_clients_of_the_thrift_server_use_the_warehouse(folder: Path) -> None:
     if not CLIENT_PYTHON.exists():
         pytest.skip("PyHive is not installed: make test-dbt installs it")
+    calls = ["CALL penstock.sys.create_tag('shop.orders', 'now')"] if PROCEDURES.is_here else []
     command, example = of_page("JDBC and ODBC")
     more = """
 for text in (
@@ -169,7 +173,7 @@ for text in (
     cursor.execute(text)
 for text in (
     "SELECT item FROM penstock.shop.orders WHERE dt = 'd3'",
-    "CALL penstock.sys.create_tag('shop.orders', 'now')",
+    *CALLS,
     "SHOW TABLES IN penstock.shop",
 ):
     cursor.execute(text)
@@ -179,9 +183,10 @@ other.execute("SELECT count(*) FROM penstock.shop.orders")
 print(other.fetchall())
 """
     with running(command, folder, signal.SIGINT) as port:
-        script = (example + more).replace("10000", str(port)).replace("PORT", str(port))
+        script = (example + more).replace("10000", str(port)).replace("PORT", str(port)).replace("CALLS", str(calls))
         lines = client(script, folder, python=CLIENT_PYTHON).splitlines()
-    assert lines == ["[(None,)]", "[('hat',)]", "[('Success',)]", "[('shop', 'orders', False)]", "[(3,)]"]
+    called = ["[('Success',)]"] * len(calls)
+    assert lines == ["[(None,)]", "[('hat',)]", *called, "[('shop', 'orders', False)]", "[(3,)]"]
 
 
 METADATA = """
@@ -287,6 +292,7 @@ def test_spark_sql_uses_the_warehouse(folder: Path) -> None:
     assert "Traceback" not in failed.stderr
 
 
+@needs(PYTHON_SOURCES)
 def test_spark_sql_as_it_is_uses_a_view(folder: Path) -> None:
     section = PAGE.split("## A view in Spark as it is\n")[1].split("\n## ")[0]
     (statements,) = re.findall(r"\n\n((?:    [^\n]*\n)+)", section)

@@ -18,15 +18,18 @@ from tests.quick_spark import JVM_OPTIONS, quick_settings
 from tests.s3_server import free_port
 from tests.spark.connect_script import ROWS
 from tests.spark.forked_python import forked_python
+from tests.spark.needs import needs
 from tests.spark.server_commands import PAGE
 from tests.standalone_cluster import SPARK_HOME
 
 from penstock import Catalog
+from penstock.spark.versions.facts import PYTHON_SOURCES, STREAM_READS_OF_FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.cluster
+# Clients read by format("penstock").
+pytestmark = [pytest.mark.cluster, needs(PYTHON_SOURCES)]
 
 SCRIPT = Path(__file__).with_name("connect_script.py")
 START_SECONDS = 120
@@ -147,14 +150,15 @@ def test_rows_are_written_once_and_read_at_the_state_that_was_latest(
         ("sql travel", [[1, "{x}"], [9, "w"]]),
         ("sql view", [[20]]),
         ("sql as", None),
-        ("sql stream", [1]),
-        ("sql explain", True),
+        pytest.param("sql stream", [1], marks=needs(STREAM_READS_OF_FORMAT)),
+        pytest.param("sql explain", True, marks=needs(STREAM_READS_OF_FORMAT)),
     ],
 )
 def test_statements_of_penstock_sql_run(found: dict[str, dict[str, Any]], name: str, result: object) -> None:
     assert found[name] == {"is": result}
 
 
+@needs(STREAM_READS_OF_FORMAT)
 def test_streams_deliver_each_row_once_also_where_a_batch_runs_twice(found: dict[str, dict[str, Any]]) -> None:
     assert found["streams"] == {"is": [[1, 4, 7], [1, 4, 7, 10]]}
     assert found["foreachBatch"] == {"is": [True, 1]}
@@ -169,8 +173,12 @@ def test_streams_deliver_each_row_once_also_where_a_batch_runs_twice(found: dict
         ("branch", "it is a branch: read with to_arrow"),
         ("new files", "give 'scan.snapshot-id'"),
         ("connector", "use spark.read and spark.readStream"),
-        ("sql stream without a checkpoint", "SET 'execution.checkpointing.dir'"),
-        ("stream watermark", "'penstock.read.watermark' = 'false'"),
+        pytest.param(
+            "sql stream without a checkpoint",
+            "SET 'execution.checkpointing.dir'",
+            marks=needs(STREAM_READS_OF_FORMAT),
+        ),
+        pytest.param("stream watermark", "'penstock.read.watermark' = 'false'", marks=needs(STREAM_READS_OF_FORMAT)),
     ],
 )
 def test_it_is_refused_in_one_line_with_what_works(found: dict[str, dict[str, Any]], name: str, instead: str) -> None:
@@ -180,6 +188,7 @@ def test_it_is_refused_in_one_line_with_what_works(found: dict[str, dict[str, An
     assert "\n" not in error
 
 
+@needs(STREAM_READS_OF_FORMAT)
 def test_errors_of_queries_have_the_place_in_the_text(found: dict[str, dict[str, Any]]) -> None:
     assert found["sort"]["error"].startswith("InvalidOptionError: table d.t: sorting runs on Spark")
     assert "JVM" not in found["sql error"]["error"]

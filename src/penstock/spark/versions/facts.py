@@ -261,6 +261,12 @@ QUEUE_CHANGES: Final = Feature(
     instead="use `Table.update`, `Table.merge`, `Table.delete`, or `penstock.sql`",
 )
 
+CONNECT_SERVER: Final = Feature(
+    # The package pyspark has the JAR of the server since 4.0.
+    what="`penstock connect-server` with nothing but `pip install`",
+    since=(4, 0),
+    instead="give it `--packages` with the server, which the error names",
+)
 STREAM_PRUNING: Final = Feature(
     what="files and columns that a stream does not need are skipped (`readStream.table(...).where(...).select(...)`)",
     since=(4, 0),
@@ -293,6 +299,7 @@ FEATURES: Final = (
     COUNTED_MERGES,
     MERGES_TO_NOTHING,
     QUEUE_CHANGES,
+    CONNECT_SERVER,
     STREAM_PRUNING,
 )
 """What not all versions have."""
