@@ -21,6 +21,7 @@ BIN := .venv/bin
 # Stamps: written after a successful sync, so that the second run starts at once.
 SYNCED := .venv/.synced
 BENCH_SYNCED := .venv/.synced-bench
+DBT_SYNCED := .venv-dbt/.synced
 SETUP := scripts/setup.sh scripts/uv.sh scripts/find_python.sh scripts/find_uv.py
 
 .DEFAULT_GOAL := help
@@ -59,12 +60,11 @@ test-interop: java $(SYNCED) ## Run only the tests against Java Paimon and pypai
 test-slow: java $(SYNCED) ## Run the long tests, in parts of 50 minutes at most (PART="drivers faults")
 	$(BIN)/python scripts/run_slow_tests.py $(PART) -- $(ARGS)
 
-test-cluster: java $(SYNCED) ## Run the tests that start several processes of Spark: clusters, Connect, tasks that fail
+test-cluster: java $(SYNCED) $(DBT_SYNCED) ## Run the tests that start several processes of Spark: clusters, servers, dbt, tasks that fail
 	$(BIN)/python -m tests.class_archive
 	$(BIN)/pytest -m "cluster and not slow" tests/spark tests/faults/streams $(ARGS)
 
-test-dbt: java $(SYNCED) ## Run dbt and PyHive, which have an environment of their own, on the Thrift server
-	@UV_PROJECT_ENVIRONMENT=.venv-dbt scripts/uv.sh sync --locked --quiet --only-group dbt
+test-dbt: java $(SYNCED) $(DBT_SYNCED) ## Run dbt and PyHive, which have an environment of their own, on the Thrift server
 	$(BIN)/pytest tests/spark/test_dbt.py tests/spark/test_servers.py -k "dbt or thrift" $(ARGS)
 
 test-peers: $(SYNCED) ## Run pypaimon's own tests with Penstock as a second reader (ARGS="pypaimon/tests/variant_test.py")
@@ -140,6 +140,10 @@ $(SYNCED): pyproject.toml uv.lock $(SETUP)
 
 $(BENCH_SYNCED): $(SYNCED)
 	@scripts/setup.sh bench
+	@touch $@
+
+$(DBT_SYNCED): pyproject.toml uv.lock scripts/uv.sh scripts/find_uv.py
+	@UV_PROJECT_ENVIRONMENT=.venv-dbt scripts/uv.sh sync --locked --quiet --only-group dbt
 	@touch $@
 
 clean: ## Remove what runs left behind (environment and downloads stay)
