@@ -295,12 +295,10 @@ def _compared(section: Section) -> list[tuple[str, list[Series]]]:
 def _revisions(kept: Sequence[Kept]) -> str:
     """Return a sentence on which revisions the results are of."""
     revisions, dates = {each.run["code"] for each in kept}, sorted({each.run["date"] for each in kept})
+    days = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
     if len(revisions) == 1:
-        return f"All results are of {' and '.join(dates)} and of one revision of the code, {revisions.pop()}.\n"
-    return (
-        f"The results are of {dates[0]} to {dates[-1]} and of {len(revisions)} revisions of the code; each section "
-        "names its own.\n"
-    )
+        return f"All results are of {days} and of one revision of the code, {revisions.pop()}.\n"
+    return f"The results are of {days} and of {len(revisions)} revisions of the code; each section names its own.\n"
 
 
 def _with_peers(kept: Kept) -> str:
