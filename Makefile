@@ -57,7 +57,7 @@ test-spark: java $(SYNCED) ## Run only the tests with a Spark session
 test-interop: java $(SYNCED) ## Run only the tests against Java Paimon and pypaimon
 	$(BIN)/pytest -m "interop and not spark and not slow and not bench" $(ARGS)
 
-test-slow: java $(SYNCED) ## Run the long tests, in parts of 50 minutes at most (PART="drivers faults")
+test-slow: java $(SYNCED) $(DBT_SYNCED) ## Run the long tests, in parts of 50 minutes at most (PART="drivers faults")
 	$(BIN)/python scripts/run_slow_tests.py $(PART) -- $(ARGS)
 
 test-cluster: java $(SYNCED) $(DBT_SYNCED) ## Run the tests that start several processes of Spark: clusters, servers, dbt, tasks that fail
@@ -83,7 +83,7 @@ fuzz: java $(SYNCED) ## Compare random tables through all readers (ARGS="--cases
 bench: java $(BENCH_SYNCED) ## Time our own work next to its peers
 	$(BIN)/python -m bench $(ARGS)
 
-test-matrix: $(SYNCED) ## Build the wheel reproducibly and try it on each Python and PySpark (ARGS="--python none --spark oldest")
+test-matrix: $(SYNCED) $(DBT_SYNCED) ## Build the wheel reproducibly and try it on each Python and PySpark (ARGS="--python none --spark oldest")
 	$(BIN)/python scripts/test_matrix.py $(ARGS)
 
 model: $(SYNCED) ## Search the model of the commit protocol, minutes, and print the figures

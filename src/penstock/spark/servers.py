@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import UnsupportedFeatureError
 from penstock.spark.connector.gateway import open_bridge
-from penstock.spark.versions.facts import HAS_CLASSIC
+from penstock.spark.versions.facts import THRIFT_SERVER_EXITS
 from penstock.spark.versions.python_api import maven_package
 
 if TYPE_CHECKING:
@@ -73,8 +73,7 @@ def _start_thrift(spark: SparkSession) -> Callable[[], None]:
     jvm: _JavaObject = spark._jvm  # noqa: SLF001 - as above
     session: _JavaObject = spark._jsparkSession  # noqa: SLF001 - as above
     thrift = jvm.org.apache.spark.sql.hive.thriftserver.HiveThriftServer2
-    if HAS_CLASSIC:
-        # Spark 4.0 and newer end the JVM if the port is taken, unless this is false: then the error comes here.
+    if THRIFT_SERVER_EXITS:  # as on a port that is taken; this brings the error here
         thrift.systemExitOnError().set(False)
     server: _JavaObject = thrift.startWithContext(session.sqlContext())
     open_bridge(spark).server_metadata.serve(server)

@@ -52,6 +52,9 @@ _INTERFACES: Final[dict[str, tuple[bool, str | None]]] = {
 HAS_CLASSIC: Final = INSTALLED >= (4, 0)
 """Whether the sessions and DataFrames of this JVM are in ``org.apache.spark.sql.classic``, next to those of Connect."""
 
+THRIFT_SERVER_EXITS: Final = INSTALLED >= (4, 0)
+"""Whether a Thrift server that cannot start ends its JVM, unless ``systemExitOnError`` is false."""
+
 _STREAMING: Final = f"{_SQL}execution.streaming."
 _MOVED: Final[dict[str, tuple[Version, str]]] = {
     f"{_STREAMING}checkpointing.FileSystemBasedCheckpointFileManager": (
