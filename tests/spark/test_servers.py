@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -310,8 +311,23 @@ def test_spark_sql_as_it_is_uses_a_view(folder: Path) -> None:
     assert done.stdout.splitlines()[-1:] == ["2"], done.stderr[-3000:]
 
 
-def test_a_server_without_a_catalog_or_a_port_ends_with_one_line(folder: Path) -> None:
+def test_a_server_without_a_catalog_ends_with_one_line(folder: Path) -> None:
     words = [COMMAND, "connect-server", "--spark", "local[1]", "--conf", "spark.ui.enabled=false"]
     done = subprocess.run(words, cwd=folder, env=environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("error: no catalog is given: give --warehouse PATH")
+
+
+@pytest.mark.parametrize("server", [pytest.param("connect-server", marks=needs(CONNECT_SERVER)), "thrift-server"])
+def test_a_server_whose_port_is_taken_ends_and_says_so(server: str, folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = f"penstock -w /data/warehouse {server} --spark local[1] --port {port}"
+        words = arguments(command, folder / "w")
+        done = subprocess.run(words, cwd=folder, env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("error: ")
+    assert "could not start at " in last
+    assert str(port) in last
+    assert re.search("in use|Failed to bind", last)

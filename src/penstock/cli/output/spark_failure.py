@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _NAMED: Final = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_.]+)\] (?P<said>[^\n]+)")
 _OURS: Final = re.compile(r"^penstock\.errors\.\w+: (?P<said>[^\n]+)", re.MULTILINE)
+# Py4J gives the stack trace of Java, whose last cause is the first one that happened.
+_CAUSE: Final = re.compile(r"^(?:Caused by)?: [\w.$]+: (?P<said>[^\n]+)", re.MULTILINE)
 _STATE: Final = re.compile(r"\s*SQLSTATE: \w+.*")
 # Wrappers: the reason is in the text after them.
 _WRAPPERS: Final = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR")
@@ -58,5 +60,6 @@ def failure_of(error: BaseException) -> str | None:
     if ours is not None:
         return ours["said"]
     named = [match["said"] for match in _NAMED.finditer(text) if match["name"] not in _WRAPPERS]
+    named = named or [match["said"] for match in _CAUSE.finditer(text)]
     said = named[-1] if named else next((line for line in text.splitlines() if line.strip()), type(error).__name__)
     return _STATE.sub("", said).strip()
