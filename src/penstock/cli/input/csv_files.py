@@ -12,8 +12,10 @@ from pyarrow import types as arrow
 
 from penstock.cli.input.json_files import decode_hex, null_text, parse_cells
 from penstock.datafile.python_values import parse_floats
+from penstock.datafile.types import from_arrow_type
 from penstock.errors import SchemaMismatchError
 from penstock.format.types.data_types import DOUBLE, FLOAT
+from penstock.format.types.text import format_sql_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 # A row must fit into a block, and Arrow reads 32 blocks ahead: larger ones only cost memory.
 _BLOCK_BYTES: Final = 2 << 20
 _CONVERSION: Final = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?(.*)", re.DOTALL)
+_VALUE: Final = re.compile(r"[^:]+: invalid value '(.*)'", re.DOTALL)
+_DELIMITERS: Final = (";", "\t", "|", ",", ":", " ")
 _PARSE: Final = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)
 
 
@@ -37,6 +41,7 @@ def read_csv(stream: ArrowAny, wanted: pa.Schema, options: InputOptions, name: s
     header = None if options.header else tuple(wanted.names)
     if header is None:
         header = _peek_header(stream, options.delimiter)
+        _check_delimiter(header, wanted, options.delimiter, name)
     try:
         reader = _open(stream, wanted, options)
         # As Arrow counts them: from 1, with the header.
@@ -50,7 +55,7 @@ def read_csv(stream: ArrowAny, wanted: pa.Schema, options: InputOptions, name: s
             yield typed
             first_row += batch.num_rows
     except pa.ArrowInvalid as error:
-        raise SchemaMismatchError(_explain(error, header, name)) from error
+        raise SchemaMismatchError(_explain(error, header, name, wanted)) from error
 
 
 def infer_csv_schema(stream: ArrowAny, options: InputOptions, name: str) -> pa.Schema:
@@ -136,13 +141,26 @@ def _peek_header(stream: ArrowAny, delimiter: str) -> tuple[str, ...]:
         return ()
 
 
-def _explain(error: pa.ArrowInvalid, header: Sequence[str] | None, name: str) -> str:
+def _check_delimiter(header: Sequence[str], wanted: pa.Schema, delimiter: str, name: str) -> None:
+    """Raise ``SchemaMismatchError`` if the first line has the wanted columns with another delimiter."""
+    others = [other for other in _DELIMITERS if len(header) == 1 and {*header[0].split(other)} == {*wanted.names}]
+    if others and len(wanted) > 1:
+        raise SchemaMismatchError(
+            f"{name}: its first line has {others[0]!r} between the columns, not {delimiter!r}: give --delimiter"
+        )
+
+
+def _explain(error: pa.ArrowInvalid, header: Sequence[str] | None, name: str, wanted: pa.Schema | None = None) -> str:
     text = str(error)
     conversion, parse = _CONVERSION.fullmatch(text), _PARSE.fullmatch(text)
     if conversion is not None:
         place, row, cause = int(conversion[1]), conversion[2], conversion[3].removeprefix("CSV conversion error to ")
         column = f"'{header[place]}'" if header and place < len(header) else f"number {place + 1}"
         where = f"row {row}, " if row else ""
+        value = _VALUE.fullmatch(cause)
+        if value is not None and wanted is not None and header and header[place] in wanted.names:
+            kind = from_arrow_type(wanted.field(header[place]).type, header[place])
+            cause = f"'{value[1]}' is not a value of {format_sql_type(kind)}"
         return f"{name}, {where}column {column}: {cause}; correct it, or give the text for NULL with --null-value"
     if parse is not None:
         return f"{name}, row {parse[1]}: {parse[2]}; is --delimiter right?"

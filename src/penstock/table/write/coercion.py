@@ -281,6 +281,8 @@ _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 def _describe(given: ArrowAny, wanted: ArrowAny, path: str) -> str:
     text = f"column '{path}' is given as {given}"
+    if arrow.is_timestamp(given) and arrow.is_date(wanted):
+        return f"{text}, but the table expects DATE (.dt.date in pandas, .cast('date32') in Arrow, to_date in Spark)"
     if not (arrow.is_timestamp(given) and arrow.is_timestamp(wanted)):
         return f"{text}, but the table expects {wanted}"
     digits = _DIGITS[wanted.unit]

@@ -68,7 +68,7 @@ def test_compressed_files_and_other_delimiters_are_read(orders: Command, tmp_pat
 @pytest.mark.parametrize(
     ("text", "where"),
     [
-        ("order_id,product,price,dt\n1,a,1,p\nx,b,1,p\n", ["row 3", "'order_id'", "'x'"]),
+        ("order_id,product,price,dt\n1,a,1,p\nx,b,1,p\n", ["row 3, column 'order_id': 'x' is not a value of BIGINT"]),
         ("order_id,product,price,dt\n1,a,1,p\n2,b\n", ["row 3", "Expected 4 columns"]),
         ("order_id,product,price,dt\n1,a,1.234,p\n", ["row 2", "'price'"]),
         ("order_id,product,price\n1,a,1\n", ["column 'dt' is missing"]),
@@ -76,8 +76,9 @@ def test_compressed_files_and_other_delimiters_are_read(orders: Command, tmp_pat
         ("order_id,product,price,dt\n,a,1,p\n", ["'order_id' is NOT NULL", "row 2"]),
         ("order_id,product,price,dt\n1,a,1,p\n2," + "x" * (5 << 20) + ",1,p\n", ["longer than 2097152 bytes"]),
         ("", ["Empty CSV file"]),
+        ("order_id;product;price;dt\n1;a;1;p\n", ["its first line has ';' between the columns", "give --delimiter"]),
     ],
-    ids=["value", "length", "scale", "missing", "extra", "null", "long", "empty"],
+    ids=["value", "length", "scale", "missing", "extra", "null", "long", "empty", "delimiter"],
 )
 def test_csv_that_does_not_fit_is_refused_with_its_place(
     orders: Command, tmp_path: Path, text: str, where: list[str]

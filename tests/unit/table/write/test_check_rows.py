@@ -153,6 +153,11 @@ def test_refusal_names_both_types_and_the_nested_place() -> None:
         one_column("ROW<a ARRAY<INT>>", pa.array([{"a": ["1"]}]))
 
 
+def test_refusal_of_a_time_for_a_date_says_how_to_take_its_date() -> None:
+    with pytest.raises(SchemaMismatchError, match=r"expects DATE \(\.dt\.date in pandas"):
+        one_column("DATE", pa.array([1], pa.timestamp("ms")))
+
+
 def test_refusal_of_a_wall_clock_speaks_of_the_time_zone() -> None:
     with pytest.raises(SchemaMismatchError, match="without a time zone"):
         one_column("TIMESTAMP(3) WITH LOCAL TIME ZONE", pa.array([1], pa.timestamp("ms")))
