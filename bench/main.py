@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 BENCHMARKS: Final[dict[str, Callable[[Settings], Section]]] = {
     "append": spark_sections.measure_append,
     "scan": spark_sections.measure_scan,
+    "changed": spark_sections.measure_changed,
     "select": spark_sections.measure_select,
     "servers": spark_sections.measure_servers,
     "append-partitioned": spark_sections.measure_append_partitioned,

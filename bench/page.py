@@ -73,6 +73,10 @@ _SECTIONS: Final = {
     ),
     "append-partitioned": ("Append to 30 partitions", "The table of seven columns through an attached catalog."),
     "scan": ("Scan from Spark", "The sum of two of seven columns, planning included."),
+    "changed": (
+        "Scan of changed tables",
+        "1 % of the rows deleted by vectors, and files of five schemas, next to tables of the same rows without.",
+    ),
     "versions": (
         "Versions of Spark",
         "Two million rows appended and two of their columns summed, by each version of Spark next to its own Parquet.",

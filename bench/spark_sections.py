@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bench import spark_servers
+from bench import changed_tables, spark_servers
 from bench.data import make_lineitem, make_orders
 from bench.result import (
     BY_CONNECT,
@@ -134,6 +134,20 @@ def measure_scan(settings: Settings) -> Section:
     series, notes = in_every_session("scan", settings, path=str(make_orders(settings.rows)))
     checks = tuple(compare(SCAN, series, SCAN_TARGETS))
     return Section(name="scan", title="Scan from Spark", series=series, checks=checks, notes=notes)
+
+
+def measure_changed(settings: Settings) -> Section:
+    """Sum two columns of tables with deletion vectors, and with files of several schemas."""
+    section = run_spark("changed", PeerSet(name=PLAIN), settings, path=str(make_orders(settings.rows)))
+    checks = []
+    for work, at_least in {changed_tables.DELETED: 0.9, changed_tables.RENAMED: 0.95}.items():
+        ours, plain = (
+            find_series(section.series, work, each, PLAIN)
+            for each in (changed_tables.CHANGED, changed_tables.UNCHANGED)
+        )
+        if ours and plain:
+            checks.append(faster_than(ours, plain, at_least=at_least))
+    return replace(section, checks=tuple(checks))
 
 
 def measure_select(settings: Settings) -> Section:

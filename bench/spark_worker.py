@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bench import (
+    changed_tables,
     spark_append,
     spark_compact,
     spark_dml,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 KINDS: Final[dict[str, Callable[[SparkSession, SparkJob], Section]]] = {
     "append": spark_append.measure,
+    "changed": changed_tables.measure,
     "compact": spark_compact.measure,
     "scan": spark_scan.measure,
     "select": spark_select.measure,

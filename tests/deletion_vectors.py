@@ -6,12 +6,13 @@ import io
 import struct
 import uuid
 import zlib
+from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import fastavro
 
-from penstock.format.deletion_vector import MAGIC
+from penstock.format.deletion_vector import MAGIC, MAGIC_64
 from penstock.format.layout import TableLayout
 from penstock.format.snapshot import encode_snapshot
 from penstock.table.read.scan import plan_scan
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     import penstock
 
+_MOST_LISTED: Final = 4_096
 _RANGE: Final = {
     "type": "record",
     "name": "org.apache.paimon.avro.generated.record__DELETIONS_VECTORS_RANGES",
@@ -53,11 +55,12 @@ _ENTRY: Final = {
 }
 
 
-def delete_by_vectors(table: penstock.Table, rows: Mapping[str, Sequence[int]]) -> None:
+def delete_by_vectors(table: penstock.Table, rows: Mapping[str, Sequence[int]], *, is_64: bool = False) -> None:
     """Give the latest snapshot deletion vectors.
 
     Args:
         rows: data file to positions of its rows.
+        is_64: whether bitmaps have 64 bits.
     """
     snapshot = table.latest_snapshot()
     assert snapshot is not None
@@ -65,7 +68,7 @@ def delete_by_vectors(table: penstock.Table, rows: Mapping[str, Sequence[int]]) 
     entries = {entry.file.file_name: entry for entry in plan_scan(table._store, table._ref, snapshot).entries}
     records: list[dict[str, Any]] = []
     for name, positions in rows.items():
-        vector = _vector(sorted(positions))
+        vector = _vector(sorted(positions), is_64=is_64)
         data = b"\x01" + vector
         index_file = f"index-{uuid.uuid4()}-0"
         file_io.write(TableLayout(location).index_path(index_file), data)
@@ -80,7 +83,8 @@ def delete_by_vectors(table: penstock.Table, rows: Mapping[str, Sequence[int]]) 
                 "_FILE_SIZE": len(data),
                 "_ROW_COUNT": 1,
                 "_DELETIONS_VECTORS_RANGES": [
-                    {"f0": name, "f1": 1, "f2": len(vector) - 8, "_CARDINALITY": len(positions)}
+                    # Java's length of a vector of 64 bits includes its frame.
+                    {"f0": name, "f1": 1, "f2": len(vector) - (0 if is_64 else 8), "_CARDINALITY": len(positions)}
                 ],
                 "_EXTERNAL_PATH": None,
             }
@@ -94,9 +98,23 @@ def delete_by_vectors(table: penstock.Table, rows: Mapping[str, Sequence[int]]) 
     )
 
 
-def _vector(positions: Sequence[int]) -> bytes:
-    """Rows below 65,536 and at most 4,096 of them: one container, which lists them."""
-    rows = struct.pack(f"<{len(positions)}H", *positions)
-    bitmap = struct.pack("<IIHHI", 12346, 1, 0, len(positions) - 1, 16) + rows
-    body = struct.pack(">I", MAGIC) + bitmap
+def _vector(positions: Sequence[int], *, is_64: bool) -> bytes:
+    bitmap = _bitmap(positions)
+    body = struct.pack("<IQI", MAGIC_64, 1, 0) + bitmap if is_64 else struct.pack(">I", MAGIC) + bitmap
     return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+def _bitmap(positions: Sequence[int]) -> bytes:
+    """Return the portable form: a container for each 65,536 rows, which lists its rows or has a bit for each."""
+    parts: dict[int, list[int]] = defaultdict(list)
+    for position in positions:
+        parts[position >> 16].append(position & 0xFFFF)
+    heads, places, containers = [], [], b""
+    for key, rows in parts.items():
+        heads.append(struct.pack("<HH", key, len(rows) - 1))
+        places.append(struct.pack("<I", 8 + 8 * len(parts) + len(containers)))
+        if len(rows) <= _MOST_LISTED:
+            containers += struct.pack(f"<{len(rows)}H", *rows)
+        else:
+            containers += sum(1 << row for row in rows).to_bytes(8_192, "little")
+    return struct.pack("<II", 12346, len(parts)) + b"".join(heads + places) + containers
