@@ -29,12 +29,14 @@ SPARKS: Final = ("3.5.9", "4.0.5", "4.1.4", "4.3.0")
 SAMPLE: Final = (
     "tests/spark/test_steps_of_a_day.py",
     "tests/spark/connector/changes/test_changes.py",
+    "tests/spark/connector/test_deletion_vectors.py",
+    "tests/spark/connector/test_native_reader.py",
     "tests/spark/connector/stream/test_table_write.py",
     "tests/faults/streams/test_task_order.py",
     "tests/faults/streams/test_killed_streams.py",
     "tests/spark/test_servers.py",
 )
-"""Each feature, row changes against Python, streams: their batches once, their order, and killed drivers; servers."""
+"""Each feature, row changes and readers against Python, streams: their batches once, order, killed drivers; servers."""
 
 # Py4J of PySpark 4.1 and older leaves sockets to the garbage collector; PySpark 3.5 uses a module that is deprecated.
 _IGNORED: Final = (

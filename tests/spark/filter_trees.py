@@ -27,7 +27,7 @@ from tests.support.differential.spark_sql import collect_together
 
 from penstock.catalog.changes import AddColumn, RenameColumn, UpdateColumnType
 from penstock.errors import InvalidFilterError
-from penstock.spark.connector import scan
+from penstock.spark.connector import native_reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -628,15 +628,15 @@ def _refusal(way: str, error: Exception) -> str | None:
 @contextmanager
 def count_filters(findings: Findings) -> Iterator[None]:
     """Count the scans by Spark's readers, and those of them whose readers get filters."""
-    original = scan.reader_factory
+    original = native_reader.reader_factory
 
     def counted(*arguments: Any) -> Any:
         findings.tally["scans by Spark's readers"] += 1
         findings.tally["scans whose reader got filters"] += len(arguments[-1]) > 0
         return original(*arguments)
 
-    scan.reader_factory = counted
+    native_reader.reader_factory = counted
     try:
         yield
     finally:
-        scan.reader_factory = original
+        native_reader.reader_factory = original

@@ -53,7 +53,7 @@ def client(script: str, folder: Path, *more: str, python: str | Path = sys.execu
 
 
 CONNECT = """
-import io, json, os, sys
+import io, json, os, sys, zipfile
 from contextlib import redirect_stdout
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -129,6 +129,16 @@ other.conf.set("spark.sql.catalog.mine", "penstock.Catalog")
 other.conf.set("spark.sql.catalog.mine.warehouse", root)
 found["own warehouse"] = error("SHOW NAMESPACES IN mine", other)
 found["missing"] = error("SELECT * FROM penstock.shop.nope")
+# Executors read files of two schemas by a class of Penstock's, also for a session that has jars of its own.
+before = rows("SELECT sum(v) FROM penstock.shop.t")
+rows("ALTER TABLE penstock.shop.t RENAME COLUMN v TO w")
+rows("INSERT INTO penstock.shop.t VALUES (1000, 'd1', NULL)")
+found["two schemas"] = "columns by the names in files of 2 schemas" in plan("SELECT sum(w) FROM penstock.shop.t")
+found["renamed"] = rows("SELECT sum(w) FROM penstock.shop.t") == before
+with zipfile.ZipFile(f"{root}/own.jar", "w") as jar:
+    jar.writestr("own.txt", "")
+other.addArtifacts(f"{root}/own.jar")
+found["renamed, own jar"] = rows("SELECT sum(w) FROM penstock.shop.t", other) == before
 print(json.dumps(found), flush=True)
 # Threads of PySpark that watch streaming queries keep a client from ending.
 os._exit(0)
@@ -156,6 +166,7 @@ def test_clients_of_spark_connect_use_the_warehouse(folder: Path) -> None:
     assert found["batches"] == [[1]]
     assert "catalog 'mine' is not one of this application" in found["own warehouse"]
     assert "TABLE_OR_VIEW_NOT_FOUND" in found["missing"]
+    assert [found["two schemas"], found["renamed"], found["renamed, own jar"]] == [True, True, True]
     assert shown.splitlines()[0] == "2"
     assert "shop.orders" in shown
 

@@ -26,21 +26,12 @@ if TYPE_CHECKING:
     from penstock.io.file_io import FileIO
 
 _COUNT_BATCH_ROWS: Final = 1_024
-_FIELD_ID: Final = b"PARQUET:field_id"
 
 
 def load_column_names(file_io: FileIO, path: str) -> frozenset[str]:
     """Return the names of a file's columns. Raises ``FormatError`` if it is not a Parquet file."""
     with reading(path), closing(file_io.open_input(path)) as opened:
         return frozenset(pq.read_schema(as_native_file(opened)).names)
-
-
-def load_field_ids(file_io: FileIO, path: str) -> dict[str, int]:
-    """Return the field ids of a file's columns by name, without columns that have no id."""
-    with reading(path), closing(file_io.open_input(path)) as opened:
-        schema = pq.read_schema(as_native_file(opened))
-        known = {field.name: (field.metadata or {}).get(_FIELD_ID) for field in schema}
-    return {name: int(found) for name, found in known.items() if found is not None}
 
 
 def describe_parquet(file_io: FileIO, path: str, fields: Sequence[DataField]) -> WrittenFile:

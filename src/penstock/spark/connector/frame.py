@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from penstock.format.text.names import quoted
 from penstock.predicate.tree import TRUE
+from penstock.spark.connector.executor_classes import have_file_readers
 from penstock.spark.connector.gateway import open_bridge
-from penstock.spark.connector.native_reader import is_vectorised
 from penstock.spark.connector.partition_keys import partition_keys_of
 from penstock.spark.connector.proxy import PlainTable, from_spark
 from penstock.spark.connector.scan import TableRead
@@ -51,7 +52,8 @@ def batch_frame(
     fields = select_fields(query.ref, columns)
     needed = (*fields, *(field for field in query.plan.predicate.fields if field not in fields))
     splits = plan_splits(query.ref, query.plan)
-    if isinstance(plan_reading(query.ref, store, splits, needed, may_use_ids=is_vectorised(bridge)), str):
+    reading = plan_reading(query.ref, store, splits, needed, has_class=partial(have_file_readers, bridge))
+    if isinstance(reading, str):
         return to_frame(spark, query.ref, store, query.plan, columns)
     table = PlannedTable(bridge, spark, query)
     frame = bridge.batch_frame(spark, table.exposed())

@@ -172,6 +172,17 @@ class Bridge:
         )
 
     @property
+    def file_readers(self) -> tuple[JavaObject, JavaObject]:
+        """The object of ``FileReaders.java``, and the bytecode of its classes by their names."""
+
+        def make() -> tuple[JavaObject, JavaObject]:
+            compiler = self.private("Compiler")()
+            return compile_class(compiler, self._loader(), "FileReaders"), compiler.getBytecodes()
+
+        made: tuple[JavaObject, JavaObject] = self.cached_once("FileReaders", make)
+        return made
+
+    @property
     def stream_pruning(self) -> JavaObject:
         """The object of ``StreamPruning.java``."""
 

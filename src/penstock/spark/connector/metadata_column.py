@@ -1,25 +1,41 @@
-"""Metadata columns of a table whose rows change.
+"""Metadata columns: where a row is, for queries, and what Spark needs to change rows.
 
-Some versions of Spark need one to change rows at all; it is NULL in every row then. For a queue, two of them hold the
-position of each row.
+Some versions of Spark need a metadata column to change rows at all; it is NULL in every row then. For a queue, two of
+them hold the position of each row.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from penstock.spark.connector.proxy import Proxy, from_spark
+from penstock.spark.read.native_files import BUCKET, FILE_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pyspark.sql.types import DataType
+
     from penstock.spark.connector.gateway import Bridge, JavaObject
+
+ROW_INDEX: Final = "__paimon_row_index"
+CONSTANTS: Final = (FILE_PATH, BUCKET)
+"""Columns that have one value in all rows of a file."""
+
+_TYPES: Final[dict[str, DataType]] = {ROW_INDEX: LongType(), FILE_PATH: StringType(), BUCKET: IntegerType()}
+PLACES: Final = tuple(_TYPES)
+"""Columns that say where a row is: its number in its file, from 0, and the file's path and bucket.
+
+Source:
+    Paimon ``spark:schema/PaimonMetadataColumn.scala``. Its ``__paimon_partition`` has the values of the partition
+    columns, which rows have, too.
+"""
 
 
 def metadata_column_of(names: Iterable[str], *, of_file: bool = False) -> str:
-    """Return the name of the column in a table that has columns of these names.
+    """Return the name of the column of a change in a table that has columns of these names.
 
     Args:
         of_file: the column with the number of the row's file, instead of the row's number in it.
@@ -32,8 +48,9 @@ def metadata_column_of(names: Iterable[str], *, of_file: bool = False) -> str:
 
 
 def metadata_fields(names: Iterable[str]) -> StructType:
-    """Return the schema of metadata columns."""
-    return StructType([StructField(name, LongType()) for name in names])
+    """Return the schema of metadata columns, in the order in which readers return them."""
+    ordered = sorted(names, key=lambda name: CONSTANTS.index(name) if name in CONSTANTS else -1)
+    return StructType([StructField(name, _TYPES.get(name, LongType())) for name in ordered])
 
 
 class MetadataColumn(Proxy):

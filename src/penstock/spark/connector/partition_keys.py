@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Final
 from penstock.format.text.names import quoted
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.options import BucketOptions
-from penstock.spark.connector.jvm.driver import listed_files
-from penstock.spark.read.native_files import list_native
 from penstock.spark.types import has_nanoseconds
 from penstock.table.read.prune import is_key_of
 
@@ -129,11 +127,13 @@ def keyed_files(
     load_schema: Callable[[int], TableSchema],
     keys: Sequence[PartitionKey],
     splits: Sequence[DataSplit],
+    listed: Callable[[Sequence[DataSplit]], str],
 ) -> str | None:
     """Return the files of splits as text for ``Driver.keyed``.
 
     Args:
         load_schema: loads a schema by id.
+        listed: returns the files of splits as text for ``Driver.packed``.
 
     Returns:
         None without keys, or if files are in the buckets of another number, from before the table was rescaled, or of
@@ -150,5 +150,5 @@ def keyed_files(
     runs: dict[str, list[str]] = {}
     for values, grouped in groupby(splits, key=lambda split: [key.value(split) for key in keys]):
         # Spark does not compare lists, and JSON tells 1 from true.
-        runs.setdefault(json.dumps(values), []).append(listed_files(list_native(ref, tuple(grouped))))
+        runs.setdefault(json.dumps(values), []).append(listed(tuple(grouped)))
     return "\n\n".join("\n".join((key, *files)) for key, files in runs.items())

@@ -34,6 +34,7 @@ from penstock.predicate.tree import (
 )
 from penstock.spark.read.filters import COMPARED_ALIKE
 from penstock.spark.types import has_nanoseconds
+from penstock.table.read.top import Top
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -64,6 +65,20 @@ _PLAIN: Final[dict[str, Callable[[str], object]]] = {
 }
 # Spark's readers compare these with the ranges in footers, which omit NaN.
 _UNSAFE_IN_FILES: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
+# Values that Spark sorts as their statistics compare; not CHAR, with blanks at the end, and not NaN.
+_SORTED: Final = frozenset(
+    {
+        TypeRoot.TINYINT,
+        TypeRoot.SMALLINT,
+        TypeRoot.INT,
+        TypeRoot.BIGINT,
+        TypeRoot.DECIMAL,
+        TypeRoot.DATE,
+        TypeRoot.TIMESTAMP,
+        TypeRoot.TIMESTAMP_LTZ,
+        TypeRoot.VARCHAR,
+    }
+)
 _MAX_VALUES: Final = 1_000
 # 1900-01-01: from then on, the Julian calendar of Java's older classes and local mean times do not change values.
 _FIRST_PLAIN_NANOS: Final = -2_208_988_800 * 10**9
@@ -335,3 +350,17 @@ def _known_literal(value: str, kind: str) -> object:
             return Decimal(value)
         case _:
             raise _UnknownError
+
+
+def take_top(bridge: Bridge, ref: TableRef, orders: JavaObject, limit: int) -> Top | None:
+    """Return the first rows of an order by which files can be skipped; None if statistics compare otherwise.
+
+    Args:
+        orders: a ``SortOrder[]``.
+    """
+    name, descends, nulls_first = json.loads(bridge.driver.firstOrder(orders))
+    fields = {field.name: field for field in ref.schema.fields}
+    data_type = fields[name].type if name in fields else None
+    if not isinstance(data_type, AtomicType) or data_type.root not in _SORTED or has_nanoseconds(data_type):
+        return None
+    return Top(column=name, descends=descends, nulls_first=nulls_first, rows=limit)

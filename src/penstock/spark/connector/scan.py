@@ -5,18 +5,20 @@ from __future__ import annotations
 import logging
 import uuid
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
+from penstock.errors import UnsupportedFeatureError
 from penstock.options import BucketOptions, ReadOptions, SortOptions
 from penstock.predicate.bind import columns_of
 from penstock.predicate.tree import And
 from penstock.printable import bytes_text
+from penstock.spark.connector.executor_classes import have_file_readers
 from penstock.spark.connector.jvm.driver import listed_files, places_text
-from penstock.spark.connector.metadata_column import metadata_fields
-from penstock.spark.connector.native_reader import FIELD_ID, is_vectorised, reader_factory
+from penstock.spark.connector.metadata_column import CONSTANTS, PLACES, ROW_INDEX, metadata_fields
+from penstock.spark.connector.native_reader import native_factory
 from penstock.spark.connector.partition_keys import keyed_files, read_keys, transforms_text
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import Pushed, conjunction_of, take_filters
@@ -24,13 +26,15 @@ from penstock.spark.connector.python_workers import python_factory, python_parti
 from penstock.spark.connector.stream.micro_batches import BatchReader, TableStream
 from penstock.spark.native_settings import clone_session
 from penstock.spark.read.frame import ReadTask
-from penstock.spark.read.native_files import NativeReading, list_native, plan_reading
+from penstock.spark.read.native_files import describe_reading, list_native, plan_reading
 from penstock.spark.stream.progress import listen
 from penstock.spark.types import to_spark_schema
 from penstock.spark.versions.facts import GROUPS_SCANS
 from penstock.table.inspect.explain import format_predicate
 from penstock.table.read.batches import select_fields
+from penstock.table.read.prune import ColumnStatsReader
 from penstock.table.read.split import iter_splits, plan_splits
+from penstock.table.read.top import files_of_top
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
@@ -41,9 +45,11 @@ if TYPE_CHECKING:
     from penstock.predicate.tree import Predicate
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.spark.connector.partition_keys import PartitionKey
+    from penstock.spark.read.native_files import NativeReading
     from penstock.table.read.query import PinnedRead
     from penstock.table.read.scan import ScanPlan
     from penstock.table.read.split import DataSplit
+    from penstock.table.read.top import Top
     from penstock.table.ref import TableRef
 _LOG: Final = logging.getLogger(__name__)
 _PADDING: Final = "spark.sql.readSideCharPadding"
@@ -104,6 +110,7 @@ class ScanRequest:
         filters: Spark's filters, a ``Predicate[]``.
         pushed: the filters that skip files.
         limit: number of matching rows that suffices; None for all.
+        top: the first rows of an order, which suffice; None for all.
         metadata: names of the metadata columns to return.
     """
 
@@ -113,6 +120,7 @@ class ScanRequest:
     filters: JavaObject
     pushed: tuple[Pushed, ...]
     limit: int | None
+    top: Top | None = None
     metadata: tuple[str, ...] = ()
 
     def key(self) -> str:
@@ -123,7 +131,7 @@ class ScanRequest:
         options = sorted(read.ref.dynamic_options)
         return (
             f"{self.read.identity} schema {read.ref.schema.id} snapshot {read.state} options {options} columns "
-            f"{self.schema.json()} filter {filters} limit {self.limit}"
+            f"{self.schema.json()} {self.metadata} filter {filters} limit {self.limit} {self.top}"
         )
 
     def plan(self, runtime: Sequence[Pushed] = ()) -> ScanPlan:
@@ -142,12 +150,14 @@ class _Files:
     Attributes:
         columns: the columns that the reader returns.
         reading: how Spark's own reader reads them, or why it does not.
+        top: the order by whose first rows others were left out.
     """
 
     plan: ScanPlan
     splits: tuple[DataSplit, ...]
     columns: StructType
     reading: NativeReading | str
+    top: Top | None
 
     @classmethod
     def of(cls, bridge: Bridge, request: ScanRequest, *, pads: bool, refusal: str | None = None) -> Self:
@@ -160,22 +170,21 @@ class _Files:
         ref = request.read.pinned.ref
         plan = request.plan()
         splits = _enough(iter_splits(ref, plan), request.limit)
+        if request.top is not None and request.read.pinned.fallback is None:
+            by = select_fields(ref, (request.top.column,))
+            splits = files_of_top(splits, ColumnStatsReader(request.read.store.load_schema, by), request.top)
         fields = select_fields(ref, request.schema.fieldNames()) if len(request.schema) else ()
         reading = refusal or plan_reading(
-            ref, request.read.store, splits, fields, may_use_ids=is_vectorised(bridge), pads=pads
+            ref, request.read.store, splits, fields, has_class=partial(have_file_readers, bridge), pads=pads
         )
+        _check_places(request, reading)
         columns = request.schema
         if isinstance(reading, str):
             # Arrow batches without columns lose their rows, so read at least one column.
             columns = request.schema if fields else to_spark_schema(ref.schema.fields[:1])
             if reading != refusal:
                 _LOG.warning("table %s: read by Python workers, not by Spark's own reader: %s", ref.name, reading)
-        return cls(plan=plan, splits=splits, columns=columns, reading=reading)
-
-    @property
-    def is_by_id(self) -> bool:
-        """Whether the way of reading depends on a setting that may change before Spark reads."""
-        return isinstance(self.reading, NativeReading) and self.reading.by_id
+        return cls(plan=plan, splits=splits, columns=columns, reading=reading, top=request.top)
 
     def description(self) -> str:
         """Describe the files and their reader, for ``explain``."""
@@ -190,9 +199,10 @@ class _Files:
         of_live = (
             f"{bytes_text(kept)} of {bytes_text(live)}{f' in {funnel.manifests_read} manifests' if unread else ''}"
         )
+        first = "" if self.top is None else f", {self.top} in {sum(len(each.files) for each in self.splits)} files"
         return (
             f"snapshot {plan.snapshot.id}, {plan.file_count} of {funnel.files_total} files{left}, {of_live}, by "
-            f"{_describe(self.reading)}, filter: {pushed}"
+            f"{describe_reading(self.reading)}, filter: {pushed}{first}"
         )
 
 
@@ -248,7 +258,7 @@ class TableScan(Proxy):
     def toBatch(self) -> JavaObject:
         """Return the partitions to read, pruned by the runtime filters that Spark has passed, if any."""
         # Spark copies its plan, and calls this again for each copy.
-        if self._batch is None or self._files.is_by_id:
+        if self._batch is None:
             splits = self._files.splits
             if self._runtime:
                 splits = plan_splits(self._request.read.pinned.ref, self._request.plan(self._runtime))
@@ -319,13 +329,12 @@ class TableScan(Proxy):
         """Return the partitions and their reader factory."""
         bridge, files, ref = self._bridge, self._files, self._request.read.pinned.ref
         reading = files.reading
-        # Spark reads the setting when it creates the factory, which may be long after planning.
-        if not isinstance(reading, str) and (not files.is_by_id or is_vectorised(bridge)):
+        if not isinstance(reading, str):
             factory = self._native_factory(reading)
             session = bridge.session()
             settings = _split_settings(ref)
             packing = clone_session(session, settings) if settings else session
-            return self._packed(packing, splits), factory
+            return self._packed(packing, splits, reading), factory
         columns, metadata = tuple(files.columns.fieldNames()), self._request.metadata
         task = ReadTask(ref=ref, columns=columns, pads=self._pads(), metadata=metadata)
         return (
@@ -333,17 +342,22 @@ class TableScan(Proxy):
             python_factory(bridge, self._request.spark, task, self._returned),
         )
 
-    def _packed(self, session: JavaObject, splits: Sequence[DataSplit]) -> JavaObject:
+    def _packed(self, session: JavaObject, splits: Sequence[DataSplit], reading: NativeReading) -> JavaObject:
         """Return partitions for Spark's readers, with keys where that is worth it."""
         read = self._request.read.pinned
+        constants = [field.name for field in metadata_fields(self._request.metadata) if field.name in CONSTANTS]
+
+        def listed(some: Sequence[DataSplit]) -> str:
+            return listed_files(list_native(read.ref, some, reading, constants))
+
         # Files of a fallback branch may be in other buckets.
         text = (
             None
             if read.fallback is not None
-            else keyed_files(read.ref, self._request.read.store.load_schema, self._keys, splits)
+            else keyed_files(read.ref, self._request.read.store.load_schema, self._keys, splits, listed)
         )
         if text is None:
-            return self._bridge.driver.packed(session, listed_files(list_native(read.ref, splits)))
+            return self._bridge.driver.packed(session, listed(splits))
         return self._bridge.driver.keyed(
             session, text, ",".join(key.cell for key in self._keys), *self._sizes, GROUPS_SCANS
         )
@@ -357,26 +371,38 @@ class TableScan(Proxy):
 
     def _native_factory(self, reading: NativeReading) -> JavaObject:
         """Return the factory of Spark's readers; one for all plans of the scan, as it broadcasts a configuration."""
-        if self._factory is not None and not reading.by_id:
-            return self._factory
-        request, columns = self._request, self._files.columns
-        read = set(columns.fieldNames())
+        if self._factory is None:
+            columns, metadata = self._files.columns, self._request.metadata
+            self._factory = native_factory(self._bridge, reading, columns, metadata, self._filters_for)
+        return self._factory
+
+    def _filters_for(self, pushable: frozenset[str]) -> JavaObject:
+        """Return the filters by which a reader may skip row groups."""
+        request = self._request
         # Spark's Parquet reader treats a column that it does not read as NULL, and would skip all rows. Spark does
         # not read the columns of exact filters, which hold for all rows of these partitions.
         places = [
             each.place
             for each in request.pushed
-            if each.is_for_files
-            and read.issuperset(names := tuple(columns_of(each.predicate)))
-            and reading.pushes(names)
+            if each.is_for_files and pushable.issuperset(columns_of(each.predicate))
         ]
-        filters = self._bridge.driver.filters(request.filters, places_text(places))
-        columns = _with_ids(columns, request.read.pinned.ref) if reading.by_id else columns
-        # The reader returns NULL for columns that files do not have.
-        columns = StructType([*columns, *metadata_fields(request.metadata)])
-        session = self._bridge.session()
-        self._factory = reader_factory(self._bridge, session, reading.file_format, columns, filters)
-        return self._factory
+        return self._bridge.driver.filters(request.filters, places_text(places))
+
+
+def _check_places(request: ScanRequest, reading: NativeReading | str) -> None:
+    """Raise ``UnsupportedFeatureError`` if the readers do not return where rows are, and the query asks for it."""
+    places = [name for name in PLACES if name in request.metadata]
+    if isinstance(reading, str):
+        reason = f"it is left to Python workers, because {reading}"
+    elif not reading.numbers_rows:
+        places = [name for name in places if name == ROW_INDEX]
+        reason = f"Spark's {reading.file_format} reader cannot number the rows of these files"
+    else:
+        return
+    if places:
+        raise UnsupportedFeatureError(
+            f"table {request.read.ref.name}: this query cannot return {', '.join(places)}: {reason}"
+        )
 
 
 def is_padded(spark: SparkSession) -> bool:
@@ -397,20 +423,6 @@ def _split_settings(ref: TableRef) -> dict[str, str]:
         "source.split.open-file-cost": ("spark.sql.files.openCostInBytes", options.split_open_file_cost_bytes),
     }
     return {setting: str(value) for key, (setting, value) in spark_settings.items() if key in ref.options}
-
-
-def _describe(reading: NativeReading | str) -> str:
-    if isinstance(reading, str):
-        return f"Python workers, because {reading}"
-    return f"{reading.file_format} reader of Spark{', columns by field id' if reading.by_id else ''}"
-
-
-def _with_ids(schema: StructType, ref: TableRef) -> StructType:
-    """Return the columns with the field ids by which Spark's Parquet reader matches them."""
-    ids = {field.name: field.id for field in ref.schema.fields}
-    return StructType(
-        [StructField(field.name, field.dataType, field.nullable, {FIELD_ID: ids[field.name]}) for field in schema]
-    )
 
 
 def _enough(splits: Iterator[DataSplit], limit: int | None) -> tuple[DataSplit, ...]:

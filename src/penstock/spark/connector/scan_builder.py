@@ -12,7 +12,7 @@ from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.jvm.driver import places_text
 from penstock.spark.connector.local_rows import LocalRows
 from penstock.spark.connector.proxy import Proxy, from_spark
-from penstock.spark.connector.pushdown import Pushed, conjunction_of, take_filters
+from penstock.spark.connector.pushdown import Pushed, conjunction_of, take_filters, take_top
 from penstock.spark.connector.scan import ScanRequest, TableScan
 from penstock.table.assumptions import check_same_table
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.spark.connector.scan import TableRead
+    from penstock.table.read.top import Top
 
 _READ: Final = "org.apache.spark.sql.connector.read."
 
@@ -37,6 +38,7 @@ class TableScanBuilder(Proxy):
         f"{_READ}SupportsPushDownRequiredColumns",
         f"{_READ}SupportsPushDownAggregates",
         f"{_READ}SupportsPushDownLimit",
+        f"{_READ}SupportsPushDownTopN",
     )
 
     cached_methods: ClassVar = frozenset({"pushedPredicates"})
@@ -49,6 +51,7 @@ class TableScanBuilder(Proxy):
         self._pushed: tuple[Pushed, ...] = ()
         self._answers: Answers | None = None
         self._limit: int | None = None
+        self._top: Top | None = None
         self._metadata: tuple[str, ...] = ()
         self._filters: JavaObject = bridge.no_items("expressions.filter.Predicate")
         self._filter_count = 0
@@ -97,6 +100,12 @@ class TableScanBuilder(Proxy):
         return True
 
     @from_spark
+    def pushTopN(self, orders: JavaObject, limit: int) -> bool:
+        """Take the order of which a query needs the first rows, to skip files; Spark still sorts what is left."""
+        self._top = take_top(self._bridge, self._read.pinned.ref, orders, limit)
+        return self._top is not None
+
+    @from_spark
     def build(self) -> JavaObject:
         """Plan the scan."""
         check_same_table(self._read.ref)
@@ -116,6 +125,7 @@ class TableScanBuilder(Proxy):
             filters=self._filters,
             pushed=self._pushed,
             limit=self._limit,
+            top=self._top,
             metadata=self._metadata,
         )
 

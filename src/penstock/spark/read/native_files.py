@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Self, cast
 
-from penstock.datafile.parquet.footer import load_column_names, load_field_ids
+from penstock.datafile.parquet.footer import load_column_names
 from penstock.datafile.types import has_leaf, is_char
+from penstock.errors import FormatError
 from penstock.format.layout import FileFormat, format_of
 from penstock.format.types.data_types import (
     ArrayType,
@@ -25,11 +27,12 @@ from penstock.format.types.text import format_sql_type
 from penstock.spark.hadoop_options import why_not_by_spark
 from penstock.spark.types import has_nanoseconds, to_spark_type
 from penstock.spark.versions.facts import WIDENS_VALUES
+from penstock.table.read.batches import DeletedRows
 from penstock.table.read.prune import ColumnStatsReader
 from penstock.table.ref import ExternalPaths
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
     from penstock.format.manifest.entry import DataFileMeta
     from penstock.format.manifest.stats import ColumnStats
@@ -68,9 +71,21 @@ FIRST_GREGORIAN_DAY: Final = -141_427
 _WIDTHS: Final = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
 PADDED: Final = "values of CHAR are padded here, which Spark's own reader does not do"
 _DELETED: Final = "rows of its files are deleted by deletion vectors"
-_RENAMED: Final = "a column was renamed, and files have its old name, or another column of its name"
+_RENAMED: Final = "a column was renamed, and some files have its old name, or another column of its name"
+FILE_PATH: Final = "__paimon_file_path"
+BUCKET: Final = "__paimon_bucket"
+"""Metadata columns with the path of a row's file, and its bucket.
+
+Source:
+    Paimon ``spark:schema/PaimonMetadataColumn.scala``.
+"""
+ROW_NUMBER: Final = "_tmp_metadata_row_index"
+"""Column in which Spark's Parquet reader returns the number of a row in its file.
+
+Source:
+    ``FileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME`` of Spark.
+"""
 _SEVERAL_FORMATS: Final = "its files have several formats"
-_AVRO: Final = "its files are avro, which Spark does not read here"
 # A footer is read in about a millisecond.
 _MAX_FOOTERS: Final = 1_000
 
@@ -119,6 +134,8 @@ def plan_native_columns(
     by_id = {field.id: field for field in file_fields}
     if has_names_alike(by_id.values()) or has_names_alike(fields):
         return "names of columns differ in case only, and Spark matches them without regard to it"
+    if file_format is FileFormat.ORC and by_id and all(field.name.startswith("_col") for field in by_id.values()):
+        return "columns have names that begin with _col, and Spark then takes those of ORC files by their place"
     if file_format is FileFormat.ORC and any("`" in field.name for field in by_id.values()):
         # To Spark such a name ends at the backquote, and may be that of another column.
         return "a column has a backquote in its name, with which Spark does not find it in ORC files"
@@ -202,12 +219,42 @@ def _is_widening(stored: DataType, wanted: DataType) -> bool:
     return stored.root is TypeRoot.FLOAT and wanted.root is TypeRoot.DOUBLE
 
 
-def list_native(ref: TableRef, splits: Sequence[DataSplit]) -> tuple[tuple[str, int], ...]:
-    """Return the URI and exact size in bytes of the files of splits that Spark's reader can read."""
+def list_native(
+    ref: TableRef, splits: Sequence[DataSplit], reading: NativeReading, constants: Sequence[str] = ()
+) -> tuple[tuple[str, int, str], ...]:
+    """Return the URI, exact size in bytes and tag of the files of splits that Spark's reader can read.
+
+    Args:
+        constants: metadata columns with one value in all rows of a file, which the reader returns.
+    """
     external = ExternalPaths.of(ref)
-    return tuple(
-        (ref.file_io.to_uri(split.path_of(file, external)), file.file_size) for split in splits for file in split.files
-    )
+    files = ((split, file, split.path_of(file, external)) for split in splits for file in split.files)
+    if not reading.needs_class and not constants:
+        return tuple((ref.file_io.to_uri(path), file.file_size, "\t") for _, file, path in files)
+    deleted, found = DeletedRows(ref), []
+    for split, file, path in files:
+        values = {FILE_PATH: path, BUCKET: split.bucket}
+        row = json.dumps([values[name] for name in constants]) if constants else ""
+        tag = _tag(ref, reading, deleted, split, file) if reading.needs_class else ""
+        found.append((ref.file_io.to_uri(path), file.file_size, f"{row}\t{tag}"))
+    return tuple(found)
+
+
+def _tag(ref: TableRef, reading: NativeReading, deleted: DeletedRows, split: DataSplit, file: DataFileMeta) -> str:
+    """Return which reader reads a file, and where its deletion vector is, as ``FileReaders.java`` takes them."""
+    place = next((place for name, place in split.vectors if name == file.file_name), None)
+    number = str(reading.place_of(file.schema_id, has_vector=place is not None))
+    if place is None:
+        return number
+    path = deleted.path_of(place)
+    if place.length > _most_bytes(file.row_count):
+        raise FormatError(f"{path}: the deletion vector of {file.file_name} is longer than one of its rows can be")
+    return "\t".join((number, ref.file_io.to_uri(path), str(place.offset), str(place.length), str(file.row_count)))
+
+
+def _most_bytes(rows: int) -> int:
+    """Return the most bytes of a deletion vector: a container for each 65,536 rows, with its size and place."""
+    return 64 + (rows // 65_536 + 1) * (8_192 + 12)
 
 
 def has_chars(fields: Iterable[DataField]) -> bool:
@@ -314,21 +361,59 @@ def _column_names(file_io: Hashable, path: str) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NativeReading:
-    """The way in which Spark's reader reads the files of a scan.
+class FileReader:
+    """One of Spark's readers, for the files in which the columns have the same names.
 
     Attributes:
-        by_id: columns are matched in Parquet files by field ids, since a file has other names.
-        retyped_columns: columns with another type in some file; filters on them must not be pushed to the files.
+        names: of the columns to read, in the files.
+        pushable: columns of the table by which it may skip row groups, as it matches them by name and type.
+        deletes: whether the files have deletion vectors.
+    """
+
+    names: tuple[str, ...]
+    pushable: frozenset[str]
+    deletes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeReading:
+    """The way in which Spark's readers read the files of a scan.
+
+    Attributes:
+        readers: those that are needed.
+        names: of the columns in files, by the id of their schema.
+        numbers_rows: whether the readers can return the number of a row in its file.
     """
 
     file_format: FileFormat
-    by_id: bool = False
-    retyped_columns: frozenset[str] = frozenset()
+    readers: tuple[FileReader, ...]
+    names: Mapping[int, tuple[str, ...]]
+    numbers_rows: bool
 
-    def pushes(self, columns: Iterable[str]) -> bool:
-        """Whether the reader may skip row groups by a filter on columns, which it matches by name and type."""
-        return not self.by_id and self.retyped_columns.isdisjoint(columns)
+    @property
+    def needs_class(self) -> bool:
+        """Whether executors need a class of ours, which gives each file its reader and leaves deleted rows out."""
+        return len(self.readers) > 1 or any(reader.deletes for reader in self.readers)
+
+    def place_of(self, schema_id: int, *, has_vector: bool) -> int:
+        """Return the place of the reader of a file."""
+        names = self.names.get(schema_id, ())
+        return next(
+            place for place, reader in enumerate(self.readers) if reader.names == names and reader.deletes == has_vector
+        )
+
+    def __str__(self) -> str:
+        """Return the text for ``explain``."""
+        schemas = len({reader.names for reader in self.readers})
+        parts = [f"{self.file_format} reader of Spark"]
+        parts += ["with deletion vectors"] if any(reader.deletes for reader in self.readers) else []
+        parts += [f"columns by the names in files of {schemas} schemas"] if schemas > 1 else []
+        return ", ".join(parts)
+
+
+def describe_reading(reading: NativeReading | str) -> str:
+    """Return what reads the files, for ``explain``."""
+    return f"Python workers, because {reading}" if isinstance(reading, str) else str(reading)
 
 
 def plan_reading(
@@ -337,40 +422,73 @@ def plan_reading(
     splits: Sequence[DataSplit],
     fields: tuple[DataField, ...],
     *,
-    may_use_ids: bool = True,
+    has_class: Callable[[], bool],
     pads: bool = False,
 ) -> NativeReading | str:
-    """Return how one scan of Spark's reads all files with one schema, or why Python workers read them.
+    """Return how Spark's readers read all files, or why Python workers read them.
 
     Args:
         fields: columns to read; other columns do not matter. May be empty.
-        may_use_ids: whether columns may be matched by field ids.
+        has_class: whether executors have our class; only called if it is needed.
         pads: whether values of CHAR are padded where they are read.
     """
     checker = NativeFileChecker(ref, store, fields)
     file_format = _common_format(splits)
-    reason = _why_not_as_stored(splits, fields, pads=pads) or checker.refusal
+    reason = PADDED if pads and has_chars(fields) else checker.refusal
     if reason is not None or file_format is None:
         return reason or _SEVERAL_FORMATS
     if file_format is FileFormat.AVRO:
-        return _AVRO
-    if not fields:
-        return NativeReading(file_format=file_format)
-    schemas: dict[int, _FileSchema] = {}
+        return "its files are avro, which Spark does not read here"
+    found: dict[int, _FileColumns] = {}
+    has_vectors = any(split.vectors for split in splits)
+    # Which schemas have files with deletion vectors, and without.
+    kinds: set[tuple[int, bool]] = set()
     for split in splits:
+        deleted = {name for name, _ in split.vectors}
         for file in split.files:
-            reason = checker.why_not(split, file)
+            reason = checker.why_not(split, file) if fields else None
             if reason is not None:
                 return _with_cure(ref, splits, fields, reason)
-            if file.schema_id not in schemas:
-                found, stored = checker.columns_of(file), _stored_fields(ref, store, file)
-                assert not isinstance(found, str)  # noqa: S101 - that would be a reason
-                schemas[file.schema_id] = _FileSchema(columns=found, stored=stored)
-    if file_format is FileFormat.ORC:
-        reading = _plan_orc(schemas)
-    else:
-        reading = _plan_parquet(ref, splits, schemas, may_use_ids=may_use_ids)
+            kinds.add((file.schema_id, file.file_name in deleted))
+            if file.schema_id not in found:
+                columns = checker.columns_of(file) if fields else ()
+                stored = _stored_fields(ref, store, file) if fields or has_vectors else ()
+                found[file.schema_id] = _FileColumns.of(columns, stored)
+    reading = _plan(file_format, fields, found, kinds)
+    if isinstance(reading, NativeReading) and reading.needs_class and not has_class():
+        reading = _DELETED if any(reader.deletes for reader in reading.readers) else _RENAMED
     return _with_cure(ref, splits, fields, reading) if isinstance(reading, str) else reading
+
+
+def _plan(
+    file_format: FileFormat,
+    fields: tuple[DataField, ...],
+    found: Mapping[int, _FileColumns],
+    kinds: Collection[tuple[int, bool]],
+) -> NativeReading | str:
+    """Return the readers of files of these schemas, or why one of them would read a column wrong."""
+    # Spark would mix up its column with the stored one.
+    numbers_rows = file_format is FileFormat.PARQUET and not any(each.has_row_number for each in found.values())
+    if any(deletes for _, deletes in kinds) and not numbers_rows:
+        return f"{_DELETED}, and Spark's {file_format} reader cannot number their rows"
+    retyped = frozenset[str]().union(*(each.retyped for each in found.values()))
+    if retyped and file_format is FileFormat.ORC:
+        return f"the type of column '{min(retyped)}' was changed after ORC files were written"
+    if retyped and not WIDENS_VALUES:
+        return f"files have an older type of column {min(retyped)}, which this version of Spark does not widen"
+    pushable: dict[tuple[tuple[str, ...], bool], frozenset[str]] = {}
+    for schema_id, deletes in sorted(kinds):
+        columns = found[schema_id]
+        key = (columns.names, deletes)
+        pushable[key] = pushable.get(key, columns.pushable) & columns.pushable
+    if not pushable:
+        names = tuple(field.name for field in fields)
+        pushable[names, False] = frozenset(names)
+    readers = tuple(
+        FileReader(names=names, pushable=each, deletes=deletes) for (names, deletes), each in pushable.items()
+    )
+    names_of = {schema_id: columns.names for schema_id, columns in found.items()}
+    return NativeReading(file_format=file_format, readers=readers, names=names_of, numbers_rows=numbers_rows)
 
 
 def _with_cure(ref: TableRef, splits: Sequence[DataSplit], fields: tuple[DataField, ...], reason: str) -> str:
@@ -385,53 +503,6 @@ def _with_cure(ref: TableRef, splits: Sequence[DataSplit], fields: tuple[DataFie
     )
 
 
-def _why_not_as_stored(splits: Sequence[DataSplit], fields: tuple[DataField, ...], *, pads: bool) -> str | None:
-    """Return why the rows to return are not those that the files store; None if they are."""
-    if pads and has_chars(fields):
-        return PADDED
-    return _DELETED if any(split.vectors for split in splits) else None
-
-
-def _plan_orc(schemas: Mapping[int, _FileSchema]) -> NativeReading | str:
-    reason = next((reason for each in schemas.values() if (reason := each.why_not_orc()) is not None), None)
-    return reason or NativeReading(file_format=FileFormat.ORC)
-
-
-def _plan_parquet(
-    ref: TableRef, splits: Sequence[DataSplit], schemas: Mapping[int, _FileSchema], *, may_use_ids: bool
-) -> NativeReading | str:
-    by_id = any(schema.is_renamed for schema in schemas.values())
-    reason = None
-    if by_id:
-        reason = _why_not_by_id(ref, splits, schemas) if may_use_ids else _RENAMED
-    retyped = frozenset(name for schema in schemas.values() for name in schema.retyped_columns)
-    if reason is None and retyped and not WIDENS_VALUES:
-        reason = f"files have an older type of column {min(retyped)}, which this version of Spark does not widen"
-    return reason or NativeReading(file_format=FileFormat.PARQUET, by_id=by_id, retyped_columns=retyped)
-
-
-def why_not_native(
-    ref: TableRef,
-    store: MetadataStore,
-    splits: Sequence[DataSplit],
-    fields: tuple[DataField, ...],
-    *,
-    pads: bool = False,
-) -> str | None:
-    """Return why Spark's Parquet reader cannot read the files by column name; None if it can.
-
-    For streams, which choose the reader for each micro-batch but have a single schema.
-
-    Args:
-        fields: columns to read, at least one.
-    """
-    file_format = _common_format(splits)
-    if file_format not in {None, FileFormat.PARQUET}:
-        return f"its files are {file_format}, and only Parquet is read by Spark here"
-    reading = plan_reading(ref, store, splits, fields, may_use_ids=False, pads=pads)
-    return reading if isinstance(reading, str) else None
-
-
 def _common_format(splits: Sequence[DataSplit]) -> FileFormat | None:
     """Return the format of the files; None if there are several formats, Parquet if there are no files."""
     found = {format_of(file.file_name) for split in splits for file in split.files}
@@ -439,73 +510,48 @@ def _common_format(splits: Sequence[DataSplit]) -> FileFormat | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _FileSchema:
-    """How the files of one schema differ from the columns to read, which Spark finds by name.
+class _FileColumns:
+    """How the columns to read differ from the table's in the files of a schema.
 
     Attributes:
-        columns: one for each column to read.
-        stored: all columns of the files.
+        names: in the files; a column that they do not have has a name that none of theirs has.
+        pushable: columns with the same name and type.
+        retyped: columns with another Spark type.
+        has_row_number: whether they have a column with the name by which Spark numbers rows.
     """
 
-    columns: tuple[NativeColumn, ...]
-    stored: Sequence[DataField]
+    names: tuple[str, ...]
+    pushable: frozenset[str]
+    retyped: frozenset[str]
+    has_row_number: bool
 
-    @property
-    def is_renamed(self) -> bool:
-        """Whether files have a column under another name, or another column under its name."""
-        return any(map(self._has_other_name, self.columns))
+    @classmethod
+    def of(cls, columns: tuple[NativeColumn, ...] | str, stored: Sequence[DataField]) -> Self:
+        """Return the columns of the files of a schema, which can be read.
 
-    @property
-    def retyped_columns(self) -> frozenset[str]:
-        """The columns with another Spark type in the files."""
-        return frozenset(column.field.name for column in self.columns if _has_other_type(column))
-
-    def has_ids(self, ids: dict[str, int]) -> bool:
-        """Whether these field ids, by the names in a file, find each column, and no other one."""
-        wanted = {column.file_field.name: column.field.id for column in self.columns if column.file_field is not None}
-        absent = {column.field.id for column in self.columns if column.file_field is None}
-        return ids.items() >= wanted.items() and absent.isdisjoint(ids.values())
-
-    def why_not_orc(self) -> str | None:
-        """Return why a column of ORC files does not have its current name and type; None if all do."""
-        for column in self.columns:
-            name = column.field.name
-            if self._has_other_name(column):
-                return f"ORC files have column '{name}' under an older name, or another column of that name"
-            if _has_other_type(column):
-                return f"the type of column '{name}' was changed after ORC files were written"
-        return None
-
-    def _has_other_name(self, column: NativeColumn) -> bool:
-        name = column.field.name
-        if column.file_field is None:
-            return any(field.name.lower() == name.lower() for field in self.stored)
-        return column.file_field.name != name
+        Args:
+            stored: all columns of the files.
+        """
+        assert not isinstance(columns, str)  # noqa: S101 - that would be a reason not to read them
+        taken = {field.name.lower() for field in stored}
+        names = []
+        for column in columns:
+            name = column.field.name if column.file_field is None else column.file_field.name
+            while column.file_field is None and name.lower() in taken:
+                name += "_"
+            taken.add(name.lower())
+            names.append(name)
+        retyped = frozenset(column.field.name for column in columns if _has_other_type(column))
+        same = {column.field.name for column, name in zip(columns, names, strict=True) if column.field.name == name}
+        return cls(
+            names=tuple(names),
+            pushable=frozenset(same - retyped),
+            retyped=retyped,
+            has_row_number=ROW_NUMBER in taken or ROW_NUMBER in names,
+        )
 
 
 def _has_other_type(column: NativeColumn) -> bool:
     """Whether the column has different Spark types in the file and in the table."""
     stored = column.file_field
     return column.is_cast and stored is not None and to_spark_type(stored.type) != to_spark_type(column.field.type)
-
-
-def _why_not_by_id(ref: TableRef, splits: Sequence[DataSplit], schemas: Mapping[int, _FileSchema]) -> str | None:
-    """Return why Spark cannot match columns by field ids, according to the footers; None if it can.
-
-    Spark fails on a file without ids, and not all writers store them.
-    """
-    if sum(len(split.files) for split in splits) > _MAX_FOOTERS:
-        return f"columns were renamed, and more than {_MAX_FOOTERS} files would have to be opened to find them by id"
-    external = ExternalPaths.of(ref)
-    for split in splits:
-        for file in split.files:
-            ids = _field_ids(cast("Hashable", ref.file_io), split.path_of(file, external))
-            if not schemas[file.schema_id].has_ids(ids):
-                return f"columns were renamed, and the file {file.file_name} has no field ids to find them by"
-    return None
-
-
-@lru_cache(maxsize=100_000)
-def _field_ids(file_io: Hashable, path: str) -> dict[str, int]:
-    """Return field ids by column name; data files never change, so the result is cached."""
-    return load_field_ids(cast("FileIO", file_io), path)

@@ -132,7 +132,7 @@ PYTHON_SOURCES: Final = Feature(
     refusal="refused by Spark",
 )
 PYTHON_SCANS: Final = Feature(
-    what="a scan of the catalog, or a stream, by Python workers (Avro, TIME, widened columns, deletion vectors)",
+    what="a scan of the catalog, or a stream, by Python workers (Avro, TIME, widened columns)",
     since=(4, 0),
     instead="use `Table.to_spark`, or `Table.follow` for a stream",
 )
@@ -276,6 +276,12 @@ STREAM_PRUNING: Final = Feature(
     instead="use the arguments of `Table.read_stream`",
     refusal="reads all",
 )
+METADATA_COLUMNS: Final = Feature(
+    what="columns that say where a row is (`__paimon_file_path`, `__paimon_row_index`, `__paimon_bucket`)",
+    since=(4, 0),
+    instead="use `input_file_name()`",
+    refusal="refused by Spark",
+)
 
 FEATURES: Final = (
     PYTHON_SOURCES,
@@ -304,6 +310,7 @@ FEATURES: Final = (
     QUEUE_CHANGES,
     CONNECT_SERVER,
     STREAM_PRUNING,
+    METADATA_COLUMNS,
 )
 """What not all versions have."""
 

@@ -311,7 +311,7 @@ class DeletedRows:
 
     def load(self, file: DataFileMeta, place: VectorPlace) -> npt.NDArray[np.int64]:
         """Return the positions of the deleted rows of a file, ascending."""
-        path = self._path_of(place)
+        path = self.path_of(place)
         try:
             with self._ref.file_io.open_input(path) as stream:
                 stream.seek(place.offset)
@@ -328,7 +328,8 @@ class DeletedRows:
             )
         return rows
 
-    def _path_of(self, place: VectorPlace) -> str:
+    def path_of(self, place: VectorPlace) -> str:
+        """Return the path of the file that has a deletion vector."""
         if place.external_path:
             return self._locator.external.readable(place.external_path)
         if self._ref.options.get("index-file-in-data-file-dir", "false").strip().lower() == "true":

@@ -65,6 +65,10 @@ class GroupScanBuilder(TableScanBuilder):
         """Take none."""
         return False
 
+    def pushTopN(self, orders: JavaObject, limit: int) -> bool:
+        """Take none."""
+        return False
+
     def _scan(self) -> GroupScan:
         scan = self._kind(self._bridge, self._request())
         self._made(scan)

@@ -22,6 +22,9 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.spark.JobArtifactSet$;
+import org.apache.spark.JobArtifactState;
+import org.apache.spark.SparkContext;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -45,6 +48,9 @@ import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.NullOrdering;
+import org.apache.spark.sql.connector.expressions.SortDirection;
+import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
 import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
@@ -86,6 +92,7 @@ import org.apache.spark.sql.util.QueryExecutionListener;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 import org.apache.spark.util.AccumulatorV2;
+import scala.runtime.AbstractFunction0;
 
 /**
  * What would take a call between Python and the JVM for each item, done in the JVM. Stays on the driver: executors do
@@ -612,9 +619,15 @@ public class Driver {
         return PredicateUtils.toV1(predicate).isDefined();
     }
 
-    public boolean readsVectors(SparkSession session) {
-        SQLConf conf = session.sessionState().conf();
-        return conf.parquetVectorizedReaderEnabled() && conf.parquetVectorizedReaderNestedColumnEnabled();
+    /** Return the first column of an order, whether it descends, and whether nulls come first, in JSON. */
+    public String firstOrder(SortOrder[] orders) throws Exception {
+        Expression by = orders[0].expression();
+        List made = new ArrayList();
+        String[] names = by instanceof NamedReference ? ((NamedReference) by).fieldNames() : new String[0];
+        made.add(names.length == 1 ? names[0] : null);
+        made.add(Boolean.valueOf(orders[0].direction() == SortDirection.DESCENDING));
+        made.add(Boolean.valueOf(orders[0].nullOrdering() == NullOrdering.NULLS_FIRST));
+        return json.writeValueAsString(made);
     }
 
     // Keys of partitions
@@ -784,11 +797,11 @@ public class Driver {
             Object value = values.get(i);
             if (value instanceof String) {
                 made[i] = UTF8String.fromString((String) value);
-            } else if (value instanceof Number && cells[i].equals("long")) {
+            } else if (value instanceof Number && "long".equals(cells[i])) {
                 made[i] = Long.valueOf(((Number) value).longValue());
-            } else if (value instanceof Number && cells[i].equals("short")) {
+            } else if (value instanceof Number && "short".equals(cells[i])) {
                 made[i] = Short.valueOf(((Number) value).shortValue());
-            } else if (value instanceof Number && cells[i].equals("byte")) {
+            } else if (value instanceof Number && "byte".equals(cells[i])) {
                 made[i] = Byte.valueOf(((Number) value).byteValue());
             } else {
                 made[i] = value;
@@ -797,14 +810,38 @@ public class Driver {
         return new GenericInternalRow(made);
     }
 
+    // Classes of executors
+
+    /** Return the id of the application and that of the session whose own jars its tasks load, empty if it has none. */
+    public String[] jarOwners(SparkContext context) {
+        scala.Option state = JobArtifactSet$.MODULE$.getCurrentJobArtifactState();
+        String session = state.isEmpty() ? "" : ((JobArtifactState) state.get()).uuid();
+        return new String[] {context.applicationId(), session};
+    }
+
+    /** Have tasks of the application, or else of this session, load classes from one more jar. */
+    public void addJar(final SparkContext context, final String path, boolean isOfApplication) {
+        if (!isOfApplication) {
+            context.addJar(path);
+            return;
+        }
+        JobArtifactSet$.MODULE$.withActiveJobArtifactState(null, new AbstractFunction0() {
+            public Object apply() {
+                context.addJar(path);
+                return null;
+            }
+        });
+    }
+
     // Partitions of files
 
     /**
      * Return one partition for each run of files, which keep their order.
      *
-     * @param text URI, tabulator and size in bytes of each file, a file a line; an empty line ends a run
+     * @param text URI, size in bytes, values of constant columns in JSON, and tag of each file, a file a line, with
+     *     tabulators between; an empty line ends a run
      */
-    public InputPartition[] ordered(String text) {
+    public InputPartition[] ordered(String text) throws Exception {
         List made = new ArrayList();
         List files = new ArrayList();
         String[] lines = text.split("\n");
@@ -813,9 +850,9 @@ public class Driver {
                 made.add(partition(made.size(), files));
                 files = new ArrayList();
             } else {
-                int end = lines[i].indexOf('\t');
-                long size = Long.parseLong(lines[i].substring(end + 1));
-                files.add(file(SparkPath.fromUrlString(lines[i].substring(0, end)), 0, size, size));
+                String[] parts = lines[i].split("\t", 4);
+                long size = Long.parseLong(parts[1]);
+                files.add(file(SparkPath.fromUrlString(parts[0]), 0, size, size, parts[2], parts[3]));
             }
         }
         if (!files.isEmpty()) {
@@ -830,32 +867,29 @@ public class Driver {
      *
      * @param text as for ordered, without empty lines
      */
-    public InputPartition[] packed(SparkSession session, String text) {
+    public InputPartition[] packed(SparkSession session, String text) throws Exception {
         String[] lines = text.isEmpty() ? new String[0] : text.split("\n");
         SQLConf conf = session.sessionState().conf();
         long total = lines.length * conf.filesOpenCostInBytes();
         for (int i = 0; i < lines.length; i++) {
-            total += size(lines[i]);
+            total += Long.parseLong(lines[i].split("\t", 4)[1]);
         }
         return (InputPartition[]) packed(session, lines, splitBytes(session, conf, total)).toArray(new InputPartition[0]);
     }
 
-    private static List packed(SparkSession session, String[] lines, long most) {
+    private List packed(SparkSession session, String[] lines, long most) throws Exception {
         List files = new ArrayList();
         for (int i = 0; i < lines.length; i++) {
-            SparkPath path = SparkPath.fromUrlString(lines[i].substring(0, lines[i].indexOf('\t')));
-            long size = size(lines[i]);
+            String[] parts = lines[i].split("\t", 4);
+            SparkPath path = SparkPath.fromUrlString(parts[0]);
+            long size = Long.parseLong(parts[1]);
             for (long start = 0; start == 0 || start < size; start += most) {
-                files.add(file(path, start, Math.min(most, size - start), size));
+                files.add(file(path, start, Math.min(most, size - start), size, parts[2], parts[3]));
             }
         }
         // Spark fills one partition after the other, and takes the largest files first.
         files.sort(new LargestFirst());
         return list(FilePartition.getFilePartitions(session, PythonUtils.toSeq(files), most));
-    }
-
-    private static long size(String line) {
-        return Long.parseLong(line.substring(line.indexOf('\t') + 1));
     }
 
     /** The rule of FilePartition.maxSplitBytes, which cannot be called with a number. */
@@ -871,9 +905,18 @@ public class Driver {
         }
     }
 
-    private static PartitionedFile file(SparkPath path, long start, long length, long size) {
-        return new PartitionedFile(
-            InternalRow.empty(), path, start, length, NO_HOSTS, 0L, size, scala.collection.immutable.Map$.MODULE$.empty());
+    private PartitionedFile file(SparkPath path, long start, long length, long size, String constants, String tag)
+            throws Exception {
+        InternalRow row = InternalRow.empty();
+        if (!constants.isEmpty()) {
+            List values = (List) json.readValue(constants, List.class);
+            row = row(values, new String[values.size()]);
+        }
+        scala.collection.immutable.Map tags = scala.collection.immutable.Map$.MODULE$.empty();
+        if (!tag.isEmpty()) {
+            tags = (scala.collection.immutable.Map) tags.updated("penstock", tag);
+        }
+        return new PartitionedFile(row, path, start, length, NO_HOSTS, 0L, size, tags);
     }
 
     private static FilePartition partition(int index, List files) {

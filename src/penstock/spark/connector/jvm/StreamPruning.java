@@ -67,10 +67,22 @@ public class StreamPruning extends Rule {
         if (isOfSource(plan)) {
             Object source = ((StreamingDataSourceV2ScanRelation) plan).stream();
             counts.put(source, Integer.valueOf(counts.containsKey(source) ? 2 : 1));
+            checkColumns(((StreamingDataSourceV2ScanRelation) plan).output().iterator());
         }
         scala.collection.Iterator children = plan.children().iterator();
         while (children.hasNext()) {
             count((LogicalPlan) children.next(), counts);
+        }
+    }
+
+    /** Spark would take them from rows that do not have them: scans of streams do not hear of them. */
+    private static void checkColumns(scala.collection.Iterator columns) {
+        while (columns.hasNext()) {
+            Attribute column = (Attribute) columns.next();
+            if (column.metadata().contains("__metadata_col")) {
+                throw new UnsupportedOperationException(
+                    "a stream does not return " + column.name() + ": read it in a batch query");
+            }
         }
     }
 

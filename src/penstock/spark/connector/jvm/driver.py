@@ -56,15 +56,15 @@ def places_text(places: Iterable[int]) -> str:
     return ",".join(map(str, places))
 
 
-def ordered_files(runs: Iterable[Sequence[tuple[str, int]]]) -> str:
+def ordered_files(runs: Iterable[Sequence[tuple[str, int, str]]]) -> str:
     """Return the text that ``Driver.ordered`` takes.
 
     Args:
-        runs: URI and exact size in bytes of the files of each partition; no run is empty.
+        runs: URI, exact size in bytes and tag of the files of each partition; no run is empty.
     """
     return "\n\n".join(map(listed_files, runs))
 
 
-def listed_files(sizes: Iterable[tuple[str, int]]) -> str:
+def listed_files(files: Iterable[tuple[str, int, str]]) -> str:
     """Return the text that ``Driver.packed`` takes; a URI contains no tab and no line break."""
-    return "\n".join(f"{uri}\t{size}" for uri, size in sizes)
+    return "\n".join(f"{uri}\t{size}\t{tag}" for uri, size, tag in files)

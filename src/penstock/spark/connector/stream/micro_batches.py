@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from pyspark.sql.types import StructType
 
-from penstock.format.layout import FileFormat
 from penstock.options import StreamOptions
 from penstock.predicate.bind import columns_of
+from penstock.spark.connector.executor_classes import have_file_readers
 from penstock.spark.connector.jvm.driver import ordered_files
-from penstock.spark.connector.native_reader import reader_factory
+from penstock.spark.connector.native_reader import native_factory
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import conjunction_of, translate_nodes
 from penstock.spark.connector.python_workers import python_factory, python_partitions
-from penstock.spark.read.native_files import list_native, why_not_native
+from penstock.spark.read.native_files import describe_reading, list_native, plan_reading
 from penstock.spark.stream.session import open_session
 from penstock.spark.stream.task import StreamReadTask
 from penstock.spark.types import to_spark_schema
@@ -45,8 +45,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from penstock.format.layout import FileFormat
     from penstock.predicate.tree import Predicate
     from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.spark.read.native_files import FileReader, NativeReading
     from penstock.spark.stream.session import StreamSession
     from penstock.table.read.split import DataSplit
     from penstock.table.ref import TableRef
@@ -255,45 +257,47 @@ class BatchReader:
         self.schema = schema
         self._store = MetadataStore(ref)
         self._pads = pads
-        self._reason: str | None = None
+        self._reading: NativeReading | str = ""
         self._logged: set[str] = set()
         self._columns = schema
-        self._factories: dict[tuple[bool, str], JavaObject] = {}
+        self._factories: dict[tuple[tuple[FileFormat, tuple[FileReader, ...]] | None, str], JavaObject] = {}
         self.what = ""
 
     @property
     def way(self) -> str:
         """How the files of the last micro-batch are read."""
-        return "parquet reader of Spark" if self._reason is None else f"Python workers, because {self._reason}"
+        return describe_reading(self._reading)
 
     def partitions(self, tasks: Sequence[StreamTask], needs: MicroBatchNeeds) -> JavaObject:
         """Return one partition for each task; it reads the task's files in their order."""
         splits = [split for task in tasks for split in task.splits]
         fields = select_fields(self.ref, needs.columns.fieldNames())
-        reason = why_not_native(self.ref, self._store, splits, fields, pads=self._pads)
-        self._reason, self._columns = reason, needs.columns
+        has_class = partial(have_file_readers, self._bridge)
+        reading = plan_reading(self.ref, self._store, splits, fields, has_class=has_class, pads=self._pads)
+        self._reading, self._columns = reading, needs.columns
         self.what = _described(splits, needs.predicate)
-        if reason is None:
-            files = [list_native(self.ref, task.splits) for task in tasks]
+        if not isinstance(reading, str):
+            files = [list_native(self.ref, task.splits, reading) for task in tasks]
             return self._bridge.driver.ordered(ordered_files(files))
-        if reason not in self._logged:
-            self._logged.add(reason)
+        if reading not in self._logged:
+            self._logged.add(reading)
             _LOG.warning(
-                "table %s: its stream is read by Python workers, not by Spark's own reader: %s", self.ref.name, reason
+                "table %s: its stream is read by Python workers, not by Spark's own reader: %s", self.ref.name, reading
             )
         return python_partitions(self._bridge, tasks)
 
     def factory(self) -> JavaObject:
         """Return the reader factory for the partitions that were created last."""
         # A factory holds a broadcast of the Hadoop configuration, so one serves all micro-batches of a query.
-        key = self._reason is None, self._columns.json()
+        reading = self._reading
+        key = None if isinstance(reading, str) else (reading.file_format, reading.readers), self._columns.json()
         if key not in self._factories:
-            self._factories[key] = self._native_factory() if self._reason is None else self._python_factory()
+            self._factories[key] = self._python_factory() if isinstance(reading, str) else self._native_factory(reading)
         return self._factories[key]
 
-    def _native_factory(self) -> JavaObject:
+    def _native_factory(self, reading: NativeReading) -> JavaObject:
         no_filters = self._bridge.array(self._bridge.java("org.apache.spark.sql.sources.Filter"), ())
-        return reader_factory(self._bridge, self._bridge.session(), FileFormat.PARQUET, self._columns, no_filters)
+        return native_factory(self._bridge, reading, self._columns, (), lambda _: no_filters)
 
     def _python_factory(self) -> JavaObject:
         task = StreamReadTask(ref=self.ref, schema=self._columns, pads=self._pads)

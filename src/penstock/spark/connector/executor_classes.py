@@ -1,0 +1,82 @@
+"""Hand the class of ``FileReaders.java`` to executors, in a jar that the driver makes.
+
+Source:
+    ``SparkContext.addJar``; ``JobArtifactSet.getActiveOrDefault``, by which the tasks of a session of Spark Connect
+    load its own jars only.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import zipfile
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from py4j.protocol import Py4JError
+from pyspark.errors.exceptions.captured import CapturedException
+
+if TYPE_CHECKING:
+    from penstock.spark.connector.gateway import Bridge, JavaObject
+
+_LOG: Final = logging.getLogger(__name__)
+# Not that of the bridge: a task may wait for a free core.
+_ONE_AT_A_TIME: Final = threading.Lock()
+_UNKNOWN_CLASS: Final = ("ClassNotFoundException", "NoClassDefFoundError", "InvalidClassException")
+
+
+def have_file_readers(bridge: Bridge) -> bool:
+    """Return whether executors have the class; the first call for an application or session hands it to them."""
+    context = bridge.session().sparkContext()
+    # An application that follows a stopped one in this JVM has other executors. Tasks of a session of Connect load its
+    # own jars, and those that the application had when the executor started.
+    application, session = (str(each) for each in bridge.driver.jarOwners(context))
+    with _ONE_AT_A_TIME:
+        for owner in dict.fromkeys(("", session)):
+            add = partial(_add, bridge, context, is_of_application=not owner)
+            if not bridge.cached(("file readers added", application, owner), add):
+                return False
+        return bool(bridge.cached(("file readers loaded", application, session), partial(_probe, bridge, context)))
+
+
+def _add(bridge: Bridge, context: JavaObject, *, is_of_application: bool) -> bool:
+    """Return whether the session may add the class."""
+    try:
+        bridge.driver.addJar(
+            context, bridge.cached("jar of file readers", partial(_make_jar, bridge)), is_of_application
+        )
+    except (Py4JError, CapturedException) as error:
+        _warn(error)
+        return False
+    return True
+
+
+def _probe(bridge: Bridge, context: JavaObject) -> bool:
+    """Return whether a task could load the class; errors that do not concern it are raised."""
+    try:
+        return bool(bridge.file_readers[0].probe(context) == 1)
+    except (Py4JError, CapturedException) as error:
+        if not any(name in str(error) for name in _UNKNOWN_CLASS):
+            raise
+        _warn(error)
+        return False
+
+
+def _warn(error: Exception) -> None:
+    _LOG.warning(
+        "tables with deletion vectors or renamed columns are read by Python workers, because executors load no class "
+        "that this session adds: %s",
+        str(error).strip(),
+    )
+
+
+def _make_jar(bridge: Bridge) -> str:
+    """Return the path of a jar with the class. Executors may start at any time, so it exists as long as the JVM."""
+    file = bridge.java("java.io.File").createTempFile("penstock-", ".jar")
+    file.deleteOnExit()
+    path = str(file.getPath())
+    codes = bridge.file_readers[1]
+    with zipfile.ZipFile(path, "w") as jar:
+        for name in codes:
+            jar.writestr(f"{name.replace('.', '/')}.class", bytes(codes[name]))
+    return path
