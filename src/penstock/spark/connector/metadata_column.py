@@ -57,6 +57,7 @@ class MetadataColumn(Proxy):
     """The column, as Spark asks a table for it."""
 
     interfaces: ClassVar = ("org.apache.spark.sql.connector.catalog.MetadataColumn",)
+    cached_methods: ClassVar = frozenset({"name", "dataType"})
 
     def __init__(self, bridge: Bridge, name: str) -> None:
         super().__init__(bridge, name)
@@ -70,3 +71,12 @@ class MetadataColumn(Proxy):
     def dataType(self) -> JavaObject:
         """Return the type."""
         return self._bridge.schema(metadata_fields((self._name,))).fields()[0].dataType()
+
+
+def metadata_columns(bridge: Bridge, names: tuple[str, ...]) -> JavaObject:
+    """Return a ``MetadataColumn[]``, which all tables share: Spark asks for it in each query."""
+    kind = bridge.connector("catalog.MetadataColumn")
+    return bridge.cached(
+        ("metadata columns", names),
+        lambda: bridge.array(kind, [MetadataColumn(bridge, name).exposed() for name in names]),
+    )

@@ -21,7 +21,7 @@ from penstock.spark.connector.changes.operation import (
 )
 from penstock.spark.connector.changes.queue_files import QueueScan, is_queue
 from penstock.spark.connector.definition import is_evolution
-from penstock.spark.connector.metadata_column import PLACES, MetadataColumn
+from penstock.spark.connector.metadata_column import PLACES, metadata_columns
 from penstock.spark.connector.partition_keys import partition_keys_of
 from penstock.spark.connector.proxy import from_spark
 from penstock.spark.connector.pushdown import conjunction_of, take_filters
@@ -172,9 +172,7 @@ class CatalogTable(PartitionManagement):
     @from_spark
     def metadataColumns(self) -> JavaObject:
         """Return the columns that say where a row is, and those that a change of rows needs."""
-        kind = self._bridge.connector("catalog.MetadataColumn")
-        names = (*PLACES, *(metadata_of_changes(self._ref) if self.changes_rows else ()))
-        return self._bridge.array(kind, [MetadataColumn(self._bridge, name).exposed() for name in names])
+        return metadata_columns(self._bridge, (*PLACES, *(metadata_of_changes(self._ref) if self.changes_rows else ())))
 
     @from_spark
     def supportsColumnChange(self, change: JavaObject) -> bool:
