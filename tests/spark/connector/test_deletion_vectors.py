@@ -94,7 +94,8 @@ def test_rows_are_not_changed(spark: SparkSession, table: Table) -> None:
 
 
 @pytest.mark.cluster
-def test_executors_in_other_processes_load_the_class(tmp_path: Path) -> None:
+@pytest.mark.parametrize("hidden", [(), pytest.param(("hidden",), marks=needs(PYTHON_SCANS))], ids=["added", "hidden"])
+def test_executors_in_other_processes_load_the_class_or_python_reads(tmp_path: Path, hidden: tuple[str, ...]) -> None:
     shutil.copytree(WRITTEN, tmp_path / "warehouse" / "d.db" / "dv")
     environment = {
         **os.environ,
@@ -106,7 +107,7 @@ def test_executors_in_other_processes_load_the_class(tmp_path: Path) -> None:
         "SPARK_LOCAL_DIRS": str(tmp_path / "scratch"),
     }
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(SCRIPT), str(tmp_path / "warehouse")],
+        [sys.executable, "-W", "ignore", str(SCRIPT), str(tmp_path / "warehouse"), *hidden],
         env=environment,
         cwd=tmp_path,
         check=False,
@@ -116,8 +117,10 @@ def test_executors_in_other_processes_load_the_class(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
-    assert "parquet reader of Spark, with deletion vectors" in found.pop("plan")
-    assert found == {"catalog": LEFT, "to_spark": LEFT, "second session": LEFT, "jars": 1}
+    way = "Python workers, because rows of its files" if hidden else "parquet reader of Spark, with deletion vectors"
+    assert way in found.pop("plan")
+    assert found == {"catalog": LEFT, "to_spark": LEFT, "second session": LEFT, "jars": 0 if hidden else 1}
+    assert done.stderr.count("executors load no class that this session adds") == len(hidden)
 
 
 COLUMNS: Final = """

@@ -170,9 +170,10 @@ class _Files:
         ref = request.read.pinned.ref
         plan = request.plan()
         splits = _enough(iter_splits(ref, plan), request.limit)
-        if request.top is not None and request.read.pinned.fallback is None:
-            by = select_fields(ref, (request.top.column,))
-            splits = files_of_top(splits, ColumnStatsReader(request.read.store.load_schema, by), request.top)
+        top = request.top if request.read.pinned.fallback is None else None
+        if top is not None:
+            by = select_fields(ref, (top.column,))
+            splits = files_of_top(splits, ColumnStatsReader(request.read.store.load_schema, by), top)
         fields = select_fields(ref, request.schema.fieldNames()) if len(request.schema) else ()
         reading = refusal or plan_reading(
             ref, request.read.store, splits, fields, has_class=partial(have_file_readers, bridge), pads=pads
@@ -184,7 +185,7 @@ class _Files:
             columns = request.schema if fields else to_spark_schema(ref.schema.fields[:1])
             if reading != refusal:
                 _LOG.warning("table %s: read by Python workers, not by Spark's own reader: %s", ref.name, reading)
-        return cls(plan=plan, splits=splits, columns=columns, reading=reading, top=request.top)
+        return cls(plan=plan, splits=splits, columns=columns, reading=reading, top=top)
 
     def description(self) -> str:
         """Describe the files and their reader, for ``explain``."""

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
     from penstock.format.manifest.entry import DataFileMeta
+    from penstock.format.manifest.index_manifest import VectorPlace
     from penstock.format.manifest.stats import ColumnStats
     from penstock.io.file_io import FileIO
     from penstock.table.read.split import DataSplit
@@ -228,21 +229,28 @@ def list_native(
         constants: metadata columns with one value in all rows of a file, which the reader returns.
     """
     external = ExternalPaths.of(ref)
-    files = ((split, file, split.path_of(file, external)) for split in splits for file in split.files)
     if not reading.needs_class and not constants:
-        return tuple((ref.file_io.to_uri(path), file.file_size, "\t") for _, file, path in files)
+        return tuple(
+            (ref.file_io.to_uri(split.path_of(file, external)), file.file_size, "\t")
+            for split in splits
+            for file in split.files
+        )
     deleted, found = DeletedRows(ref), []
-    for split, file, path in files:
-        values = {FILE_PATH: path, BUCKET: split.bucket}
-        row = json.dumps([values[name] for name in constants]) if constants else ""
-        tag = _tag(ref, reading, deleted, split, file) if reading.needs_class else ""
-        found.append((ref.file_io.to_uri(path), file.file_size, f"{row}\t{tag}"))
+    for split in splits:
+        vectors = dict(split.vectors)
+        for file in split.files:
+            path = split.path_of(file, external)
+            values = {FILE_PATH: path, BUCKET: split.bucket}
+            row = json.dumps([values[name] for name in constants]) if constants else ""
+            tag = _tag(ref, reading, deleted, file, vectors.get(file.file_name)) if reading.needs_class else ""
+            found.append((ref.file_io.to_uri(path), file.file_size, f"{row}\t{tag}"))
     return tuple(found)
 
 
-def _tag(ref: TableRef, reading: NativeReading, deleted: DeletedRows, split: DataSplit, file: DataFileMeta) -> str:
+def _tag(
+    ref: TableRef, reading: NativeReading, deleted: DeletedRows, file: DataFileMeta, place: VectorPlace | None
+) -> str:
     """Return which reader reads a file, and where its deletion vector is, as ``FileReaders.java`` takes them."""
-    place = next((place for name, place in split.vectors if name == file.file_name), None)
     number = str(reading.place_of(file.schema_id, has_vector=place is not None))
     if place is None:
         return number
