@@ -16,6 +16,7 @@ from penstock.format.deletion_vector import MAGIC, MAGIC_64
 from penstock.format.layout import TableLayout
 from penstock.format.snapshot import encode_snapshot
 from penstock.table.read.scan import plan_scan
+from penstock.table.ref import FileLocator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,15 +60,20 @@ def delete_by_vectors(table: penstock.Table, rows: Mapping[str, Sequence[int]], 
     """Give the latest snapshot deletion vectors.
 
     Args:
-        rows: data file to positions of its rows.
+        rows: data file, by its name or the end of its path, to positions of its rows.
         is_64: whether bitmaps have 64 bits.
     """
     snapshot = table.latest_snapshot()
     assert snapshot is not None
     file_io, location = table._ref.file_io, table.location
-    entries = {entry.file.file_name: entry for entry in plan_scan(table._store, table._ref, snapshot).entries}
+    locator = FileLocator.of(table._ref)
+    entries = {
+        locator.path(entry.partition, entry.bucket, entry.file): entry
+        for entry in plan_scan(table._store, table._ref, snapshot).entries
+    }
     records: list[dict[str, Any]] = []
-    for name, positions in rows.items():
+    for end, positions in rows.items():
+        (entry,) = (entry for path, entry in entries.items() if path.endswith(f"/{end}"))
         vector = _vector(sorted(positions), is_64=is_64)
         data = b"\x01" + vector
         index_file = f"index-{uuid.uuid4()}-0"
@@ -76,15 +82,20 @@ def delete_by_vectors(table: penstock.Table, rows: Mapping[str, Sequence[int]], 
             {
                 "_VERSION": 1,
                 "_KIND": 0,
-                "_PARTITION": entries[name].partition,
-                "_BUCKET": entries[name].bucket,
+                "_PARTITION": entry.partition,
+                "_BUCKET": entry.bucket,
                 "_INDEX_TYPE": "DELETION_VECTORS",
                 "_FILE_NAME": index_file,
                 "_FILE_SIZE": len(data),
                 "_ROW_COUNT": 1,
                 "_DELETIONS_VECTORS_RANGES": [
                     # Java's length of a vector of 64 bits includes its frame.
-                    {"f0": name, "f1": 1, "f2": len(vector) - (0 if is_64 else 8), "_CARDINALITY": len(positions)}
+                    {
+                        "f0": entry.file.file_name,
+                        "f1": 1,
+                        "f2": len(vector) - (0 if is_64 else 8),
+                        "_CARDINALITY": len(positions),
+                    }
                 ],
                 "_EXTERNAL_PATH": None,
             }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.format.manifest.entry import FileKey
+
 if TYPE_CHECKING:
     from penstock.format.manifest.entry import DataFileMeta
 
@@ -28,3 +30,8 @@ class CommitMessage:
     new_files: tuple[DataFileMeta, ...] = ()
     compact_before: tuple[DataFileMeta, ...] = ()
     compact_after: tuple[DataFileMeta, ...] = ()
+
+    @property
+    def replaced(self) -> tuple[FileKey, ...]:
+        """The keys of the files of ``compact_before``."""
+        return tuple(FileKey(self.partition, self.bucket, file.file_name) for file in self.compact_before)

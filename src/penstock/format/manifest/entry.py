@@ -101,6 +101,14 @@ class StatsLayout(NamedTuple):
     is_orc: bool
 
 
+class FileKey(NamedTuple):
+    """What no two live files share; an adopted directory may have files of one name in several partitions."""
+
+    partition: bytes
+    bucket: int
+    file_name: str
+
+
 class FileIdentity(NamedTuple):
     """The identity of a file: entries with equal identity refer to the same file (docs/spec/format.md section 5.2)."""
 
@@ -128,6 +136,11 @@ class ManifestEntry:
     bucket: int
     total_buckets: int
     file: DataFileMeta
+
+    @property
+    def key(self) -> FileKey:
+        """The key of this entry's file among the live ones."""
+        return FileKey(self.partition, self.bucket, self.file.file_name)
 
     @property
     def identity(self) -> FileIdentity:

@@ -14,7 +14,7 @@ from penstock.errors import FormatError
 from penstock.format.avro.reader import FieldMapping, RecordMapping
 from penstock.format.avro.records import decode_values
 from penstock.format.avro.values import DEFAULT_LIMITS, AvroLimits
-from penstock.format.manifest.entry import FileKind
+from penstock.format.manifest.entry import FileKey, FileKind
 from penstock.format.text.names import check_file_name
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ class VectorPlace:
     length: int
 
 
-def decode_vector_places(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS) -> dict[str, VectorPlace]:
-    """Return the deletion vectors of the live index files, by the name of their data file. Raises ``FormatError``."""
-    places: dict[str, VectorPlace] = {}
+def decode_vector_places(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS) -> dict[FileKey, VectorPlace]:
+    """Return the deletion vectors of the live index files, by their data file. Raises ``FormatError``."""
+    places: dict[FileKey, VectorPlace] = {}
     for record in decode_values(data, path, _VECTOR_RECORD, limits):
         if record.kind != FileKind.ADD or record.index_type != DELETION_VECTORS:
             continue
@@ -67,7 +67,7 @@ def decode_vector_places(data: bytes, path: str, limits: AvroLimits = DEFAULT_LI
             if not _is_range(each):
                 raise FormatError(f"{path}: the place of a deletion vector is damaged")
             data_file, offset, length = each[:3]
-            places[data_file] = VectorPlace(
+            places[FileKey(record.partition, record.bucket, data_file)] = VectorPlace(
                 partition=record.partition,
                 bucket=record.bucket,
                 index_file=record.file_name,

@@ -195,7 +195,7 @@ def find_displaced(live: Iterable[ManifestEntry], messages: Iterable[CommitMessa
     Writers that do not give rows sequence numbers at commit can create such files.
     """
     merges = [message for message in messages if message.total_buckets > 0 and message.compact_before]
-    inputs = {file.file_name for message in merges for file in message.compact_before}
+    inputs = {key for message in merges for key in message.replaced}
     firsts = {
         (message.partition, message.bucket, file.min_sequence_number)
         for message in merges
@@ -204,8 +204,7 @@ def find_displaced(live: Iterable[ManifestEntry], messages: Iterable[CommitMessa
     return frozenset(
         (entry.partition, entry.bucket)
         for entry in (live if firsts else ())
-        if (entry.partition, entry.bucket, entry.file.min_sequence_number) in firsts
-        and entry.file.file_name not in inputs
+        if (entry.partition, entry.bucket, entry.file.min_sequence_number) in firsts and entry.key not in inputs
     )
 
 

@@ -40,7 +40,7 @@ from penstock.table.store import MetadataStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from penstock.format.manifest.entry import DataFileMeta
+    from penstock.format.manifest.entry import DataFileMeta, FileKey
     from penstock.format.snapshot import Snapshot
     from penstock.table.commit.committer import TableCommitter
     from penstock.table.compact.commit import Compacted
@@ -64,8 +64,8 @@ class CompactionWatch:
     _files: SmallFiles | QueueFiles = field(init=False)
     _seen: Snapshot | None = field(init=False, default=None)
     _commits: int = field(init=False, default=0)
-    # Running tasks by the name of their first file, which is in no other task.
-    _assigned: dict[str, CompactTask] = field(init=False, default_factory=dict)
+    # Running tasks by their first file, which is in no other task.
+    _assigned: dict[FileKey, CompactTask] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         """Start without any snapshot read."""
@@ -101,7 +101,7 @@ class CompactionWatch:
                 self._files.hold(task)
             self._seen = latest
         tasks = tuple(self._cut((*self._files.plan(), *self._full_tasks())))
-        self._assigned.update((task.files[0].file_name, task) for task in tasks)
+        self._assigned.update((task.keys[0], task) for task in tasks)
         return tasks
 
     def finish(self, task: CompactTask, *, is_done: bool) -> None:
@@ -110,7 +110,7 @@ class CompactionWatch:
         Args:
             is_done: the merge was committed; if not, its files are planned again where they are still live.
         """
-        self._assigned.pop(task.files[0].file_name, None)
+        self._assigned.pop(task.keys[0], None)
         self._files.finish(task, is_done=is_done)
 
     def _cut(self, tasks: Iterable[CompactTask]) -> Iterator[CompactTask]:
@@ -402,9 +402,9 @@ class BackgroundCompactor:
             # Appends won every race. Only the work of the merges is lost; the stream's commits have priority.
             self._state = replace(self._state, lost=self._state.lost + len(tasks))
         finally:
-            committed = set() if done is None else {each.compact_before[0].file_name for each in done.committed}
+            committed = set() if done is None else {each.replaced[0] for each in done.committed}
             for task in tasks:
-                self._watch.finish(task, is_done=task.files[0].file_name in committed)
+                self._watch.finish(task, is_done=task.keys[0] in committed)
         if done is not None:
             self._count(done)
 

@@ -20,7 +20,7 @@ from penstock.table.commit.delta import CommitRequest, find_displaced
 from penstock.table.read.live import load_live_of_partitions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from penstock.format.manifest.entry import ManifestEntry
     from penstock.format.snapshot import Snapshot
@@ -146,8 +146,8 @@ def is_lost(committer: TableCommitter, task: CompactTask, error: BaseException |
 
 def has_lost_race(task: CompactTask, ref: TableRef, store: MetadataStore) -> bool:
     """Whether another commit has removed an input of a task from the table."""
-    live = _names(_load_live(ref, store, frozenset({task.partition})))
-    return any((task.partition, task.bucket, file.file_name) not in live for file in task.files)
+    live = {entry.key for entry in _load_live(ref, store, frozenset({task.partition}))}
+    return not live.issuperset(task.keys)
 
 
 def _split_by_life(
@@ -155,12 +155,11 @@ def _split_by_life(
 ) -> tuple[tuple[CommitMessage, ...], tuple[CommitMessage, ...]]:
     """Return the messages that can still replace their inputs, and the others."""
     entries = _load_live(committer.ref, committer.store, frozenset(message.partition for message in messages))
-    live, displaced = _names(entries), find_displaced(entries, messages)
+    live, displaced = {entry.key for entry in entries}, find_displaced(entries, messages)
     alive = tuple(
         message
         for message in messages
-        if (message.partition, message.bucket) not in displaced
-        and all((message.partition, message.bucket, file.file_name) in live for file in message.compact_before)
+        if (message.partition, message.bucket) not in displaced and live.issuperset(message.replaced)
     )
     kept = set(map(id, alive))
     return alive, tuple(message for message in messages if id(message) not in kept)
@@ -172,8 +171,3 @@ def _load_live(ref: TableRef, store: MetadataStore, partitions: frozenset[bytes]
     if latest is None:
         return ()
     return tuple(load_live_of_partitions(store, ref.schema, latest, partitions).values())
-
-
-def _names(entries: Iterable[ManifestEntry]) -> set[tuple[bytes, int, str]]:
-    """Return partition, bucket and file name of each entry."""
-    return {(entry.partition, entry.bucket, entry.file.file_name) for entry in entries}

@@ -18,7 +18,7 @@ from penstock.table.compact.task import CompactTask
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
+    from penstock.format.manifest.entry import DataFileMeta, FileKey, ManifestEntry
     from penstock.table.compact.task import CompactSizes
 
 # Rounds in which a partition had no merge: after the first number its files are merged even if they are few, after the
@@ -45,7 +45,7 @@ class SmallFiles:
 
     sizes: CompactSizes
     _partitions: dict[bytes, _Candidates] = field(default_factory=dict)
-    _busy: dict[str, DataFileMeta] = field(default_factory=dict)
+    _busy: set[FileKey] = field(default_factory=set)
     _has_new: bool = False
 
     def waiting(self) -> dict[bytes, list[DataFileMeta]]:
@@ -59,7 +59,7 @@ class SmallFiles:
         """
         for entry in entries:
             if entry.kind is not FileKind.ADD:
-                self._busy.pop(entry.file.file_name, None)
+                self._busy.discard(entry.key)
                 candidates = self._partitions.get(entry.partition)
                 if candidates is not None:
                     candidates.files.pop(entry.file.file_name, None)
@@ -79,7 +79,7 @@ class SmallFiles:
             for partition, candidates in self._partitions.items()
             for files in self._plan_partition(candidates)
         )
-        self._busy.update((file.file_name, file) for task in tasks for file in task.files)
+        self._busy.update(key for task in tasks for key in task.keys)
         for partition, candidates in tuple(self._partitions.items()):
             if not candidates.files or candidates.age > _FORGET_AGE:
                 del self._partitions[partition]
@@ -88,15 +88,14 @@ class SmallFiles:
     def hold(self, task: CompactTask) -> None:
         """Keep the files of a running task out of new plans, until ``finish``."""
         candidates = self._partitions.get(task.partition, _Candidates()).files
-        self._busy.update(
-            (file.file_name, file) for file in task.files if candidates.pop(file.file_name, None) is not None
-        )
+        self._busy.update(key for key in task.keys if candidates.pop(key.file_name, None) is not None)
 
     def finish(self, task: CompactTask, *, is_done: bool) -> None:
         """Release the files of a task; unless the task was committed, those still live become candidates again."""
-        for file in task.files:
-            if self._busy.pop(file.file_name, None) is not None and not is_done:
+        for key, file in zip(task.keys, task.files, strict=True):
+            if key in self._busy and not is_done:
                 self._add(task.partition, file)
+        self._busy.difference_update(task.keys)
 
     def _add(self, partition: bytes, file: DataFileMeta) -> None:
         candidates = self._partitions.setdefault(partition, _Candidates())

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
+from penstock.format.manifest.entry import FileKey
 from penstock.options import CompactOptions, ReadOptions, WriteOptions
 from penstock.options.group import MAX_LONG
 
@@ -34,6 +35,11 @@ class CompactTask:
     bucket: int
     total_buckets: int
     files: tuple[DataFileMeta, ...]
+
+    @property
+    def keys(self) -> tuple[FileKey, ...]:
+        """The keys of the files."""
+        return tuple(FileKey(self.partition, self.bucket, file.file_name) for file in self.files)
 
     @property
     def size_bytes(self) -> int:

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ import pyarrow as pa
 from penstock.datafile.conform import without_padding
 from penstock.datafile.types import to_arrow_type
 from penstock.errors import CommitConflictError, SchemaMismatchError
+from penstock.format.manifest.entry import FileKey
 from penstock.format.snapshot import CommitKind
 from penstock.io.failures import enough_memory
 from penstock.table.actions.rewriting import (
@@ -162,12 +163,6 @@ def _is_limited(field: DataField) -> bool:
 _DEFAULT_TIMEOUT_MS: Final = 120_000
 
 
-class _FileKey(NamedTuple):
-    partition: bytes
-    bucket: int
-    name: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadFiles:
     """The files that a change has read.
@@ -242,16 +237,12 @@ def _unaffected_base(committer: TableCommitter, read: ReadFiles) -> Snapshot | N
     latest = store.load_latest_snapshot()
     before = _keys_of(plan_scan(store, ref, read.snapshot, read.predicate))
     now = _keys_of(plan_scan(store, ref, latest, read.predicate))
-    replaced = {_FileKey(split.partition, split.bucket, file.file_name) for split, file in _files(read.splits)}
+    replaced = {FileKey(split.partition, split.bucket, file.file_name) for split, file in _files(read.splits)}
     return latest if now <= before and replaced <= now else None
 
 
-def _keys_of(plan: ScanPlan) -> set[_FileKey]:
-    return {
-        _FileKey(entry.partition, entry.bucket, entry.file.file_name)
-        for each in plan.partitions
-        for entry in each.entries
-    }
+def _keys_of(plan: ScanPlan) -> set[FileKey]:
+    return {entry.key for each in plan.partitions for entry in each.entries}
 
 
 def _files(splits: Iterable[DataSplit]) -> Iterable[tuple[DataSplit, DataFileMeta]]:
@@ -260,10 +251,10 @@ def _files(splits: Iterable[DataSplit]) -> Iterable[tuple[DataSplit, DataFileMet
 
 def _removals(splits: Sequence[DataSplit], written: Iterable[CommitMessage]) -> tuple[CommitMessage, ...]:
     """Return messages that remove the files which no written file replaces at its position."""
-    replaced = {file.file_name for message in written for file in message.compact_before}
+    replaced = {key for message in written for key in message.replaced}
     groups: dict[tuple[bytes, int, int], list[DataFileMeta]] = {}
     for split, file in _files(splits):
-        if file.file_name in replaced:
+        if FileKey(split.partition, split.bucket, file.file_name) in replaced:
             continue
         groups.setdefault((split.partition, split.bucket, split.total_buckets), []).append(file)
     return tuple(

@@ -19,7 +19,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from penstock.errors import CommitConflictError
 from penstock.format.snapshot import CommitKind
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
+    from penstock.format.manifest.entry import DataFileMeta, FileKey, ManifestEntry
     from penstock.format.snapshot import Snapshot
     from penstock.table.commit.committer import TableCommitter
     from penstock.table.dml.change import ChangedBatch, RowChange
@@ -207,18 +207,12 @@ _MAX_THREADS: Final = 4
 _DEFAULT_TIMEOUT_MS: Final = 120_000
 
 
-class _FileKey(NamedTuple):
-    partition: bytes
-    bucket: int
-    name: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Unit:
     """Files that are rewritten together, because their order is only that of the manifest; usually one."""
 
     split: DataSplit
-    keys: tuple[_FileKey, ...]
+    keys: tuple[FileKey, ...]
 
 
 @dataclass(slots=True)
@@ -230,8 +224,8 @@ class _Progress:
         outcomes: results of the files with matching rows that were rewritten together.
     """
 
-    hits: dict[_FileKey, int] = field(default_factory=dict)
-    outcomes: dict[tuple[_FileKey, ...], FileOutcome] = field(default_factory=dict)
+    hits: dict[FileKey, int] = field(default_factory=dict)
+    outcomes: dict[tuple[FileKey, ...], FileOutcome] = field(default_factory=dict)
 
 
 def run_change(
@@ -314,16 +308,16 @@ class _ChangeRun:
             for entry in each.entries
         ]
         known = self._progress.hits
-        unknown = [(split, entry) for split, entry in splits if _key(entry) not in known]
+        unknown = [(split, entry) for split, entry in splits if entry.key not in known]
         with ThreadPoolExecutor(max_workers=_threads()) as pool:
             counts = pool.map(lambda each: self._rewriter.count_hits(each[0], each[1].file), unknown)
-            known.update(zip((_key(entry) for _, entry in unknown), counts, strict=True))
-        hit = [(split, entry) for split, entry in splits if known[_key(entry)]]
+            known.update(zip((entry.key for _, entry in unknown), counts, strict=True))
+        hit = [(split, entry) for split, entry in splits if known[entry.key]]
         peers = self._peers(plan.snapshot, [entry for _, entry in hit])
-        units: dict[tuple[_FileKey, ...], _Unit] = {}
+        units: dict[tuple[FileKey, ...], _Unit] = {}
         for split, entry in hit:
             entries = peers.get(_place(entry), (entry,))
-            keys = tuple(map(_key, entries))
+            keys = tuple(entry.key for entry in entries)
             files = tuple(each.file for each in entries)
             units[keys] = _Unit(split=replace(split, files=files), keys=keys)
         return list(units.values())
@@ -410,13 +404,9 @@ class _ChangeRun:
                 delete_new_files(self._ref, added)
             raise
 
-    def _discard(self, keys: Iterable[tuple[_FileKey, ...]]) -> None:
+    def _discard(self, keys: Iterable[tuple[FileKey, ...]]) -> None:
         for each in keys:
             delete_new_files(self._ref, self._progress.outcomes.pop(each).messages)
-
-
-def _key(entry: ManifestEntry) -> _FileKey:
-    return _FileKey(entry.partition, entry.bucket, entry.file.file_name)
 
 
 def _place(entry: ManifestEntry) -> tuple[bytes, int, int]:

@@ -26,7 +26,7 @@ from penstock.table.ref import FileLocator
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
+    from penstock.format.manifest.entry import DataFileMeta, FileKey, ManifestEntry
     from penstock.format.schema import TableSchema
     from penstock.format.types.data_types import DataField, DataType
     from penstock.predicate.tree import BoundPredicate
@@ -171,7 +171,7 @@ def _parts(file: IndexFile, head: bytes) -> list[_Part]:
     return found
 
 
-# About 10 MB of names; a stream checks the same files when it ends a micro-batch and when it plans its tasks.
+# About 20 MB of keys; a stream checks the same files when it ends a micro-batch and when it plans its tasks.
 _MAX_ANSWERS: Final = 65_536
 
 
@@ -191,7 +191,7 @@ class FileIndexPruner:
         self._max_bytes = options.file_index_max_bytes
         self._locator = FileLocator.of(ref)
         self._index_files = IndexFiles(ref)
-        self._answers: dict[str, bool] = {}
+        self._answers: dict[FileKey, bool] = {}
         self._latest = _indexed_columns(ref.options)
         self._indexed: dict[int, frozenset[str]] = {}
 
@@ -206,22 +206,22 @@ class FileIndexPruner:
             files: with filters bound to the read schema, without partition columns.
         """
         kept: list[bool] = []
-        asked: dict[int, tuple[str, IndexFile]] = {}
+        asked: dict[int, tuple[FileKey, IndexFile]] = {}
         for place, (entry, predicate) in enumerate(files):
-            name = entry.file.file_name
+            key = entry.key
             questions = self._questions(entry.file, predicate) if has_index(entry.file) and self._is_enabled else ()
             if questions and entry.file.embedded_file_index is not None:
                 kept.append(_may_hold(entry.file.embedded_file_index, questions))
                 continue
-            kept.append(self._answers.get(name, True))
-            may_ask = name not in self._answers and self._is_indexed(entry.file.schema_id, questions)
+            kept.append(self._answers.get(key, True))
+            may_ask = key not in self._answers and self._is_indexed(entry.file.schema_id, questions)
             path = self._path(entry) if may_ask else None
             if path is not None:
-                asked[place] = name, IndexFile(path=path, data_bytes=entry.file.file_size, questions=questions)
+                asked[place] = key, IndexFile(path=path, data_bytes=entry.file.file_size, questions=questions)
         if asked:
             answers = self._index_files.ask([file for _, file in asked.values()], budget)
-            for (place, (name, _)), answer in zip(asked.items(), answers, strict=True):
-                kept[place] = self._answers[name] = answer
+            for (place, (key, _)), answer in zip(asked.items(), answers, strict=True):
+                kept[place] = self._answers[key] = answer
             if len(self._answers) > _MAX_ANSWERS:
                 self._answers.clear()
         return kept

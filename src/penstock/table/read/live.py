@@ -16,7 +16,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from penstock.errors import NotFoundError
-from penstock.format.manifest.entry import FileKind
+from penstock.format.manifest.entry import FileKey, FileKind
 from penstock.format.manifest.files import number_buckets
 from penstock.format.row.row import row_decoder
 from penstock.format.snapshot import CommitKind
@@ -122,19 +122,20 @@ def load_live_numbers(
 ) -> Collection[ManifestEntry | EntryNumbers]:
     """Load only the fields of the live entries of some serialized partitions that sequence numbers need.
 
-    This takes half the time of ``load_live_of_partitions``. Files are identified by name only, as names contain a UUID.
+    This takes half the time of ``load_live_of_partitions``.
     """
     pruner = pruner_of_partitions(schema, partitions)
-    live: dict[str, ManifestEntry | EntryNumbers] = {}
+    live: dict[FileKey, ManifestEntry | EntryNumbers] = {}
     metas = [meta for meta in store.load_manifests(snapshot) if pruner.may_hold(meta)]
     for entries in _numbers_of(store, schema, snapshot, metas, partitions):
         for entry in entries:
             if entry.partition not in partitions:
                 continue
+            key = FileKey(entry.partition, entry.bucket, entry.file.file_name)
             if entry.kind is FileKind.ADD:
-                live[entry.file.file_name] = entry
+                live[key] = entry
             else:
-                live.pop(entry.file.file_name, None)
+                live.pop(key, None)
     return live.values()
 
 

@@ -69,13 +69,14 @@ class Fallback:
         found = plan_scan(other, self.ref, self.snapshot, predicate, with_vectors=with_vectors)
         schemas = _SchemaIds(store, other)
         added = tuple(schemas.translated(each) for each in found.partitions if each.data not in self.here)
-        vectors = {**found.vectors, **plan.vectors}
+        # A branch shares files with the one from which it was created, and rows may be deleted in one of them only.
+        vectors = {key: place for key, place in found.vectors.items() if key.partition not in self.here}
         return replace(
             plan,
             snapshot=plan.snapshot or found.snapshot,
             partitions=(*plan.partitions, *added),
             funnel=_sum_of(plan.funnel, found.funnel),
-            vectors=vectors,
+            vectors={**vectors, **plan.vectors},
         )
 
 

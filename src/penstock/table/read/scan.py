@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from penstock.format.avro.columns import Array, Cursor
     from penstock.format.manifest.columns import ManifestColumns
-    from penstock.format.manifest.entry import ManifestFileMeta
+    from penstock.format.manifest.entry import FileKey, ManifestFileMeta
     from penstock.format.snapshot import Snapshot
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
@@ -141,7 +141,7 @@ class ScanPlan:
     partitions: tuple[ScanPartition, ...]
     funnel: Funnel
     after_snapshot_id: int | None = None
-    vectors: Mapping[str, VectorPlace] = field(default_factory=dict)
+    vectors: Mapping[FileKey, VectorPlace] = field(default_factory=dict)
 
     @property
     def entries(self) -> tuple[ManifestEntry, ...]:
@@ -283,8 +283,8 @@ def check_deletion_vectors(store: MetadataStore, snapshot: Snapshot) -> None:
         )
 
 
-def load_vector_places(store: MetadataStore, snapshot: Snapshot) -> dict[str, VectorPlace]:
-    """Load the positions of a snapshot's deletion vectors, by the name of their data file."""
+def load_vector_places(store: MetadataStore, snapshot: Snapshot) -> dict[FileKey, VectorPlace]:
+    """Load the positions of a snapshot's deletion vectors, by their data file."""
     data = store.read_index_manifest(snapshot)
     if data is None:
         return {}

@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.format.manifest.entry import FileKey
 from penstock.format.row.row import decode_row
 from penstock.options import ReadOptions
 from penstock.table.read.prune import NO_FILTER, PartitionPruneResult
@@ -144,7 +145,8 @@ def make_unfiltered_split(ref: TableRef, like: BucketFiles, files: tuple[DataFil
 
 
 def _with_vectors(split: DataSplit, plan: ScanPlan) -> DataSplit:
-    found = ((file.file_name, plan.vectors.get(file.file_name)) for file in split.files)
+    keys = (FileKey(split.partition, split.bucket, file.file_name) for file in split.files)
+    found = ((key.file_name, plan.vectors.get(key)) for key in keys)
     return replace(split, vectors=tuple((name, place) for name, place in found if place is not None))
 
 

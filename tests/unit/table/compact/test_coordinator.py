@@ -113,3 +113,14 @@ def test_with_a_largest_number_the_older_rule_holds() -> None:
     )
     assert [len(part) for part in pack_small([entry("p1", 60).file for _ in range(7)], rule)] == [3, 3]
     assert [len(part) for part in pack_small([entry("p1", 1).file for _ in range(12)], rule)] == [5, 5]
+
+
+def test_files_of_equal_names_in_two_partitions_are_apart() -> None:
+    """As in an adopted directory."""
+    small = SmallFiles(SIZES)
+    small.take([entry(partition, name=f"{number}.parquet") for partition in ("p1", "p2") for number in range(5)])
+    first, second = small.plan()
+    small.take([entry("p1", kind=FileKind.DELETE, name=file.file_name) for file in first.files])
+    small.finish(first, is_done=True)
+    small.finish(second, is_done=False)
+    assert seen(small.plan()) == {"p2": [5]}

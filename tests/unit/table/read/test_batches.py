@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from tests.adopted_files import append_as
 from tests.deletion_vectors import delete_by_vectors
 from tests.unit.table.metadata_tables import FIELDS, MemoryTable
 
@@ -280,3 +281,13 @@ def test_a_damaged_vector_is_reported(table: penstock.Table) -> None:
         file_io.write(status.path, data[:-1] + bytes([data[-1] ^ 255]))
     with pytest.raises(FormatError, match="checksum"):
         table.to_arrow()
+
+
+def test_files_of_equal_names_have_their_own_vectors() -> None:
+    """Java deletes rows by vectors in adopted directories, too, whose files keep their names."""
+    catalog = penstock.Catalog(f"memory://deleted-rows-{next(NUMBERS)}")
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", "k BIGINT, p STRING", partition_by=["p"])
+    append_as(table, "000000_0.parquet", [{"k": k, "p": "ab"[k % 2]} for k in range(10)])
+    delete_by_vectors(table, {"p=a/bucket-0/000000_0.parquet": [0, 3]})
+    assert sorted(table.to_arrow()["k"].to_pylist()) == [1, 2, 3, 4, 5, 7, 8, 9]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 import pytest
+from tests.deletion_vectors import delete_by_vectors
 
 import penstock
 from penstock import AddColumn, InvalidOptionError, RemoveOption, SetOption, UnsupportedFeatureError
@@ -187,3 +188,19 @@ def test_system_tables_show_the_branch_itself(catalog: Catalog, table: Table) ->
     assert (table.files().num_rows, table.partitions().num_rows) == (1, 1)
     assert table.inspect.system_table("files").num_rows == 1
     assert table.inspect.system_table("ro").num_rows == 3
+
+
+def test_rows_that_vectors_delete_in_the_other_branch_are_still_here(catalog: Catalog) -> None:
+    """A branch shares files with the one from which it was created."""
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "k INT, dt STRING", partition_by=["dt"])
+    table.append([{"k": k, "dt": dt} for k, dt in [(1, "x"), (2, "x"), (3, "y"), (4, "y")]])
+    table.create_tag("first")
+    table.versions.create_branch("b", tag="first")
+    delete_by_vectors(
+        table.with_options({"branch": "b"}),
+        {path.rpartition("/")[2]: [0] for path in table.files()["file_path"].to_pylist()},
+    )
+    table.drop_partitions({"dt": "y"})
+    assert _keys(table.with_options({"branch": "b"})) == [2, 4]
+    assert _keys(table.with_options(FALLBACK)) == [1, 2, 4]

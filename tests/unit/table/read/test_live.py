@@ -6,8 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.adopted_files import append_as
 from tests.unit.table.commit_tables import append, committer, new_queue, on, partition, row_counts, rows
 
+import penstock
 from penstock.errors import NotFoundError
 from penstock.format.snapshot import CommitKind, Snapshot
 from penstock.table.actions.changes import commit_overwrite
@@ -25,6 +27,8 @@ from penstock.table.store import MetadataStore
 from penstock.testing.file_io import Operation, RecordingFileIO
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from penstock.format.manifest.entry import ManifestEntry
 
 
@@ -189,3 +193,16 @@ def test_deltas_come_with_their_snapshots_or_not_at_all() -> None:
     assert news is not None
     assert load_deltas(metadata, news) == ((snapshot(4), ()), (snapshot(5), ()))
     assert load_deltas(replace(metadata, expired_lists=frozenset({5})), news) is None
+
+
+def test_files_of_equal_names_have_their_own_numbers(tmp_path: Path) -> None:
+    """As in an adopted directory."""
+    catalog = penstock.Catalog(tmp_path)
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "k INT, p STRING", partition_by=["p"])
+    append_as(table, "a.parquet", [{"k": k, "p": p} for k, p in enumerate("xxy")])
+    table.drop_partitions({"p": "x"})
+    snapshot = table.latest_snapshot()
+    assert snapshot is not None
+    live = load_live_numbers(MetadataStore(table._ref), table.schema, snapshot, frozenset(map(partition, "xy")))
+    assert [entry.partition for entry in live] == [partition("y")]
