@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -23,6 +24,11 @@ from penstock.format.manifest import column_steps, columns
 from penstock.format.manifest.columns import ManifestColumns, columns_of_entries, decode_manifest_columns
 from penstock.format.manifest.entry import EMPTY_ROW, FileKind, ManifestEntry
 from penstock.format.manifest.files import _encode_entry, decode_manifest, encode_manifest
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 if TYPE_CHECKING:
     from penstock.format.avro.columns import Cursor
@@ -48,6 +54,7 @@ def _small_manifests_have_columns(request: Any) -> Any:
     patch = pytest.MonkeyPatch()
     patch.setattr(columns, "MIN_RECORDS", 1)
     patch.setattr(column_steps, "_MIN_ALIKE", request.param)
+    patch.setattr(columns, "_GROUP_RECORDS", 20 * request.param)
     yield
     patch.undo()
 
@@ -239,3 +246,128 @@ def test_what_a_visit_returns_is_in_the_order_of_the_entries() -> None:
     assert decoded.visited is not None
     assert decoded.visited.tolist() == [2 * entry.bucket for entry in entries]
     assert len(groups) > 1
+
+
+def in_blocks(records: list[bytes], size: int, codec: AvroCodec = AvroCodec.ZSTANDARD) -> bytes:
+    schema = decode_container(encode_manifest([usual(0)]), "x").schema
+    parts = [records[start : start + size] for start in range(0, len(records), size)]
+    return encode_container(schema, [Block(len(part), b"".join(part)) for part in parts], codec=codec)
+
+
+def of_one_shape(count: int) -> list[ManifestEntry]:
+    return [
+        replace(usual(1, file_name=f"data-{number:06d}.parquet", row_count=2_000 + number % 5_000), bucket=number % 50)
+        for number in range(count)
+    ]
+
+
+def test_groups_of_entries_of_one_shape_are_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = of_one_shape(6_000)
+    records = list(map(_encode_entry, entries))
+    assert len({len(record) for record in records}) == 1
+    monkeypatch.setattr(columns, "_GROUP_RECORDS", 500)
+    steps: list[int] = []
+
+    def visit(files: ManifestColumns, cursor: Cursor) -> Any:
+        steps.append(cursor.step)
+        before = cursor.positions
+        low, sizes = cursor.spans()
+        assert (low - sizes - before == low[0] - sizes[0] - before[0]).all()
+        return files.bucket
+
+    data = in_blocks(records, 100)
+    decoded = decode_manifest_columns(data, "x", visit=visit)
+    assert decoded is not None
+    assert decoded.visited is not None
+    assert decoded.visited.tolist() == [entry.bucket for entry in entries]
+    assert_equal(decoded, decode_manifest(data, "x"))
+    # The first group is searched for shapes, if no other manifest had this one.
+    assert steps[1:] == [len(records[0])] * 11
+
+
+@given(st.integers(0, 149), st.integers(0, 10_000), st.integers(0, 255), st.sampled_from([1, 7, 100]))
+def test_one_other_byte_in_a_group_of_one_shape_is_seen(number: int, place: int, value: int, size: int) -> None:
+    check(in_blocks(SAME, size, AvroCodec.NULL), is_known=True)
+    records = list(SAME)
+    record = bytearray(records[number])
+    record[place % len(record)] = value
+    records[number] = bytes(record)
+    data = in_blocks(records, size, AvroCodec.NULL)
+    decoded = decode_manifest_columns(data, "x")
+    try:
+        expected = decode_manifest(data, "x")
+    except FormatError:
+        assert decoded is None
+    else:
+        if decoded is not None:
+            assert_equal(decoded, expected)
+
+
+SAME = list(map(_encode_entry, of_one_shape(150)))
+
+
+@pytest.mark.parametrize("codec", AvroCodec)
+def test_blocks_of_any_size_and_codec_come_back(codec: AvroCodec, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [*of_one_shape(300), usual(1, embedded_file_index=bytes(100_000)), *of_one_shape(200)]
+    monkeypatch.setattr(columns, "_GROUP_BYTES", 70_000)
+    check(in_blocks(list(map(_encode_entry, entries)), 60, codec), is_known=True)
+
+
+def recompressed(data: bytes, change: Any) -> bytes:
+    """A manifest of one block in zstd, whose compressed bytes are changed."""
+    container = decode_container(data, "x")
+    (block,) = container.blocks
+    empty = encode_container(container.schema, [])
+    return empty + encode_long(block.record_count) + encode_bytes(change(block.payload)) + empty[-16:]
+
+
+def streamed(payload: bytes) -> bytes:
+    """As Java writes it: without the uncompressed size."""
+    compressor = zstd.ZstdCompressor(1)
+    return compressor.compress(payload) + compressor.flush()
+
+
+@pytest.mark.parametrize(
+    ("change", "is_known"),
+    [
+        (streamed, True),
+        (lambda payload: zstd.compress(payload[:99]) + streamed(payload[99:]), True),
+        (lambda payload: zstd.compress(b"") * 9 + zstd.compress(payload), True),
+        (lambda payload: zstd.compress(b"") * 20 + zstd.compress(payload), False),
+        (lambda payload: zstd.compress(payload)[:-1], False),
+        (lambda payload: zstd.compress(payload) + b"x", False),
+        (lambda payload: zstd.compress(payload[:-1]), False),
+        (lambda payload: zstd.compress(payload + payload), False),
+    ],
+    ids=["streamed", "two streams", "9 empty", "20 empty", "cut off", "a byte more", "too short", "too long"],
+)
+def test_streams_of_zstd_are_judged_as_by_the_reference(change: Any, *, is_known: bool) -> None:
+    data = recompressed(in_blocks(list(map(_encode_entry, of_one_shape(100))), 100), change)
+    if is_known:
+        check(data, is_known=True)
+    else:
+        assert decode_manifest_columns(data, "x") is None
+        with pytest.raises(FormatError):
+            decode_manifest(data, "x")
+
+
+def test_blocks_are_uncompressed_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    uncompress = columns.uncompress_into
+
+    def counted(codec: AvroCodec, data: bytes, target: memoryview) -> int | None:
+        size = uncompress(codec, data, target)
+        calls.append(size or -1)
+        return size
+
+    monkeypatch.setattr(columns, "uncompress_into", counted)
+    records = list(map(_encode_entry, of_one_shape(1_000)))
+    assert decode_manifest_columns(in_blocks(records, 100), "x") is not None
+    assert calls == [sum(map(len, records[:100]))] * 10
+
+
+def test_memory_of_a_block_ends_at_the_limit() -> None:
+    payload = b"".join(map(_encode_entry, of_one_shape(100)))
+    for change in (zstd.compress, streamed):
+        data = recompressed(in_blocks([payload], 1), lambda _, change=change: change(bytes(50_000_000)))
+        assert decode_manifest_columns(data, "x") is None

@@ -56,7 +56,7 @@ from penstock.predicate.tree import (
     col,
 )
 from penstock.table.read.prune import StatsPruner
-from penstock.table.read.prune_columns import ColumnsPruner
+from penstock.table.read.prune_columns import CANNOT, MAY, ColumnsPruner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 
     from penstock.format.avro.columns import Cursor
     from penstock.format.manifest.columns import ManifestColumns
+    from penstock.predicate.tree import BoundPredicate
 
 Row = dict[str, Any]
 
@@ -304,6 +305,30 @@ def test_pruning_in_columns_keeps_the_same_files(
         assert pruner.keeps(files_of_manifest, chosen, bound).tolist() == expected
 
 
+@given(filters, st.lists(rows, min_size=1, max_size=6), st.integers(0, 6), st.data())
+def test_pruning_of_files_of_one_shape_keeps_the_same_files(
+    predicate: Predicate, files: list[list[Row]], change: int, data: st.DataObject
+) -> None:
+    """Statistics of one file, and of others whose statistics have as many bytes."""
+    entries = [file_of(change, part, None, data) for part in files * 4]
+    sizes = [len(encode_manifest([entry], codec="none")) for entry in entries]
+    entries = [entry for entry, size in zip(entries, sizes, strict=True) if size == sizes[0]] * 5
+    bound = bind(predicate, FIELDS, "t")
+    reference = StatsPruner(lambda _: TABLE_SCHEMA)
+
+    def visit(files: ManifestColumns, cursor: Cursor) -> Any:
+        return ColumnsPruner(reference).evaluate(files, slice(None), cursor, bound)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns, "MIN_RECORDS", 1)
+        patch.setattr(column_steps, "_MIN_ALIKE", 2)
+        for _ in range(2):  # the second time, the shape is known
+            decoded = decode_manifest_columns(encode_manifest(entries), "x", visit=visit)
+            assert decoded is not None
+            kept = ColumnsPruner(reference).keeps(decoded, np.arange(len(entries)), bound)
+            assert kept.tolist() == [reference.keeps(entry.file, bound) for entry in entries]
+
+
 def file_of(number: int, python_rows: list[Row], truncate: int | None, data: st.DataObject) -> ManifestEntry:
     """An entry with statistics of the rows, some of which are left out, or damaged."""
     found = stats_of([to_internal(row) for row in python_rows])
@@ -364,6 +389,24 @@ def test_pruning_in_columns_decides_files_with_usual_statistics() -> None:
         ((col("s") > "b" * 13) | col("s").is_null(), True),
         ((col("s") < "aa") | (col("big") > 9), False),
     ):
-        kept = pruner.keeps(decoded, np.arange(100), bind(predicate, FIELDS, "t"))
+        bound = bind(predicate, FIELDS, "t")
+        kept = pruner.keeps(decoded, np.arange(100), bound)
         assert kept.tolist() == [is_kept] * 100
+        found = evaluated_by_shape([entry] * 200, pruner, bound)
+        assert found.tolist() == [MAY if is_kept else CANNOT] * 200
     assert pruner.undecided == 0
+
+
+def evaluated_by_shape(entries: list[ManifestEntry], pruner: ColumnsPruner, bound: BoundPredicate) -> Any:
+    """What the pruner says of entries that are known to be of one shape."""
+    steps = []
+
+    def visit(files: ManifestColumns, cursor: Cursor) -> Any:
+        steps.append(cursor.step)
+        return pruner.evaluate(files, slice(None), cursor, bound)
+
+    for _ in range(2):
+        decoded = decode_manifest_columns(encode_manifest(entries), "x", visit=visit)
+    assert decoded is not None
+    assert steps[-1] > 0
+    return decoded.visited

@@ -44,13 +44,14 @@ class Shape:
         width: bytes of a record.
     """
 
-    __slots__ = ("_mask", "_wanted", "width")
+    __slots__ = ("_mask", "_repeated", "_wanted", "width")
 
     def __init__(self, record: bytes, mask: bytes) -> None:
         self.width = len(record)
         padding = bytes(-len(record) % _WORD_BYTES)
         self._mask: Array = np.frombuffer(mask + padding, "<u8")
         self._wanted: Array = np.frombuffer(record + padding, "<u8") & self._mask
+        self._repeated: tuple[Array, ...] | None = None
 
     def matching(self, records: Records, starts: Array) -> Array:
         """Return whether a record of this shape is at each start."""
@@ -64,21 +65,24 @@ class Shape:
                 matches[first : first + step] = ~differs.any(axis=1)
         return matches
 
-
-def longs_at(records: Records, starts: Array, size: int) -> Array:
-    """Decode a long of ``size`` bytes at each start."""
-    if size == 1:
-        values = records.bytes[starts].astype(np.int64)
-        return (values >> 1) ^ -(values & 1)
-    digits = records.words[starts] & np.uint64((1 << 8 * size) - 1 & 0x7F7F7F7F7F7F7F7F)
-    digits = (digits & np.uint64(0x007F007F007F007F)) | ((digits & np.uint64(0x7F007F007F007F00)) >> np.uint64(1))
-    if size > 2:
-        digits = (digits & np.uint64(0x00003FFF00003FFF)) | ((digits & np.uint64(0x3FFF00003FFF0000)) >> np.uint64(2))
-    if size > 4:
-        digits = (digits & np.uint64(0x000000000FFFFFFF)) | ((digits & np.uint64(0x0FFFFFFF00000000)) >> np.uint64(4))
-    values = digits.view(np.int64)
-    numbers: Array = (values >> 1) ^ -(values & 1)
-    return numbers
+    def are_all(self, records: Records) -> bool:
+        """Whether the bytes are records of this shape, from the start to the end."""
+        size = records.size
+        if not size or size % self.width:
+            return False
+        if self._repeated is None:
+            count = -(-_SLICE_BYTES // (_WORD_BYTES * self.width)) * _WORD_BYTES
+            self._repeated = tuple(
+                np.frombuffer(each.tobytes()[: self.width] * count, "<u8") for each in (self._mask, self._wanted)
+            )
+        mask, wanted = self._repeated
+        words = records.bytes[: size - size % _WORD_BYTES].view("<u8")
+        for first in range(0, len(words), len(mask)):
+            part = words[first : first + len(mask)]
+            if ((part & mask[: len(part)]) != wanted[: len(part)]).any():
+                return False
+        # The end of the last record may be no whole word.
+        return bool(self.matching(records, np.array([size - self.width]))[0])
 
 
 def mark_of(avro_type: AvroType) -> Mark | None:

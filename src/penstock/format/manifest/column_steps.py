@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from penstock.format.avro.columns import Cursor, Records, discard, step_of
+from penstock.format.avro.columns import Cursor, Records, discard, longs_at, repeated, step_of
 from penstock.format.avro.reader import field_types
 from penstock.format.avro.schemas import MANIFEST_SCHEMA
-from penstock.format.avro.shapes import Shape, longs_at, mark_of
-from penstock.format.manifest.entry import FileKind, FileSource
+from penstock.format.avro.shapes import Shape, mark_of
+from penstock.format.manifest.entry import FileKind, FileSource, StatsLayout
 from penstock.format.manifest.files import REQUIRED_FILE_FIELDS
 
 if TYPE_CHECKING:
@@ -41,15 +41,15 @@ class EntryReading:
 
     Attributes:
         starts: where the entries begin.
-        are_alike: whether all entries are known to be of one shape.
+        shape: of all entries, if they are known to be of one.
     """
 
-    __slots__ = ("are_alike", "columns", "cursor", "starts")
+    __slots__ = ("columns", "cursor", "shape", "starts")
 
     def __init__(self, cursor: Cursor) -> None:
         self.cursor = cursor
         self.starts = cursor.positions
-        self.are_alike = False
+        self.shape: EntryShape | None = None
         self.columns: dict[str, Array] = {}
 
     def check(self, is_good: Array) -> None:
@@ -57,10 +57,14 @@ class EntryReading:
         self.cursor.is_good &= is_good
 
 
-def text_rows(records: Records, starts: Array, sizes: Array) -> Array:
-    """Return texts as a matrix of bytes, whose width is a multiple of 8, with zeros after the end of each."""
+def text_rows(records: Records, starts: Array, sizes: Array, step: int = 0) -> Array:
+    """Return texts as a matrix of bytes, whose width is a multiple of 8, with zeros after the end of each.
+
+    Args:
+        step: of ``evenly``.
+    """
     longest, shortest = int(sizes.max(initial=1)), int(sizes.min(initial=MAX_TEXT_BYTES))
-    rows = records.rows(starts, max(-(-longest // 8) * 8, 8))
+    rows = records.rows(starts, max(-(-longest // 8) * 8, 8), step)
     rows[:, longest:] = 0
     if shortest < longest:
         rows[np.arange(rows.shape[1]) >= sizes[:, None]] = 0
@@ -83,10 +87,13 @@ def _are_plain_names(rows: Array, sizes: Array) -> Array:
     """Whether texts are names of files for sure; others may be too. ``rows`` as of ``text_rows``."""
     # Not a control character, nor of more than 7 bits, nor a slash of either kind; below 0x20, subtraction wraps.
     is_other = ((rows - np.uint8(0x20)) > 0x5E) | (rows == 0x2F) | (rows == 0x5C)
-    if int(sizes.min(initial=0)) < rows.shape[1]:
-        is_other &= np.arange(rows.shape[1]) < sizes[:, None]
     plain: Array = (sizes > 0) & (rows[:, 0] != 0x2E)
-    return plain & ~is_other.any(axis=1) if is_other.any() else plain
+    # So are the zeros after the ends.
+    if np.count_nonzero(is_other) == is_other.size - int(sizes.sum()):
+        return plain
+    is_other &= np.arange(rows.shape[1]) < sizes[:, None]
+    plain &= ~is_other.any(axis=1)
+    return plain
 
 
 def _name_rows(cursor: Cursor) -> tuple[Array, Array]:
@@ -94,7 +101,7 @@ def _name_rows(cursor: Cursor) -> tuple[Array, Array]:
     starts, sizes = cursor.spans()
     fits = sizes <= _MAX_NAME_BYTES
     sizes = np.where(fits, sizes, 0)
-    rows = text_rows(cursor.records, starts, sizes)
+    rows = text_rows(cursor.records, starts, sizes, cursor.step)
     cursor.is_good &= fits & _are_plain_names(rows, sizes)
     return rows, sizes
 
@@ -281,7 +288,7 @@ class EntrySteps:
     def __init__(self, fields: Sequence[_Field]) -> None:
         self._fields = fields
         self._runs: list[tuple[str, ReadColumn]] = []
-        self._shapes: tuple[_EntryShape, ...] = ()
+        self._shapes: tuple[EntryShape, ...] = ()
         for varies, group in groupby(fields, lambda field: field.name in _VARYING):
             run = tuple(group)
             steps = tuple(field.read for field in run)
@@ -305,26 +312,26 @@ class EntrySteps:
         if len(parts) == 1:
             (_, part) = parts[0]
             cursor.positions, cursor.is_good, reading.columns = part.cursor.positions, part.cursor.is_good, part.columns
-            reading.are_alike = part.are_alike
+            reading.shape = part.shape
             return
         for chosen, part in parts:
             cursor.rejoin(part.cursor, chosen)
             for name, column in part.columns.items():
                 reading.columns.setdefault(name, np.zeros(len(starts), column.dtype))[chosen] = column
 
-    def read_alike(self, records: Records, sizes: Sequence[int], count: int) -> EntryReading | None:
+    def read_alike(self, records: Records, sizes: Sequence[int], counts: Sequence[int]) -> EntryReading | None:
         """Read all columns if all entries are of one shape that was seen before; None if they are not.
 
         Args:
             sizes: bytes of each block.
-            count: of entries.
+            counts: entries of each block.
         """
         for shape in self._shapes:
-            if count and shape.width * count == records.size and not any(size % shape.width for size in sizes):
-                reading = EntryReading(Cursor(records, shape.width * np.arange(count)))
-                if shape.matching(records, reading.cursor.positions).all():
-                    shape.read(reading)
-                    return reading
+            width = shape.width
+            if sizes == [width * count for count in counts] and shape.are_all(records):
+                reading = EntryReading(Cursor(records, np.arange(0, records.size, width), width))
+                shape.read(reading)
+                return reading
         return None
 
     def read_before_name(self, reading: EntryReading) -> None:
@@ -338,7 +345,7 @@ class EntrySteps:
         for _, read in self._runs:
             read(reading)
 
-    def _by_shape(self, records: Records, starts: Array) -> Iterator[tuple[_EntryShape, Array]]:
+    def _by_shape(self, records: Records, starts: Array) -> Iterator[tuple[EntryShape, Array]]:
         """Yield shapes, each with the indexes of the entries of this shape, if they are many."""
         sizes = np.diff(starts, append=records.size)
         widths = sizes[:1] if (sizes == sizes[:1]).all() else _frequent(sizes)
@@ -356,9 +363,9 @@ class EntrySteps:
                 yield shape, chosen[matches]
                 chosen = chosen[~matches]
 
-    def _new_shape(self, records: Records, starts: Array) -> _EntryShape | None:
+    def _new_shape(self, records: Records, starts: Array) -> EntryShape | None:
         """Return the shape of the first entry, if it is of use for others."""
-        shape = _EntryShape.of_entry(self._fields, records, int(starts[0]))
+        shape = EntryShape.of_entry(self._fields, records, int(starts[0]))
         if shape is None or np.count_nonzero(shape.matching(records, starts)) < _MIN_ALIKE:
             return None
         first = EntryReading(Cursor(records, starts[:1]))
@@ -383,15 +390,16 @@ def _frequent(sizes: Array) -> Array:
     return frequent
 
 
-class _EntryShape:
+class EntryShape:
     """Entries that differ only in the values of some fields, whose places are equal.
 
     Attributes:
         columns: of any such entry, for fields that are equal in all of them; of positions, from its start.
         items: of arrays in one entry.
+        layout: of their statistics; None until it is known.
     """
 
-    __slots__ = ("_longs", "_name_start", "_shape", "columns", "items")
+    __slots__ = ("_longs", "_name_start", "_shape", "columns", "items", "layout")
 
     def __init__(self, shape: Shape, name_start: int, longs: Mapping[str, tuple[int, int]]) -> None:
         self._shape = shape
@@ -399,11 +407,12 @@ class _EntryShape:
         self._longs = longs
         self.columns: dict[str, Any] = {}
         self.items = 0
+        self.layout: StatsLayout | None = None
 
     @classmethod
-    def of_entry(cls, fields: Sequence[_Field], records: Records, start: int) -> _EntryShape | None:
+    def of_entry(cls, fields: Sequence[_Field], records: Records, start: int) -> EntryShape | None:
         """Return the shape of an entry, without ``columns``; None if it is not a sound one."""
-        data = records.payload[start : start + _MAX_ENTRY_BYTES]
+        data = records.part(start, start + _MAX_ENTRY_BYTES)
         mask = bytearray(len(data))
         position = 0
         places: dict[str, tuple[int, int]] = {}
@@ -435,20 +444,24 @@ class _EntryShape:
         """Return whether an entry of this shape is at each start."""
         return self._shape.matching(records, starts)
 
+    def are_all(self, records: Records) -> bool:
+        """Whether the bytes are entries of this shape, from the start to the end."""
+        return self._shape.are_all(records)
+
     def read(self, reading: EntryReading) -> None:
         """Read all columns of entries of this shape."""
         cursor, records = reading.cursor, reading.cursor.records
         starts = cursor.positions
         reading.columns = {
-            name: starts + value if name in _POSITIONS else np.repeat(value, len(starts))
+            name: starts + value if name in _POSITIONS else repeated(value, len(starts))
             for name, value in self.columns.items()
         }
         for name, (start, end) in self._longs.items():
-            reading.columns[name] = longs_at(records, starts + start, end - start)
+            reading.columns[name] = longs_at(records, starts + start, end - start, cursor.step)
         cursor.skip(self._name_start)
         reading.columns["name_hash"] = hash_texts(*_name_rows(cursor))
         records.items += self.items * len(starts)
-        reading.are_alike = True
+        reading.shape = self
         cursor.positions = starts + self.width
 
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from penstock.errors import FormatError
-from penstock.format.avro.columns import Cursor, Records
-from penstock.format.avro.container import CODEC_ERRORS, AvroCodec, BlockPlace, find_blocks, uncompress
+from penstock.format.avro.columns import PAD, Cursor, Records, repeated
+from penstock.format.avro.container import CODEC_ERRORS, AvroCodec, BlockPlace, find_blocks, uncompress, uncompress_into
 from penstock.format.avro.values import DEFAULT_LIMITS, ITEMS_PER_RECORD, AvroLimits, read_item_count, read_text
 from penstock.format.manifest.column_steps import (
     MAX_TEXT_BYTES,
@@ -44,7 +44,7 @@ MIN_RECORDS: Final = 64
 """Manifests with fewer entries are decoded to entries in less time."""
 
 # So that the columns of a group stay in the processor's cache.
-_GROUP_RECORDS: Final = 2048
+_GROUP_RECORDS: Final = 8192
 _GROUP_BYTES: Final = 4 << 20
 # Writers end a block at 64 KB.
 _MAX_BLOCK_BYTES: Final = 16 << 20
@@ -175,13 +175,13 @@ class EncodedEntries:
     def statistics(self, rows: Array) -> Iterator[tuple[Array, Cursor]]:
         """Yield as ``ManifestColumns.statistics``."""
         for group, part in self._by_group(rows):
-            records = Records(map(self._uncompress, group.blocks))
+            records = Records.joined(map(self._uncompress, group.blocks))
             yield part, Cursor(records, self.stats_starts[part].astype(np.int64))
 
     def names(self, rows: Array) -> Iterator[Array]:
         """Yield the names of some files, as bytes."""
         for group, part in self._by_group(rows):
-            cursor = Cursor(Records(map(self._uncompress, group.blocks)), self.starts[part].astype(np.int64))
+            cursor = Cursor(Records.joined(map(self._uncompress, group.blocks)), self.starts[part].astype(np.int64))
             yield read_names(cursor, self.schema)
 
     def _by_group(self, rows: Array) -> Iterator[tuple[_Group, Array]]:
@@ -218,7 +218,7 @@ def columns_of_entries(entries: Sequence[ManifestEntry]) -> ManifestColumns:
         row_count=np.array([file.row_count for file in files], np.int64),
         schema_id=np.array([file.schema_id for file in files], np.int64),
         created_millis=np.array([file.creation_millis or 0 for file in files], np.int64),
-        name_hash=hash_texts(text_rows(Records(names), np.cumsum(sizes) - sizes, sizes), sizes),
+        name_hash=hash_texts(text_rows(Records.joined(names), np.cumsum(sizes) - sizes, sizes), sizes),
         layout=np.array([layouts.code(each) for each in layout_of], np.int32),
         layouts=tuple(layouts.values),
         may_have_index=np.array(
@@ -274,6 +274,43 @@ class _Codes:
         return self.values.setdefault(value, len(self.values))
 
 
+class _BlockMemory:
+    """The uncompressed blocks of one group, in memory that the next group uses again."""
+
+    def __init__(self) -> None:
+        self._bytes: Array = np.empty(_GROUP_BYTES, np.uint8)
+        self._sizes: list[int] = []
+        self._end = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next block begins a group."""
+        return self._end >= _GROUP_BYTES // 2
+
+    def add(self, codec: AvroCodec, data: bytes, limit: int) -> int:
+        """Uncompress a block, and return its size. Raises one of ``CODEC_ERRORS``, or ``_NotKnownError``."""
+        space = max(min(len(self._bytes) - len(PAD) - self._end, limit), 0)
+        size = uncompress_into(codec, data, self._bytes[self._end : self._end + space].data)
+        if size is None:
+            payload = uncompress(codec, data, limit)
+            if payload is None:
+                raise _NotKnownError
+            size = len(payload)
+            if size > space:
+                self._bytes = np.concatenate([self._bytes[: self._end], np.empty(size + len(PAD), np.uint8)])
+            self._bytes[self._end : self._end + size] = np.frombuffer(payload, np.uint8)
+        self._sizes.append(size)
+        self._end += size
+        return size
+
+    def take(self) -> tuple[Records, Sequence[int]]:
+        """Return the blocks and their sizes; the memory is used again when the next block is added."""
+        sizes, end = self._sizes, self._end
+        self._sizes, self._end = [], 0
+        self._bytes[end : end + len(PAD)] = 0
+        return Records(self._bytes[: end + len(PAD)]), sizes
+
+
 class _Decoder:
     """Decodes one manifest, some blocks at a time."""
 
@@ -297,69 +334,75 @@ class _Decoder:
         self._visit = visit
         groups: list[_Group] = []
         places: list[BlockPlace] = []
-        payloads: list[bytes] = []
+        memory = _BlockMemory()
         left = self._limits.file_bytes
-        first_row = rows = size = 0
+        first_row = rows = 0
         for place in blocks:
-            limit = min(self._limits.block_bytes, left, _MAX_BLOCK_BYTES)
-            payload = uncompress(self._codec, self._data[place.start : place.end], limit)
-            if payload is None or not 0 <= place.record_count <= len(payload):
-                raise _NotKnownError
-            left -= len(payload)
-            if places and (
-                rows + place.record_count - first_row > _GROUP_RECORDS or size + len(payload) > _GROUP_BYTES
-            ):
+            if places and (rows + place.record_count - first_row > _GROUP_RECORDS or memory.is_full):
                 groups.append(_Group(first_row, tuple(places)))
-                self._add_group(places, payloads)
-                places, payloads, size, first_row = [], [], 0, rows
+                self._add_group(places, *memory.take())
+                places, first_row = [], rows
+            limit = min(self._limits.block_bytes, left, _MAX_BLOCK_BYTES)
+            size = memory.add(self._codec, self._data[place.start : place.end], limit)
+            if not 0 <= place.record_count <= size:
+                raise _NotKnownError
+            left -= size
             places.append(place)
-            payloads.append(payload)
             rows += place.record_count
-            size += len(payload)
         groups.append(_Group(first_row, tuple(places)))
-        self._add_group(places, payloads)
+        self._add_group(places, *memory.take())
         return self._columns(tuple(groups))
 
-    def _add_group(self, places: Sequence[BlockPlace], payloads: Sequence[bytes]) -> None:
-        records = Records(payloads)
-        count = sum(place.record_count for place in places)
-        reading = self._steps.read_alike(records, [len(payload) for payload in payloads], count)
+    def _add_group(self, places: Sequence[BlockPlace], records: Records, sizes: Sequence[int]) -> None:
+        counts = [place.record_count for place in places]
+        reading = self._steps.read_alike(records, sizes, counts)
         if reading is None:
-            reading = EntryReading(Cursor(records, _find_candidates(records, count)))
+            reading = EntryReading(Cursor(records, _find_candidates(records, sum(counts))))
             self._steps.read(reading)
+            columns = _follow(reading, records.size)
+            _check_blocks(columns["starts"], counts, sizes)
+        else:
+            columns = reading.columns | {"starts": reading.starts}
+            if not reading.cursor.is_good.all():
+                raise _NotKnownError
         # Arrays may have so many items per record in the reference.
         self._items += records.items
         if self._items > self._limits.records * ITEMS_PER_RECORD:
             raise _NotKnownError
-        columns = _follow(reading, records.size)
-        if len(columns["starts"]) != count:
-            raise _NotKnownError
-        _check_blocks(columns["starts"], places, payloads)
-        self._encode_texts(records, columns, are_alike=reading.are_alike)
-        kept_columns: dict[str, Array] = {name: columns[name].astype(dtype) for name, dtype in _KEPT.items()}
+        self._encode_texts(records, columns, reading)
+        kept_columns = {name: _converted(columns[name], dtype) for name, dtype in _KEPT.items()}
         for name, column in kept_columns.items():
             self._parts.setdefault(name, []).append(column)
         if self._visit is not None:
-            cursor = Cursor(records, columns["stats_starts"])
+            cursor = Cursor(records, columns["stats_starts"], reading.cursor.step)
             self._visited.append(self._visit(self._entries(kept_columns), cursor))
 
-    def _encode_texts(self, records: Records, columns: dict[str, Array], *, are_alike: bool) -> None:
+    def _encode_texts(self, records: Records, columns: dict[str, Array], reading: EntryReading) -> None:
         count = len(columns["starts"])
-        zeros = np.zeros(count, np.int64)
+        zeros = repeated(np.zeros(1, np.int64), count)
         partition = (columns["partition@"], columns["partition#"])
-        columns["partition"] = _codes_of(records, *partition, lambda data: data, self._partitions)
-        some = {name: column[:1] for name, column in columns.items()} if are_alike else columns
-        stats_cols, write_cols = (
-            _codes_of(records, some[f"{name}@"], some[f"{name}#"], _read_texts, known)
-            if f"{name}@" in some
-            else np.full(len(some["starts"]), known.code(None))
-            for name, known in (("stats_cols", self._stats_cols), ("write_cols", self._write_cols))
-        )
-        layout = self._layout_codes(some["schema_id"], stats_cols, write_cols, some["is_orc"])
-        columns["layout"] = np.repeat(layout, count) if are_alike else layout
+        step = reading.cursor.step
+        columns["partition"] = _codes_of(records, *partition, lambda data: data, self._partitions, step)
+        shape = reading.shape
+        if shape is None:
+            columns["layout"] = self._layouts_of(records, columns)
+        else:
+            if shape.layout is None:
+                first = self._layouts_of(records, {name: column[:1] for name, column in columns.items()})
+                shape.layout = list(self._layouts.values)[int(first[0])]
+            columns["layout"] = repeated(np.array([self._layouts.code(shape.layout)]), count)
         columns.setdefault("created_millis", zeros)
         columns.setdefault("is_external", zeros)
         columns["may_have_index"] = (columns.get("extra_files", zeros) > 0) | (columns.get("index", zeros) > 0)
+
+    def _layouts_of(self, records: Records, columns: Mapping[str, Array]) -> Array:
+        stats_cols, write_cols = (
+            _codes_of(records, columns[f"{name}@"], columns[f"{name}#"], _read_texts, known)
+            if f"{name}@" in columns
+            else np.full(len(columns["starts"]), known.code(None))
+            for name, known in (("stats_cols", self._stats_cols), ("write_cols", self._write_cols))
+        )
+        return self._layout_codes(columns["schema_id"], stats_cols, write_cols, columns["is_orc"])
 
     def _layout_codes(self, schema_id: Array, stats_cols: Array, write_cols: Array, is_orc: Array) -> Array:
         rows = np.stack([schema_id, stats_cols, write_cols, is_orc.astype(np.int64)], axis=1)
@@ -384,7 +427,7 @@ class _Decoder:
         )
 
     def _columns(self, groups: tuple[_Group, ...]) -> ManifestColumns:
-        arrays = {name: _shrunk(np.concatenate(parts)) for name, parts in self._parts.items()}
+        arrays = {name: _joined(parts) for name, parts in self._parts.items()}
         starts, stats_starts = map(arrays.__getitem__, _PLACES)
         blocks = sum(len(group.blocks) for group in groups)
         sizes = [_size_of(each) for each in arrays.values()]
@@ -427,9 +470,22 @@ _KEPT: Final[dict[str, type]] = {
 }
 
 
-def _shrunk(column: Array) -> Array:
-    """Return a column; one value only in memory if all are equal."""
-    return np.broadcast_to(column[:1].copy(), column.shape) if len(column) and (column == column[0]).all() else column
+def _converted(column: Array, dtype: type) -> Array:
+    if column.strides == (0,):
+        return repeated(column[:1].astype(dtype), len(column))
+    converted: Array = column.astype(dtype)
+    return converted
+
+
+def _joined(parts: Sequence[Array]) -> Array:
+    """Return the parts of a column as one; one value only in memory if all are equal."""
+    first, count = parts[0][:1], sum(map(len, parts))
+    if all(part.strides == (0,) and part[0] == first[0] for part in parts):
+        return repeated(first, count)
+    column: Array = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    if count and column[0] == column[-1] and (column == column[0]).all():
+        return repeated(column[:1].copy(), count)
+    return column
 
 
 def _size_of(column: Array) -> int:
@@ -490,15 +546,17 @@ def _follow(reading: EntryReading, size: int) -> dict[str, Array]:
     return columns
 
 
-def _check_blocks(starts: Array, places: Sequence[BlockPlace], payloads: Sequence[bytes]) -> None:
+def _check_blocks(starts: Array, block_counts: Sequence[int], block_sizes: Sequence[int]) -> None:
     """Check that each block has as many entries as it states; then none of them crosses its end."""
-    counts = np.array([place.record_count for place in places])
-    sizes = np.array([len(payload) for payload in payloads])
+    counts = np.array(block_counts)
+    sizes = np.array(block_sizes)
     ends = np.cumsum(sizes)
     has_entries = counts > 0
     # The last entry of a block may not end in one that states none.
-    if not np.array_equal(has_entries, sizes > 0) or not np.array_equal(
-        np.searchsorted(starts, ends), np.cumsum(counts)
+    if (
+        len(starts) != sum(block_counts)
+        or not np.array_equal(has_entries, sizes > 0)
+        or not np.array_equal(np.searchsorted(starts, ends), np.cumsum(counts))
     ):
         raise _NotKnownError
     firsts = (np.cumsum(counts) - counts)[has_entries]
@@ -506,14 +564,24 @@ def _check_blocks(starts: Array, places: Sequence[BlockPlace], payloads: Sequenc
         raise _NotKnownError
 
 
-def _codes_of(records: Records, starts: Array, sizes: Array, decode: Callable[[bytes], object], known: _Codes) -> Array:
-    """Return a number for each of several texts; ``decode`` is called once for each distinct one."""
+def _codes_of(
+    records: Records,
+    starts: Array,
+    sizes: Array,
+    decode: Callable[[bytes], object],
+    known: _Codes,
+    step: int = 0,
+) -> Array:
+    """Return a number for each of several texts; ``decode`` is called once for each distinct one.
+
+    Args:
+        step: of ``evenly``, for the starts.
+    """
     if int(sizes.max()) > MAX_TEXT_BYTES:
         raise _NotKnownError
-    firsts, of_texts = _distinct(text_rows(records, starts, sizes), sizes)
-    payload = records.payload
+    firsts, of_texts = _distinct(text_rows(records, starts, sizes, step), sizes)
     codes = [
-        known.code(decode(payload[start : start + size]))
+        known.code(decode(records.part(start, start + size)))
         for start, size in zip(starts[firsts].tolist(), sizes[firsts].tolist(), strict=True)
     ]
     return np.array(codes, np.int64)[of_texts]

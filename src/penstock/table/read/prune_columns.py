@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from penstock.format.avro.columns import evenly
 from penstock.format.row.row import ARITY_BYTES, null_area_bytes
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.predicate.tree import (
@@ -94,7 +95,7 @@ class ColumnsPruner:
         kept[unknown] = [self._reference.keeps(entry.file, predicate) for entry in entries]
         return kept
 
-    def evaluate(self, files: ManifestColumns, rows: Array, cursor: Cursor, predicate: BoundPredicate) -> Array:
+    def evaluate(self, files: ManifestColumns, rows: Array | slice, cursor: Cursor, predicate: BoundPredicate) -> Array:
         """Return for each file ``MAY``, ``CANNOT`` or ``UNKNOWN``.
 
         Args:
@@ -107,27 +108,34 @@ class ColumnsPruner:
         if not predicate.fields:
             return _plain_answers(row_counts, predicate)
         layouts = files.layout[rows]
-        distinct = layouts[:1] if (layouts == layouts[:1]).all() else np.unique(layouts)
-        answers = np.full(len(rows), UNKNOWN)
         reader = self._reference.reader(predicate)
-        for layout in distinct.tolist():
-            chosen = layouts == layout
-            places = reader.places(files.layouts[layout])
-            stats = _read_statistics(cursor if len(distinct) == 1 else cursor.some(chosen), places)
-            answer = _Evaluation(stats, places, row_counts[chosen]).answer(predicate.root)
-            codes = np.full(len(answer.may), UNKNOWN)
-            codes[answer.may & stats.is_good] = MAY
-            codes[answer.cannot & stats.is_good] = CANNOT
-            answers[chosen] = codes
-        # The reference decides on counts below zero.
-        answers[row_counts < 0] = UNKNOWN
-        answers[row_counts == 0] = CANNOT
+        if (layouts == layouts[:1]).all():
+            answers = _answers(predicate, reader.places(files.layouts[int(layouts[0])]), cursor, row_counts)
+        else:
+            answers = np.full(len(layouts), UNKNOWN)
+            for layout in np.unique(layouts).tolist():
+                chosen = layouts == layout
+                places = reader.places(files.layouts[layout])
+                answers[chosen] = _answers(predicate, places, cursor.some(chosen), row_counts[chosen])
+        if row_counts.min(initial=1) <= 0:
+            # The reference decides on counts below zero.
+            answers[row_counts < 0] = UNKNOWN
+            answers[row_counts == 0] = CANNOT
         return answers
 
 
 UNKNOWN: Final = np.uint8(0)
 MAY: Final = np.uint8(1)
 CANNOT: Final = np.uint8(2)
+
+
+def _answers(predicate: BoundPredicate, places: StatsPlaces, cursor: Cursor, row_counts: Array) -> Array:
+    """Return the answers for files of one layout, whose statistics are at a cursor, which is moved."""
+    stats = _read_statistics(cursor, places)
+    answer = _Evaluation(stats, places, row_counts).answer(predicate.root)
+    answers: Array = np.where(answer.may, MAY, np.where(answer.cannot, CANNOT, UNKNOWN))
+    answers[~stats.is_good] = UNKNOWN
+    return answers
 
 
 def _plain_answers(row_counts: Array, predicate: BoundPredicate) -> Array:
@@ -177,7 +185,7 @@ def _read_statistics(cursor: Cursor, places: StatsPlaces) -> _Statistics:
     types = [each for each in places.types if isinstance(each, AtomicType) and _is_supported(each)]
     if len(types) < len(places.types):
         return _Statistics(columns={}, is_good=np.zeros(size, bool))
-    low, high = (_Rows(cursor, *cursor.spans(), places.arity) for _ in range(2))
+    low, high = (_Rows(cursor, places.arity) for _ in range(2))
     nulls = _read_nulls(cursor, places)
     columns = {}
     for (name, place, is_trusted), data_type in zip(places.columns, types, strict=True):
@@ -206,7 +214,9 @@ def _is_supported(data_type: AtomicType) -> bool:
 def _read_nulls(cursor: Cursor, places: StatsPlaces) -> dict[int, tuple[Array, Array]]:
     """Read the null counts of some columns: the counts, and where they are known."""
     records, size = cursor.records, len(cursor.positions)
-    first = cursor.some(np.arange(size) < 1)
+    if cursor.step:
+        return _read_counts(cursor, places)
+    first = cursor.first()
     wanted = _read_counts(first, places)
     width = int(first.positions[0] - cursor.positions[0])
     if first.is_good[0] and 0 < width <= _MAX_TEXT_BYTES:
@@ -233,23 +243,34 @@ class _Rows:
         is_good: where the values that were read are sound.
     """
 
-    def __init__(self, cursor: Cursor, starts: Array, sizes: Array, arity: int) -> None:
+    def __init__(self, cursor: Cursor, arity: int) -> None:
+        starts, sizes = cursor.spans()
         self._records = cursor.records
+        self._step = cursor.step
         self._body_sizes = sizes - ARITY_BYTES
         self._head = null_area_bytes(arity)
+        self._starts = starts + ARITY_BYTES
         is_whole = self._body_sizes >= self._head + _WORD_BYTES * arity
-        self._starts = np.where(is_whole, starts + ARITY_BYTES, ARITY_BYTES)
-        written = cursor.records.words[self._starts - ARITY_BYTES] & _LOW_HALF
+        if not is_whole.all():
+            self._starts, self._step = np.where(is_whole, self._starts, ARITY_BYTES), 0
+        written = self._words(self._starts - ARITY_BYTES) & _LOW_HALF
         self.is_good = is_whole & (written == np.uint64(int.from_bytes(arity.to_bytes(4, "big"), "little")))
+
+    def _words(self, places: Array) -> Array:
+        return self._records.words[evenly(places, self._step)]
 
     def values(self, place: int, data_type: AtomicType) -> tuple[Array, Array]:
         """Return the values of a column, and where they are not null."""
         bit = place + 8
-        nulls = self._records.bytes[self._starts + bit // 8]
-        present = (nulls >> np.uint8(bit % 8) & 1) == 0
+        nulls = self._records.bytes[evenly(self._starts + bit // 8, self._step)]
+        present = (nulls & np.uint8(1 << bit % 8)) == 0
         slots = self._starts + self._head + _WORD_BYTES * place
-        slots = np.where(self.is_good & present, slots, 0)
-        words = self._records.words[slots]
+        has_value = self.is_good & present
+        if has_value.all():
+            words = self._words(slots).copy()
+        else:
+            slots = np.where(has_value, slots, 0)
+            words = self._records.words[slots]
         if data_type.root is TypeRoot.DOUBLE:
             return words.view(np.float64), present
         if data_type.root is TypeRoot.FLOAT:
@@ -380,6 +401,11 @@ def _member(literals: Array, bounds: _Bounds, *, negated: bool) -> Array:
         return ~(is_one & np.isin(bounds.low, literals))
     if not len(literals):
         return np.zeros(len(bounds.low), bool)
+    if len(literals) == 1:
+        within: Array = (~bounds.has_low | (bounds.low <= literals[0])) & (
+            ~bounds.has_high | (literals[0] <= bounds.high)
+        )
+        return within
     # The first literal that is not below the minimum must not be above the maximum.
     at = np.where(bounds.has_low, np.searchsorted(literals, bounds.low, "left"), 0)
     found = literals[np.minimum(at, len(literals) - 1)]

@@ -356,6 +356,8 @@ class _Scan:
         with suppress(TableStoreError):
             verdicts = [self._verdict(files.partitions[code]) for code in codes.tolist()]
             filters, number_of[codes] = _distinct_filters(verdicts)
+            if len(filters) == 1:
+                return pruner.evaluate(files, slice(None), cursor, filters[0])
             numbers = number_of[files.partition]
             for number, predicate in enumerate(filters):
                 rows = np.flatnonzero(numbers == number)
