@@ -29,7 +29,7 @@ from penstock.format.avro.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from penstock.format.avro.schemas import AvroType
     from penstock.format.avro.values import AvroLimits, Read
@@ -113,6 +113,8 @@ class FieldMapping:
         shape: mapping of a field that is itself a record.
         repeats: whether consecutive records often have equal values; then bytes are compared first and the value
             shared.
+        run: fields with one number that follow each other are compared as one, as they mostly repeat together; 0 for
+            none.
     """
 
     attribute: str | None
@@ -120,6 +122,7 @@ class FieldMapping:
     adapt: Callable[[Any], object] | None = None
     shape: RecordMapping | None = None
     repeats: bool = False
+    run: int = 0
 
 
 PAST: Final = FieldMapping(attribute=None)
@@ -230,8 +233,12 @@ def _shaped(types: Mapping[str, AvroType], named: NamedTypes, shape: RecordMappi
             raise ValueError(f"its records have no field {name}, so they are something else")
     steps: list[tuple[Read, Callable[[Any, Any], None]]] = []
     fields = [(types[name], shape.slots.get(name, PAST)) for name in types]
-    for past, run in groupby(fields, lambda field: field[1] if field[1] in (PAST, PAST_ALIKE) else None):
-        if past is None:
+    for past, run in groupby(fields, lambda field: field[1] if field[1] in (PAST, PAST_ALIKE) else field[1].run):
+        if isinstance(past, int) and past:
+            parts = list(run)
+            reads = [_slot_reader(part, named, slot) for part, slot in parts]
+            steps.append((_repeating(_sequence(reads)), _setter_of_all(value_type, [slot for _, slot in parts])))
+        elif past == 0:
             steps += [(_slot_reader(part, named, slot), _setter(value_type, slot)) for part, slot in run]
         else:
             skip = read_past([skipper(part, lambda part: _reader(part, named), named.items) for part, _ in run])
@@ -268,6 +275,16 @@ def _setter(value_type: type, slot: FieldMapping) -> Callable[[Any, Any], None]:
         return _ignore
     setter: Callable[[Any, Any], None] = getattr(value_type, slot.attribute).__set__
     return setter
+
+
+def _setter_of_all(value_type: type, slots: Sequence[FieldMapping]) -> Callable[[Any, Any], None]:
+    places = [(place, _setter(value_type, slot)) for place, slot in enumerate(slots) if slot.attribute is not None]
+
+    def put_all(value: object, fields: Sequence[object]) -> None:
+        for place, put in places:
+            put(value, fields[place])
+
+    return put_all
 
 
 def _ignore(_value: object, _field: object) -> None:

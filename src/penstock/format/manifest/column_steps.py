@@ -267,6 +267,7 @@ _POSITIONS: Final = frozenset({"partition@", "stats_starts", "stats_cols@", "wri
 _MIN_ALIKE: Final = 128
 _MAX_SHAPES: Final = 64
 _MAX_FAILURES: Final = 1
+_SAMPLES: Final = 16
 _MAX_ENTRY_BYTES: Final = 4096
 _SURE_INT_BYTES: Final = 4
 
@@ -352,7 +353,9 @@ class EntrySteps:
         failures = 0
         for width in widths.tolist():
             chosen = np.flatnonzero(sizes == width)
-            known = [shape for shape in self._shapes if shape.width == width]
+            # Without those of other tables that have as many bytes.
+            some = starts[chosen[:: len(chosen) // _SAMPLES + 1]]
+            known = [shape for shape in self._shapes if shape.width == width and shape.matching(records, some).any()]
             while len(chosen) >= _MIN_ALIKE and failures < _MAX_FAILURES:
                 shape = known.pop(0) if known else self._new_shape(records, starts[chosen])
                 matches = np.zeros(len(chosen), bool) if shape is None else shape.matching(records, starts[chosen])

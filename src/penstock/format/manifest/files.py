@@ -10,6 +10,7 @@ Source:
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.format.avro.container import Block, encode_container, parse_codec, read_note
@@ -197,14 +198,14 @@ def _encode_entry(entry: ManifestEntry) -> bytes:
         (
             encode_long(_VERSION),
             encode_long(entry.kind),
-            encode_bytes(entry.partition),
+            _encode_frequent_bytes(entry.partition),
             encode_long(entry.bucket),
             encode_long(entry.total_buckets),
             encode_text(file.file_name),
             encode_long(file.file_size),
             encode_long(file.row_count),
-            encode_bytes(file.min_key),
-            encode_bytes(file.max_key),
+            _encode_frequent_bytes(file.min_key),
+            _encode_frequent_bytes(file.max_key),
             _encode_stats(file.key_stats),
             _encode_stats(file.value_stats),
             encode_long(file.min_sequence_number),
@@ -216,7 +217,7 @@ def _encode_entry(entry: ManifestEntry) -> bytes:
             encode_nullable_long(file.delete_row_count),
             encode_nullable_bytes(file.embedded_file_index),
             encode_nullable_long(file.file_source),
-            encode_nullable_texts(file.value_stats_cols),
+            _encode_columns(file.value_stats_cols),
             encode_nullable_text(file.external_path),
             encode_nullable_long(file.first_row_id),
             encode_nullable_texts(file.write_cols),
@@ -231,9 +232,15 @@ def _encode_stats(stats: SimpleStats) -> bytes:
             encode_bytes(stats.min_values),
             encode_bytes(stats.max_values),
             PRESENT,
-            encode_nullable_longs(stats.null_counts),
+            _encode_null_counts(stats.null_counts),
         )
     )
+
+
+# Of these, files that are committed together have few different ones.
+_encode_frequent_bytes: Final = lru_cache(maxsize=256)(encode_bytes)
+_encode_null_counts: Final = lru_cache(maxsize=256)(encode_nullable_longs)
+_encode_columns: Final = lru_cache(maxsize=256)(encode_nullable_texts)
 
 
 def _encode_manifest_meta(meta: ManifestFileMeta) -> bytes:
@@ -282,21 +289,21 @@ _FILE: Final = RecordMapping(
         "_FILE_NAME": FieldMapping(attribute="file_name", adapt=check_file_name),
         "_FILE_SIZE": FieldMapping(attribute="file_size"),
         "_ROW_COUNT": FieldMapping(attribute="row_count"),
-        "_MIN_KEY": FieldMapping(attribute="min_key", repeats=True),
-        "_MAX_KEY": FieldMapping(attribute="max_key", repeats=True),
-        "_KEY_STATS": FieldMapping(attribute="key_stats", shape=_STATS, repeats=True),
+        "_MIN_KEY": FieldMapping(attribute="min_key", repeats=True, run=1),
+        "_MAX_KEY": FieldMapping(attribute="max_key", repeats=True, run=1),
+        "_KEY_STATS": FieldMapping(attribute="key_stats", shape=_STATS, repeats=True, run=1),
         "_VALUE_STATS": FieldMapping(attribute="value_stats", shape=_STATS),
         "_MIN_SEQUENCE_NUMBER": FieldMapping(attribute="min_sequence_number"),
         "_MAX_SEQUENCE_NUMBER": FieldMapping(attribute="max_sequence_number"),
-        "_SCHEMA_ID": FieldMapping(attribute="schema_id"),
-        "_LEVEL": FieldMapping(attribute="level"),
-        "_EXTRA_FILES": FieldMapping(attribute="extra_files", absent=(), adapt=check_file_names),
+        "_SCHEMA_ID": FieldMapping(attribute="schema_id", run=2),
+        "_LEVEL": FieldMapping(attribute="level", run=2),
+        "_EXTRA_FILES": FieldMapping(attribute="extra_files", absent=(), adapt=check_file_names, run=2),
         "_CREATION_TIME": FieldMapping(attribute="creation_millis", absent=None),
-        "_DELETE_ROW_COUNT": FieldMapping(attribute="delete_row_count", absent=None),
-        "_EMBEDDED_FILE_INDEX": FieldMapping(attribute="embedded_file_index", absent=None),
-        "_FILE_SOURCE": FieldMapping(attribute="file_source", absent=None, adapt=_SOURCES.__getitem__),
-        "_VALUE_STATS_COLS": FieldMapping(attribute="value_stats_cols", absent=None, repeats=True),
-        "_EXTERNAL_PATH": FieldMapping(attribute="external_path", absent=None),
+        "_DELETE_ROW_COUNT": FieldMapping(attribute="delete_row_count", absent=None, run=3),
+        "_EMBEDDED_FILE_INDEX": FieldMapping(attribute="embedded_file_index", absent=None, run=3),
+        "_FILE_SOURCE": FieldMapping(attribute="file_source", absent=None, adapt=_SOURCES.__getitem__, run=3),
+        "_VALUE_STATS_COLS": FieldMapping(attribute="value_stats_cols", absent=None, repeats=True, run=3),
+        "_EXTERNAL_PATH": FieldMapping(attribute="external_path", absent=None, run=3),
         "_FIRST_ROW_ID": FieldMapping(attribute="first_row_id", absent=None),
         "_WRITE_COLS": FieldMapping(attribute="write_cols", absent=None, repeats=True),
         # Of Paimon 2.1: the sequence number of each column, in tables with data evolution, which nothing here reads.
@@ -311,11 +318,11 @@ REQUIRED_FILE_FIELDS: Final = frozenset(name for name, slot in _FILE.slots.items
 _ENTRY: Final = RecordMapping(
     value_type=ManifestEntry,
     slots={
-        "_VERSION": FieldMapping(attribute=None, adapt=_check_version),
-        "_KIND": FieldMapping(attribute="kind", adapt=_KINDS.__getitem__),
-        "_PARTITION": FieldMapping(attribute="partition", repeats=True),
-        "_BUCKET": FieldMapping(attribute="bucket"),
-        "_TOTAL_BUCKETS": FieldMapping(attribute="total_buckets"),
+        "_VERSION": FieldMapping(attribute=None, adapt=_check_version, run=1),
+        "_KIND": FieldMapping(attribute="kind", adapt=_KINDS.__getitem__, run=1),
+        "_PARTITION": FieldMapping(attribute="partition", repeats=True, run=1),
+        "_BUCKET": FieldMapping(attribute="bucket", run=2),
+        "_TOTAL_BUCKETS": FieldMapping(attribute="total_buckets", run=2),
         "_FILE": FieldMapping(attribute="file", shape=_FILE),
     },
 )
