@@ -32,6 +32,8 @@ DAYS: Final = ("day-050", "day-051")
 CUT: Final = 5
 """Files that a limited micro-batch takes."""
 FIRST, FIRST_CUT, NEXT_CUT = "first look", f"first look, cut after {CUT} files", f"next {CUT} files"
+DROPPED = "nothing new for the first time"
+"""The files of the first look are no longer needed, and their memory is freed."""
 NOTHING, RESTART, ONE_MORE = "nothing new", "after a restart at the end", "one snapshot more"
 FIRST_ORDERED, NEXT_ORDERED = "first snapshot of two partitions", "next snapshot of two partitions"
 """Partitions come in the order of their creation, which takes a look at all files once."""
@@ -98,11 +100,12 @@ def look_around(ref: TableRef) -> dict[str, Look]:
     _moved(ask(NEXT_CUT, lambda: cutting.advance(cut, few)), cut)
     living = new_follower()
     end = ask(FIRST, lambda: living.advance(UNRESOLVED, NO_LIMITS))
-    _stayed(ask(NOTHING, lambda: living.advance(end, NO_LIMITS)), end)
+    for name in (DROPPED, NOTHING):
+        _stayed(ask(name, lambda: living.advance(end, NO_LIMITS)), end)
     _stayed(ask(RESTART, lambda: new_follower().advance(end, NO_LIMITS)), end)
     committer = open_committer(ref)
     append_once(committer, DAYS[:1])
-    end = living.advance(end, NO_LIMITS)  # drops the files of the first request
+    end = living.advance(end, NO_LIMITS)
     for name, days in {ONE_MORE: DAYS[:1], FIRST_ORDERED: DAYS, NEXT_ORDERED: DAYS}.items():
         append_once(committer, days)
         before, end = end, ask(name, lambda end=end: living.advance(end, NO_LIMITS))

@@ -29,6 +29,7 @@ def test_the_latest_offset_is_asked_for_in_every_situation_of_both_kinds_of_tabl
         latest_offset.FIRST_CUT,
         latest_offset.NEXT_CUT,
         latest_offset.FIRST,
+        latest_offset.DROPPED,
         latest_offset.FIRST_ORDERED,
         *latest_offset.STEADY,
     )
