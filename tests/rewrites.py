@@ -17,6 +17,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from tests.deletion_vectors import delete_keys
 
 import penstock
 from penstock import (
@@ -117,6 +119,7 @@ class World:
         copy: copies a warehouse to another name.
         storage: class whose calls are counted, to let others act in the middle of an operation.
         buckets: numbers of buckets to choose from.
+        deletes: whether other engines delete rows by deletion vectors.
     """
 
     def __init__(
@@ -127,6 +130,7 @@ class World:
         storage: type,
         *,
         buckets: tuple[int, ...] = (-1, -1, 1, 2),
+        deletes: bool = False,
     ) -> None:
         self.seed, self.random = seed, random.Random(seed)  # noqa: S311 - not for secrets
         self._catalog, self._copy, self._storage = catalog, copy, storage
@@ -142,6 +146,7 @@ class World:
         self.spark: Any = None
         self.spark_name = ""
         self.log: list[str] = []
+        self.deletes = deletes
         r = self.random
         self.bucket = r.choice(buckets)
         options = {
@@ -151,6 +156,7 @@ class World:
             "write-only": "true",
             **({"bucket-key": "k"} if self.bucket > 0 else {}),
             **(FOREIGN if r.random() < 0.3 else {}),
+            **({"deletion-vectors.enabled": "true"} if deletes else {}),
         }
         columns = "k BIGINT, u INT, p STRING"
         chosen = r.sample(sorted(TYPES), r.randrange(1, 5))
@@ -168,6 +174,8 @@ class World:
             self._append(self.fresh(), self.random, self._own_keys())
             if self.random.random() < 0.6:
                 self._alter(self.catalog, self.random)
+        if self.deletes and self.random.random() < 0.7:
+            self._delete(self.catalog, self.random)
         self._rewrite(self.random.choice([each for each in rewrites if each.needs(self)]))
 
     def fresh(self) -> Table:
@@ -194,6 +202,12 @@ class World:
             writer.write(batch)
             commit_append(open_committer(table._ref), writer.prepare_commit())
         self.log.append(f"append {rows}")
+
+    def _delete(self, catalog: Catalog, r: random.Random) -> None:
+        """Delete rows by deletion vectors, as Paimon does."""
+        keys = {r.randrange(max(self.next_key, 1)) for _ in range(r.randrange(1, 4))}
+        delete_keys(catalog.load_table("d.t"), "k", keys)
+        self.log.append(f"delete by vectors {keys}")
 
     def _alter(self, catalog: Catalog, r: random.Random) -> None:
         columns = [each for each in catalog.load_table("d.t").schema.fields if each.name not in FIXED]
@@ -238,13 +252,17 @@ class World:
         def append() -> None:
             self._append(loaded[0], r, [self.next_other, self.next_other + 1])
 
-        return [alter, append]
+        def delete() -> None:
+            self._delete(catalog, r)
+
+        return [alter, append, delete] if self.deletes else [alter, append]
 
     def _rewrite(self, rewrite: Rewrite) -> None:
         r = self.random
         has_others, seed = r.random() < 0.6 and not rewrite.is_alone, r.randrange(1 << 30)
         # Both at once, at one of the first calls: after the table was loaded, and before its files are planned.
         calls = [r.randrange(1, 12)] * 2 if r.random() < 0.5 else sorted(r.randrange(1, 40) for _ in range(2))
+        calls += [max(calls[1], r.randrange(1, 40))] if self.deletes else []
         first = r.randrange(max(self.next_key, 1))
         keys = (first, first + r.randrange(4))
         table = self.fresh() if r.random() < 0.7 else self.table  # an older handle
@@ -406,7 +424,9 @@ def _merge(table: Table, world: World, keys: tuple[int, int]) -> object:
     schema = pa.schema([table.arrow_schema.field(name) for name in FIXED])
     known = set(table.to_arrow(["k"])["k"].to_pylist())
     source = pa.Table.from_pylist([row for row in rows if row["k"] in known or row["k"] in new], schema=schema)
-    return table.merge(source, ["k"], matched=MergeUpdate(set={"u": 8}), not_matched=MergeInsert())
+    # Not those that others have deleted.
+    inserts = MergeInsert(where=pc.field("source.k") >= _FIRST_INSERTED)
+    return table.merge(source, ["k"], matched=MergeUpdate(set={"u": 8}), not_matched=inserts)
 
 
 def _compact(options: dict[str, str], strategy: str = "full") -> Callable[[Table, World, tuple[int, int]], object]:
@@ -441,7 +461,7 @@ REWRITES: Final = (
     Rewrite("merge", _merge, set_column("u", 8)),
     Rewrite("SQL delete", _sql("DELETE FROM d.t"), remove_rows),
     Rewrite("SQL update", _sql("UPDATE d.t SET u = 9"), set_column("u", 9)),
-    Rewrite("restore", _restore, is_alone=True),
+    Rewrite("restore", _restore, needs=lambda world: not world.deletes, is_alone=True),
 )
 
 

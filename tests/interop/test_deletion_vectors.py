@@ -1,6 +1,7 @@
 """An engine that applies deletion vectors reads the same rows of a table as we do."""
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -39,3 +40,44 @@ def test_rows_that_java_deletes_are_gone(java: JavaPaimon, location: Path, bitma
     found = ours.read(location)
     assert len(found) == 36
     assert java.read(location) == sort_rows(found)
+
+
+@pytest.mark.parametrize("bitmap64", ["false", "true"])
+def test_both_engines_write_a_table_with_deleted_rows(java: JavaPaimon, location: Path, bitmap64: str) -> None:
+    """Java deletes by vectors; we append, delete and compact; Java deletes again."""
+    options = {"bucket": "-1", "deletion-vectors.enabled": "true", "deletion-vectors.bitmap64": bitmap64}
+    java.create(location, [("k", "INT"), ("n", "INT")], options=options)
+    for start in (0, 20, 40):
+        java.append(location, [{"k": k, "n": k % 3} for k in range(start, start + 20)])
+    table = ours.load(location)
+    left = set(range(60))
+
+    def delete_by_java(keys: Mapping[str, Sequence[int]]) -> None:
+        java.ask("delete_positions", location, rows=dict(keys))
+
+    def check() -> None:
+        assert {row["k"] for row in java.read(location)} == left
+        assert {row["k"] for row in ours.read(location)} == left
+
+    first, second, third = [row["file_path"].rpartition("/")[2] for row in table.files().to_pylist()]
+    delete_by_java({first: [0, 7], second: [1], third: [2, 3]})
+    left -= {0, 7, 21, 42, 43}
+    check()
+    ours.append(location, [{"k": 60, "n": 0}])
+    left.add(60)
+    check()
+    # The vectors of the other two are in the same index file, and are copied.
+    assert table.delete("k = 5").rows_deleted == 1
+    left.discard(5)
+    check()
+    delete_by_java({second: [4], third: [0]})
+    left -= {24, 40}
+    check()
+    table.compact(options={"compaction.delete-ratio-threshold": "0"})
+    check()
+    snapshot = table.latest_snapshot()
+    assert snapshot is not None
+    assert snapshot.index_manifest is None
+    (merged,) = table.files().to_pylist()
+    delete_by_java({merged["file_path"].rpartition("/")[2]: [0]})
+    assert len(java.read(location)) == len(ours.read(location)) == len(left) - 1

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pytest
-from tests.deletion_vectors import delete_by_vectors
 from tests.rewrites import REWRITES, SPARK_REWRITES, Rewrite, World
 
 import penstock
@@ -35,6 +34,7 @@ REWRITING: Final = {
 # The others that name files to remove.
 REMOVING: Final = {
     "table/actions/missing_files.py": "removes files that are lost",
+    "table/actions/rescale.py": "removes files whose rows deletion vectors have all deleted",
     "table/actions/restore.py": "puts files back as they were",
     "table/expire/partitions.py": "removes whole partitions",
 }
@@ -59,22 +59,17 @@ def test_every_place_that_replaces_files_is_known() -> None:
     assert set(REWRITING.values()) <= {each.name for each in (*REWRITES, *SPARK_REWRITES)}
 
 
-@pytest.mark.parametrize("feature", ["deletion vectors", "deletion-vectors.enabled", "row-tracking.enabled"])
 @pytest.mark.parametrize("rewrite", REWRITES, ids=lambda each: each.name)
-def test_rows_with_numbers_or_vectors_are_refused_and_stay(rewrite: Rewrite, feature: str) -> None:
-    """Ids of rows and vectors of deleted rows would have to be rewritten with the rows."""
-    world = World(0, _catalog, _copy, MemoryFileIO, buckets=(-1 if feature == "row-tracking.enabled" else 1,))
+def test_rows_with_numbers_are_refused_and_stay(rewrite: Rewrite) -> None:
+    """Ids of rows would have to be rewritten with the rows."""
+    world = World(0, _catalog, _copy, MemoryFileIO, buckets=(-1,))
     table = world.table
     for key in (1, 2):
         table.append(pa.Table.from_pylist([{"k": key}, {"k": key + 2}], table.arrow_schema))
-    if feature == "deletion vectors":
-        name = str(table.files()["file_path"][0]).rpartition("/")[2]
-        delete_by_vectors(table, {name: [1]})
-    else:
-        path = f"{table.location}/schema/schema-0"
-        text = table._ref.file_io.read(path).decode()
-        changed = text.replace('"options" : {', f'"options" : {{ "{feature}" : "true",', 1)
-        table._ref.file_io.write(path, changed.encode())
+    path = f"{table.location}/schema/schema-0"
+    text = table._ref.file_io.read(path).decode()
+    changed = text.replace('"options" : {', '"options" : { "row-tracking.enabled" : "true",', 1)
+    table._ref.file_io.write(path, changed.encode())
     table = world.fresh()
     before, snapshot = table.to_arrow(), table.latest_snapshot()
     with pytest.raises(UnsupportedFeatureError):
@@ -100,15 +95,21 @@ def test_a_rewrite_changes_only_what_it_is_meant_to_change(seed: int) -> None:
     _run(seed)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_rewrite_leaves_rows_that_vectors_delete_out(seed: int) -> None:
+    _run(seed, deletes=True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("group", range(10))
 def test_thousands_of_rewrites_change_only_what_they_are_meant_to_change(group: int) -> None:
     for seed in range(1000 * (group + 1), 1000 * (group + 1) + 63):
         _run(seed)
+        _run(seed, deletes=True)
 
 
-def _run(seed: int) -> None:
-    world = World(seed, _catalog, _copy, MemoryFileIO)
+def _run(seed: int, *, deletes: bool = False) -> None:
+    world = World(seed, _catalog, _copy, MemoryFileIO, deletes=deletes)
     for _ in range(STEPS):
         world.step(REWRITES)
     _forget()

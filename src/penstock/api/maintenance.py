@@ -77,7 +77,7 @@ class TableMaintenance(TableMethods):
         store = self._handle.checked_store
         ref = for_compaction(at_latest_schema(self._handle.ref, store), encoded)
         check_writable(ref)
-        check_compactable(ref, store, store.load_latest_snapshot())
+        check_compactable(ref)
         limit = threads or ref.parsed(CompactOptions).max_tasks
         merge: Callable[[CompactTask, TableRef], MergedFiles] = merge_one
         cancel, cores = _nothing, os.cpu_count() or 1

@@ -50,7 +50,8 @@ UNSUPPORTED: Final[Mapping[str, str]] = {
     "drop_partition": "write ALTER TABLE ... DROP PARTITION (...)",
     "expire_changelogs": _NO_KEYS,
     "full_text_search": _NO_SEARCH,
-    "materialize_deletion_vectors": "tables with deletion vectors are read only; Paimon's compaction rewrites them",
+    "materialize_deletion_vectors": "CALL sys.compact with options => 'compaction.delete-ratio-threshold=0' rewrites "
+    "files with deleted rows",
     "merge_branch": "sys.fast_forward gives the main branch what a branch has; INSERT INTO ... SELECT adds its rows",
     "merge_into": "write MERGE INTO ... USING ... ON ..., here or in Spark SQL",
     "migrate_file": "sys.migrate_table and sys.migrate_database adopt directories of files",

@@ -252,7 +252,8 @@ class TableReads(TableMethods):
         **at: Unpack[ReadAt],
     ) -> str:
         """Return text about which files a read would open, and how the others are pruned; reads metadata only."""
-        return PlanText(explain_plan(self._handle.plan(filter, options, position_options(at, "explain")).plan))
+        position = position_options(at, "explain")
+        return PlanText(explain_plan(self._handle.plan(filter, options, position, with_vectors=True).plan))
 
     def explain_values(
         self,
@@ -262,7 +263,8 @@ class TableReads(TableMethods):
         **at: Unpack[ReadAt],
     ) -> dict[str, Any]:
         """Return the result of ``explain`` as values, for programs."""
-        return plan_values(self._handle.plan(filter, options, position_options(at, "explain_values")).plan)
+        position = position_options(at, "explain_values")
+        return plan_values(self._handle.plan(filter, options, position, with_vectors=True).plan)
 
 
 # So many rows may take pyarrow more than two seconds, in which it lets no other thread run.

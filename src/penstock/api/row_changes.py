@@ -66,7 +66,7 @@ class RowChanges(TableMethods):
             InvalidFilterError: the condition does not match the table.
             CommitConflictError: others committed at every attempt; nothing was changed.
             CommitUnknownError: the storage did not answer whether the commit succeeded.
-            UnsupportedFeatureError: the table is read-only for Penstock, or has deletion vectors.
+            UnsupportedFeatureError: the table is read-only for Penstock.
         """
         change = DeleteRows(predicate=self._condition(where))
         with self._handle.progress("deleting from", "read"):

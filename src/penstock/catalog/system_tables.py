@@ -76,7 +76,7 @@ def load_catalog_table(warehouse: Backend, name: str) -> pa.Table:
 def _of_table(ref: TableRef) -> Iterator[Sequence[object]]:
     schema = ref.schema
     store = MetadataStore(ref)
-    plan = plan_scan(store, ref, store.load_latest_snapshot())
+    plan = plan_scan(store, ref, store.load_latest_snapshot(), with_vectors=True)
     counts = file_counts([entry for partition in plan.partitions for entry in partition.entries])
     kind, *unknown = ref.options.get("type", "table"), *[None] * 5
     yield kind, bool(schema.partition_keys), bool(schema.primary_keys), *unknown, *counts
@@ -84,7 +84,7 @@ def _of_table(ref: TableRef) -> Iterator[Sequence[object]]:
 
 def _partitions(ref: TableRef) -> Iterator[Sequence[object]]:
     store, locator = MetadataStore(ref), FileLocator.of(ref)
-    plan = plan_scan(store, ref, store.load_latest_snapshot())
+    plan = plan_scan(store, ref, store.load_latest_snapshot(), with_vectors=True)
     for partition in plan.partitions if ref.schema.partition_keys else ():
         label = locator.partition_label(partition.data)
         is_done = ref.file_io.has_file(ref.layout.partition_success_path(label))

@@ -38,19 +38,33 @@ def decode_deletion_vector(data: bytes, path: str) -> npt.NDArray[np.int64]:
         data: length, magic, bitmap and checksum, as in an index file.
         path: only for messages.
     """
+    framed = framed_vector(data, path)
+    try:
+        bitmaps = framed[8:-4]
+        return _decode_bitmaps(bitmaps) if _is_64(framed) else _decode_bitmap(bitmaps, 0)[0]
+    except (struct.error, ValueError) as error:
+        raise FormatError(f"{path}: a deletion vector cannot be read: {error}") from error
+
+
+def framed_vector(data: bytes, path: str) -> bytes:
+    """Return a deletion vector from its length to its checksum, which is right.
+
+    Args:
+        data: may be longer.
+        path: only for messages.
+    """
     if len(data) < 12:
         raise FormatError(f"{path}: a deletion vector was cut off")
     length, magic = struct.unpack_from(">iI", data)
-    is_64 = struct.unpack_from("<I", data, 4)[0] == MAGIC_64
-    if (magic != MAGIC and not is_64) or not 8 <= length <= len(data) - 8:
+    if (magic != MAGIC and not _is_64(data)) or not 8 <= length <= len(data) - 8:
         raise FormatError(f"{path}: there is no deletion vector at this offset")
     if zlib.crc32(data[4 : 4 + length]) != struct.unpack_from(">I", data, 4 + length)[0]:
         raise FormatError(f"{path}: the checksum of a deletion vector is wrong, the file is damaged")
-    try:
-        bitmaps = data[8 : 4 + length]
-        return _decode_bitmaps(bitmaps) if is_64 else _decode_bitmap(bitmaps, 0)[0]
-    except (struct.error, ValueError) as error:
-        raise FormatError(f"{path}: a deletion vector cannot be read: {error}") from error
+    return data[: 8 + length]
+
+
+def _is_64(data: bytes) -> bool:
+    return bool(struct.unpack_from("<I", data, 4)[0] == MAGIC_64)
 
 
 def _decode_bitmaps(data: bytes) -> npt.NDArray[np.int64]:

@@ -38,8 +38,7 @@ class CompactOptions(OptionGroup):
         "compaction.delete-ratio-threshold",
         parse_float,
         0.2,
-        "fraction of deleted rows at which a file is rewritten",
-        honoured=False,
+        "a compaction rewrites files of which deletion vectors delete more than this fraction of the rows",
     )
     file_num_limit: int = option(
         "compaction.file-num-limit",

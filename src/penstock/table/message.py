@@ -9,6 +9,7 @@ from penstock.format.manifest.entry import FileKey
 
 if TYPE_CHECKING:
     from penstock.format.manifest.entry import DataFileMeta
+    from penstock.format.manifest.index_manifest import VectorPlace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,7 @@ class CommitMessage:
         new_files: in write order; their sequence numbers are preliminary (0 .. rows-1 over this message's files). The
             commit assigns the final ones, in the order of the messages.
         compact_before: files that ``compact_after`` replaces.
+        vectors: file names and deletion vectors with which ``compact_before`` was read.
     """
 
     partition: bytes
@@ -30,6 +32,7 @@ class CommitMessage:
     new_files: tuple[DataFileMeta, ...] = ()
     compact_before: tuple[DataFileMeta, ...] = ()
     compact_after: tuple[DataFileMeta, ...] = ()
+    vectors: tuple[tuple[str, VectorPlace], ...] = ()
 
     @property
     def replaced(self) -> tuple[FileKey, ...]:

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pytest
-from pyspark.errors.exceptions.base import PySparkException
-from tests.deletion_vectors import delete_by_vectors
+from tests.deletion_vectors import delete_by_vectors, delete_keys
 from tests.quick_spark import quick_environment
 from tests.spark.needs import needs
 
 from penstock.catalog.changes import RenameColumn
 from penstock.spark.connector import scan
-from penstock.spark.versions.facts import PYTHON_SCANS, PYTHON_SOURCES
+from penstock.spark.versions.facts import PYTHON_SCANS, PYTHON_SOURCES, PYTHON_WRITES, QUEUE_CHANGES
 from penstock.spark.versions.python_api import to_arrow
 
 if TYPE_CHECKING:
@@ -86,11 +85,50 @@ def test_nothing_is_answered_from_metadata(spark: SparkSession, table: Table) ->
     assert table.to_spark(spark).count() == 37
 
 
-def test_rows_are_not_changed(spark: SparkSession, table: Table) -> None:
-    for statement in ("UPDATE penstock.d.dv SET n = 0 WHERE k % 5 = 1", "DELETE FROM penstock.d.dv WHERE k = 3"):
-        with pytest.raises(PySparkException, match="is read only here"):
-            spark.sql(statement)
-    assert _keys(table.to_spark(spark)) == LEFT
+@pytest.mark.parametrize("bucket", ["-1", pytest.param("1", marks=needs(QUEUE_CHANGES))])
+def test_changes_leave_the_deleted_rows_out(spark: SparkSession, catalog: Catalog, bucket: str) -> None:
+    options = {"bucket": bucket, "deletion-vectors.enabled": "true", **({"bucket-key": "k"} if bucket == "1" else {})}
+    name = f"d.changed_{bucket.strip('-')}_{len(bucket)}"
+    table = catalog.create_table(name, "k INT, n INT", options=options)
+    for first in (0, 10, 20):
+        table.append([{"k": k, "n": 0} for k in range(first, first + 10)])
+    delete_keys(table, "k", {1, 2, 11})
+    wanted = {k: 0 for k in range(30) if k not in {1, 2, 11}}
+
+    def check() -> None:
+        assert {row["k"]: row["n"] for row in table.to_arrow().to_pylist()} == wanted
+        assert table.to_arrow().num_rows == len(wanted)
+
+    spark.sql(f"UPDATE penstock.{name} SET n = n + 1 WHERE k % 10 = 1")
+    wanted[21] = 1
+    check()
+    delete_keys(table, "k", {12, 22})
+    del wanted[12], wanted[22]
+    spark.sql(f"DELETE FROM penstock.{name} WHERE k IN (SELECT * FROM VALUES (3), (12), (23))")
+    del wanted[3], wanted[23]
+    check()
+    spark.sql(
+        f"MERGE INTO penstock.{name} t USING (SELECT col1 AS k FROM VALUES (4), (11)) AS s ON t.k = s.k "
+        "WHEN MATCHED THEN UPDATE SET n = 7 WHEN NOT MATCHED THEN INSERT (k, n) VALUES (s.k, 8)"
+    )
+    wanted |= {4: 7, 11: 8}
+    check()
+    if bucket == "1":
+        keys = table.to_arrow()["k"].to_pylist()
+        assert keys == [*(k for k in sorted(wanted) if k != 11), 11]
+
+
+@needs(PYTHON_WRITES)
+def test_a_sort_leaves_the_deleted_rows_out(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.sorted_dv", "k INT, n INT", options={"deletion-vectors.enabled": "true"})
+    for first in (0, 10):
+        table.append([{"k": k, "n": -k} for k in range(first, first + 10)])
+    delete_keys(table, "k", {1, 2, 11})
+    table.compact(spark, order_by=["n"])
+    assert table.to_arrow()["k"].to_pylist() == [k for k in range(19, -1, -1) if k not in {1, 2, 11}]
+    snapshot = table.latest_snapshot()
+    assert snapshot is not None
+    assert snapshot.index_manifest is None
 
 
 @pytest.mark.cluster

@@ -119,7 +119,7 @@ def test_arguments_that_cannot_be_are_refused() -> None:
     assert table.files().num_rows == 4
 
 
-@pytest.mark.parametrize("key", ["deletion-vectors.enabled", "row-tracking.enabled", "clustering.incremental"])
+@pytest.mark.parametrize("key", ["row-tracking.enabled", "clustering.incremental"])
 def test_what_a_merge_would_break_is_refused(key: str) -> None:
     table = filled(catalog_of(), {}, a=4).with_options({key: "true"})
     with pytest.raises(UnsupportedFeatureError, match=key):

@@ -60,7 +60,6 @@ def test_options_keep_their_text(new_schema: Build) -> None:
         ({"target-file-row-num": "0"}, InvalidOptionError, "1 or more"),
         ({"row-tracking.enabled": "true"}, UnsupportedFeatureError, "row-tracking"),
         ({"data-evolution.enabled": "true"}, UnsupportedFeatureError, "data-evolution"),
-        ({"deletion-vectors.enabled": "true"}, UnsupportedFeatureError, "deletion-vectors"),
         ({"bucket": "2", "bucket-key": "a", "bucket-function.type": "hive"}, UnsupportedFeatureError, "hive"),
         ({"bucket": "2", "bucket-key": "a", "clustering.incremental": "true"}, InvalidOptionError, "append-ordered"),
         ({"fields.z.stats-mode": "none"}, InvalidOptionError, "'fields.z.stats-mode' names column 'z'"),

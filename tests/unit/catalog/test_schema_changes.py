@@ -436,8 +436,8 @@ def test_what_a_table_is_never_changes(key: str, new_schema: Build, evolve: Buil
 
 
 def test_turning_on_what_is_not_supported_is_refused(new_schema: Build, evolve: Build) -> None:
-    with pytest.raises(UnsupportedFeatureError, match="deletion-vectors"):
-        evolve(new_schema("a INT"), SetOption(key="deletion-vectors.enabled", value="true"), has_snapshots=False)
+    with pytest.raises(UnsupportedFeatureError, match="row-tracking"):
+        evolve(new_schema("a INT"), SetOption(key="row-tracking.enabled", value="true"), has_snapshots=False)
     with pytest.raises(UnsupportedFeatureError, match="primary-key"):
         evolve(new_schema("a INT"), SetOption(key="primary-key", value="a"), has_snapshots=False)
 

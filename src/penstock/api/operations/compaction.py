@@ -77,7 +77,7 @@ class Compact(Operation[TableHandle, CompactionResult]):
 
     Raises:
         InvalidOptionError, InvalidFilterError: invalid arguments.
-        UnsupportedFeatureError: the table is read-only for Penstock, has live deletion vectors, or has
+        UnsupportedFeatureError: the table is read-only for Penstock, or has
             ``clustering.incremental``.
         TableStoreError: a file cannot be read or written, or the commit failed; merges that were already committed
             remain, the others leave no files.

@@ -127,7 +127,9 @@ def show_partitions(state: SqlState, statement: ShowPartitions) -> Outcome:
     store = MetadataStore(ref)
     fields = ref.schema.partition_fields
     found = []
-    for partition in plan_scan(store, ref, store.load_latest_snapshot()).partitions if fields else ():
+    for partition in (
+        plan_scan(store, ref, store.load_latest_snapshot(), with_vectors=True).partitions if fields else ()
+    ):
         values = zip(fields, partition.values, strict=True)
         texts = {field.name: None if value is None else value_text(field, value) for field, value in values}
         if all(texts.get(name) == text for name, text in statement.spec):

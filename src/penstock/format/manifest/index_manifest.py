@@ -1,4 +1,4 @@
-"""Read index manifests: kinds and file names of a snapshot's indexes, and the locations of its deletion vectors.
+"""Index manifests: kinds and file names of a snapshot's indexes, and the locations of its deletion vectors.
 
 Source:
     Paimon ``core:manifest/IndexManifestEntry.java``, ``IndexManifestEntrySerializer.java``;
@@ -7,10 +7,15 @@ Source:
 
 from __future__ import annotations
 
+import io
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import fastavro
+
 from penstock.errors import FormatError
+from penstock.format.avro.container import Block, decode_container, encode_container
 from penstock.format.avro.reader import FieldMapping, RecordMapping
 from penstock.format.avro.records import decode_values
 from penstock.format.avro.values import DEFAULT_LIMITS, AvroLimits
@@ -18,7 +23,7 @@ from penstock.format.manifest.entry import FileKey, FileKind
 from penstock.format.text.names import check_file_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Collection, Sequence
 
 DELETION_VECTORS: Final = "DELETION_VECTORS"
 
@@ -46,7 +51,9 @@ class VectorPlace:
         partition: serialized BinaryRow of the data file's partition.
         index_file: name of the file with the vector.
         external_path: of that file; None in the table's directory.
-        length: of magic and bitmap, without the four bytes each of the length before and the checksum after them.
+        length: of magic and bitmap, without the four bytes each of the length before and the checksum after them; Java
+            includes these for a vector of 64 bits.
+        row_count: number of deleted rows; None if the manifest lacks it.
     """
 
     partition: bytes
@@ -55,6 +62,7 @@ class VectorPlace:
     external_path: str | None
     offset: int
     length: int
+    row_count: int | None = None
 
 
 def decode_vector_places(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS) -> dict[FileKey, VectorPlace]:
@@ -74,8 +82,75 @@ def decode_vector_places(data: bytes, path: str, limits: AvroLimits = DEFAULT_LI
                 external_path=record.external_path,
                 offset=offset,
                 length=length,
+                row_count=each[3] if len(each) > 3 and isinstance(each[3], int) else None,
             )
     return places
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorFile:
+    """A new index file with some of the deletion vectors of another one.
+
+    Attributes:
+        offsets: of the vectors, in the order in which they were given.
+    """
+
+    file_name: str
+    file_size: int
+    offsets: tuple[int, ...]
+
+
+def without_vectors(
+    data: bytes, path: str, gone: Collection[FileKey], copy_vectors: Callable[[Sequence[VectorPlace]], VectorFile]
+) -> bytes | None:
+    """Return an index manifest without the deletion vectors of some data files; all else stays as it is.
+
+    Paimon reads the vectors of an index file one after another, so a file of which some remain is written again.
+
+    Args:
+        data: the whole file, which ``decode_vector_places`` has accepted.
+        path: only for messages.
+        gone: the data files.
+        copy_vectors: writes a file of the vectors at these places of one index file, one after another.
+
+    Returns:
+        None if no entry remains.
+    """
+    places = decode_vector_places(data, path)
+    container = decode_container(data, path)
+    schema = fastavro.parse_schema(json.loads(container.schema))
+    stream, count = io.BytesIO(), 0
+    records: Any = fastavro.reader(io.BytesIO(data))
+    for record in records:
+        kept = record
+        if record["_KIND"] == FileKind.ADD and record["_INDEX_TYPE"] == DELETION_VECTORS:
+            kept = _without(record, places, gone, copy_vectors)
+        if kept is not None:
+            fastavro.schemaless_writer(stream, schema, kept)
+            count += 1
+    block = Block(record_count=count, payload=stream.getvalue())
+    return encode_container(container.schema, [block], codec=container.codec) if count else None
+
+
+def _without(
+    record: Any,  # noqa: ANN401 - as fastavro returns it
+    places: dict[FileKey, VectorPlace],
+    gone: Collection[FileKey],
+    copy_vectors: Callable[[Sequence[VectorPlace]], VectorFile],
+) -> dict[str, Any] | None:
+    """Return the record of an index file without vectors; None if none remains."""
+    ranges = record["_DELETIONS_VECTORS_RANGES"] or ()
+    keys = [FileKey(record["_PARTITION"], record["_BUCKET"], each["f0"]) for each in ranges]
+    kept = [(key, each) for key, each in zip(keys, ranges, strict=True) if key not in gone]
+    if len(kept) == len(ranges):
+        return dict(record)
+    if not kept:
+        return None
+    made = copy_vectors([places[key] for key, _ in kept])
+    moved = [{**each, "f1": offset} for (_, each), offset in zip(kept, made.offsets, strict=True)]
+    changed = {"_FILE_NAME": made.file_name, "_FILE_SIZE": made.file_size, "_ROW_COUNT": len(kept)}
+    paths = {"_EXTERNAL_PATH": None} if "_EXTERNAL_PATH" in record else {}
+    return {**record, **changed, **paths, "_DELETIONS_VECTORS_RANGES": moved}
 
 
 def _is_range(value: object) -> bool:

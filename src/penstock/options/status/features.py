@@ -97,8 +97,7 @@ FEATURES: Final = (
     Feature(
         name="deletion vectors",
         keys=("deletion-vectors.enabled",),
-        reason="is read only here: write a table without it",
-        refused=_WRITES,
+        reason="row changes and compaction write files without the deleted rows; streams do not apply them",
         found=frozenset({Operation.STREAM}),
     ),
     Feature(

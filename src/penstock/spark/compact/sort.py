@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from penstock.errors import NotFoundError, TableStoreError
-from penstock.format.manifest.entry import FileKind, ManifestEntry
+from penstock.format.manifest.entry import FileKey, FileKind, ManifestEntry
 from penstock.format.row.row import decode_row
 from penstock.format.snapshot import CommitKind
 from penstock.options import CommitOptions, CompactOptions, SortOptions, WriteOptions
@@ -225,4 +225,10 @@ def _as_plan(task: CompactTask, ref: TableRef, snapshot: Snapshot | None) -> Sca
         rest=NO_FILTER,
         entries=entries,
     )
-    return ScanPlan(snapshot=snapshot, predicate=NO_FILTER, partitions=(partition,), funnel=Funnel())
+    return ScanPlan(
+        snapshot=snapshot,
+        predicate=NO_FILTER,
+        partitions=(partition,),
+        funnel=Funnel(),
+        vectors={FileKey(task.partition, task.bucket, name): place for name, place in task.vectors},
+    )

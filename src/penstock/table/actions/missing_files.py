@@ -76,7 +76,7 @@ def drop_missing_files(committer: TableCommitter, missing: Iterable[MissingFile]
 
 
 def _live(ref: TableRef, store: MetadataStore) -> list[ManifestEntry]:
-    plan = plan_scan(store, ref, store.load_latest_snapshot())
+    plan = plan_scan(store, ref, store.load_latest_snapshot(), with_vectors=True)
     return [entry for partition in plan.partitions for entry in partition.entries]
 
 

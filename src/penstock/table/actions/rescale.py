@@ -19,6 +19,7 @@ from penstock.table.assumptions import at_latest_schema
 from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.delta import CommitRequest
+from penstock.table.message import CommitMessage
 from penstock.table.partition_scope import WrittenPartitions
 from penstock.table.read.batches import open_batches
 from penstock.table.read.scan import plan_scan
@@ -28,6 +29,7 @@ from penstock.table.write.writer import write_arrow
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from penstock.format.manifest.entry import ManifestEntry
     from penstock.format.snapshot import Snapshot
     from penstock.table.commit.committer import TableCommitter
     from penstock.table.read.scan import ScanPartition, ScanPlan
@@ -88,7 +90,7 @@ def _to_rewrite(committer: TableCommitter, buckets: int) -> tuple[ScanPartition,
 
 
 def _plan(committer: TableCommitter, snapshot: Snapshot | None) -> ScanPlan:
-    return plan_scan(committer.store, committer.ref, snapshot)
+    return plan_scan(committer.store, committer.ref, snapshot, with_vectors=True)
 
 
 def _rewrite(committer: TableCommitter, partition: bytes, buckets: int) -> Snapshot | None:
@@ -118,8 +120,10 @@ def _rewrite(committer: TableCommitter, partition: bytes, buckets: int) -> Snaps
                     messages=tuple(
                         replace(message, new_files=as_replacement(ref, files, message.new_files))
                         for message in messages
-                    ),
-                    scope=WrittenPartitions(),
+                    )
+                    or tuple(map(_removal, found[0].entries)),
+                    # If deletion vectors have left no row, nothing is written.
+                    scope=WrittenPartitions() if messages else None,
                     has_read=True,
                     read=snapshot,
                 )
@@ -133,3 +137,12 @@ def _rewrite(committer: TableCommitter, partition: bytes, buckets: int) -> Snaps
                 delete_new_files(committer.ref, messages)
             raise
     return None
+
+
+def _removal(entry: ManifestEntry) -> CommitMessage:
+    return CommitMessage(
+        partition=entry.partition,
+        bucket=entry.bucket,
+        total_buckets=entry.total_buckets,
+        compact_before=(entry.file,),
+    )

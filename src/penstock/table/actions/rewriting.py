@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
-from penstock.errors import CommitConflictError, UnsupportedFeatureError
+from penstock.errors import CommitConflictError
 from penstock.format.types.data_types import (
     MAX_LENGTH,
     ArrayType,
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.format.manifest.entry import DataFileMeta
-    from penstock.format.snapshot import Snapshot
     from penstock.format.types.data_types import DataField, DataType
     from penstock.table.ref import TableRef
 
@@ -67,15 +66,6 @@ def check_schema_of_rewritten(ref: TableRef, files: Iterable[DataFileMeta]) -> N
         raise CommitConflictError(
             f"table {ref.name}: a file with schema {newest} was rewritten with schema {ref.schema.id}, which may lack "
             "some of its columns; nothing was committed: load the table again and repeat the change"
-        )
-
-
-def check_index_files(table: str, snapshot: Snapshot | None) -> None:
-    """Raise UnsupportedFeatureError if a snapshot has index files, which a change of rows would have to rewrite."""
-    if snapshot is not None and snapshot.index_manifest is not None:
-        raise UnsupportedFeatureError(
-            f"table {table}: snapshot {snapshot.id} has index files, which changing rows would have to rewrite; "
-            "change them with an engine that maintains these"
         )
 
 

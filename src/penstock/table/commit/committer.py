@@ -44,6 +44,7 @@ from penstock.table.commit.manifests import ManifestWriter, Merge, PartitionOrde
 from penstock.table.commit.put import flush_new_files, is_put, put_schema, put_snapshot, search_commits
 from penstock.table.commit.retry import CommitRetry, note_change, note_committed, note_lost_race, observed
 from penstock.table.commit.reused_ids import is_in_time, last_kept_id, load_base
+from penstock.table.commit.vectors import next_index_manifest
 from penstock.table.read.live import pruner_of_partitions
 from penstock.table.store import SchemaFiles
 
@@ -67,12 +68,12 @@ class Prepared:
     """The result of an attempt before its put: all metadata is on storage, except for the snapshot file.
 
     Attributes:
-        file_names: lists and manifests that the snapshot names.
+        paths: of lists, manifests and index files that the snapshot names.
     """
 
     snapshot: Snapshot
     delta: tuple[ManifestEntry, ...]
-    file_names: frozenset[str]
+    paths: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +348,7 @@ class TableCommitter:
     def _finish(self, base: Snapshot | None, prepared: Prepared, writer: ManifestWriter) -> None:
         """Clean up and run the hooks after the snapshot was created. Nothing here may fail the commit."""
         note_change(self.ref.location)
-        writer.forget(prepared.file_names)
+        writer.forget(prepared.paths)
         try:
             self.index.note_committed(base, prepared.snapshot, prepared.delta)
         except MemoryError:
@@ -372,6 +373,10 @@ class TableCommitter:
         written = self.ref if request.schema is None else replace(self.ref, schema=request.schema)
         check_buckets_of_new_files(written, self.store, delta, known_buckets=known, latest_id=schema_id)
         base_manifests = _without_lost(request, apply_merges(self._manifests(base), merges))
+        before, index_manifest = frozenset(writer.written), None
+        if base is not None and base.index_manifest is not None:
+            index_manifest = next_index_manifest(self.ref, self.store, base, delta, writer)
+        index_paths = frozenset(writer.written) - before
         with writer.written_at_once(also=self._check_schemas):
             base_list = writer.write_list(base_manifests)
             delta_manifests = writer.write_manifests(delta, schema_id=schema_id)
@@ -392,6 +397,7 @@ class TableCommitter:
             delta_record_count=added,
             watermark=request.watermark,
             properties=request.properties,
+            index_manifest=index_manifest,
             next_row_id=0,
             uuid=str(uuid.uuid4()),
             writer_version=WRITER_VERSION,
@@ -402,7 +408,7 @@ class TableCommitter:
         return Prepared(
             snapshot=snapshot,
             delta=delta,
-            file_names=frozenset(names | {base_list.name, delta_list.name}),
+            paths=index_paths.union(map(self.ref.layout.manifest_path, names | {base_list.name, delta_list.name})),
         )
 
     def _next_schema_id(self, request: CommitRequest) -> int:
@@ -453,7 +459,6 @@ class TableCommitter:
             return snapshot
         return replace(
             snapshot,
-            index_manifest=base.index_manifest,
             watermark=_later_watermark(snapshot.watermark, base.watermark),
             statistics=base.statistics if self.store.is_statistics_of(base, snapshot.schema_id) else None,
             next_row_id=base.next_row_id or 0,

@@ -15,9 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from penstock.errors import CommitConflictError, InvalidOptionError, UnsupportedFeatureError
+from penstock.errors import CommitConflictError, InvalidOptionError
 from penstock.format.manifest.entry import DataFileMeta, EntryNumbers, FileIdentity, FileKind, ManifestEntry
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from penstock.table.commit.vectors import check_vectors
 from penstock.table.partition_scope import OverwriteScope, WholeTable, WrittenPartitions, partition_test
 from penstock.table.read.live import (
     MAX_STEPS,
@@ -29,6 +30,7 @@ from penstock.table.read.live import (
     pruner_of_scope,
     snapshots_since,
 )
+from penstock.table.read.scan import check_index_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -84,11 +86,7 @@ def overwrite_delta(
         InvalidOptionError: a new file is outside of the scope.
         UnsupportedFeatureError: the base snapshot has index files, which would have to be rewritten.
     """
-    if base is not None and base.index_manifest is not None:
-        raise UnsupportedFeatureError(
-            f"table {ref.name}: snapshot {base.id} has index files, which an overwrite would have to rewrite; "
-            "overwrite this table with an engine that maintains them"
-        )
+    check_index_files(store, base)
     messages = tuple(message for message in messages if message.new_files)
     touched = frozenset(message.partition for message in messages)
     test = partition_test(scope, touched=touched, ref=ref)
@@ -161,6 +159,9 @@ def build_delta(
     if not request.messages:
         return ()
     if request.kind in {CommitKind.COMPACT, CommitKind.OVERWRITE}:
+        has_vectors = base is not None and base.index_manifest is not None
+        if not request.has_read and (has_vectors or any(message.vectors for message in request.messages)):
+            check_vectors(ref, store, base, request.messages)
         replaced = compact_delta(request.messages, base, ref=ref, store=store)
         return replaced + append_delta(request.messages, base, ref=ref, store=store, index=index)
     return append_delta(request.messages, base, ref=ref, store=store, index=index)

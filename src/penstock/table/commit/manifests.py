@@ -121,10 +121,14 @@ class ManifestWriter:
         self._write(name, data, manifests, meta_bytes(manifests))
         return ListFile(name=name, size=len(data))
 
-    def forget(self, names: Collection[str]) -> None:
+    def write_file(self, path: str, data: bytes) -> None:
+        """Write another file of the commit, such as an index manifest."""
+        self.written.append(path)
+        self.file_io.write(path, data)
+
+    def forget(self, paths: Collection[str]) -> None:
         """Never delete these files from now on: a snapshot names them."""
-        kept = {TableLayout(self.location).manifest_path(name) for name in names}
-        self.written = [path for path in self.written if path not in kept]
+        self.written = [path for path in self.written if path not in paths]
 
     def delete_written(self, *, keep: Collection[str] = ()) -> None:
         """Delete the written files, except those in ``keep``; files that cannot be deleted remain as orphans."""

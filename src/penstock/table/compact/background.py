@@ -34,6 +34,7 @@ from penstock.table.compact.queue_files import QueueFiles
 from penstock.table.compact.task import CompactionState, CompactSizes, waiting_of
 from penstock.table.lease import LeaseKeeper, acquire, find_holder
 from penstock.table.read.live import load_deltas, load_live_entries, snapshots_since
+from penstock.table.read.scan import load_vector_places
 from penstock.table.ref import FileLocator
 from penstock.table.store import MetadataStore
 
@@ -93,14 +94,15 @@ class CompactionWatch:
         latest = self.store.load_latest_snapshot()
         if latest is None:
             return ()
-        check_compactable(self.ref, self.store, latest)
+        check_compactable(self.ref)
         if not self._follow(latest):
             self._files = self._new_files()
             self._files.take(load_live_entries(self.store, latest).values())
             for task in self._assigned.values():
                 self._files.hold(task)
             self._seen = latest
-        tasks = tuple(self._cut((*self._files.plan(), *self._full_tasks())))
+        places = load_vector_places(self.store, latest)
+        tasks = tuple(task.with_vectors(places) for task in self._cut((*self._files.plan(), *self._full_tasks())))
         self._assigned.update((task.keys[0], task) for task in tasks)
         return tasks
 

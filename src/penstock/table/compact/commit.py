@@ -17,6 +17,7 @@ from penstock.errors import CommitConflictError, NotFoundError
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.commit.delta import CommitRequest, find_displaced
+from penstock.table.commit.vectors import find_outdated
 from penstock.table.read.live import load_live_of_partitions
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ class Compacted:
     Attributes:
         snapshot: the new snapshot; None if no merge could be committed.
         committed: merges that replaced their inputs.
-        lost: merges that conflicted: an input was not live any more, or another live file began with the same sequence
-            number as an output. Their new files are deleted.
+        lost: merges that conflicted: an input was not live any more, rows of it were deleted meanwhile, or another live
+            file began with the same sequence number as an output. Their new files are deleted.
     """
 
     snapshot: Snapshot | None
@@ -161,6 +162,9 @@ def _split_by_life(
         for message in messages
         if (message.partition, message.bucket) not in displaced and live.issuperset(message.replaced)
     )
+    latest = committer.store.load_latest_snapshot()
+    outdated = set(map(id, find_outdated(committer.ref, committer.store, latest, alive)))
+    alive = tuple(message for message in alive if id(message) not in outdated)
     kept = set(map(id, alive))
     return alive, tuple(message for message in messages if id(message) not in kept)
 

@@ -59,7 +59,7 @@ def measure_debt(
         snapshot: the snapshot to measure; None for a table without one.
         with_history: also find the last compaction of each partition.
     """
-    check_compactable(ref, store, snapshot)
+    check_compactable(ref)
     if snapshot is None:
         return ()
     partitions: dict[bytes, dict[tuple[int, int], list[DataFileMeta]]] = {}

@@ -25,19 +25,20 @@ from penstock.options.group import MAX_INT
 from penstock.options.status.features import Operation, refusals_of
 from penstock.predicate.bind import bind
 from penstock.table.compact.coordinator import pack_small
-from penstock.table.compact.queue import plan_bucket, plan_bucket_fully
+from penstock.table.compact.queue import blocks_of, plan_bucket, plan_bucket_fully
 from penstock.table.compact.task import CompactSizes, CompactTask
 from penstock.table.expire.partitions import find_expired_partitions
 from penstock.table.partition_scope import MatchingPartitions, OverwriteScope, partition_test
 from penstock.table.read.files import LazyEntries, total_of
 from penstock.table.read.live import load_live_by_partition, pruner_of_partitions, pruner_of_scope
-from penstock.table.read.scan import check_deletion_vectors
+from penstock.table.read.scan import load_vector_places
 from penstock.table.ref import FileLocator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
+    from penstock.format.manifest.entry import DataFileMeta, FileKey, ManifestEntry
+    from penstock.format.manifest.index_manifest import VectorPlace
     from penstock.format.snapshot import Snapshot
     from penstock.predicate.tree import Predicate
     from penstock.table.ref import TableRef
@@ -164,12 +165,12 @@ def plan_partitions(  # noqa: PLR0913 - what differs between the kinds of compac
         of_small: sizes by which ``pick`` chooses no file of a partition without small ones; None if it may.
     """
     snapshot = store.load_latest_snapshot()
-    check_compactable(ref, store, snapshot)
+    check_compactable(ref)
     if snapshot is None:
         return CompactionPlan(snapshot=None, partitions=())
     partitions = _live_partitions(ref, store, snapshot, scope)
     idle_test = None if idle_ms is None else IdleTest(store, snapshot, idle_ms)
-    planner = _Planner(ref, pick, idle_test, otherwise, of_small)
+    planner = _Planner(ref, pick, idle_test, otherwise, of_small, load_vector_places(store, snapshot))
     plan = CompactionPlan(
         snapshot=snapshot, partitions=tuple(planner.plan(data, entries) for data, entries in partitions.items())
     )
@@ -209,8 +210,17 @@ class _Planner:
     """Plans one partition at a time."""
 
     def __init__(
-        self, ref: TableRef, pick: Pick, idle_test: IdleTest | None, otherwise: str, of_small: CompactSizes | None
+        self,
+        ref: TableRef,
+        pick: Pick,
+        idle_test: IdleTest | None,
+        otherwise: str,
+        of_small: CompactSizes | None,
+        vectors: Mapping[FileKey, VectorPlace],
     ) -> None:
+        self._sizes = CompactSizes.of(ref)
+        self._most_deleted = ref.parsed(CompactOptions).delete_ratio_threshold
+        self._vectors = vectors
         self._pick = pick
         self._of_small = of_small
         self._otherwise = otherwise
@@ -231,17 +241,42 @@ class _Planner:
     def _tasks(self, data: bytes, entries: Sequence[ManifestEntry]) -> tuple[tuple[CompactTask, ...], str | None]:
         if self._idle_test is not None and not self._idle_test.is_idle(data, entries):
             return (), "written to within the idle time"
-        if self._of_small is not None and not _has_small(self._of_small, entries):
+        dirty = {entry.key for entry in entries if self._has_deleted(entry)} if self._vectors else frozenset()
+        if not dirty and self._of_small is not None and not _has_small(self._of_small, entries):
             return (), self._otherwise
         buckets: dict[tuple[int, int], list[DataFileMeta]] = {}
         for entry in entries:
             buckets.setdefault((entry.bucket, entry.total_buckets), []).append(entry.file)
         tasks = tuple(
-            CompactTask(partition=data, bucket=bucket, total_buckets=total, files=run)
+            CompactTask(partition=data, bucket=bucket, total_buckets=total, files=run).with_vectors(self._vectors)
             for (bucket, total), files in sorted(buckets.items(), key=lambda item: item[0])
-            for run in self._pick(files, total > 0)
+            for run in self._runs(files, {key.file_name for key in dirty if key.bucket == bucket}, is_queue=total > 0)
         )
         return tasks, None if tasks else self._otherwise
+
+    def _runs(
+        self, files: list[DataFileMeta], dirty: Collection[str], *, is_queue: bool
+    ) -> Iterator[tuple[DataFileMeta, ...]]:
+        """Yield the files of each task: those that are picked, and others with many deleted rows.
+
+        Args:
+            files: of one bucket.
+            dirty: names of those with many deleted rows.
+        """
+        picked = tuple(self._pick(files, is_queue))
+        yield from picked
+        rest = set(dirty).difference(file.file_name for run in picked for file in run)
+        if is_queue:
+            yield from (block for block in blocks_of(files) if any(file.file_name in rest for file in block))
+        elif rest:
+            yield from _all_in_bins([file for file in files if file.file_name in rest], self._sizes)
+
+    def _has_deleted(self, entry: ManifestEntry) -> bool:
+        """Whether so many rows of a file are deleted that it is to be rewritten."""
+        place = self._vectors.get(entry.key)
+        return place is not None and (
+            place.row_count is None or place.row_count > self._most_deleted * entry.file.row_count
+        )
 
 
 def picker(ref: TableRef, strategy: CompactStrategy) -> Pick:
@@ -288,12 +323,10 @@ def _all_in_bins(files: list[DataFileMeta], sizes: CompactSizes) -> list[tuple[D
     return [tuple(part) for part in bins]
 
 
-def check_compactable(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> None:
+def check_compactable(ref: TableRef) -> None:
     """Check that a merge keeps the meaning of the table's files. Raises ``UnsupportedFeatureError``."""
     for reason in refusals_of(ref.options, Operation.REWRITE):
         raise UnsupportedFeatureError(f"table {ref.name}: {reason}")
-    if snapshot is not None:
-        check_deletion_vectors(store, snapshot)
 
 
 class IdleTest:

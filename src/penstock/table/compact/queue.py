@@ -41,7 +41,7 @@ def plan_bucket(files: Iterable[DataFileMeta], sizes: CompactSizes) -> tuple[_Bl
         Runs of at least two files. By the current rule, a run is larger than twice the target size only if it cannot
         be cut.
     """
-    blocks = _blocks(files)
+    blocks = blocks_of(files)
     if sizes.max_files is not None:
         return _plan_by_older_rule(blocks, sizes)
     runs = []
@@ -63,7 +63,7 @@ def plan_bucket_fully(files: Iterable[DataFileMeta], sizes: CompactSizes, *, for
     Source:
         docs/spec/compaction.md section 3.3. Sorted by sequence number, where Java walks a heap's array.
     """
-    blocks = _blocks(files)
+    blocks = blocks_of(files)
     if not force:
         blocks = tuple(dropwhile(lambda block: not any(map(sizes.is_small, block)), blocks))
         is_small = [sizes.is_small(file) for file in chain.from_iterable(blocks)]
@@ -77,7 +77,7 @@ def in_write_order(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
     return sorted(files, key=lambda file: file.min_sequence_number)
 
 
-def _blocks(files: Iterable[DataFileMeta]) -> tuple[_Block, ...]:
+def blocks_of(files: Iterable[DataFileMeta]) -> tuple[tuple[DataFileMeta, ...], ...]:
     """Return the files in write order; files that begin with the same sequence number form one block.
 
     A merged file begins with the number of its first input and is the last in the manifest, so it would be read after

@@ -39,7 +39,7 @@ class _Bucket:
         """Yield runs of adjacent small files that no task has, in write order.
 
         A small file that begins with the same sequence number as a large file or one in a task is left out;
-        ``_blocks`` in ``queue.py`` says why.
+        ``blocks_of`` in ``queue.py`` says why.
         """
         large_starts = sorted(self.large_file_starts.values(), reverse=True)
         taken = {*large_starts, *(self.small[name].min_sequence_number for name in self.in_task)}

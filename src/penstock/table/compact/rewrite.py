@@ -18,7 +18,7 @@ from penstock.options import WriteOptions
 from penstock.table.actions.rewriting import as_replacement, for_existing_rows
 from penstock.table.commit.put import flush_new_files
 from penstock.table.message import CommitMessage
-from penstock.table.read.batches import TableReader
+from penstock.table.read.batches import DeletedRows, TableReader
 from penstock.table.read.split import make_unfiltered_split
 from penstock.table.ref import FileLocator
 from penstock.table.store import MetadataStore
@@ -50,12 +50,13 @@ def rewrite(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> C
     store = MetadataStore(ref)
     ref = for_existing_rows(_at_schema_of(task, ref, store))
     reader = TableReader(ref, store)
+    split = replace(make_unfiltered_split(ref, task, task.files), vectors=task.vectors)
     target = plan_files(ref, ref.parsed(WriteOptions), job_id=job_id)
     writer = GroupWriter(target, Group(partition=task.partition, bucket=task.bucket))
     with enough_memory(ref.name), ExitStack() as on_error:
         on_error.callback(writer.abort)
         try:
-            for batch in reader.read_split(make_unfiltered_split(ref, task, task.files)):
+            for batch in reader.read_split(split):
                 writer.write(batch)
             writer.finish_file()
         except SchemaMismatchError as error:
@@ -76,6 +77,7 @@ def rewrite(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> C
         total_buckets=task.total_buckets,
         compact_before=task.files,
         compact_after=_as_outputs(task, as_replacement(ref, task.files, message.new_files)),
+        vectors=task.vectors,
     )
 
 
@@ -90,8 +92,8 @@ def _names(task: CompactTask) -> str:
 
 
 def check_rows(task: CompactTask, new_files: Sequence[DataFileMeta], ref: TableRef) -> None:
-    """Raise ``FormatError`` unless the new files have as many rows as the task's files."""
-    before = sum(file.row_count for file in task.files)
+    """Raise ``FormatError`` unless the new files have as many rows as the task's files, without deleted ones."""
+    before = sum(file.row_count for file in task.files) - DeletedRows(ref).count(task.files, task.vectors)
     after = sum(file.row_count for file in new_files)
     if before != after:
         raise FormatError(
@@ -111,7 +113,7 @@ def _as_outputs(task: CompactTask, outputs: Sequence[DataFileMeta]) -> tuple[Dat
     first, last = _number_range(task.files)
     result = []
     number = first
-    is_dense = _is_dense(task.files)
+    is_dense = _is_dense(task.files) and not task.vectors
     for output in outputs:
         result.append(
             replace(

@@ -190,6 +190,7 @@ def sorted_message(task: CompactTask, messages: Sequence[CommitMessage], ref: Ta
         total_buckets=task.total_buckets,
         compact_before=task.files,
         compact_after=tuple(outputs),
+        vectors=task.vectors,
     )
 
 

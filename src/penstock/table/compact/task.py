@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from penstock.errors import TableStoreError
     from penstock.format.manifest.entry import DataFileMeta
+    from penstock.format.manifest.index_manifest import VectorPlace
     from penstock.table.message import CommitMessage
     from penstock.table.ref import FileLocator, TableRef
 
@@ -29,12 +30,14 @@ class CompactTask:
         total_buckets: as in the files' manifest entries; -1 for unaware.
         files: at least one, in the order in which their rows are written; in a queue this is the order of their
             sequence numbers.
+        vectors: names of those with a deletion vector, whose rows are left out, and the vector.
     """
 
     partition: bytes
     bucket: int
     total_buckets: int
     files: tuple[DataFileMeta, ...]
+    vectors: tuple[tuple[str, VectorPlace], ...] = ()
 
     @property
     def keys(self) -> tuple[FileKey, ...]:
@@ -45,6 +48,11 @@ class CompactTask:
     def size_bytes(self) -> int:
         """Bytes to read."""
         return sum(file.file_size for file in self.files)
+
+    def with_vectors(self, places: Mapping[FileKey, VectorPlace]) -> CompactTask:
+        """Return the task with the deletion vectors of its files among those of a snapshot."""
+        found = tuple((key.file_name, places[key]) for key in self.keys if key in places)
+        return replace(self, vectors=found) if found else self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,6 @@ from penstock.format.snapshot import CommitKind
 from penstock.io.failures import enough_memory
 from penstock.table.actions.rewriting import (
     as_replacement,
-    check_index_files,
     check_schema_of_rewritten,
     for_existing_rows,
 )
@@ -35,7 +34,7 @@ from penstock.table.commit.delta import CommitRequest
 from penstock.table.message import CommitMessage
 from penstock.table.read.batches import TableReader
 from penstock.table.read.prune import NO_FILTER, ColumnStatsReader
-from penstock.table.read.scan import plan_scan
+from penstock.table.read.scan import check_index_files, plan_scan
 from penstock.table.read.split import make_unfiltered_split
 from penstock.table.write.check_rows import conform_batch, has_limit, has_nested_not_null, plan_conform
 
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from penstock.format.manifest.entry import DataFileMeta
+    from penstock.format.manifest.index_manifest import VectorPlace
     from penstock.format.snapshot import Snapshot
     from penstock.format.types.data_types import DataField
     from penstock.predicate.tree import Predicate
@@ -206,7 +206,7 @@ def commit_replacement(
         if read.adds_rows:
             check_added_rows(committer.ref, committer.store, read.splits, written)
         check_same_table(committer.ref)
-        check_index_files(committer.ref.name, read.snapshot)
+        check_index_files(committer.store, read.snapshot)
         while True:
             request = CommitRequest(
                 commit_user=user,
@@ -235,14 +235,18 @@ def _unaffected_base(committer: TableCommitter, read: ReadFiles) -> Snapshot | N
     if store.latest_schema_id() != ref.schema.id:
         return None
     latest = store.load_latest_snapshot()
-    before = _keys_of(plan_scan(store, ref, read.snapshot, read.predicate))
-    now = _keys_of(plan_scan(store, ref, latest, read.predicate))
-    replaced = {FileKey(split.partition, split.bucket, file.file_name) for split, file in _files(read.splits)}
+    before = _versions_of(plan_scan(store, ref, read.snapshot, read.predicate, with_vectors=True))
+    now = _versions_of(plan_scan(store, ref, latest, read.predicate, with_vectors=True))
+    replaced = {
+        (FileKey(split.partition, split.bucket, file.file_name), dict(split.vectors).get(file.file_name))
+        for split, file in _files(read.splits)
+    }
     return latest if now <= before and replaced <= now else None
 
 
-def _keys_of(plan: ScanPlan) -> set[FileKey]:
-    return {entry.key for each in plan.partitions for entry in each.entries}
+def _versions_of(plan: ScanPlan) -> set[tuple[FileKey, VectorPlace | None]]:
+    """Return the files of a plan with their deletion vectors."""
+    return {(entry.key, plan.vectors.get(entry.key)) for each in plan.partitions for entry in each.entries}
 
 
 def _files(splits: Iterable[DataSplit]) -> Iterable[tuple[DataSplit, DataFileMeta]]:

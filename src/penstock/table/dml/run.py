@@ -19,24 +19,25 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.errors import CommitConflictError
 from penstock.format.snapshot import CommitKind
 from penstock.io.failures import enough_memory
 from penstock.options import WriteOptions
-from penstock.table.actions.rewriting import as_replacement, check_index_files, for_existing_rows
+from penstock.table.actions.rewriting import as_replacement, for_existing_rows
 from penstock.table.assumptions import at_latest_schema, check_same_table
 from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.delta import CommitRequest
 from penstock.table.dml.change import ChangedFile, ChangeResult
 from penstock.table.message import CommitMessage
-from penstock.table.read.batches import TableReader
+from penstock.table.read.batches import DeletedRows, TableReader
 from penstock.table.read.live import load_live_of_partitions
 from penstock.table.read.prune import NO_FILTER, PartitionPruneResult
-from penstock.table.read.scan import plan_scan
-from penstock.table.read.split import make_split
+from penstock.table.read.scan import check_index_files, plan_scan
+from penstock.table.read.split import make_split, with_vectors
 from penstock.table.ref import FileLocator
 from penstock.table.write.assign import Group
 from penstock.table.write.rolling import GroupWriter, plan_files
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.format.manifest.entry import DataFileMeta, FileKey, ManifestEntry
+    from penstock.format.manifest.index_manifest import VectorPlace
     from penstock.format.snapshot import Snapshot
     from penstock.table.commit.committer import TableCommitter
     from penstock.table.dml.change import ChangedBatch, RowChange
@@ -101,17 +103,22 @@ class FileRewriter:
         self._rows = TableReader(self._ref, store)
         self._probe = TableReader(self._ref, store, change.probe_columns)
         self._locator = FileLocator.of(ref)
+        self._deleted = DeletedRows(ref)
 
     def count_hits(self, split: DataSplit, file: DataFileMeta) -> int:
         """Return how many rows of a file may change; reads only the required columns."""
         return sum(self._change.count_hits(batch) for batch in self._probe.read_file(split, file))
+
+    def count_rows(self, split: DataSplit, files: tuple[DataFileMeta, ...]) -> int:
+        """Return how many rows files have, without deleted ones."""
+        return sum(file.row_count for file in files) - self._deleted.count(files, split.vectors)
 
     def drop(self, split: DataSplit, files: tuple[DataFileMeta, ...]) -> FileOutcome:
         """Return the outcome for files whose rows are all deleted."""
         message = CommitMessage(
             partition=split.partition, bucket=split.bucket, total_buckets=split.total_buckets, compact_before=files
         )
-        changes = tuple(self._changed(split, file, _Counts(deleted=file.row_count)) for file in files)
+        changes = tuple(self._changed(split, file, _Counts(deleted=self.count_rows(split, (file,)))) for file in files)
         return FileOutcome(messages=(message,), changes=changes)
 
     def rewrite(self, split: DataSplit, files: tuple[DataFileMeta, ...]) -> FileOutcome:
@@ -207,12 +214,16 @@ _MAX_THREADS: Final = 4
 _DEFAULT_TIMEOUT_MS: Final = 120_000
 
 
+_Version: TypeAlias = "tuple[FileKey, VectorPlace | None]"
+"""A file with its deletion vector."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Unit:
     """Files that are rewritten together, because their order is only that of the manifest; usually one."""
 
     split: DataSplit
-    keys: tuple[FileKey, ...]
+    keys: tuple[_Version, ...]
 
 
 @dataclass(slots=True)
@@ -224,8 +235,8 @@ class _Progress:
         outcomes: results of the files with matching rows that were rewritten together.
     """
 
-    hits: dict[FileKey, int] = field(default_factory=dict)
-    outcomes: dict[tuple[FileKey, ...], FileOutcome] = field(default_factory=dict)
+    hits: dict[_Version, int] = field(default_factory=dict)
+    outcomes: dict[tuple[_Version, ...], FileOutcome] = field(default_factory=dict)
 
 
 def run_change(
@@ -292,8 +303,8 @@ class _ChangeRun:
         if ref is not self._ref:
             self._discard(tuple(self._progress.outcomes))
             self._begin(replace(self._committer, ref=ref))
-        check_index_files(self._ref.name, snapshot)
-        units = self._plan_units(plan_scan(self._store, self._ref, snapshot, self._change.predicate))
+        check_index_files(self._store, snapshot)
+        units = self._plan_units(plan_scan(self._store, self._ref, snapshot, self._change.predicate, with_vectors=True))
         wanted = {unit.keys for unit in units}
         self._discard(tuple(keys for keys in self._progress.outcomes if keys not in wanted))
         self._rewrite([unit for unit in units if unit.keys not in self._progress.outcomes])
@@ -308,23 +319,24 @@ class _ChangeRun:
             for entry in each.entries
         ]
         known = self._progress.hits
-        unknown = [(split, entry) for split, entry in splits if entry.key not in known]
+        version_of = partial(_version, plan)
+        unknown = [(split, entry) for split, entry in splits if version_of(entry) not in known]
         with ThreadPoolExecutor(max_workers=_threads()) as pool:
             counts = pool.map(lambda each: self._rewriter.count_hits(each[0], each[1].file), unknown)
-            known.update(zip((entry.key for _, entry in unknown), counts, strict=True))
-        hit = [(split, entry) for split, entry in splits if known[entry.key]]
+            known.update(zip((version_of(entry) for _, entry in unknown), counts, strict=True))
+        hit = [(split, entry) for split, entry in splits if known[version_of(entry)]]
         peers = self._peers(plan.snapshot, [entry for _, entry in hit])
-        units: dict[tuple[FileKey, ...], _Unit] = {}
+        units: dict[tuple[_Version, ...], _Unit] = {}
         for split, entry in hit:
             entries = peers.get(_place(entry), (entry,))
-            keys = tuple(entry.key for entry in entries)
+            keys = tuple(map(version_of, entries))
             files = tuple(each.file for each in entries)
-            units[keys] = _Unit(split=replace(split, files=files), keys=keys)
+            units[keys] = _Unit(split=with_vectors(replace(split, files=files), plan), keys=keys)
         return list(units.values())
 
     def _split(self, entry: ManifestEntry, plan: ScanPlan, verdict: PartitionPruneResult) -> DataSplit:
         snapshot_id = plan.snapshot.id if plan.snapshot else 0
-        return make_split(self._locator, snapshot_id, entry, (entry.file,), verdict)
+        return with_vectors(make_split(self._locator, snapshot_id, entry, (entry.file,), verdict), plan)
 
     def _peers(
         self, snapshot: Snapshot | None, hit: Sequence[ManifestEntry]
@@ -361,7 +373,7 @@ class _ChangeRun:
     def _outcome(self, unit: _Unit) -> FileOutcome:
         files = unit.split.files
         hits = sum(self._progress.hits.get(key, 0) for key in unit.keys)
-        if self._change.only_deletes and hits == sum(file.row_count for file in files):
+        if self._change.only_deletes and hits == self._rewriter.count_rows(unit.split, files):
             return self._rewriter.drop(unit.split, files)
         return self._rewriter.rewrite(unit.split, files)
 
@@ -404,9 +416,13 @@ class _ChangeRun:
                 delete_new_files(self._ref, added)
             raise
 
-    def _discard(self, keys: Iterable[tuple[FileKey, ...]]) -> None:
+    def _discard(self, keys: Iterable[tuple[_Version, ...]]) -> None:
         for each in keys:
             delete_new_files(self._ref, self._progress.outcomes.pop(each).messages)
+
+
+def _version(plan: ScanPlan, entry: ManifestEntry) -> _Version:
+    return entry.key, plan.vectors.get(entry.key)
 
 
 def _place(entry: ManifestEntry) -> tuple[bytes, int, int]:

@@ -20,7 +20,7 @@ from penstock.table.commit.cleanup import commit_or_discard
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.delta import CommitRequest
 from penstock.table.message import CommitMessage
-from penstock.table.read.scan import plan_scan
+from penstock.table.read.scan import check_index_files, plan_scan
 from penstock.table.ref import FileLocator
 from penstock.table.times import partition_time_parser, wall_clock
 
@@ -84,12 +84,8 @@ def find_expired_partitions(
     time_of = _time_of(ref, options, cutoff)
     found = []
     snapshot = store.load_latest_snapshot()
-    if snapshot is not None and snapshot.index_manifest is not None:
-        raise UnsupportedFeatureError(
-            f"table {ref.name}: snapshot {snapshot.id} has index files, which dropping a partition would have to "
-            "rewrite; expire its partitions with an engine that maintains them"
-        )
-    for partition in plan_scan(store, ref, snapshot).partitions:
+    check_index_files(store, snapshot)
+    for partition in plan_scan(store, ref, snapshot, with_vectors=True).partitions:
         time = time_of(partition)
         if time is not None and time < cutoff:
             found.append(

@@ -54,6 +54,8 @@ def explain_plan(plan: ScanPlan) -> str:
         f"{_files(plan)}: {funnel.files_total:,}, rows: {rows}",
         *(_stage_line(stage) for stage in funnel.stages),
     ]
+    if plan.vectors:
+        lines.append(f"files with deleted rows: {_files_with_vectors(plan)}")
     if funnel.index_files:
         lines.append(f"index files read: {funnel.index_files}, {bytes_text(funnel.index_bytes)}")
     left = sorted({partition.rest.columns for partition in plan.partitions if not partition.rest.is_always_true})
@@ -71,7 +73,13 @@ def plan_values(plan: ScanPlan) -> dict[str, Any]:
         **asdict(plan.funnel),
         "files": plan.file_count,
         "rows": plan.row_count,
+        "files_with_deleted_rows": _files_with_vectors(plan),
     }
+
+
+def _files_with_vectors(plan: ScanPlan) -> int:
+    found = (entry.key for part in plan.partitions for entry in part.entries) if plan.vectors else ()
+    return sum(key in plan.vectors for key in found)
 
 
 def format_predicate(node: Predicate, fields: Sequence[DataField] = ()) -> str:

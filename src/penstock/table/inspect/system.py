@@ -290,7 +290,11 @@ def _files(
 ) -> pa.Table:
     locator = FileLocator.of(ref)
     text = _partition_texts(ref, labels=labels)
-    entries = ((part, entry) for part in plan_scan(store, ref, snapshot).partitions for entry in part.entries)
+    entries = (
+        (part, entry)
+        for part in plan_scan(store, ref, snapshot, with_vectors=True).partitions
+        for entry in part.entries
+    )
     rows = [
         (
             text(partition.data),
@@ -331,7 +335,7 @@ def _partitions(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) 
     locator = FileLocator.of(ref)
     rows = [
         (locator.partition_label(partition.data), *file_counts(partition.entries))
-        for partition in plan_scan(store, ref, snapshot).partitions
+        for partition in plan_scan(store, ref, snapshot, with_vectors=True).partitions
     ]
     return _table(rows, _PARTITIONS)
 
@@ -339,7 +343,7 @@ def _partitions(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) 
 def _buckets(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None, *, labels: bool = False) -> pa.Table:
     text = _partition_texts(ref, labels=labels)
     rows = []
-    for partition in plan_scan(store, ref, snapshot).partitions:
+    for partition in plan_scan(store, ref, snapshot, with_vectors=True).partitions:
         by_bucket: dict[int, list[ManifestEntry]] = {}
         for entry in partition.entries:
             by_bucket.setdefault(entry.bucket, []).append(entry)

@@ -313,28 +313,44 @@ class DeletedRows:
         """Return the positions of the deleted rows of a file, ascending."""
         path = self.path_of(place)
         try:
-            with self._ref.file_io.open_input(path) as stream:
-                stream.seek(place.offset)
-                data = bytes(stream.read(place.length + _FRAME_BYTES))
+            rows = decode_deletion_vector(self.read(place), path)
         except NotFoundError as error:
             raise NotFoundError(
                 f"table {self._ref.name}: {path} is missing, which has the deletion vector of {file.file_name}; "
                 "restore it from a copy"
             ) from error
-        rows = decode_deletion_vector(data, path)
         if len(rows) and rows[-1] >= file.row_count:
             raise FormatError(
                 f"table {self._ref.name}: {path} deletes row {rows[-1]} of {file.file_name}, which is none"
             )
         return rows
 
+    def count(self, files: Iterable[DataFileMeta], vectors: Iterable[tuple[str, VectorPlace]]) -> int:
+        """Return how many rows of files are deleted; reads the vectors of those whose number is not in a manifest."""
+        by_name = {file.file_name: file for file in files}
+        return sum(
+            len(self.load(by_name[name], place)) if place.row_count is None else place.row_count
+            for name, place in vectors
+            if name in by_name
+        )
+
+    def read(self, place: VectorPlace) -> bytes:
+        """Return the bytes of a deletion vector with its frame. Raises ``NotFoundError``."""
+        with self._ref.file_io.open_input(self.path_of(place)) as stream:
+            stream.seek(place.offset)
+            return bytes(stream.read(place.length + _FRAME_BYTES))
+
     def path_of(self, place: VectorPlace) -> str:
         """Return the path of the file that has a deletion vector."""
         if place.external_path:
             return self._locator.external.readable(place.external_path)
+        return self.new_path(place, place.index_file)
+
+    def new_path(self, place: VectorPlace, name: str) -> str:
+        """Return the path of an index file of the bucket of a deletion vector."""
         if self._ref.options.get("index-file-in-data-file-dir", "false").strip().lower() == "true":
-            return f"{self._locator.directory(place.partition, place.bucket)}/{place.index_file}"
-        return self._ref.layout.index_path(place.index_file)
+            return f"{self._locator.directory(place.partition, place.bucket)}/{name}"
+        return self._ref.layout.index_path(name)
 
 
 def without_rows(batches: Iterable[pa.RecordBatch], deleted: npt.NDArray[np.int64]) -> Iterator[pa.RecordBatch]:

@@ -277,9 +277,23 @@ def check_deletion_vectors(store: MetadataStore, snapshot: Snapshot) -> None:
     path = store.layout.manifest_path(snapshot.index_manifest or "")
     if DELETION_VECTORS in decode_index_types(data, path, store.limits):
         raise UnsupportedFeatureError(
-            f"table {store.name}, snapshot {snapshot.id}: rows were deleted through deletion vectors, which Penstock "
-            "applies in batch reads only; read its rows with these, or compact the table fully with Paimon on Flink or "
-            "Spark first"
+            f"table {store.name}, snapshot {snapshot.id}: rows were deleted through deletion vectors, which streams "
+            "and reads of changes do not apply: read the table in batches, or compact it first with the option "
+            "'compaction.delete-ratio-threshold' = '0'"
+        )
+
+
+def check_index_files(store: MetadataStore, snapshot: Snapshot | None) -> None:
+    """Refuse a snapshot with index files other than deletion vectors: a change of rows would have to rewrite them."""
+    data = None if snapshot is None else store.read_index_manifest(snapshot)
+    if snapshot is None or data is None:
+        return
+    path = store.layout.manifest_path(snapshot.index_manifest or "")
+    others = decode_index_types(data, path, store.limits) - {DELETION_VECTORS}
+    if others:
+        raise UnsupportedFeatureError(
+            f"table {store.name}: snapshot {snapshot.id} has index files ({', '.join(sorted(others))}), which changing "
+            "rows would have to rewrite; change them with an engine that maintains these"
         )
 
 

@@ -127,7 +127,6 @@ def test_what_is_refused_cannot_be_stored_either(key: str) -> None:
         ("streaming-read-overwrite", "true"),
         ("row-tracking.enabled", "true"),
         ("data-evolution.enabled", "true"),
-        ("deletion-vectors.enabled", "true"),
         ("manifest.format", "orc"),
         ("metadata.iceberg.storage", "table-location"),
         ("metastore.partitioned-table", "true"),

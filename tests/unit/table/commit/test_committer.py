@@ -417,10 +417,11 @@ def test_a_file_cannot_be_added_twice() -> None:
         commit_overwrite(committer(ref), (message,), scope_of_specs(ref, [{"p": "a"}]))
 
 
-def test_index_files_refuse_an_overwrite_and_are_carried_forward() -> None:
+def test_indexes_of_other_kinds_refuse_an_overwrite_and_are_carried_forward(empty_index_manifest: bytes) -> None:
     ref = new_table()
     first = commit_append(committer(ref), (rows(1),))
     assert first is not None
+    ref.file_io.write(ref.layout.manifest_path("index-manifest-x"), empty_index_manifest)
     path = ref.layout.snapshot_path(1)
     ref.file_io.write(path, encode_snapshot(replace(first, index_manifest="index-manifest-x")))
     second = commit_append(committer(ref), (rows(2),))

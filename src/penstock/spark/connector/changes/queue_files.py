@@ -34,6 +34,7 @@ from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.commit.delta import find_displaced
 from penstock.table.dml.change import ChangedBatch
 from penstock.table.dml.run import write_in_place
+from penstock.table.read.batches import DeletedRows
 from penstock.table.read.live import load_live_of_partitions
 from penstock.table.read.prune import NO_FILTER, is_key_of
 from penstock.table.write.assign import Assigner, Group
@@ -213,11 +214,11 @@ class RewrittenRows:
     places: FilePlaces | None
     task_count: int
 
-    def check(self, ref: TableRef, files: Iterable[DataFileMeta]) -> None:
+    def check(self, ref: TableRef, files: Mapping[str, int]) -> None:
         """Raise ``StorageError`` unless each task has written rows of its file only.
 
         Args:
-            files: that Spark has read.
+            files: names of those that Spark has read, and their numbers of rows.
         """
         rows = {task: sum(map(_row_count, paths)) for task, paths in self.parts.items()}
         left = {task for task, count in rows.items() if count}
@@ -229,15 +230,15 @@ class RewrittenRows:
         elif self.places is not None:
             if self.command == "MERGE":
                 left.discard(self.places.new_rows)
-            for file in files:
-                if file.file_name not in self.places.numbers:
-                    problem = f"Spark has read {file.file_name} without a task for its rows"
+            for name, count in files.items():
+                if name not in self.places.numbers:
+                    problem = f"Spark has read {name} without a task for its rows"
                     continue
-                task = self.places.numbers[file.file_name][1]
+                task = self.places.numbers[name][1]
                 left.discard(task)
                 found = rows.get(task, 0)
-                if found > file.row_count or (self.command == "UPDATE" and found < file.row_count):
-                    problem = f"of {file.row_count} rows of {file.file_name}, Spark has written {found}"
+                if found > count or (self.command == "UPDATE" and found < count):
+                    problem = f"of {count} rows of {name}, Spark has written {found}"
             if left:
                 problem = problem or f"Spark has written rows in the tasks {sorted(left)}, which have no file"
         if problem is not None:
@@ -263,7 +264,8 @@ def write_queue(committer: TableCommitter, read: ReadFiles, rows: RewrittenRows)
     """
     ref, store = for_existing_rows(committer.ref, keep_lengths=False), committer.store
     files = [(split, file) for split in read.splits for file in split.files]
-    rows.check(ref, [file for _, file in files])
+    deleted = DeletedRows(ref)
+    rows.check(ref, {f.file_name: f.row_count - deleted.count((f,), split.vectors) for split, f in files})
     if rows.command != "DELETE":
         _check_keys(committer.ref, store, files)
     with ThreadPoolExecutor(max_workers=_THREADS) as pool:

@@ -23,6 +23,7 @@ from penstock.spark.write.native_sink import takes_spark_files
 from penstock.table.actions.changes import open_committer
 from penstock.table.actions.rewriting import for_existing_rows
 from penstock.table.dml.replacement import commit_replacement
+from penstock.table.read.batches import DeletedRows
 from penstock.table.write.writer import new_job_id
 
 if TYPE_CHECKING:
@@ -191,7 +192,9 @@ class ReplaceFilesBatch(Proxy):
             self._staged.write.commit(messages)
             counts = _Counts(self._bridge, self._statement, messages, summary)
             read = self._statement.read_files()
-            if counts.changes_nothing(self._ref, sum(split.row_count for split in read.splits)):
+            deleted = DeletedRows(self._ref)
+            rows = sum(split.row_count - deleted.count(split.files, split.vectors) for split in read.splits)
+            if counts.changes_nothing(self._ref, rows):
                 return
             committer = open_committer(self._ref)
             if self._statement.positions:

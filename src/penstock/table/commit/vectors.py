@@ -1,0 +1,114 @@
+"""Deletion vectors in a commit: those of files that it removes go with them, and none is lost.
+
+A file may be replaced only by rows that were read with the file's present vector: rows that another engine has deleted
+since would come back.
+
+Source:
+    Paimon ``core:deletionvectors/append/BaseAppendDeleteFileMaintainer.java``; docs/spec/format.md section 9.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import CommitConflictError, NotFoundError
+from penstock.format.deletion_vector import framed_vector
+from penstock.format.layout import INDEX_MANIFEST_PREFIX
+from penstock.format.manifest.entry import FileKind
+from penstock.format.manifest.index_manifest import VectorFile, without_vectors
+from penstock.table.read.batches import DeletedRows
+from penstock.table.read.scan import load_vector_places
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from penstock.format.manifest.entry import ManifestEntry
+    from penstock.format.manifest.index_manifest import VectorPlace
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.commit.manifests import ManifestWriter
+    from penstock.table.message import CommitMessage
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+_VERSION: Final = b"\x01"
+
+
+def check_vectors(
+    ref: TableRef, store: MetadataStore, base: Snapshot | None, messages: Iterable[CommitMessage]
+) -> None:
+    """Raise CommitConflictError if rows of files to replace were deleted after the files were read."""
+    if any(find_outdated(ref, store, base, messages)):
+        raise CommitConflictError(
+            f"table {ref.name}: another commit has deleted rows of files that were rewritten; nothing was committed: "
+            "plan again from the latest snapshot"
+        )
+
+
+def find_outdated(
+    ref: TableRef, store: MetadataStore, base: Snapshot | None, messages: Iterable[CommitMessage]
+) -> list[CommitMessage]:
+    """Return the messages whose files have other deletion vectors than those with which they were read.
+
+    Messages without rows to keep are none of them.
+    """
+    messages = [message for message in messages if message.compact_after]
+    present = {} if base is None else load_vector_places(store, base)
+    deleted = DeletedRows(ref)
+    return [
+        message
+        for message in messages
+        for read in (dict(message.vectors),)
+        if not all(_is_same(deleted, read.get(key.file_name), present.get(key)) for key in message.replaced)
+    ]
+
+
+def _is_same(deleted: DeletedRows, read: VectorPlace | None, now: VectorPlace | None) -> bool:
+    """Whether two places hold the same vector: a commit moves those of other files in the same index file."""
+    if read is None or now is None:
+        return read is now
+    if read == now:
+        return True
+    try:
+        return len({framed_vector(deleted.read(place), deleted.path_of(place)) for place in (read, now)}) == 1
+    except NotFoundError:
+        return False  # the older one has expired
+
+
+def next_index_manifest(
+    ref: TableRef,
+    store: MetadataStore,
+    base: Snapshot,
+    delta: Sequence[ManifestEntry],
+    writer: ManifestWriter,
+) -> str | None:
+    """Return the index manifest of the next snapshot: without the deletion vectors of the files that it removes.
+
+    Args:
+        base: has an index manifest.
+        delta: the entries of the next snapshot.
+        writer: writes what is new.
+    """
+    removed = {entry.key for entry in delta if entry.kind is FileKind.DELETE}
+    if removed.isdisjoint(load_vector_places(store, base)):
+        return base.index_manifest
+    deleted = DeletedRows(ref)
+
+    def copy_vectors(places: Sequence[VectorPlace]) -> VectorFile:
+        parts = [_VERSION]
+        offsets = []
+        for place in places:
+            offsets.append(sum(map(len, parts)))
+            parts.append(framed_vector(deleted.read(place), deleted.path_of(place)))
+        data = b"".join(parts)
+        name = f"index-{uuid.uuid4()}-0"
+        writer.write_file(deleted.new_path(places[0], name), data)
+        return VectorFile(file_name=name, file_size=len(data), offsets=tuple(offsets))
+
+    path = store.layout.manifest_path(base.index_manifest or "")
+    data = without_vectors(store.read_index_manifest(base) or b"", path, removed, copy_vectors)
+    if data is None:
+        return None
+    name = f"{INDEX_MANIFEST_PREFIX}{uuid.uuid4()}-0"
+    writer.write_file(store.layout.manifest_path(name), data)
+    return name

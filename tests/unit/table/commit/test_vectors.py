@@ -1,0 +1,275 @@
+"""Commits to tables with deletion vectors: no vector is lost, and no deleted row comes back."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import fastavro
+import pytest
+from tests.deletion_vectors import delete_keys
+
+import penstock
+from penstock import CommitConflictError, UnsupportedFeatureError
+from penstock.format.manifest.entry import FileKey
+from penstock.format.manifest.index_manifest import without_vectors
+from penstock.format.snapshot import CommitKind
+from penstock.io.memory import MemoryFileIO
+from penstock.table.actions.changes import open_committer
+from penstock.table.commit.delta import CommitRequest
+from penstock.table.compact.commit import commit_compacted
+from penstock.table.compact.plan import plan_compaction
+from penstock.table.compact.rewrite import rewrite
+from penstock.table.read.scan import load_vector_places
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.format.manifest.index_manifest import VectorPlace
+    from penstock.table.message import CommitMessage
+
+NUMBERS: Final = itertools.count()
+DELETED: Final = {"deletion-vectors.enabled": "true"}
+FULLY: Final = {"compaction.delete-ratio-threshold": "0"}
+
+
+def new_table(
+    options: dict[str, str] | None = None, *, parts: Sequence[str] = (), values: tuple[str, str] = ("a", "b")
+) -> penstock.Table:
+    """A table with two files of ten rows each; of the rows 1, 2 and 11 are deleted."""
+    catalog = penstock.Catalog(f"memory://vectors-{next(NUMBERS)}/w")
+    catalog.create_database("d")
+    made = catalog.create_table(
+        "d.t", "k INT, p STRING", partition_by=list(parts), options={**DELETED, **(options or {})}
+    )
+    for first in (0, 10):
+        made.append([{"k": k, "p": values[first // 10]} for k in range(first, first + 10)])
+    assert delete_keys(made, "k", {1, 2, 11}) == 3
+    return made
+
+
+def keys(table: penstock.Table) -> list[int]:
+    return sorted(table.to_arrow()["k"].to_pylist())
+
+
+def names_of(table: penstock.Table) -> list[str]:
+    return [row["file_path"].rpartition("/")[2] for row in table.files().to_pylist()]
+
+
+def places(table: penstock.Table) -> dict[str, VectorPlace]:
+    snapshot = table.latest_snapshot()
+    assert snapshot is not None
+    return {key.file_name: place for key, place in load_vector_places(table._store, snapshot).items()}
+
+
+def index_files(table: penstock.Table) -> set[str]:
+    return {status.path.rpartition("/")[2] for status in table._ref.file_io.list(f"{table.location}/index")}
+
+
+LEFT: Final = [k for k in range(20) if k not in {1, 2, 11}]
+
+
+def test_an_append_keeps_the_vectors() -> None:
+    table = new_table()
+    before = places(table)
+    table.append([{"k": 20, "p": "c"}])
+    assert places(table) == before
+    assert keys(table) == [*LEFT, 20]
+
+
+def test_a_change_of_a_file_takes_its_vector_along_and_keeps_the_others() -> None:
+    table = new_table()
+    first, second = names_of(table)
+    before = places(table)
+    assert table.delete("k = 3").rows_deleted == 1
+    (kept,) = places(table).items()
+    assert kept[0] == second
+    # Paimon reads the vectors of a file one after another, so no gap stays.
+    assert kept[1].offset == 1
+    assert kept[1].index_file != before[first].index_file
+    assert keys(table) == [k for k in LEFT if k != 3]
+    assert table.update({"k": 40}, "k = 12").rows_updated == 1
+    snapshot = table.latest_snapshot()
+    assert snapshot is not None
+    assert snapshot.index_manifest is None
+    assert keys(table) == [*(k for k in LEFT if k not in {3, 12}), 40]
+
+
+def test_deleted_rows_are_not_found_again() -> None:
+    table = new_table()
+    before = table.latest_snapshot()
+    assert table.delete("k IN (1, 2, 11)").rows_deleted == 0
+    assert table.update({"p": "x"}, "k = 2").rows_updated == 0
+    assert table.latest_snapshot() == before
+    merged = table.merge([{"k": 11, "p": "again"}], "k", not_matched=penstock.MergeInsert())
+    assert (merged.rows_updated, merged.rows_inserted) == (0, 1)
+    assert keys(table) == sorted([*LEFT, 11])
+
+
+def test_a_file_whose_other_rows_are_all_deleted_is_dropped_unread() -> None:
+    table = new_table()
+    result = table.delete("k < 10")
+    assert (result.rows_deleted, result.files_added) == (8, 0)
+    assert keys(table) == [k for k in LEFT if k >= 10]
+    assert list(places(table)) == names_of(table)
+
+
+@pytest.mark.parametrize("bucket", ["-1", "1"])
+def test_a_compaction_leaves_the_deleted_rows_out(bucket: str) -> None:
+    table = new_table({"bucket": bucket, **({"bucket-key": "k"} if bucket == "1" else {}), "write-only": "true"})
+    assert table.compact(options={"compaction.min.file-num": "9", "compaction.delete-ratio-threshold": "0.5"})
+    assert table.to_arrow()["k"].to_pylist() == LEFT
+    done = table.compact(options=FULLY)
+    snapshot = table.latest_snapshot()
+    assert snapshot is not None
+    assert (snapshot.index_manifest, sum(each.files_in for each in done.partitions)) == (
+        None,
+        2 if bucket == "1" else 0,
+    )
+    assert table.to_arrow()["k"].to_pylist() == LEFT
+    assert sum(table.files()["record_count"].to_pylist()) == len(LEFT)
+    assert [batch.num_rows for batch in table.follow(once=True, options={"scan.mode": "latest-full"})]
+
+
+def test_large_files_are_rewritten_if_more_rows_than_the_threshold_are_deleted() -> None:
+    table = new_table({"target-file-size": "1 kb", "compaction.small-file-ratio": "0.01"})
+    assert not table.compact().snapshots
+    assert not table.compact(options={"compaction.delete-ratio-threshold": "0.2"}).snapshots
+    (part,) = table.compact(options={"compaction.delete-ratio-threshold": "0.1"}).partitions
+    assert part.files_in == 1
+    assert list(places(table)) == [name for name in names_of(table) if name in places(table)]
+    assert keys(table) == LEFT
+
+
+def _merged(table: penstock.Table) -> list[CommitMessage]:
+    ref = table._ref.with_options({"compaction.force-rewrite-all-files": "true", "target-file-size": "1 b"})
+    plan = plan_compaction(ref, table._store)
+    assert len(plan.tasks) == 2
+    return [rewrite(task, ref) for task in plan.tasks]
+
+
+def test_a_merge_is_lost_if_a_row_was_deleted_meanwhile() -> None:
+    table = new_table()
+    messages = _merged(table)
+    assert delete_keys(table, "k", {15}) == 1
+    done = commit_compacted(open_committer(table._ref), messages, commit_user="u")
+    assert ([len(done.committed), len(done.lost)]) == [1, 1]
+    assert keys(table) == [k for k in LEFT if k != 15]
+    lost = done.lost[0].compact_after[0].file_name
+    assert lost not in {
+        status.path.rpartition("/")[2] for status in table._ref.file_io.list(f"{table.location}/bucket-0")
+    }
+
+
+def test_merges_of_files_with_vectors_in_one_index_file_are_committed_one_by_one() -> None:
+    """Each commit moves the vectors of the others to a new file; they are the same vectors."""
+    table = new_table()
+    committer = open_committer(table._ref)
+    for message in _merged(table):
+        done = commit_compacted(committer, [message], commit_user="u")
+        assert len(done.committed) == 1
+    assert keys(table) == LEFT
+    assert not places(table)
+
+
+def test_a_merge_is_lost_if_its_first_deletion_came_meanwhile() -> None:
+    table = new_table()
+    table.append([{"k": 30, "p": "c"}])
+    ref = table._ref.with_options({"compaction.force-rewrite-all-files": "true", "target-file-size": "1 b"})
+    messages = [rewrite(task, ref) for task in plan_compaction(ref, table._store).tasks]
+    delete_keys(table, "k", {30})
+    done = commit_compacted(open_committer(table._ref), messages, commit_user="u")
+    assert [len(done.committed), len(done.lost)] == [2, 1]
+    assert keys(table) == LEFT
+
+
+@pytest.mark.parametrize("how", ["drop", "expire", "overwrite"])
+def test_what_drops_a_partition_drops_its_vectors(how: str) -> None:
+    options = {"partition.expiration-time": "1 d", "partition.timestamp-formatter": "yyyy-MM-dd"}
+    table = new_table(options, parts=["p"], values=("2020-01-01", "2999-01-01"))
+    if how == "drop":
+        table.drop_partitions({"p": "2020-01-01"})
+    elif how == "expire":
+        assert len(table.maintenance.expire_partitions()) == 1
+    else:
+        table.overwrite([{"k": 30, "p": "2020-01-01"}])
+    (name,) = places(table)
+    assert name in names_of(table)
+    assert keys(table) == [*(k for k in LEFT if k >= 10), *([30] if how == "overwrite" else [])]
+    table.truncate()
+    assert not places(table)
+
+
+def test_a_lost_race_leaves_no_index_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = new_table()
+    real, others = MemoryFileIO.put_if_absent, iter([True])
+
+    def put(self: MemoryFileIO, path: str, data: bytes) -> bool:
+        if "/snapshot/snapshot-" in path and next(others, False):
+            penstock.Table.at(table.location).append([{"k": 20, "p": "c"}])
+        return real(self, path, data)
+
+    messages = _merged(table)[:1]
+    monkeypatch.setattr(MemoryFileIO, "put_if_absent", put)
+    assert len(commit_compacted(open_committer(table._ref), messages, commit_user="u").committed) == 1
+    assert keys(table) == [*LEFT, 20]
+    (place,) = places(table).values()
+    assert len(index_files(table)) == 2
+    assert place.index_file in index_files(table)
+
+
+def test_an_expiration_removes_index_files_that_no_snapshot_names() -> None:
+    table = new_table()
+    assert len(index_files(table)) == 1
+    table.compact(options={**FULLY, "compaction.force-rewrite-all-files": "true"})
+    table.expire_snapshots(retain_max=1, retain_min=1)
+    assert not index_files(table)
+    assert keys(table) == LEFT
+
+
+def test_rescaling_leaves_the_deleted_rows_out() -> None:
+    table = new_table({"bucket": "1", "bucket-key": "k"}, parts=["p"])
+    delete_keys(table, "k", set(range(10)))
+    table.maintenance.rescale(2)
+    table = penstock.Table.at(table.location)
+    table.append([{"k": 3, "p": "a"}])
+    assert keys(table) == [3, *(k for k in LEFT if k >= 10)]
+    assert not places(table)
+
+
+def test_indexes_of_other_kinds_refuse_changes(index_manifest: bytes) -> None:
+    table = new_table()
+    snapshot = table.latest_snapshot()
+    assert snapshot is not None
+    table._ref.file_io.write(table._ref.layout.manifest_path(snapshot.index_manifest or ""), index_manifest)
+    for change in (penstock.Table.truncate, lambda it: it.delete("k = 5")):
+        with pytest.raises(UnsupportedFeatureError, match=r"index files \(HASH\)"):
+            change(penstock.Table.at(table.location))
+
+
+def test_an_index_manifest_keeps_fields_of_newer_releases() -> None:
+    fields = [
+        {"name": "_KIND", "type": "int"},
+        {"name": "_INDEX_TYPE", "type": "string"},
+        {"name": "_FILE_NAME", "type": "string"},
+        {"name": "_PARTITION", "type": "bytes"},
+        {"name": "_BUCKET", "type": "int"},
+        {"name": "_NEW", "type": ["null", "string"]},
+    ]
+    record = {"_KIND": 0, "_INDEX_TYPE": "HASH", "_FILE_NAME": "index-0", "_PARTITION": b"", "_BUCKET": 0, "_NEW": "x"}
+    stream = io.BytesIO()
+    fastavro.writer(stream, {"type": "record", "name": "r", "fields": fields}, [record])
+    data = without_vectors(stream.getvalue(), "p", {FileKey(b"", 0, "f")}, lambda _: pytest.fail("nothing to copy"))
+    assert data is not None
+    assert list(fastavro.reader(io.BytesIO(data))) == [record]
+
+
+def test_a_commit_of_rows_that_were_read_with_another_vector_is_refused() -> None:
+    table = new_table()
+    (message, *_) = _merged(table)
+    request = CommitRequest(commit_user="u", kind=CommitKind.COMPACT, messages=(replace(message, vectors=()),))
+    with pytest.raises(CommitConflictError, match="deleted rows of files that were rewritten"):
+        open_committer(table._ref).commit(request)
+    assert keys(table) == LEFT
