@@ -286,6 +286,8 @@ def test_groups_of_entries_of_one_shape_are_read_at_once(monkeypatch: pytest.Mon
     assert_equal(decoded, decode_manifest(data, "x"))
     # The first group is searched for shapes, if no other manifest had this one.
     assert steps[1:] == [len(records[0])] * 11
+    assert [cursor.step for _, cursor in decoded.statistics(np.arange(6_000))] == steps
+    assert [cursor.step for _, cursor in decoded.statistics(np.arange(1, 5_999))] == [0, *steps[1:-1], 0]
 
 
 @given(st.integers(0, 149), st.integers(0, 10_000), st.integers(0, 255), st.sampled_from([1, 7, 100]))

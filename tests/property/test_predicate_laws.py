@@ -325,8 +325,9 @@ def test_pruning_of_files_of_one_shape_keeps_the_same_files(
         for _ in range(2):  # the second time, the shape is known
             decoded = decode_manifest_columns(encode_manifest(entries), "x", visit=visit)
             assert decoded is not None
-            kept = ColumnsPruner(reference).keeps(decoded, np.arange(len(entries)), bound)
-            assert kept.tolist() == [reference.keeps(entry.file, bound) for entry in entries]
+            for each in (decoded, replace(decoded, visited=None)):
+                kept = ColumnsPruner(reference).keeps(each, np.arange(len(entries)), bound)
+                assert kept.tolist() == [reference.keeps(entry.file, bound) for entry in entries]
 
 
 def file_of(number: int, python_rows: list[Row], truncate: int | None, data: st.DataObject) -> ManifestEntry:

@@ -351,9 +351,13 @@ def too_large(path: str, what: str, key: str, limit: int) -> FormatError:
 
 
 def _read_long(data: bytes, position: int) -> tuple[int, int]:
+    size = len(data)
+    if position < size and data[position] < 0x80:
+        byte = data[position]
+        return byte >> 1 ^ -(byte & 1), position + 1
     number = shift = 0
     while True:
-        if position >= len(data) or shift > 63:
+        if position >= size or shift > 63:
             raise ValueError(_CUT_OFF)
         byte = data[position]
         position += 1

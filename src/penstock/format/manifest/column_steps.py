@@ -65,7 +65,8 @@ def text_rows(records: Records, starts: Array, sizes: Array, step: int = 0) -> A
     """
     longest, shortest = int(sizes.max(initial=1)), int(sizes.min(initial=MAX_TEXT_BYTES))
     rows = records.rows(starts, max(-(-longest // 8) * 8, 8), step)
-    rows[:, longest:] = 0
+    if longest % 8:
+        rows.view("<u8")[:, -1] &= np.uint64((1 << 8 * (longest % 8)) - 1)
     if shortest < longest:
         rows[np.arange(rows.shape[1]) >= sizes[:, None]] = 0
     return rows

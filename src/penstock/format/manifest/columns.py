@@ -56,6 +56,8 @@ class _Group(NamedTuple):
 
     first_row: int
     blocks: tuple[BlockPlace, ...]
+    step: int
+    """As of ``Cursor``, for all entries of the group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +134,8 @@ class ManifestColumns:
     def statistics(self, rows: Array) -> Iterator[tuple[Array, Cursor]]:
         """Yield some of the entries, and a cursor at their ``_VALUE_STATS``; nothing if they are not in encoded form.
 
+        The bytes of a cursor are there until the next one is taken.
+
         Args:
             rows: ascending.
         """
@@ -174,14 +178,16 @@ class EncodedEntries:
 
     def statistics(self, rows: Array) -> Iterator[tuple[Array, Cursor]]:
         """Yield as ``ManifestColumns.statistics``."""
+        memory = _BlockMemory()
         for group, part in self._by_group(rows):
-            records = Records.joined(map(self._uncompress, group.blocks))
-            yield part, Cursor(records, self.stats_starts[part].astype(np.int64))
+            step = group.step if len(part) == sum(place.record_count for place in group.blocks) else 0
+            yield part, Cursor(self._records(group, memory), self.stats_starts[part].astype(np.int64), step)
 
     def names(self, rows: Array) -> Iterator[Array]:
         """Yield the names of some files, as bytes."""
+        memory = _BlockMemory()
         for group, part in self._by_group(rows):
-            cursor = Cursor(Records.joined(map(self._uncompress, group.blocks)), self.starts[part].astype(np.int64))
+            cursor = Cursor(self._records(group, memory), self.starts[part].astype(np.int64))
             yield read_names(cursor, self.schema)
 
     def _by_group(self, rows: Array) -> Iterator[tuple[_Group, Array]]:
@@ -189,6 +195,12 @@ class EncodedEntries:
         for group, (first, end) in zip(self.groups, pairwise([0, *ends.tolist()]), strict=True):
             if end > first:
                 yield group, rows[first:end]
+
+    def _records(self, group: _Group, memory: _BlockMemory) -> Records:
+        for place in group.blocks:
+            memory.add(self.codec, self.data[place.start : place.end], self.limits.block_bytes)
+        records, _ = memory.take()
+        return records
 
     def _uncompress(self, place: BlockPlace) -> bytes:
         payload = uncompress(self.codec, self.data[place.start : place.end], self.limits.block_bytes)
@@ -279,6 +291,7 @@ class _BlockMemory:
 
     def __init__(self) -> None:
         self._bytes: Array = np.empty(_GROUP_BYTES, np.uint8)
+        self._view = self._bytes.data
         self._sizes: list[int] = []
         self._end = 0
 
@@ -290,7 +303,7 @@ class _BlockMemory:
     def add(self, codec: AvroCodec, data: bytes, limit: int) -> int:
         """Uncompress a block, and return its size. Raises one of ``CODEC_ERRORS``, or ``_NotKnownError``."""
         space = max(min(len(self._bytes) - len(PAD) - self._end, limit), 0)
-        size = uncompress_into(codec, data, self._bytes[self._end : self._end + space].data)
+        size = uncompress_into(codec, data, self._view[self._end : self._end + space])
         if size is None:
             payload = uncompress(codec, data, limit)
             if payload is None:
@@ -298,6 +311,7 @@ class _BlockMemory:
             size = len(payload)
             if size > space:
                 self._bytes = np.concatenate([self._bytes[: self._end], np.empty(size + len(PAD), np.uint8)])
+                self._view = self._bytes.data
             self._bytes[self._end : self._end + size] = np.frombuffer(payload, np.uint8)
         self._sizes.append(size)
         self._end += size
@@ -339,8 +353,7 @@ class _Decoder:
         first_row = rows = 0
         for place in blocks:
             if places and (rows + place.record_count - first_row > _GROUP_RECORDS or memory.is_full):
-                groups.append(_Group(first_row, tuple(places)))
-                self._add_group(places, *memory.take())
+                groups.append(_Group(first_row, tuple(places), self._add_group(places, *memory.take())))
                 places, first_row = [], rows
             limit = min(self._limits.block_bytes, left, _MAX_BLOCK_BYTES)
             size = memory.add(self._codec, self._data[place.start : place.end], limit)
@@ -349,11 +362,11 @@ class _Decoder:
             left -= size
             places.append(place)
             rows += place.record_count
-        groups.append(_Group(first_row, tuple(places)))
-        self._add_group(places, *memory.take())
+        groups.append(_Group(first_row, tuple(places), self._add_group(places, *memory.take())))
         return self._columns(tuple(groups))
 
-    def _add_group(self, places: Sequence[BlockPlace], records: Records, sizes: Sequence[int]) -> None:
+    def _add_group(self, places: Sequence[BlockPlace], records: Records, sizes: Sequence[int]) -> int:
+        """Decode the blocks of a group; return its ``step``."""
         counts = [place.record_count for place in places]
         reading = self._steps.read_alike(records, sizes, counts)
         if reading is None:
@@ -376,6 +389,7 @@ class _Decoder:
         if self._visit is not None:
             cursor = Cursor(records, columns["stats_starts"], reading.cursor.step)
             self._visited.append(self._visit(self._entries(kept_columns), cursor))
+        return reading.cursor.step
 
     def _encode_texts(self, records: Records, columns: dict[str, Array], reading: EntryReading) -> None:
         count = len(columns["starts"])
@@ -584,7 +598,8 @@ def _codes_of(
         known.code(decode(records.part(start, start + size)))
         for start, size in zip(starts[firsts].tolist(), sizes[firsts].tolist(), strict=True)
     ]
-    return np.array(codes, np.int64)[of_texts]
+    numbers = np.array(codes, np.int64)
+    return repeated(numbers, len(sizes)) if len(codes) == 1 else numbers[of_texts]
 
 
 def _distinct(rows: Array, sizes: Array) -> tuple[Array, Array]:
@@ -600,6 +615,8 @@ def _distinct(rows: Array, sizes: Array) -> tuple[Array, Array]:
     differing = words[1:] != words[:-1]
     if differing.any():
         is_new[1:] |= differing.any(axis=1)
+    elif not is_new[1:].any():
+        return np.zeros(1, np.int64), np.zeros(len(rows), np.int64)
     runs = np.flatnonzero(is_new)
     of_texts = np.cumsum(is_new) - 1
     if len(runs) == 1:

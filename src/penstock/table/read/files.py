@@ -73,7 +73,7 @@ class FileColumns:
         ascending = np.sort(hashes)
         repeated = ascending[1:][ascending[1:] == ascending[:-1]]
         if not len(repeated):
-            return cls(parts, rows[is_added[rows]])
+            return cls(parts, rows if is_added.all() else rows[is_added[rows]])
         is_suspect = np.isin(hashes, repeated)
         suspects = files.where(is_suspect)
         suspects = suspects.where(~suspects._are_cancelled(hashes[is_suspect]))  # noqa: SLF001 - of this class
@@ -116,6 +116,8 @@ class FileColumns:
 
     def column(self, name: str) -> Array:
         """Return a column of ``ManifestColumns``, with one value per file."""
+        if len(self.rows) == self._first_rows[-1]:
+            return _concatenate([getattr(part, name) for part in self.parts], np.int64)
         return _concatenate([getattr(part, name)[rows] for part, rows in self.by_part()], np.int64)
 
     def total(self, name: str) -> int:

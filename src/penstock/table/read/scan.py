@@ -511,6 +511,11 @@ class _Scan:
         self._stages.append(funnel_stage(name, groups))
 
     def _note_columns(self, name: str, files: FileColumns, codes: Array) -> None:
+        last = self._stages[-1] if self._stages else None
+        if last is not None and last.files == len(files):
+            # Each step leaves some of the files of the one before.
+            self._stages.append(replace(last, name=name))
+            return
         self._stages.append(
             FunnelStage(
                 name=name,
