@@ -12,13 +12,26 @@ import tempfile
 import uuid
 from collections.abc import Mapping
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 import penstock
+from penstock.spark import staging_directory
+from penstock.spark.staging_directory import StagingDirectory
 
 ROWS = 1000
+CHANGES = (
+    "UPDATE {} SET v = v + 100, id = id + v % 2 WHERE id % 3 = 1",
+    "DELETE FROM {} WHERE id IN (SELECT id FROM range(4, 6))",
+    """
+    MERGE INTO {} t USING (SELECT CAST(id AS INT) AS i FROM range(15, 25)) ON id = i
+    WHEN MATCHED THEN UPDATE SET v = -1 WHEN NOT MATCHED THEN INSERT (id, `a day`, v) VALUES (i, 'new', 7)
+    WHEN NOT MATCHED BY SOURCE AND id < 2 THEN DELETE
+    """,
+)
+FAILURE = "UPDATE {} SET `a day` = raise_error('no luck') WHERE v % 60 = 9"
 SUMS = "count(*)", "sum(id)", "count_if(`a day` = '2026-01-01 x')"
 
 
@@ -68,8 +81,58 @@ def read_tables(
     return json.loads(done.stdout.splitlines()[-1]), done.stderr
 
 
+def change_tables(spark: SparkSession, catalog: penstock.Catalog, name: str) -> dict[str, Any]:
+    """Change rows of tables, and of twins on the disk, as if the tasks ran on other machines.
+
+    Returns:
+        The places where Spark has staged rows, and by the kind of table the rows of the table and of its twin.
+    """
+    staged: list[str] = []
+    delete = StagingDirectory.delete
+
+    def noted(directory: StagingDirectory, session: object) -> None:
+        if not directory.file_io.is_local:
+            staged.extend(directory.uri(each.path) for each in directory.file_io.list(directory.path))
+        delete(directory, session)
+
+    twins = penstock.Catalog(tempfile.mkdtemp())
+    twins.create_database("d")
+    twins.attach(spark, "twins")
+    found: dict[str, Any] = {"staged": staged}
+    with (
+        patch.object(StagingDirectory, "delete", noted),
+        patch.object(staging_directory, "is_on_this_machine", lambda _: False),
+    ):
+        for kind, options in (("scalable", {}), ("queue", {"bucket": "2", "bucket-key": "id"})):
+            tables = [
+                each.create_table(f"d.a {kind}", "id INT, `a day` STRING, v INT", partition_by="a day", options=options)
+                for each in (catalog, twins)
+            ]
+            for table in tables:
+                table.append([{"id": n, "a day": "xy%"[n % 3], "v": n} for n in range(20)])
+            for statement in CHANGES:
+                for owner in (name, "twins"):
+                    spark.sql(statement.format(f"{owner}.d.`a {kind}`"))
+            try:
+                spark.sql(FAILURE.format(f"{name}.d.`a {kind}`"))
+            except Exception as error:  # noqa: BLE001 - of Spark or Py4J
+                found[f"{kind} failure"] = str(error)
+            found[kind] = [sorted(list(row.values()) for row in table.to_arrow().to_pylist()) for table in tables]
+    return found
+
+
 def plan_of(frame: DataFrame) -> str:
     return str(frame._jdf.queryExecution().toString())
+
+
+def check_changes(found: Mapping[str, Any], root: str) -> None:
+    """Check that rows were changed as on a disk, and staged below a root."""
+    for kind in ("scalable", "queue"):
+        assert found[kind][0] == found[kind][1]
+        assert {day for _, day, _ in found[kind][0]} == {"x", "y", "%", "new"}
+        assert "no luck" in found[f"{kind} failure"]
+    assert len(found["staged"]) > 6
+    assert {each.partition("/d.db/a ")[0] for each in found["staged"]} == {root}
 
 
 def values_of(frame: DataFrame) -> list[Any]:
@@ -106,6 +169,7 @@ def main() -> None:
         "other access plan": plan_of(frame),
         "other access rows": values_of(frame.selectExpr(*SUMS)),
         "other SQL": plan_of(spark.table("other.d.parquet")),
+        "changes": change_tables(spark, catalog, "own"),
     }
     print(json.dumps(found))  # noqa: T201 - its result
     spark.stop()

@@ -13,7 +13,11 @@ from tests.azure_server import ACCOUNT, CONTAINER, HOST, KEY, PROGRAM, AzureServ
 from tests.certificates import STORE_PASSWORD, make_certificates
 from tests.cloud_servers import HADOOP_AZURE
 from tests.quick_spark import quick_environment
-from tests.spark.hadoop_script import ROWS, make_tables, read_tables
+from tests.spark.hadoop_script import ROWS, check_changes, make_tables, read_tables
+
+from penstock.io.object_store.client import client_of
+from penstock.io.object_store.file_io import settings_of
+from penstock.io.resolve import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +58,14 @@ def test_tables_are_read_by_spark_with_the_access_that_it_has(server: AzureServe
         root, {"spark.jars": JARS, **settings}, own=own, other=other, environment=quick_environment()
     )
     check(found, f"abfs://{CONTAINER}@{HOST}")
+    check_changes(found["changes"], f"abfs://{CONTAINER}@{HOST}/{root.rpartition('/')[2]}")
+    settings_of_store = settings_of(resolve(root, server.options)[0])
+    assert settings_of_store is not None
+    names = client_of(settings_of_store).call(
+        lambda library, store: [meta["path"] for chunk in library.list(store) for meta in chunk]
+    )
+    assert any("/d.db/a queue/snapshot/" in name for name in names)
+    assert not [name for name in names if "/.penstock-" in name]  # also no blob that stands for a directory
     shown = json.dumps(found) + stderr
     tokens = [value for key, value in {**settings, **other}.items() if ".sas.fixed.token." in key]
     assert len(tokens) == 1

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import urllib.request
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
 from tests.cloud_servers import HADOOP_AWS
 from tests.quick_spark import quick_environment
 from tests.s3_server import SECRET_KEY
-from tests.spark.hadoop_script import ROWS, make_tables, read_tables
+from tests.spark.hadoop_script import ROWS, check_changes, make_tables, read_tables
 
 if TYPE_CHECKING:
     from tests.s3_server import S3Bucket
@@ -31,8 +33,9 @@ def test_tables_are_read_by_spark_with_the_access_that_it_has(s3_bucket: S3Bucke
         "spark.hadoop.fs.s3a.path.style.access": "true",
         "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
     }
+    root = make_tables(s3_bucket.root, options)
     found, _ = read_tables(
-        make_tables(s3_bucket.root, options),
+        root,
         settings,
         own={},
         other={**options, "s3.access-key": "another"},
@@ -47,4 +50,10 @@ def test_tables_are_read_by_spark_with_the_access_that_it_has(s3_bucket: S3Bucke
     reason = "because its files are on S3, and spark.hadoop.fs.s3a has other settings for the bucket"
     assert f"by Python workers, {reason}" in found["other SQL"]
     assert "MapInArrow" in found["other access plan"]
+    check_changes(found["changes"], root.replace("s3://", "s3a://"))
+    url = f"{s3_bucket.url}/{s3_bucket.name}?list-type=2&prefix={urlsplit(root).path[1:]}/d.db/a"
+    with urllib.request.urlopen(url, timeout=30) as listed:  # noqa: S310 - loopback
+        names = listed.read().decode()
+    assert "/d.db/a queue/snapshot/" in names
+    assert "/.penstock-" not in names  # also no object that stands for a directory
     assert SECRET_KEY not in json.dumps(found)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.cloud_servers import HdfsServer
+from tests.spark.hadoop_script import change_tables, check_changes
 
 import penstock
 
@@ -40,6 +41,7 @@ def test_rows_go_through_tables_and_a_stream(spark: SparkSession, server: HdfsSe
     assert "parquet" in read._jdf.queryExecution().toString()
     catalog.attach(spark, "onhdfs")
     assert spark.sql("SELECT count(*), sum(id) FROM onhdfs.d.t WHERE k >= 0").first() == (ROWS, sum(range(ROWS)))
+    check_changes(change_tables(spark, catalog, "onhdfs"), catalog.warehouse)
     source = table.read_stream(spark, options={"scan.mode": "latest-full"})
     query = queue.write_stream(source, checkpoint=f"{tmp_path}/checkpoint", trigger={"availableNow": True})
     assert query.awaitTermination(120)

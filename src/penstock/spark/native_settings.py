@@ -40,6 +40,8 @@ WRITE_OPTIONS: Final = {
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "fs.file.impl.disable.cache": "true",
     "mapreduce.output.basename": "part",
+    # Else the driver would take the committer of the scheme of an object store, and the tasks another one.
+    "mapreduce.outputcommitter.factory.class": "org.apache.hadoop.mapreduce.lib.output.FileOutputCommitterFactory",
     "mapreduce.fileoutputcommitter.algorithm.version": "1",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     "mapreduce.fileoutputcommitter.cleanup.skipped": "false",

@@ -27,9 +27,9 @@ _READY: Final[set[str]] = set()
 _ASKING: Final = threading.Lock()
 
 
-def is_on_this_machine(spark: SparkSession) -> bool:
-    """Whether all tasks of a session run on the machine of the driver."""
-    return (spark.sparkContext.master or "").startswith("local")
+def is_on_this_machine(context: SparkContext) -> bool:
+    """Whether all tasks of an application run on the machine of the driver."""
+    return (context.master or "").startswith("local")
 
 
 def ensure_python_worker(spark: SparkSession) -> None:
@@ -41,7 +41,7 @@ def ensure_python_worker(spark: SparkSession) -> None:
     on the PATH. If the user chose no Python, this function sets the driver's Python for tasks.
     """
     context = spark.sparkContext
-    if not is_on_this_machine(spark):
+    if not is_on_this_machine(spark.sparkContext):
         _ensure_executors(context)
         return
     if _has_penstock(context.pythonExec):
@@ -60,7 +60,7 @@ def begin_to_ensure(spark: SparkSession) -> None:
     ``ensure_python_worker`` then waits for the result, and repeats the check if there was none.
     """
     context = spark.sparkContext
-    if is_on_this_machine(spark) or context.applicationId in _READY:
+    if is_on_this_machine(context) or context.applicationId in _READY:
         return
     threading.Thread(target=_ensure_quietly, args=(context,), name="penstock executors", daemon=True).start()
 

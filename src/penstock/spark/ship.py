@@ -50,7 +50,7 @@ def ship(spark: SparkSession) -> tuple[str, ...]:
     Returns:
         Names of the distributions; empty if nothing was missing.
     """
-    if is_on_this_machine(spark):
+    if is_on_this_machine(spark.sparkContext):
         ensure_python_worker(spark)
         return ()
     context = spark.sparkContext

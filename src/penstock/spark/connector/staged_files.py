@@ -1,4 +1,4 @@
-"""Files that the writer of Spark's own Parquet source writes next to a table, in tasks; the driver takes them over.
+"""Files that the writer of Spark's own Parquet source writes in tasks; the driver takes them over into a table.
 
 They are moved into the table if they are exactly what the table needs; otherwise their rows are written again as in an
 append.
@@ -16,6 +16,7 @@ from pyspark.sql.types import StructField, StructType
 from penstock.errors import StorageError
 from penstock.spark.connector.jvm.driver import places_text
 from penstock.spark.native_settings import WRITE_OPTIONS, WRITE_SETTINGS, clone_session
+from penstock.spark.staging_directory import StagingDirectory
 from penstock.spark.versions.facts import PYTHON_WRITES
 from penstock.spark.write.native_sink import (
     native_order,
@@ -25,7 +26,7 @@ from penstock.spark.write.native_sink import (
     rows_of_target,
 )
 from penstock.spark.write.sink import write_dataframe
-from penstock.table.commit.cleanup import delete_new_files, delete_staging, staging_directory
+from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.write.imports import import_parquet_files
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class StagedFiles:
         self._bridge = bridge
         self._ref = ref
         self._takes = takes
-        self._staging = staging_directory(ref, self.job_id)
+        self.staging = StagingDirectory.of(ref, job_id)
         self._session = bridge.session()
         self._keys = ref.schema.partition_keys if by_partition else ()
         self._rows = rows
@@ -99,11 +100,11 @@ class StagedFiles:
 
     def delete(self) -> None:
         """Delete the files that are still staged."""
-        delete_staging(self._ref, self.job_id)
+        self.staging.delete(self._session)
 
     def parts_by_task(self) -> dict[int, list[str]]:
         """Return the files that each task wrote, in the order of its rows."""
-        return part_files_by_task(self._ref, self._staging)
+        return part_files_by_task(self.staging.file_io, self.staging.path)
 
     def commit(self, messages: JavaObject) -> tuple[CommitMessage, ...]:
         """Take over the files of new rows, after all tasks have succeeded; nothing stays staged."""
@@ -127,7 +128,7 @@ class StagedFiles:
             row_count: number of rows that Spark has written.
         """
         ref = self._ref
-        parts = part_files(ref, self._staging, levels=len(self._keys))
+        parts = part_files(self.staging.file_io, self.staging.path, levels=len(self._keys))
         if self._takes:
             found = import_parquet_files(ref, parts, job_id=self.job_id, row_count=row_count)
             if found is not None:
@@ -139,8 +140,8 @@ class StagedFiles:
         if row_count != found_rows:
             delete_new_files(ref, written)
             raise StorageError(
-                f"table {ref.name}: Spark has written {row_count} rows, but the driver finds {found_rows} in "
-                f"{ref.location}, so nothing was changed; put the warehouse where driver and workers see it at one path"
+                f"table {ref.name}: Spark has written {row_count} rows in {self.staging.path}, but the driver finds "
+                f"{found_rows}, so nothing was changed; put the warehouse where driver and workers see it at one path"
             )
         return written
 
@@ -148,7 +149,7 @@ class StagedFiles:
         reader = self._session.read().schema(self._bridge.schema(self._plain)).option("datetimeRebaseMode", "CORRECTED")
         # Without this, Spark would take the values of partition columns from the names of directories.
         reader = reader.option("recursiveFileLookup", "true")
-        rows = reader.parquet(self._bridge.sequence([f"file://{each}" for each in parts]))
+        rows = reader.parquet(self._bridge.sequence([self.staging.uri(each) for each in parts]))
         names = [field.name for field in self._ref.schema.fields]
         return DataFrame(rows, self._bridge.python_session(self._session)).toDF(*names)
 
@@ -171,7 +172,7 @@ class StagedFiles:
         optional = bridge.java("java.util.Optional")
         described = bridge.private("WriteInfo")(rows.query_id, row_schema, options, optional.empty(), optional.empty())
         kind = bridge.java_class(bridge.class_names("ParquetFileFormat")[0])
-        paths = bridge.sequence([f"file://{self._staging}"])
+        paths = bridge.sequence([self.staging.uri(self.staging.path)])
         table = bridge.private("ParquetTable")(ref.name, session, options, paths, bridge.scala_none(), kind)
         sessions = bridge.private("SparkSession")
         # The source takes its settings from the active session.

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.format.types.data_types import DataField
+    from penstock.io.file_io import FileIO
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
 
@@ -114,7 +115,7 @@ def write_natively(
             return None
         return import_parquet_files(
             ref,
-            part_files(ref, staging, levels=1 if ref.schema.partition_keys else 0),
+            part_files(ref.file_io, staging, levels=1 if ref.schema.partition_keys else 0),
             job_id=job_id,
             row_count=row_count,
         )
@@ -319,25 +320,25 @@ class _Part:
     path: str
 
 
-def part_files_by_task(ref: TableRef, staging: str) -> dict[int, list[str]]:
+def part_files_by_task(file_io: FileIO, staging: str) -> dict[int, list[str]]:
     """Return the files of a staging directory by the task that wrote them, in the order of its rows."""
     found: dict[int, list[str]] = {}
-    for path in part_files(ref, staging, levels=0):
+    for path in part_files(file_io, staging, levels=0):
         match = _PART.fullmatch(path.rpartition("/")[2])
         assert match is not None  # noqa: S101 - others are not listed
         found.setdefault(int(match[1]), []).append(path)
     return found
 
 
-def part_files(ref: TableRef, staging: str, *, levels: int) -> list[str]:
+def part_files(file_io: FileIO, staging: str, *, levels: int) -> list[str]:
     """Return the files of a staging directory in the order of the rows that Spark wrote.
 
     Args:
         levels: of directories of partitions that they are in.
     """
-    statuses = list(ref.file_io.list(staging))
+    statuses = list(file_io.list(staging))
     for _ in range(levels):
-        statuses = [each for status in statuses if status.is_dir for each in ref.file_io.list(status.path)]
+        statuses = [each for status in statuses if status.is_dir for each in file_io.list(status.path)]
     parts = []
     for status in statuses:
         match = _PART.fullmatch(status.name)

@@ -113,7 +113,7 @@ def list_candidates(
         progress: called with the number of files found so far.
     """
     found = list(_list_metadata(directories, ref.layout))
-    found += _list_staging(directories, ref.location)
+    found += _list_staging(ref, directories)
     progress(len(found), None)
     buckets = _list_buckets(ref, directories, threads)
     paths = [bucket.path for bucket in buckets]
@@ -156,13 +156,16 @@ def _list_metadata(directories: Directories, layout: TableLayout) -> Iterator[Or
                 yield _candidate(status, OrphanKind.TEMPORARY)
 
 
-def _list_staging(directories: Directories, location: str) -> Iterator[OrphanFile]:
-    for status in directories.list(location):
+def _list_staging(ref: TableRef, directories: Directories) -> Iterator[OrphanFile]:
+    for status in directories.list(ref.location):
         if status.is_dir and status.name.startswith(STAGING_PREFIX):
             files = list(_walk(directories, status.path))
+            size = sum(file.size for file in files)
+            if not size and not ref.file_io.has_directories:
+                continue  # empty objects, by which Hadoop's connectors mark directories; those of S3 stay
             yield OrphanFile(
                 path=status.path,
-                size=sum(file.size for file in files),
+                size=size,
                 modified_millis=max([status.modified_millis, *(file.modified_millis for file in files)]),
                 kind=OrphanKind.STAGING,
             )

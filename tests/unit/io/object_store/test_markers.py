@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import urllib.request
 import uuid
 from typing import TYPE_CHECKING
@@ -44,6 +45,21 @@ def test_a_table_lives_and_is_made_again_between_markers(catalog: Catalog, s3_bu
     assert table.inspect.fsck().findings == ()
     catalog.drop_table("db.t")
     assert catalog.list_tables("db") == ()
+    assert catalog.create_table("db.t", "id BIGINT").to_arrow().num_rows == 0
+
+
+def test_a_staging_directory_of_spark_is_an_orphan_until_its_files_are_deleted(
+    catalog: Catalog, s3_bucket: S3Bucket, root: str
+) -> None:
+    table = catalog.create_table("db.t", "id BIGINT")
+    table.append(pa.table({"id": [1]}))
+    staging = f"{root}/db.db/t/.penstock-job"
+    mark(s3_bucket, staging, f"{staging}/_temporary/0", f"{root}/db.db/t/.penstock-other")
+    s3_bucket.file_io.write(f"{s3_bucket.root}/{staging}/_temporary/0/part-0.parquet", b"1")
+    for expected in ([f"{s3_bucket.root}/{staging}"], []):
+        found = table.remove_orphan_files(older_than=dt.datetime.now(dt.UTC), allow_recent=True).orphans
+        assert [each.path for each in found if "/.clock." not in each.path] == expected
+    catalog.drop_table("db.t")
     assert catalog.create_table("db.t", "id BIGINT").to_arrow().num_rows == 0
 
 

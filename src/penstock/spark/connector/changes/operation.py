@@ -18,6 +18,7 @@ from penstock.spark.connector.changes.queue_files import QueueScan, is_queue, wh
 from penstock.spark.connector.changes.replace_files import Arrangement, ReplaceFiles, Statement
 from penstock.spark.connector.metadata_column import metadata_column_of
 from penstock.spark.connector.proxy import Proxy, from_spark
+from penstock.spark.staging_directory import why_not_staged
 from penstock.spark.types import has_nanoseconds
 from penstock.spark.versions.facts import NEEDS_METADATA_COLUMN, QUEUE_CHANGES
 
@@ -58,8 +59,7 @@ def check_row_level(ref: TableRef, command: str) -> None:
         reason = reason or why_no_queue_changes(ref)
     elif ref.parsed(BucketOptions).bucket != -1:
         reason = "its rows are in buckets, whose order Spark would not keep"
-    if not ref.file_io.is_local:
-        reason = "it is on an object store, where Spark would need a JAR to write"
+    reason = reason or why_not_staged(ref)
     if reason is not None:
         raise UnsupportedFeatureError(
             f"table {ref.name}: {command} through Spark's catalog does not work for it, because {reason}: use "

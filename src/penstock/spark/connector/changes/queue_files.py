@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -21,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.datafile.streams import as_native_file
 from penstock.datafile.types import has_leaf, is_char
 from penstock.errors import StorageError, UnsupportedFeatureError
 from penstock.format.types.data_types import TypeRoot
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 
     from penstock.format.manifest.entry import DataFileMeta
     from penstock.format.types.data_types import AtomicType
+    from penstock.io.file_io import FileIO
     from penstock.spark.connector.gateway import JavaObject
     from penstock.table.commit.committer import TableCommitter
     from penstock.table.dml.replacement import ReadFiles
@@ -202,6 +205,7 @@ class RewrittenRows:
 
     Attributes:
         command: kind of the statement, as Spark names it.
+        file_io: storage of the files that they wrote.
         parts: Parquet files by the task that wrote them.
         row_count: number of rows that Spark says to have written.
         places: the tasks that get the rows of files; None if Spark reads no rows.
@@ -209,6 +213,7 @@ class RewrittenRows:
     """
 
     command: str
+    file_io: FileIO
     parts: Mapping[int, Sequence[str]]
     row_count: int
     places: FilePlaces | None
@@ -220,7 +225,7 @@ class RewrittenRows:
         Args:
             files: names of those that Spark has read, and their numbers of rows.
         """
-        rows = {task: sum(map(_row_count, paths)) for task, paths in self.parts.items()}
+        rows = {task: sum(_row_count(self.file_io, path) for path in paths) for task, paths in self.parts.items()}
         left = {task for task, count in rows.items() if count}
         problem = None
         if sum(rows.values()) != self.row_count:
@@ -247,13 +252,20 @@ class RewrittenRows:
                 f"see it at one path, {_CURE}"
             )
 
-    def of(self, file: DataFileMeta) -> Sequence[str]:
-        """Return the Parquet files with the rows of a file."""
-        return () if self.places is None else self.parts.get(self.places.numbers[file.file_name][1], ())
+    def of(self, file: DataFileMeta, ref: TableRef) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a file, as rows of the table."""
+        return iter(()) if self.places is None else self._read(self.places.numbers[file.file_name][1], ref)
 
-    def new(self) -> Sequence[str]:
-        """Return the Parquet files with the rows that were in no file."""
-        return () if self.places is None else self.parts.get(self.places.new_rows, ())
+    def new(self, ref: TableRef) -> Iterator[pa.RecordBatch]:
+        """Yield the rows that were in no file."""
+        return iter(()) if self.places is None else self._read(self.places.new_rows, ref)
+
+    def _read(self, task: int, ref: TableRef) -> Iterator[pa.RecordBatch]:
+        for path in self.parts.get(task, ()):
+            with _opened(self.file_io, path) as file:
+                batches = (from_spark_batch(each, ref.schema.fields) for each in file.iter_batches())
+                plan = plan_conform(ref.schema, from_spark_batch(_no_rows(file), ref.schema.fields).schema, ref.name)
+                yield from conform_batches(batches, plan)
 
 
 def write_queue(committer: TableCommitter, read: ReadFiles, rows: RewrittenRows) -> tuple[CommitMessage, ...]:
@@ -270,10 +282,10 @@ def write_queue(committer: TableCommitter, read: ReadFiles, rows: RewrittenRows)
         _check_keys(committer.ref, store, files)
     with ThreadPoolExecutor(max_workers=_THREADS) as pool:
         futures = [
-            pool.submit(write_in_place, ref, split, (file,), _changed(ref, split, rows.of(file), rows.command))
+            pool.submit(write_in_place, ref, split, (file,), _changed(ref, split, rows.of(file, ref), rows.command))
             for split, file in files
         ]
-        futures.append(pool.submit(_append, ref, rows.new()))
+        futures.append(pool.submit(_append, ref, rows.new(ref)))
     messages = tuple(message for each in futures if each.exception() is None for message in each.result())
     try:
         for each in futures:
@@ -285,12 +297,14 @@ def write_queue(committer: TableCommitter, read: ReadFiles, rows: RewrittenRows)
     return messages
 
 
-def _changed(ref: TableRef, split: DataSplit, paths: Sequence[str], command: str) -> Iterator[ChangedBatch]:
+def _changed(
+    ref: TableRef, split: DataSplit, batches: Iterable[pa.RecordBatch], command: str
+) -> Iterator[ChangedBatch]:
     """Yield the rows that replace those of a file, which may have other partitions and buckets now."""
     own = Group(partition=split.partition, bucket=split.bucket)
     # A partition from before the table was rescaled has buckets of another number.
     assigner = Assigner(ref.schema, replace(plan_buckets(ref), num_buckets=split.total_buckets))
-    for rows in _read(ref, paths):
+    for rows in batches:
         if command == "DELETE" or not rows.num_rows:
             yield ChangedBatch(kept=rows)
             continue
@@ -303,28 +317,26 @@ def _changed(ref: TableRef, split: DataSplit, paths: Sequence[str], command: str
             yield ChangedBatch(kept=rows.filter(pa.array(stays)), moved=rows.filter(pa.array(~stays)))
 
 
-def _append(ref: TableRef, paths: Sequence[str]) -> tuple[CommitMessage, ...]:
+def _append(ref: TableRef, batches: Iterable[pa.RecordBatch]) -> tuple[CommitMessage, ...]:
     with TableWriter(ref) as writer:
-        for rows in _read(ref, paths):
+        for rows in batches:
             writer.write(rows)
         return writer.prepare_commit()
 
 
-def _read(ref: TableRef, paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of Spark's files as rows of the table."""
-    for path in paths:
-        with pq.ParquetFile(path) as file:
-            batches = (from_spark_batch(each, ref.schema.fields) for each in file.iter_batches())
-            plan = plan_conform(ref.schema, from_spark_batch(_no_rows(file), ref.schema.fields).schema, ref.name)
-            yield from conform_batches(batches, plan)
+@contextmanager
+def _opened(file_io: FileIO, path: str) -> Iterator[pq.ParquetFile]:
+    with closing(file_io.open_input(path)) as stream, pq.ParquetFile(as_native_file(stream)) as file:
+        yield file
 
 
 def _no_rows(file: pq.ParquetFile) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([], schema=file.schema_arrow)
 
 
-def _row_count(path: str) -> int:
-    return int(pq.read_metadata(path).num_rows)
+def _row_count(file_io: FileIO, path: str) -> int:
+    with _opened(file_io, path) as file:
+        return int(file.metadata.num_rows)
 
 
 def _check_keys(ref: TableRef, store: MetadataStore, files: Iterable[tuple[DataSplit, DataFileMeta]]) -> None:

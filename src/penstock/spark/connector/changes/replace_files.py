@@ -1,4 +1,4 @@
-"""Write of a row change: tasks write Parquet files next to the table; the driver moves them into it and commits.
+"""Write of a row change: tasks write Parquet files to a staging directory; the driver moves them into the table.
 
 Spark passes single rows to the writers of such a statement, which its writers for Python do not support. So the tasks
 run the writer of Spark's own Parquet source (``StagedFiles``). The table needs the rows of only one partition in each
@@ -213,6 +213,7 @@ class ReplaceFilesBatch(Proxy):
             read,
             RewrittenRows(
                 command=self._statement.command,
+                file_io=self._staged.staging.file_io,
                 parts=parts,
                 row_count=row_count,
                 places=self._places,
