@@ -149,6 +149,8 @@ class StagedFiles:
         reader = self._session.read().schema(self._bridge.schema(self._plain)).option("datetimeRebaseMode", "CORRECTED")
         # Without this, Spark would take the values of partition columns from the names of directories.
         reader = reader.option("recursiveFileLookup", "true")
+        # Names of tables may have characters that are patterns to Spark.
+        reader = reader.option("__globPaths__", "false")
         rows = reader.parquet(self._bridge.sequence([self.staging.uri(each) for each in parts]))
         names = [field.name for field in self._ref.schema.fields]
         return DataFrame(rows, self._bridge.python_session(self._session)).toDF(*names)

@@ -281,6 +281,13 @@ def test_files_of_several_partitions_are_written_once(
     assert all(row["record_count"] <= 4 for row in table.files().to_pylist())
 
 
+def test_a_name_is_no_pattern_where_rows_are_written_again(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
+    table = catalog.create_table("d.a{1}[b]*", "k INT, v INT", options={"file.format": "orc"})
+    table.append([{"k": n, "v": n} for n in range(4)])
+    run("UPDATE penstock.d.`a{1}[b]*` SET v = 9 WHERE abs(k) = 1")
+    assert table.to_arrow()["v"].to_pylist() == [0, 9, 2, 3]
+
+
 def test_an_update_of_one_partition_is_one_job(
     spark: SparkSession, run: Callable[[str], list[Any]], catalog: Catalog
 ) -> None:
