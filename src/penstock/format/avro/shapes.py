@@ -9,7 +9,7 @@ Source:
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -44,14 +44,14 @@ class Shape:
         width: bytes of a record.
     """
 
-    __slots__ = ("_mask", "_repeated", "_wanted", "width")
+    __slots__ = ("_mask", "_parts", "_wanted", "width")
 
     def __init__(self, record: bytes, mask: bytes) -> None:
         self.width = len(record)
         padding = bytes(-len(record) % _WORD_BYTES)
         self._mask: Array = np.frombuffer(mask + padding, "<u8")
         self._wanted: Array = np.frombuffer(record + padding, "<u8") & self._mask
-        self._repeated: tuple[Array, ...] | None = None
+        self._parts = mask, self._wanted.tobytes()[: self.width]
 
     def matching(self, records: Records, starts: Array) -> Array:
         """Return whether a record of this shape is at each start."""
@@ -70,12 +70,7 @@ class Shape:
         size = records.size
         if not size or size % self.width:
             return False
-        if self._repeated is None:
-            count = -(-_SLICE_BYTES // (_WORD_BYTES * self.width)) * _WORD_BYTES
-            self._repeated = tuple(
-                np.frombuffer(each.tobytes()[: self.width] * count, "<u8") for each in (self._mask, self._wanted)
-            )
-        mask, wanted = self._repeated
+        mask, wanted = map(_repeated, self._parts)
         words = records.bytes[: size - size % _WORD_BYTES].view("<u8")
         for first in range(0, len(words), len(mask)):
             part = words[first : first + len(mask)]
@@ -83,6 +78,14 @@ class Shape:
                 return False
         # The end of the last record may be no whole word.
         return bool(self.matching(records, np.array([size - self.width]))[0])
+
+
+# Of the shapes that are in use: each takes as much memory as a slice.
+@lru_cache(maxsize=32)
+def _repeated(data: bytes) -> Array:
+    """Return bytes several times, as whole words."""
+    count = -(-_SLICE_BYTES // (_WORD_BYTES * len(data))) * _WORD_BYTES
+    return np.frombuffer(data * count, "<u8")
 
 
 def mark_of(avro_type: AvroType) -> Mark | None:
