@@ -118,6 +118,25 @@ def test_changes_leave_the_deleted_rows_out(spark: SparkSession, catalog: Catalo
         assert keys == [*(k for k in sorted(wanted) if k != 11), 11]
 
 
+def test_a_stream_leaves_the_deleted_rows_out(
+    spark: SparkSession, catalog: Catalog, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = catalog.create_table("d.streamed", "k INT, n INT", options={"deletion-vectors.enabled": "true"})
+    for first in (0, 10):
+        table.append([{"k": k, "n": 0} for k in range(first, first + 10)])
+    delete_keys(table, "k", {1, 2, 11})
+
+    def run() -> list[int]:
+        frame = spark.readStream.option("read.stream.maxFilesPerTrigger", "1").table("penstock.d.streamed")
+        query = frame.writeStream.format("memory").queryName("streamed").option("checkpointLocation", str(tmp_path))
+        started = query.trigger(availableNow=True).outputMode("append").start()
+        started.awaitTermination()
+        return sorted(row.k for row in spark.table("streamed").select("k").collect())
+
+    assert run() == [k for k in range(20) if k not in {1, 2, 11}]
+    assert "by Python workers" not in caplog.text
+
+
 @needs(PYTHON_WRITES)
 def test_a_sort_leaves_the_deleted_rows_out(spark: SparkSession, catalog: Catalog) -> None:
     table = catalog.create_table("d.sorted_dv", "k INT, n INT", options={"deletion-vectors.enabled": "true"})

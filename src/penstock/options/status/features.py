@@ -97,8 +97,8 @@ FEATURES: Final = (
     Feature(
         name="deletion vectors",
         keys=("deletion-vectors.enabled",),
-        reason="row changes and compaction write files without the deleted rows; streams do not apply them",
-        found=frozenset({Operation.STREAM}),
+        reason="row changes and compaction write files without the deleted rows; a stream leaves out those of the "
+        "snapshot that it begins with",
     ),
     Feature(
         name="row tracking",

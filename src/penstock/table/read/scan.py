@@ -277,8 +277,8 @@ def check_deletion_vectors(store: MetadataStore, snapshot: Snapshot) -> None:
     path = store.layout.manifest_path(snapshot.index_manifest or "")
     if DELETION_VECTORS in decode_index_types(data, path, store.limits):
         raise UnsupportedFeatureError(
-            f"table {store.name}, snapshot {snapshot.id}: rows were deleted through deletion vectors, which streams "
-            "and reads of changes do not apply: read the table in batches, or compact it first with the option "
+            f"table {store.name}, snapshot {snapshot.id}: rows were deleted through deletion vectors, which reads of "
+            "changes do not apply: read the whole table, or compact it first with the option "
             "'compaction.delete-ratio-threshold' = '0'"
         )
 

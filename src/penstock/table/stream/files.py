@@ -18,7 +18,7 @@ Source:
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress, groupby, islice
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -31,15 +31,16 @@ from penstock.table.assumptions import check_schema_of_file
 from penstock.table.read.indexes import FileIndexPruner
 from penstock.table.read.live import MAX_STEPS, load_deltas, load_live_entries, snapshots_since
 from penstock.table.read.prune import BucketPruner, PartitionPruner, PartitionPruneResult, StatsPruner
-from penstock.table.read.scan import check_deletion_vectors, plan_scan
+from penstock.table.read.scan import load_vector_places, plan_scan
 from penstock.table.read.split import make_split, pack_files, partition_order
 from penstock.table.ref import FileLocator
 from penstock.table.stream.offset import Phase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from penstock.format.manifest.entry import ManifestEntry
+    from penstock.format.manifest.entry import FileKey, ManifestEntry
+    from penstock.format.manifest.index_manifest import VectorPlace
     from penstock.format.snapshot import Snapshot
     from penstock.table.read.split import DataSplit
     from penstock.table.ref import TableRef
@@ -67,7 +68,7 @@ class FileLists:
         self._decode = row_decoder(tuple(field.type for field in ref.schema.partition_fields))
         self._lists: OrderedDict[_Key, tuple[int, Files]] = OrderedDict()
         self._listed = 0  # files in all lists; a sum over the lists would make a long catch-up quadratic
-        self._checked_index: str | None = None
+        self._vectors: tuple[str, Mapping[FileKey, VectorPlace]] = ("", {})  # of the index manifest read last
 
     def load_files(self, snapshot: Snapshot, phase: Phase, *, by_value: bool) -> Files:
         """List the files that a snapshot delivers.
@@ -78,7 +79,6 @@ class FileLists:
         """
         key = (snapshot.delta_manifest_list, phase, by_value)
         if key not in self._lists:
-            self._check_deletion_vectors(snapshot)
             load = self._load_full if phase is Phase.FULL else self._load_changes
             files = load(snapshot, by_value)
             self._lists[key] = snapshot.id, files
@@ -98,7 +98,7 @@ class FileLists:
         self._listed -= len(files)
 
     def _load_full(self, snapshot: Snapshot, by_value: bool) -> Files:  # noqa: FBT001 - one of two of a kind
-        plan = plan_scan(self._store, self._ref, snapshot)
+        plan = plan_scan(self._store, self._ref, snapshot, with_vectors=True)
         order = {
             each.data: partition_order(each.values, each.created_millis, by_value=by_value) for each in plan.partitions
         }
@@ -124,10 +124,13 @@ class FileLists:
         self._tracker.advance(snapshot)
         return {data: self._tracker.created_millis(data) for data in groups}
 
-    def _check_deletion_vectors(self, snapshot: Snapshot) -> None:
-        if snapshot.index_manifest is not None and snapshot.index_manifest != self._checked_index:
-            check_deletion_vectors(self._store, snapshot)
-            self._checked_index = snapshot.index_manifest
+    def load_vectors(self, snapshot: Snapshot) -> Mapping[FileKey, VectorPlace]:
+        """Load the deletion vectors of a snapshot that delivers files; what later ones delete is delivered."""
+        if snapshot.index_manifest is None:
+            return {}
+        if snapshot.index_manifest != self._vectors[0]:
+            self._vectors = snapshot.index_manifest, load_vector_places(self._store, snapshot)
+        return self._vectors[1]
 
 
 def is_ordered(entry: ManifestEntry) -> bool:
@@ -210,10 +213,11 @@ _ASKED_AT_ONCE: Final = 64
 
 
 class Delivery(NamedTuple):
-    """A file, and the id of the snapshot that delivers it."""
+    """A file, the id of the snapshot that delivers it, and the deletion vector that it has there."""
 
     snapshot_id: int
     entry: ManifestEntry
+    vector: VectorPlace | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,7 +323,9 @@ class TaskPlanner:
             first = stretch[0]
             files = tuple(each.entry.file for each in stretch)
             verdict = self._evaluate(first.entry.partition)
-            splits.append(make_split(self._locator, first.snapshot_id, first.entry, files, verdict))
+            vectors = tuple((each.entry.file.file_name, each.vector) for each in stretch if each.vector is not None)
+            made = make_split(self._locator, first.snapshot_id, first.entry, files, verdict)
+            splits.append(replace(made, vectors=vectors) if vectors else made)
         return tuple(splits)
 
     def _evaluate(self, partition: bytes) -> PartitionPruneResult:

@@ -328,8 +328,9 @@ class StreamScanner:
             kept = self._table.tasks.kept(left, end.created_from)
             if pruner is not None:
                 kept = pruner.kept([entry for _, entry in kept], None)
+            vectors = {} if snapshot is None else self._table.files.load_vectors(snapshot)
             for _, entry in kept:
-                yield Delivery(position.snapshot_id, entry)
+                yield Delivery(position.snapshot_id, entry, vectors.get(entry.key))
             position = last if is_last else position.after()
 
     def _find(self, position: Position, end: StreamOffset, last: Position) -> Snapshot | None:

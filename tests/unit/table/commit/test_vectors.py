@@ -22,7 +22,11 @@ from penstock.table.commit.delta import CommitRequest
 from penstock.table.compact.commit import commit_compacted
 from penstock.table.compact.plan import plan_compaction
 from penstock.table.compact.rewrite import rewrite
+from penstock.table.read.batches import TableReader
 from penstock.table.read.scan import load_vector_places
+from penstock.table.stream.limits import NO_LIMITS, ReadLimits
+from penstock.table.stream.offset import StreamOffset
+from penstock.table.stream.scanner import StreamScanner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -227,6 +231,35 @@ def test_an_expiration_removes_index_files_that_no_snapshot_names() -> None:
     table.expire_snapshots(retain_max=1, retain_min=1)
     assert not index_files(table)
     assert keys(table) == LEFT
+
+
+@pytest.mark.parametrize("options", [{}, {"bucket": "2", "bucket-key": "k"}])
+def test_a_stream_leaves_out_the_deleted_rows_of_the_snapshot_that_it_begins_with(options: dict[str, str]) -> None:
+    table = new_table(options)
+    scanner = StreamScanner(table._ref.with_options({"scan.mode": "latest-full"}), table._store)
+    reader = TableReader(table._ref, table._store)
+    offset, delivered = StreamOffset(), list[list[int]]()
+
+    def deliver(most: ReadLimits) -> None:
+        nonlocal offset, scanner
+        end = scanner.advance(offset, most)
+        # A new process plans the same.
+        scanner = StreamScanner(table._ref.with_options({"scan.mode": "latest-full"}), table._store)
+        splits = [split for task in scanner.plan_range(offset, end) for split in task.splits]
+        delivered.append([key for each in splits for rows in reader.read_split(each) for key in rows["k"].to_pylist()])
+        offset = end
+
+    deliver(NO_LIMITS)  # resolves where the stream begins
+    deliver(ReadLimits(max_files=1))
+    # What is deleted later is delivered, also after a merge.
+    delete_keys(table, "k", {3, 13})
+    table.compact(options=FULLY)
+    deliver(NO_LIMITS)
+    table.append([{"k": 20, "p": "c"}, {"k": 21, "p": "c"}])
+    delete_keys(table, "k", {20})
+    deliver(NO_LIMITS)
+    assert sorted(itertools.chain.from_iterable(delivered)) == [*LEFT, 20, 21]
+    assert keys(table) == [*(k for k in LEFT if k not in {3, 13}), 21]
 
 
 def test_rescaling_leaves_the_deleted_rows_out() -> None:

@@ -123,7 +123,7 @@ def test_a_full_phase_of_many_files_is_planned_once(monkeypatch: pytest.MonkeyPa
         queue.append(*(f"{number % 2}:f{block}-{number}" for number in range(1_000)))
     scans = []
     plan_scan = units_module.plan_scan
-    monkeypatch.setattr(units_module, "plan_scan", lambda *arguments: scans.append(1) or plan_scan(*arguments))
+    monkeypatch.setattr(units_module, "plan_scan", lambda *each, **named: scans.append(1) or plan_scan(*each, **named))
     follower = queue.with_options({})
     began = time.process_time()
     offset, files, steps = UNRESOLVED, 0, 0

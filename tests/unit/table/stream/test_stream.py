@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.unit.table.stream.queues import Queue, batches, flat, names
 
-from penstock.errors import FormatError, OptionWarning, UnsupportedFeatureError
+from penstock.errors import FormatError, OptionWarning
 from penstock.format.layout import TableLayout
 from penstock.format.snapshot import CommitKind
 from penstock.predicate.parse import parse_filter
@@ -269,16 +269,6 @@ def test_an_idle_reader_moves_after_fifty_snapshots_without_rows() -> None:
     moved = follower.advance(offset, NO_LIMITS)
     assert moved.position == Position(snapshot_id=52)
     assert follower.plan_range(offset, moved) == ()
-
-
-def test_deletion_vectors_are_refused(index_manifest: bytes) -> None:
-    queue = Queue()
-    queue.append("0:a")
-    queue.file_io.write(TableLayout(queue.location).manifest_path("index-1"), index_manifest)
-    queue.append("0:b", index_manifest="index-1")
-    for options in ({}, EARLIEST):
-        with pytest.raises(UnsupportedFeatureError, match="deletion vectors"):
-            batches(queue.with_options(options), ReadLimits(max_files=1))
 
 
 def test_other_index_files_are_no_obstacle(empty_index_manifest: bytes) -> None:
