@@ -9,6 +9,8 @@ from penstock.errors import UnsupportedFeatureError
 from penstock.printable import Result
 from penstock.table.compact.debt import measure_debt
 from penstock.table.inspect.system import load_system_table
+from penstock.table.read.batches import DeletedRows
+from penstock.table.read.scan import load_vector_places
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +27,8 @@ class TableSummary(Result):
     Attributes:
         latest: the latest snapshot; None if nothing was ever committed.
         snapshots: number of snapshots.
-        partitions: of the latest snapshot, as are ``rows``, ``files`` and ``bytes``.
+        partitions: of the latest snapshot, as are ``rows``, ``files`` and ``bytes``; rows that deletion vectors delete
+            do not count.
         small_files: number of small files, which are candidates for a merge; None for a table that Penstock does not
             compact.
         waiting_files: number of files that a full compaction would merge, with ``waiting_bytes``; None likewise.
@@ -48,6 +51,8 @@ def summarize(ref: TableRef, store: MetadataStore) -> TableSummary:
     """Return the main figures of a table; reads only metadata of the latest snapshot."""
     latest = store.load_latest_snapshot()
     partitions = load_system_table("partitions", ref, store)
+    vectors = {} if latest is None else load_vector_places(store, latest)
+    deleted = sum(map(DeletedRows(ref).count_of, vectors.values()))
     try:
         debts = measure_debt(ref, store, latest, with_history=False)
     except UnsupportedFeatureError:
@@ -56,7 +61,7 @@ def summarize(ref: TableRef, store: MetadataStore) -> TableSummary:
         latest=latest,
         snapshots=len(store.list_snapshot_ids()),
         partitions=partitions.num_rows,
-        rows=_sum(partitions, "record_count"),
+        rows=_sum(partitions, "record_count") - deleted,
         files=_sum(partitions, "file_count"),
         bytes=_sum(partitions, "file_size_in_bytes"),
         small_files=None if debts is None else sum(debt.small_files for debt in debts),

@@ -327,12 +327,13 @@ class DeletedRows:
 
     def count(self, files: Iterable[DataFileMeta], vectors: Iterable[tuple[str, VectorPlace]]) -> int:
         """Return how many rows of files are deleted; reads the vectors of those whose number is not in a manifest."""
-        by_name = {file.file_name: file for file in files}
-        return sum(
-            len(self.load(by_name[name], place)) if place.row_count is None else place.row_count
-            for name, place in vectors
-            if name in by_name
-        )
+        names = {file.file_name for file in files}
+        return sum(self.count_of(place) for name, place in vectors if name in names)
+
+    def count_of(self, place: VectorPlace) -> int:
+        """Return how many rows a vector deletes."""
+        known = place.row_count
+        return len(decode_deletion_vector(self.read(place), self.path_of(place))) if known is None else known
 
     def read(self, place: VectorPlace) -> bytes:
         """Return the bytes of a deletion vector with its frame. Raises ``NotFoundError``."""

@@ -101,6 +101,10 @@ def test_a_change_of_a_file_takes_its_vector_along_and_keeps_the_others() -> Non
     assert keys(table) == [*(k for k in LEFT if k not in {3, 12}), 40]
 
 
+def test_the_main_figures_count_the_rows_that_are_left() -> None:
+    assert new_table().inspect.summary().rows == len(LEFT)
+
+
 def test_deleted_rows_are_not_found_again() -> None:
     table = new_table()
     before = table.latest_snapshot()
