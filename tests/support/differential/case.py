@@ -149,13 +149,36 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class First:
+    """Read the first rows of an order by one column with the readers that skip files for it."""
+
+    column: int
+    descends: bool
+    nulls_first: bool
+    count: int
+
+    @property
+    def sql(self) -> str:
+        """What follows the column in ORDER BY."""
+        direction, nulls = ("DESC" if self.descends else "ASC"), ("FIRST" if self.nulls_first else "LAST")
+        return f"{direction} NULLS {nulls} LIMIT {self.count}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """Delete the first of each ``every`` rows of each file by deletion vectors, after which the table is read only."""
+
+    every: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Insert:
     """Insert between columns of two types by SQL, with Spark only; ``pair`` as in ``insert.PAIRS``."""
 
     pair: int
 
 
-Step: TypeAlias = Append | Refuse | Add | Drop | Rename | Widen | ReadOld | Read | Insert
+Step: TypeAlias = Append | Refuse | Add | Drop | Rename | Widen | ReadOld | Read | First | Delete | Insert
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,9 @@ from tests.support.differential.case import (
     Add,
     Append,
     Case,
+    Delete,
     Drop,
+    First,
     FuzzColumn,
     FuzzJunction,
     FuzzLeaf,
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _STEPS: Final = {
-    each.__name__.lower(): each for each in (Append, Refuse, Add, Drop, Rename, Widen, ReadOld, Read, Insert)
+    each.__name__.lower(): each
+    for each in (Append, Refuse, Add, Drop, Rename, Widen, ReadOld, Read, First, Delete, Insert)
 }
 _ENCODERS: Final[dict[type, tuple[str, Callable[[Any], Any]]]] = {
     float: ("float", repr),

@@ -11,7 +11,9 @@ from tests.support.differential.case import (
     Add,
     Append,
     Case,
+    Delete,
     Drop,
+    First,
     FuzzColumn,
     FuzzCondition,
     FuzzJunction,
@@ -33,7 +35,10 @@ if TYPE_CHECKING:
 _FORMATS: Final = ("parquet", "orc", "avro")
 _CONDITIONS: Final = 5
 _JUNCTIONS: Final = 0.4
+_DELETIONS: Final = 0.4
 _MOST_ROWS: Final = 6
+# Types by whose values files are skipped for ORDER BY.
+_SORTED: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL", "STRING", "VARCHAR", "DATE", "TIMESTAMP")
 
 
 def random_case(seed: int, conditions: int = _CONDITIONS) -> Case:
@@ -83,9 +88,16 @@ class _Maker:
         for _ in range(self._random.randint(0, 2)):
             yield from self._evolve()
             yield self._append()
+        if self.file_format == "parquet" and self._random.random() < _DELETIONS:
+            yield Delete(every=self._random.choice((1, 2, 3)))
         yield Read()
         for condition in [self._condition() for _ in range(self._conditions)]:
             yield Read(leaf=condition)
+        for column in self.columns:
+            if column.sql.startswith(_SORTED):
+                descends, nulls_first = self._random.choices((False, True), k=2)
+                count = self._random.randint(1, 2 * _MOST_ROWS)
+                yield First(column=column.key, descends=descends, nulls_first=nulls_first, count=count)
         yield Insert(pair=self._random.randrange(len(PAIRS)))
 
     def _append(self) -> Append:

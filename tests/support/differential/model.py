@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tests.support.differential.case import COMPARISONS, FuzzColumn, FuzzCondition, FuzzLeaf, Row
+from tests.support.differential.case import COMPARISONS, First, FuzzColumn, FuzzCondition, FuzzLeaf, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 @dataclass(slots=True)
@@ -47,11 +47,26 @@ class FuzzTable:
             if condition is None or holds(condition, row)
         ]
 
+    def first(self, order: First) -> list[dict[str, Any]]:
+        """Return the first rows of an order, with the column that it is by."""
+        values = [row.get(order.column) for row in self.rows]
+        return [{self.column(order.column).name: values[place]} for place in first_places(values, order)]
+
     def values(self, family: str) -> Iterator[Any]:
         """Yield all non-null values of columns whose SQL type starts with ``family``."""
         for column in self.columns:
             if column.sql.startswith(family):
                 yield from (row[column.key] for row in self.rows if row.get(column.key) is not None)
+
+
+def first_places(values: Sequence[Any], order: First) -> list[int]:
+    """Return the places of the first values of an order."""
+    nulls = [place for place, value in enumerate(values) if value is None]
+    others = [place for place, value in enumerate(values) if value is not None]
+    # Texts are sorted by their bytes.
+    keys = [value.encode() if isinstance(value, str) else value for value in values]
+    others.sort(key=lambda place: keys[place], reverse=order.descends)
+    return (nulls + others if order.nulls_first else others + nulls)[: order.count]
 
 
 def holds(condition: FuzzCondition, row: Row) -> bool | None:

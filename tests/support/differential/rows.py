@@ -15,8 +15,12 @@ _NEGATIVE_ZERO: Final = re.compile(r"-0\.0(?=[,\])])")
 
 def texts_of_table(table: pa.Table) -> list[str]:
     """Return the rows of a table as texts, sorted."""
-    columns = [[_plain(cell) for chunk in column.chunks for cell in chunk] for column in table.columns]
-    return _texts(map(list, zip(*columns, strict=True)))
+    return _texts(map(list, zip(*map(plain_values, table.columns), strict=True)))
+
+
+def plain_values(column: pa.ChunkedArray[Any]) -> list[Any]:
+    """Return values as Python values, dates and timestamps as numbers."""
+    return [_plain(cell) for chunk in column.chunks for cell in chunk]
 
 
 def texts_of_rows(rows: Iterable[dict[str, Any]]) -> list[str]:

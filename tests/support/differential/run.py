@@ -9,10 +9,14 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet as pq
+from tests.deletion_vectors import delete_by_vectors
 from tests.support.differential.case import (
     Add,
     Append,
+    Delete,
     Drop,
+    First,
     FuzzLeaf,
     Insert,
     Read,
@@ -24,18 +28,22 @@ from tests.support.differential.case import (
 )
 from tests.support.differential.insert import insert_differs
 from tests.support.differential.kinds import arrow_of
-from tests.support.differential.model import FuzzTable
+from tests.support.differential.model import FuzzTable, first_places
 from tests.support.differential.others import exclusion_of
-from tests.support.differential.rows import signless, texts_of_rows, texts_of_table
-from tests.support.differential.spark_sql import collect_together, count_rows, select_rows, to_spark_sql
+from tests.support.differential.rows import plain_values, signless, texts_of_rows, texts_of_table
+from tests.support.differential.spark_sql import CATALOG, collect_together, count_rows, select_rows, to_spark_sql
 
 from penstock.catalog.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
 from penstock.errors import TableStoreError
+from penstock.table.read.batches import TableReader
+from penstock.table.read.prune import ColumnStatsReader
+from penstock.table.read.split import plan_splits
+from penstock.table.read.top import Top, files_of_top
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from tests.support.differential.case import Case, FuzzCondition, Row
+    from tests.support.differential.case import Case, FuzzCondition, Row, Step
     from tests.support.differential.others import OtherReader
 
     from penstock import Catalog, Table
@@ -101,6 +109,17 @@ def _rows(asked: _Asked, part: pa.Table | None) -> pa.Table:
     return found
 
 
+def _files_of_first(table: Table, name: str, order: First) -> pa.Table:
+    """Return the first rows that the files have which statistics do not exclude."""
+    query = table._handle.plan(None, None, {}, with_vectors=True)
+    fields = [field for field in table.schema.fields if field.name == name]
+    top = Top(column=name, descends=order.descends, nulls_first=order.nulls_first, rows=order.count)
+    splits = files_of_top(plan_splits(query.ref, query.plan), ColumnStatsReader(table._store.load_schema, fields), top)
+    reader = TableReader(query.ref, table._store, [name])
+    found = pa.Table.from_batches([batch for split in splits for batch in reader.read_split(split)], reader.schema)
+    return found.take(pa.array(first_places(plain_values(found[name]), order), pa.int64()))
+
+
 def run_case(catalog: Catalog, case: Case, readers: Readers | None = None) -> list[Finding]:
     """Run one case in database ``fuzz``."""
     return list(_Run(catalog, case, readers or Readers()).findings())
@@ -113,6 +132,7 @@ class _Run:
         self._readers = readers
         self._name = f"fuzz.{case.name}"
         self._model = FuzzTable(case.file_format, list(case.columns))
+        self._is_deleted = False
 
     def findings(self) -> Iterator[Finding]:
         case = self._case
@@ -120,9 +140,9 @@ class _Run:
         options = {"file.format": case.file_format, **case.options}
         table = self._catalog.create_table(self._name, columns, partition_by=case.partition_by, options=options)
         old = table
-        for kind, steps in groupby(case.steps, lambda step: isinstance(step, Read)):
+        for kind, steps in groupby(case.steps, lambda step: isinstance(step, Read | First)):
             if kind:
-                yield from self._read(table, [step.leaf for step in steps if isinstance(step, Read)])
+                yield from self._read(table, list(steps))
                 continue
             for step in steps:
                 match step:
@@ -132,9 +152,12 @@ class _Run:
                         yield from self._refuse(table, row)
                     case ReadOld():
                         yield from self._compare("to_arrow of an older handle", None, old.to_arrow, may_refuse=True)
+                    case Delete(every=every):
+                        self._delete(table, every)
+                        table = self._catalog.load_table(self._name)
                     case Insert(pair=pair):
                         yield from self._insert(pair)
-                    case Read():
+                    case Read() | First():
                         pass  # in their own group
                     case _:
                         self._change(step)
@@ -175,6 +198,28 @@ class _Run:
                 self._catalog.alter_table(self._name, UpdateColumnType(column=model.column(key).name, type=sql))
                 model.change(key, sql=sql)
 
+    def _delete(self, table: Table, every: int) -> None:
+        deleted: dict[str, list[int]] = {}
+        gone: set[int] = set()
+        for file in table.files().to_pylist():
+            path, rows = file["file_path"], range(0, file["record_count"], every)
+            ids: list[Any] = pq.read_table(path, columns=[self._model.column(0).name])[0].to_pylist()
+            deleted[path.rpartition("/")[2]] = list(rows)
+            gone.update(ids[row] for row in rows)
+        delete_by_vectors(table, deleted)
+        self._model.rows = [row for row in self._model.rows if row[0] not in gone]
+        self._is_deleted = True
+
+    def _first(self, table: Table, order: First) -> Iterator[Finding]:
+        """Compare the first rows of an order, read from the files that can have them."""
+        name, quoted = self._model.column(order.column).name, self._model.column(order.column).quoted
+        ways = {"files of the first rows": lambda: _files_of_first(table, name, order)}
+        if (spark := self._readers.catalog) is not None:
+            text = f"SELECT {quoted} FROM {CATALOG}.{self._name} ORDER BY {quoted} {order.sql}"  # noqa: S608 - our own names
+            ways["first rows by catalog"] = lambda: spark.sql(text).toArrow()
+        for entry_point, read in ways.items():
+            yield from self._compare(entry_point, None, read, order)
+
     def _insert(self, pair: int) -> Iterator[Finding]:
         if self._readers.spark is not None and pair not in self._readers.inserted:
             self._readers.inserted.add(pair)
@@ -182,11 +227,14 @@ class _Run:
             if wrong is not None:
                 yield self._finding("INSERT", wrong, "the same values, or refused", "others")
 
-    def _read(self, table: Table, leaves: Sequence[FuzzCondition | None]) -> Iterator[Finding]:
+    def _read(self, table: Table, steps: Sequence[Step]) -> Iterator[Finding]:
+        leaves = [step.leaf for step in steps if isinstance(step, Read)]
+        for order in (step for step in steps if isinstance(step, First)):
+            yield from self._first(table, order)
         for leaf in leaves:
             text = self._text(leaf)
             yield from self._compare("to_arrow", leaf, partial(table.to_arrow, filter=text))
-            for other in self._readers.others:
+            for other in () if self._is_deleted else self._readers.others:
                 yield from self._read_other(other, table, leaf)
         asked = [each for leaf in leaves for each in (*self._of_spark(table, leaf), *self._of_catalog(leaf))]
         if asked:
@@ -265,10 +313,11 @@ class _Run:
         entry_point: str,
         leaf: FuzzCondition | None,
         read: Callable[[], pa.Table | None],
+        order: First | None = None,
         *,
         may_refuse: bool = False,
     ) -> Iterator[Finding]:
-        expected = texts_of_rows(self._model.expected(leaf))
+        expected = texts_of_rows(self._model.expected(leaf) if order is None else self._model.first(order))
         try:
             table = read()
             found = None if table is None else texts_of_table(table)
@@ -287,7 +336,8 @@ class _Run:
         if found != expected:
             missing = [row for row in expected if row not in found]
             extra = [row for row in found if row not in expected]
-            what = f"{self._model} filter {self._text(leaf)}"
+            asked = f"filter {self._text(leaf)}" if order is None else f"{order}"
+            what = f"{self._model} {asked}"
             yield self._finding(
                 entry_point, what, f"{len(expected)} rows, with {missing}", f"{len(found)}, with {extra}"
             )
