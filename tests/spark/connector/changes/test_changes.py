@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.base import PySparkException
+from tests.spark.needs import needs
 
 from penstock.spark.connector import staged_files
 from penstock.spark.connector.changes import group_scan, replace_files
-from penstock.spark.versions.facts import COUNTED_UPDATES, MERGES_TO_NOTHING, PYTHON_SCANS
+from penstock.spark.versions.facts import COUNTED_UPDATES, MERGES_TO_NOTHING, METADATA_COLUMNS, PYTHON_SCANS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,6 +66,28 @@ def test_rows_are_deleted_by_any_condition(run: Callable[[str], list[Any]], cata
     assert table.latest_snapshot() == latest
     run("DELETE FROM penstock.d.deleted")
     assert _rows(table) == []
+
+
+@needs(METADATA_COLUMNS)
+@pytest.mark.parametrize(
+    "properties", ["", "TBLPROPERTIES ('bucket' = '2', 'bucket-key' = 'k')"], ids=["rows", "queue"]
+)
+def test_a_query_in_a_change_may_say_where_rows_are_and_its_condition_may_not(
+    run: Callable[[str], list[Any]], catalog: Catalog, properties: str
+) -> None:
+    name = f"penstock.d.placed_{len(properties)}"
+    table = _make(run, catalog, name.rpartition(".")[2], properties)
+    before = _rows(table)
+    firsts = len(_files(table))
+    merge = "MERGE INTO {} t USING (SELECT 0 AS i) s ON t.__paimon_row_index = s.i WHEN MATCHED THEN DELETE"
+    for statement in ("UPDATE {} SET v = 0 WHERE __paimon_row_index = 0", merge):
+        with pytest.raises(Exception, match="the condition of a change of rows cannot have __paimon_"):
+            run(statement.format(name))
+    with pytest.raises(PySparkException):  # Spark itself does not plan it
+        run(f"DELETE FROM {name} WHERE __paimon_bucket = 0")
+    assert _rows(table) == before
+    run(f"UPDATE {name} SET v = -1 WHERE k IN (SELECT k FROM {name} WHERE __paimon_row_index = 0)")
+    assert sum(row[2] == -1 for row in _rows(table)) == firsts
 
 
 def test_rows_are_updated_and_other_files_stay(run: Callable[[str], list[Any]], catalog: Catalog) -> None:

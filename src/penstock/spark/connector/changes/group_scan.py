@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from penstock.errors import UnsupportedFeatureError
 from penstock.predicate.bind import columns_of
 from penstock.predicate.tree import IsNull, Or
+from penstock.spark.connector.metadata_column import PLACES
 from penstock.spark.connector.proxy import from_spark
 from penstock.spark.connector.pushdown import conjunction_of
 from penstock.spark.connector.scan import ScanRequest, TableScan, is_padded
@@ -79,6 +81,12 @@ class GroupScan(TableScan):
     """A scan of all rows of the files in which rows may change."""
 
     def __init__(self, bridge: Bridge, request: ScanRequest) -> None:
+        places = [name for name in PLACES if name in request.metadata]
+        if places:
+            raise UnsupportedFeatureError(
+                f"table {request.read.ref.name}: the condition of a change of rows cannot have {places[0]}: let a "
+                "query in it, which has it, return the keys of the rows, as in WHERE key IN (SELECT key ...)"
+            )
         # Readers must not skip row groups either.
         pushed = tuple(replace(each, is_for_files=False) for each in request.pushed)
         super().__init__(bridge, replace(request, pushed=pushed, limit=None))
