@@ -105,16 +105,18 @@ def change_tables(spark: SparkSession, catalog: penstock.Catalog, name: str) -> 
     ):
         for kind, options in (("scalable", {}), ("queue", {"bucket": "2", "bucket-key": "id"})):
             tables = [
-                each.create_table(f"d.a {kind}", "id INT, `a day` STRING, v INT", partition_by="a day", options=options)
+                each.create_table(
+                    f"d.a {kind}[1]", "id INT, `a day` STRING, v INT", partition_by="a day", options=options
+                )
                 for each in (catalog, twins)
             ]
             for table in tables:
                 table.append([{"id": n, "a day": "xy%"[n % 3], "v": n} for n in range(20)])
             for statement in CHANGES:
                 for owner in (name, "twins"):
-                    spark.sql(statement.format(f"{owner}.d.`a {kind}`"))
+                    spark.sql(statement.format(f"{owner}.d.`a {kind}[1]`"))
             try:
-                spark.sql(FAILURE.format(f"{name}.d.`a {kind}`"))
+                spark.sql(FAILURE.format(f"{name}.d.`a {kind}[1]`"))
             except Exception as error:  # noqa: BLE001 - of Spark or Py4J
                 found[f"{kind} failure"] = str(error)
             found[kind] = [sorted(list(row.values()) for row in table.to_arrow().to_pylist()) for table in tables]

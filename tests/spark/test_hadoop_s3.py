@@ -54,6 +54,6 @@ def test_tables_are_read_by_spark_with_the_access_that_it_has(s3_bucket: S3Bucke
     url = f"{s3_bucket.url}/{s3_bucket.name}?list-type=2&prefix={urlsplit(root).path[1:]}/d.db/a"
     with urllib.request.urlopen(url, timeout=30) as listed:  # noqa: S310 - loopback
         names = listed.read().decode()
-    assert "/d.db/a queue/snapshot/" in names
+    assert "/d.db/a queue[1]/snapshot/" in names
     assert "/.penstock-" not in names  # also no object that stands for a directory
     assert SECRET_KEY not in json.dumps(found)
