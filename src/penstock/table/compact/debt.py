@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import FormatError, NotFoundError, warn_damaged
 from penstock.format.snapshot import CommitKind
-from penstock.table.compact.plan import CompactStrategy, check_compactable, picker
+from penstock.table.compact.plan import CompactStrategy, check_compactable, picker, runs_of, with_many_deleted
 from penstock.table.compact.task import CompactSizes
 from penstock.table.read.live import load_live_entries
+from penstock.table.read.scan import load_vector_places
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
-    from penstock.format.manifest.entry import DataFileMeta
+    from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
     from penstock.format.snapshot import Snapshot
     from penstock.table.compact.plan import Pick
     from penstock.table.ref import TableRef
@@ -62,29 +63,38 @@ def measure_debt(
     check_compactable(ref)
     if snapshot is None:
         return ()
-    partitions: dict[bytes, dict[tuple[int, int], list[DataFileMeta]]] = {}
+    partitions: dict[bytes, list[ManifestEntry]] = {}
     for entry in load_live_entries(store, snapshot).values():
-        buckets = partitions.setdefault(entry.partition, {})
-        buckets.setdefault((entry.bucket, entry.total_buckets), []).append(entry.file)
+        partitions.setdefault(entry.partition, []).append(entry)
+    vectors = load_vector_places(store, snapshot)
     compacted = _last_compactions(store, snapshot, frozenset(partitions)) if with_history else {}
-    sizes = CompactSizes.of(ref)
     pick = picker(ref, CompactStrategy.FULL)
-    return tuple(_measure(data, buckets, pick, sizes, compacted.get(data)) for data, buckets in partitions.items())
+    return tuple(
+        _measure(ref, entries, pick, with_many_deleted(ref, vectors, entries), compacted.get(data))
+        for data, entries in partitions.items()
+    )
 
 
 def _measure(
-    data: bytes,
-    buckets: Mapping[tuple[int, int], list[DataFileMeta]],
+    ref: TableRef,
+    entries: Sequence[ManifestEntry],
     pick: Pick,
-    sizes: CompactSizes,
+    dirty: Mapping[int, Collection[str]],
     last_compaction: int | None,
 ) -> PartitionDebt:
+    sizes = CompactSizes.of(ref)
+    buckets: dict[tuple[int, int], list[DataFileMeta]] = {}
+    for entry in entries:
+        buckets.setdefault((entry.bucket, entry.total_buckets), []).append(entry.file)
     small = [file.file_size for files in buckets.values() for file in files if sizes.is_small(file)]
     waiting = [
-        file.file_size for (_, total), files in buckets.items() for run in pick(files, total > 0) for file in run
+        file.file_size
+        for (bucket, total), files in buckets.items()
+        for run in runs_of(ref, pick, files, dirty.get(bucket, ()), is_queue=total > 0)
+        for file in run
     ]
     return PartitionDebt(
-        data=data,
+        data=entries[0].partition,
         files=sum(map(len, buckets.values())),
         small_files=len(small),
         small_bytes=sum(small),

@@ -218,8 +218,7 @@ class _Planner:
         of_small: CompactSizes | None,
         vectors: Mapping[FileKey, VectorPlace],
     ) -> None:
-        self._sizes = CompactSizes.of(ref)
-        self._most_deleted = ref.parsed(CompactOptions).delete_ratio_threshold
+        self._ref = ref
         self._vectors = vectors
         self._pick = pick
         self._of_small = of_small
@@ -241,7 +240,7 @@ class _Planner:
     def _tasks(self, data: bytes, entries: Sequence[ManifestEntry]) -> tuple[tuple[CompactTask, ...], str | None]:
         if self._idle_test is not None and not self._idle_test.is_idle(data, entries):
             return (), "written to within the idle time"
-        dirty = {entry.key for entry in entries if self._has_deleted(entry)} if self._vectors else frozenset()
+        dirty = with_many_deleted(self._ref, self._vectors, entries)
         if not dirty and self._of_small is not None and not _has_small(self._of_small, entries):
             return (), self._otherwise
         buckets: dict[tuple[int, int], list[DataFileMeta]] = {}
@@ -250,33 +249,43 @@ class _Planner:
         tasks = tuple(
             CompactTask(partition=data, bucket=bucket, total_buckets=total, files=run).with_vectors(self._vectors)
             for (bucket, total), files in sorted(buckets.items(), key=lambda item: item[0])
-            for run in self._runs(files, {key.file_name for key in dirty if key.bucket == bucket}, is_queue=total > 0)
+            for run in runs_of(self._ref, self._pick, files, dirty.get(bucket, ()), is_queue=total > 0)
         )
         return tasks, None if tasks else self._otherwise
 
-    def _runs(
-        self, files: list[DataFileMeta], dirty: Collection[str], *, is_queue: bool
-    ) -> Iterator[tuple[DataFileMeta, ...]]:
-        """Yield the files of each task: those that are picked, and others with many deleted rows.
 
-        Args:
-            files: of one bucket.
-            dirty: names of those with many deleted rows.
-        """
-        picked = tuple(self._pick(files, is_queue))
-        yield from picked
-        rest = set(dirty).difference(file.file_name for run in picked for file in run)
-        if is_queue:
-            yield from (block for block in blocks_of(files) if any(file.file_name in rest for file in block))
-        elif rest:
-            yield from _all_in_bins([file for file in files if file.file_name in rest], self._sizes)
+def with_many_deleted(
+    ref: TableRef, vectors: Mapping[FileKey, VectorPlace], entries: Iterable[ManifestEntry]
+) -> dict[int, set[str]]:
+    """Return the files of a partition of which so many rows are deleted that they are rewritten, whatever their size.
 
-    def _has_deleted(self, entry: ManifestEntry) -> bool:
-        """Whether so many rows of a file are deleted that it is to be rewritten."""
-        place = self._vectors.get(entry.key)
-        return place is not None and (
-            place.row_count is None or place.row_count > self._most_deleted * entry.file.row_count
-        )
+    Returns:
+        Names by bucket.
+    """
+    most = ref.parsed(CompactOptions).delete_ratio_threshold
+    found: dict[int, set[str]] = {}
+    for entry in entries if vectors else ():
+        place = vectors.get(entry.key)
+        if place is not None and (place.row_count is None or place.row_count > most * entry.file.row_count):
+            found.setdefault(entry.bucket, set()).add(entry.file.file_name)
+    return found
+
+
+def runs_of(
+    ref: TableRef, pick: Pick, files: list[DataFileMeta], dirty: Collection[str], *, is_queue: bool
+) -> Iterator[tuple[DataFileMeta, ...]]:
+    """Yield the files of each task of a bucket: those that are picked, and others with many deleted rows.
+
+    Args:
+        dirty: names of those with many deleted rows.
+    """
+    picked = tuple(pick(files, is_queue))
+    yield from picked
+    rest = set(dirty).difference(file.file_name for run in picked for file in run)
+    if is_queue and rest:
+        yield from (block for block in blocks_of(files) if any(file.file_name in rest for file in block))
+    elif rest:
+        yield from _all_in_bins([file for file in files if file.file_name in rest], CompactSizes.of(ref))
 
 
 def picker(ref: TableRef, strategy: CompactStrategy) -> Pick:

@@ -144,8 +144,11 @@ def test_a_compaction_leaves_the_deleted_rows_out(bucket: str) -> None:
 def test_large_files_are_rewritten_if_more_rows_than_the_threshold_are_deleted() -> None:
     table = new_table({"target-file-size": "1 kb", "compaction.small-file-ratio": "0.01"})
     assert not table.compact().snapshots
+    assert table.inspect.summary().waiting_files == 0
     assert not table.compact(options={"compaction.delete-ratio-threshold": "0.2"}).snapshots
-    (part,) = table.compact(options={"compaction.delete-ratio-threshold": "0.1"}).partitions
+    much = {"compaction.delete-ratio-threshold": "0.1"}
+    assert table.with_options(much).inspect.summary().waiting_files == 1
+    (part,) = table.compact(options=much).partitions
     assert part.files_in == 1
     assert list(places(table)) == [name for name in names_of(table) if name in places(table)]
     assert keys(table) == LEFT
