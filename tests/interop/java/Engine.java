@@ -52,6 +52,7 @@ import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.Arra
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.paimon.table.BucketMode;
 import org.apache.paimon.table.FileStoreTable;
+import org.apache.paimon.table.SpecialFields;
 import org.apache.paimon.table.Table;
 import org.apache.paimon.table.sink.BatchTableCommit;
 import org.apache.paimon.table.sink.BatchTableWrite;
@@ -469,6 +470,8 @@ public final class Engine {
             files.computeIfAbsent(((DataSplit) split).partition(), key -> new ArrayList<>())
                     .addAll(((DataSplit) split).dataFiles());
         BaseAppendFileStoreWrite write = ((AppendOnlyFileStore) table.store()).newWrite(user);
+        if (table.coreOptions().rowTrackingEnabled())
+            write.withWriteType(SpecialFields.rowTypeWithRowTracking(table.rowType()));
         List<CommitMessage> messages = new ArrayList<>();
         for (Map.Entry<BinaryRow, List<DataFileMeta>> entry : files.entrySet())
             if (entry.getValue().size() > 1)

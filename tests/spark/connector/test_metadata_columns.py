@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import math
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors.exceptions.base import PySparkException
+from pyspark.sql import Row
 from tests.deletion_vectors import delete_by_vectors
+from tests.interop.conftest import java
 from tests.spark.needs import needs
 
+import penstock
 from penstock.catalog.changes import RenameColumn
+from penstock.spark.connector import scan
 from penstock.spark.versions.facts import METADATA_COLUMNS
+from penstock.spark.versions.python_api import to_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+    from tests.interop.engines import Engine
 
     from penstock import Catalog, Table
+
+__all__ = ["java"]
 
 pytestmark = needs(METADATA_COLUMNS)
 PLACE = "__paimon_file_path, __paimon_row_index, __paimon_bucket"
@@ -82,19 +93,136 @@ def test_rows_are_numbered_with_those_that_are_deleted(spark: SparkSession, cata
         text = f"FROM penstock.{name} WHERE {condition} ORDER BY id"
         assert rows(spark, f"SELECT id, __paimon_row_index, q {text}") == [(n, n % 10, 0) for n in wanted]
         found = f"SELECT __paimon_file_path = '{first}', id, __paimon_bucket, q {text}"
-        if reader == "row by row" and condition != "true":
-            with pytest.raises(Exception, match="with Spark's vectorized reader only"):
-                rows(spark, found)
-        else:
-            assert rows(spark, found) == [(n < 10, n, 0, 0) for n in wanted]
+        assert rows(spark, found) == [(n < 10, n, 0, 0) for n in wanted]
+
+
+PARTS = {
+    "s": ("STRING", ["a b", "", None, "ü"]),
+    "c": ("CHAR(3)", ["abc", None]),
+    "boo": ("BOOLEAN", [True, False, None]),
+    "tiny": ("TINYINT", [-128, None]),
+    "small": ("SMALLINT", [300]),
+    "num": ("INT", [-1, None]),
+    "big": ("BIGINT", [2**40, 5]),
+    "flo": ("FLOAT", [0.5, math.inf, None]),
+    "dou": ("DOUBLE", [math.inf, -math.inf, 0.1]),
+    "dec": ("DECIMAL(9, 2)", [Decimal("1.25"), None]),
+    "wide": ("DECIMAL(30, 4)", [Decimal("-12345678901234567890.5000"), None]),
+    "bin": ("BYTES", [b"\x00\xff", None]),
+    "day": ("DATE", [dt.date(1500, 1, 1), dt.date(2026, 11, 29), None]),
+    "at": ("TIMESTAMP(6)", [dt.datetime(2026, 1, 1, 3, 4, 5, 678901), None]),  # noqa: DTZ001 - a wall clock
+    "ltz": ("TIMESTAMP_LTZ(3)", [dt.datetime(1969, 1, 1, 3, 4, 5, 678000, tzinfo=dt.UTC), None]),
+}
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+def test_rows_say_their_partitions(spark: SparkSession, catalog: Catalog, reader: str, file_format: str) -> None:
+    # An ORC file has no timestamps that Spark reads, and its directory none of the columns that the query reads.
+    name = f"d.partitions_{file_format}_{reader[:3]}"
+    parts = {name: part for name, part in PARTS.items() if file_format == "parquet" or name != "ltz"}
+    columns = ", ".join(f"{column} {kind}" for column, (kind, _) in parts.items())
+    options = {"file.format": file_format, "partition.legacy-name": "false"}
+    table = catalog.create_table(name, f"id BIGINT, {columns}", partition_by=list(parts), options=options)
+    made = [{"id": n, **{column: values[n % len(values)] for column, (_, values) in parts.items()}} for n in range(12)]
+    table.append(pa.Table.from_pylist(made, table.arrow_schema))
+    text = f"SELECT id, __paimon_partition AS part, __paimon_bucket FROM penstock.{name}"
+    found = {row["id"]: row for row in to_arrow(spark.sql(text)).to_pylist()}
+    assert found == {row["id"]: {"id": row.pop("id"), "part": row, "__paimon_bucket": 0} for row in made}
+    dates = spark.sql(f"SELECT count(DISTINCT __paimon_partition.day) FROM penstock.{name} WHERE id < 9")
+    assert f"{file_format} reader of Spark" in str(dates._jdf.queryExecution().executedPlan())
+    assert dates.collect() == [(2,)]
+    if file_format == "parquet":
+        same = [f"__paimon_partition.{column} <=> rtrim({column})" for column in PARTS if column in {"s", "c"}]
+        same += [f"__paimon_partition.{column} <=> {column}" for column in PARTS if column not in {"s", "c"}]
+        counted = f"SELECT count(*) FROM penstock.{name} WHERE {' AND '.join(same)}"
+        assert rows(spark, counted) == [(len(made),)]
+
+
+def test_rows_of_no_partition_say_so(spark: SparkSession, catalog: Catalog, reader: str) -> None:
+    name = f"d.no_partitions_{reader[:3]}"
+    table = catalog.create_table(name, "id BIGINT, p INT")
+    first = append(table, range(5))
+    assert rows(spark, f"SELECT __paimon_partition, id FROM penstock.{name} WHERE id = 3") == [(Row(), 3)]
+    delete_by_vectors(table, {first.rpartition("/")[2]: [0, 1]})
+    found = rows(spark, f"SELECT id, __paimon_partition, __paimon_row_index, __paimon_bucket FROM penstock.{name}")
+    assert found == [(n, Row(), n, 0) for n in (2, 3, 4)]
+
+
+def test_rows_say_their_partitions_next_to_deleted_rows_and_renamed_columns(
+    spark: SparkSession, catalog: Catalog, reader: str
+) -> None:
+    name = f"d.changed_partitions_{reader[:3]}"
+    table = catalog.create_table(name, "id BIGINT, p INT, v INT", partition_by=["p"])
+    table.append([{"id": n, "p": 0, "v": n} for n in range(10)])
+    (first,) = table.files()["file_path"].to_pylist()
+    table = catalog.alter_table(name, RenameColumn(column="v", new_name="w"))
+    table.append([{"id": n, "p": 1, "w": n} for n in range(10, 20)])
+    delete_by_vectors(table, {first.rpartition("/")[2]: [0, 1, 5]})
+    left = [n for n in range(20) if n not in {0, 1, 5}]
+    for condition in ("true", "id > 2"):
+        wanted = [(n, n % 10, (n // 10,), n, 0) for n in left if condition == "true" or n > 2]
+        text = "SELECT id, __paimon_row_index, __paimon_partition, w, __paimon_bucket"
+        assert rows(spark, f"{text} FROM penstock.{name} WHERE {condition} ORDER BY id") == wanted
+    grouped = f"SELECT __paimon_partition.p, count(*) FROM penstock.{name} GROUP BY 1 ORDER BY 1"
+    assert rows(spark, grouped) == [(0, 7), (1, 10)]
+
+
+def test_what_needs_a_class_is_refused_where_executors_load_none(
+    spark: SparkSession, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog.create_table("d.no_class", "id BIGINT").append([{"id": 1}])
+    monkeypatch.setattr(scan, "have_file_readers", lambda _: False)
+    with pytest.raises(PySparkException, match=r"cannot return __paimon_partition: .* executors load no class"):
+        rows(spark, "SELECT __paimon_partition FROM penstock.d.no_class")
+    assert len(rows(spark, "SELECT __paimon_file_path FROM penstock.d.no_class")) == 1
+
+
+TRACKED = "SELECT _ROW_ID, _SEQUENCE_NUMBER, id"
+
+
+@pytest.mark.interop
+def test_rows_keep_their_ids_in_tables_with_row_tracking(
+    spark: SparkSession, java: Engine, reader: str, tmp_path: Path
+) -> None:
+    location = tmp_path / "d.db" / "t"
+    options = {"bucket": "-1", "row-tracking.enabled": "true"}
+    java.create(location, [("id", "BIGINT"), ("p", "INT")], options=options, partition=["p"])
+    for first in (0, 100, 200):
+        java.append(location, [{"id": n, "p": n % 2} for n in range(first, first + 50)])
+    penstock.attach(spark, tmp_path, name="tracked")
+    for step in ("written", "compacted", "both"):
+        if step == "compacted":
+            java.ask("compact", location)
+        elif step == "both":
+            java.append(location, [{"id": n, "p": n % 2} for n in range(300, 310)])
+        wanted = {row["id"]: row for row in java.read(location.with_name("t$row_tracking"))}
+        assert len({row["_ROW_ID"] for row in wanted.values()}) == len(wanted) == (160 if step == "both" else 150)
+        for condition in ("true", "p = 1", "id BETWEEN 120 AND 130 OR id = 305", "_ROW_ID % 7 = 3"):
+            for more in ("", ", __paimon_row_index, __paimon_partition.p"):
+                found = rows(spark, f"{TRACKED}, p{more} FROM tracked.d.t WHERE {condition}")
+                assert found, (step, condition)
+                for row_id, number, key, p, *others in found:
+                    row = wanted[key]
+                    assert (row_id, number, p) == (row["_ROW_ID"], row["_SEQUENCE_NUMBER"], row["p"]), (step, key)
+                    assert not others or others[1] == p
+        only = sorted(row[0] for row in rows(spark, "SELECT _ROW_ID FROM tracked.d.t"))
+        assert only == sorted(row["_ROW_ID"] for row in wanted.values())
+    assert spark.table("tracked.d.t").columns == ["id", "p"]
+
+
+def test_tables_without_row_tracking_have_no_row_ids(spark: SparkSession, catalog: Catalog) -> None:
+    catalog.create_table("d.untracked", "id BIGINT").append([{"id": 1}])
+    with pytest.raises(PySparkException, match="_ROW_ID"):
+        rows(spark, "SELECT _ROW_ID FROM penstock.d.untracked")
 
 
 def test_what_readers_do_not_say_is_refused(spark: SparkSession, catalog: Catalog, tmp_path: Path) -> None:
-    for file_format, names in {"orc": {"row_index"}, "avro": {"row_index", "file_path", "bucket"}}.items():
+    every = {"row_index", "file_path", "bucket", "partition"}
+    for file_format, names in {"orc": {"row_index"}, "avro": every}.items():
         name = f"d.places_{file_format}"
         table = catalog.create_table(name, "id BIGINT", options={"file.format": file_format})
         table.append([{"id": 1}])
-        for column in ("row_index", "file_path", "bucket"):
+        for column in every:
             text = f"SELECT id, __paimon_{column} FROM penstock.{name}"
             if column in names:
                 with pytest.raises(PySparkException, match=f"{name}: this query cannot return __paimon_{column}"):

@@ -10,28 +10,56 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
+from penstock.catalog.checks.options import is_true
 from penstock.spark.connector.proxy import Proxy, from_spark
-from penstock.spark.read.native_files import BUCKET, FILE_PATH
+from penstock.spark.read.native_files import (
+    BUCKET,
+    FILE_PATH,
+    FIRST_ROW_ID,
+    LAST_SEQUENCE_NUMBER,
+    PARTITION,
+    ROW_ID,
+    ROW_NUMBER,
+    SEQUENCE_NUMBER,
+    partition_constant,
+)
+from penstock.spark.types import nullable, to_spark_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pyspark.sql.types import DataType
+    from collections.abc import Iterable, Sequence
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.table.ref import TableRef
 
 ROW_INDEX: Final = "__paimon_row_index"
-CONSTANTS: Final = (FILE_PATH, BUCKET)
-"""Columns that have one value in all rows of a file."""
+TRACKED: Final = (ROW_ID, SEQUENCE_NUMBER)
+"""Columns of tables with row tracking: an id that the row keeps, and the snapshot that has written it last."""
 
-_TYPES: Final[dict[str, DataType]] = {ROW_INDEX: LongType(), FILE_PATH: StringType(), BUCKET: IntegerType()}
-PLACES: Final = tuple(_TYPES)
-"""Columns that say where a row is: its number in its file, from 0, and the file's path and bucket.
+NUMBERED: Final = (ROW_INDEX, *TRACKED)
+"""Columns that only readers return which number rows."""
+
+MADE: Final = (PARTITION, *TRACKED)
+"""Columns that our class on executors makes of several columns of readers."""
+
+PLACES: Final = (ROW_INDEX, FILE_PATH, PARTITION, BUCKET, *TRACKED)
+"""Columns that say where a row is: its number in its file, from 0, and the file's path, partition and bucket.
 
 Source:
-    Paimon ``spark:schema/PaimonMetadataColumn.scala``. Its ``__paimon_partition`` has the values of the partition
-    columns, which rows have, too.
+    Paimon ``spark:schema/PaimonMetadataColumn.scala``, ``spark:PaimonSparkTableBase.scala``.
 """
+
+
+def places_of(ref: TableRef) -> tuple[StructField, ...]:
+    """Return the columns that say where a row of a table is."""
+    partition = nullable(to_spark_schema(ref.schema.partition_fields))
+    tracked = TRACKED if is_true(ref.options, "row-tracking.enabled") else ()
+    return (
+        StructField(ROW_INDEX, LongType()),
+        StructField(FILE_PATH, StringType()),
+        StructField(PARTITION, partition),
+        StructField(BUCKET, IntegerType()),
+        *(StructField(name, LongType()) for name in tracked),
+    )
 
 
 def metadata_column_of(names: Iterable[str], *, of_file: bool = False) -> str:
@@ -47,10 +75,51 @@ def metadata_column_of(names: Iterable[str], *, of_file: bool = False) -> str:
     return name
 
 
-def metadata_fields(names: Iterable[str]) -> StructType:
-    """Return the schema of metadata columns, in the order in which readers return them."""
-    ordered = sorted(names, key=lambda name: CONSTANTS.index(name) if name in CONSTANTS else -1)
-    return StructType([StructField(name, _TYPES.get(name, LongType())) for name in ordered])
+def in_order(metadata: Iterable[StructField]) -> StructType:
+    """Return metadata columns in the order in which readers return them: those with one value in a file come last."""
+    return StructType(sorted(metadata, key=lambda field: field.name in {FILE_PATH, BUCKET}))
+
+
+def constants_of(metadata: StructType) -> StructType:
+    """Return what readers return for metadata columns that has one value in all rows of a file."""
+    found: list[StructField] = []
+    for field in metadata:
+        if field.name in {FILE_PATH, BUCKET}:
+            found.append(field)
+        elif field.name == PARTITION:
+            assert isinstance(field.dataType, StructType)  # noqa: S101 - see places_of
+            found += [StructField(partition_constant(part.name), part.dataType) for part in field.dataType]
+        elif field.name in TRACKED:
+            found.append(StructField(FIRST_ROW_ID if field.name == ROW_ID else LAST_SEQUENCE_NUMBER, LongType()))
+    return StructType(found)
+
+
+def stored_of(metadata: StructType) -> list[StructField]:
+    """Return what readers return for metadata columns that a file may have, and else is NULL."""
+    others = {FILE_PATH, BUCKET, PARTITION, ROW_INDEX}
+    return [field for field in metadata if field.name not in others]
+
+
+def columns_text(wanted: StructType, metadata: StructType, read: Sequence[str]) -> str:
+    """Return how columns and metadata columns are made of those of a reader, as text for ``FileReaders.of``.
+
+    Args:
+        read: names of the columns of the reader, the wanted ones first.
+    """
+    places = {name: str(place) for place, name in enumerate(read) if place >= len(wanted)}
+    made = [str(place) for place in range(len(wanted))]
+    for field in metadata:
+        if field.name == PARTITION:
+            assert isinstance(field.dataType, StructType)  # noqa: S101 - see places_of
+            parts = [places[partition_constant(part.name)] for part in field.dataType]
+            made.append("+".join([*parts, ""]) or "+")
+        elif field.name == ROW_ID:
+            made.append("?".join(places[name] for name in (ROW_ID, FIRST_ROW_ID, ROW_NUMBER)))
+        elif field.name == SEQUENCE_NUMBER:
+            made.append("?".join(places[name] for name in (SEQUENCE_NUMBER, LAST_SEQUENCE_NUMBER)))
+        else:
+            made.append(places[ROW_NUMBER if field.name == ROW_INDEX else field.name])
+    return "" if made == [str(place) for place in range(len(read))] else ",".join(made)
 
 
 class MetadataColumn(Proxy):
@@ -59,24 +128,24 @@ class MetadataColumn(Proxy):
     interfaces: ClassVar = ("org.apache.spark.sql.connector.catalog.MetadataColumn",)
     cached_methods: ClassVar = frozenset({"name", "dataType"})
 
-    def __init__(self, bridge: Bridge, name: str) -> None:
-        super().__init__(bridge, name)
-        self._name = name
+    def __init__(self, bridge: Bridge, field: StructField) -> None:
+        super().__init__(bridge, field.json())
+        self._field = field
 
     def name(self) -> str:
         """Return the name."""
-        return self._name
+        return self._field.name
 
     @from_spark
     def dataType(self) -> JavaObject:
         """Return the type."""
-        return self._bridge.schema(metadata_fields((self._name,))).fields()[0].dataType()
+        return self._bridge.schema(StructType([self._field])).fields()[0].dataType()
 
 
-def metadata_columns(bridge: Bridge, names: tuple[str, ...]) -> JavaObject:
-    """Return a ``MetadataColumn[]``, which all tables share: Spark asks for it in each query."""
+def metadata_columns(bridge: Bridge, columns: tuple[StructField, ...]) -> JavaObject:
+    """Return a ``MetadataColumn[]``, which tables with the same ones share: Spark asks for it in each query."""
     kind = bridge.connector("catalog.MetadataColumn")
     return bridge.cached(
-        ("metadata columns", names),
-        lambda: bridge.array(kind, [MetadataColumn(bridge, name).exposed() for name in names]),
+        ("metadata columns", StructType(list(columns)).json()),
+        lambda: bridge.array(kind, [MetadataColumn(bridge, column).exposed() for column in columns]),
     )

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.types import LongType, StructField, StructType
 
 from penstock.format.layout import FileFormat
-from penstock.spark.connector.metadata_column import CONSTANTS, ROW_INDEX, metadata_fields
+from penstock.spark.connector.metadata_column import ROW_INDEX, columns_text, constants_of, stored_of
 from penstock.spark.native_settings import SCAN_OPTIONS
-from penstock.spark.read.native_files import ROW_NUMBER
+from penstock.spark.read.native_files import ROW_ID, ROW_NUMBER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.spark.read.native_files import NativeReading
@@ -30,41 +30,41 @@ def native_factory(
     bridge: Bridge,
     reading: NativeReading,
     schema: StructType,
-    metadata: Sequence[str],
+    metadata: StructType,
     filters_of: Callable[[frozenset[str]], JavaObject],
 ) -> JavaObject:
     """Return the factory of readers for files that ``list_native`` lists for the same reading.
 
     Args:
         schema: the columns to read, by their names in the table.
-        metadata: names of metadata columns, which follow them.
+        metadata: metadata columns, which follow them.
         filters_of: called with columns, by which a reader may skip row groups; returns ``Filter[]``.
     """
     session, readers, numbering = bridge.session(), [], []
-    constants = StructType([field for field in metadata_fields(metadata) if field.name in CONSTANTS])
+    constants = constants_of(metadata)
     # The reader returns NULL for columns that files do not have.
-    others = [
-        StructField(ROW_NUMBER if field.name == ROW_INDEX else field.name, field.dataType)
-        for field in metadata_fields(metadata)
-        if field.name not in CONSTANTS
-    ]
-    has_numbers = ROW_INDEX in metadata
-    number = [] if has_numbers else [StructField(ROW_NUMBER, LongType())]
+    others = stored_of(metadata)
+    number = [StructField(ROW_NUMBER, LongType())]
+    has_numbers = not {ROW_INDEX, ROW_ID}.isdisjoint(metadata.fieldNames())
+    plain = [*others, *(number if has_numbers else ())]
     made = partial(reader_factory, bridge, session, reading.file_format, constants)
     for reader in reading.readers:
         filters = filters_of(reader.pushable)
         columns = [StructField(name, field.dataType) for name, field in zip(reader.names, schema, strict=True)]
-        columns += others
         # With filters, it may leave rows out, and they cannot be counted.
         counts = reader.deletes and not has_numbers and not len(filters)
-        readers.append(made(StructType(columns), filters) if counts or not reader.deletes else None)
-        numbering.append(made(StructType([*columns, *number]), filters) if reader.deletes else None)
+        is_plain = counts or not reader.deletes
+        readers.append(made(StructType([*columns, *plain]), filters) if is_plain else None)
+        numbering.append(made(StructType([*columns, *others, *number]), filters) if reader.deletes else None)
     if not reading.needs_class:
         return readers[0]
     kind = bridge.java(f"{_V2}FilePartitionReaderFactory")
     arrays = (bridge.array(kind, readers), bridge.array(kind, numbering))
-    place = len(schema) + [field.name for field in (*others, *number)].index(ROW_NUMBER) if any(numbering) else 0
-    return bridge.file_readers[0].of(*arrays, place, has_numbers)
+    texts = [
+        columns_text(schema, metadata, StructType([*schema, *each, *constants]).fieldNames())
+        for each in (plain, [*others, *number])
+    ]
+    return bridge.file_readers[0].of(*arrays, len(schema) + len(others), *texts)
 
 
 def reader_factory(

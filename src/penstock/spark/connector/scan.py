@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
@@ -17,7 +17,7 @@ from penstock.predicate.tree import And
 from penstock.printable import bytes_text
 from penstock.spark.connector.executor_classes import have_file_readers
 from penstock.spark.connector.jvm.driver import listed_files, places_text
-from penstock.spark.connector.metadata_column import CONSTANTS, PLACES, ROW_INDEX, metadata_fields
+from penstock.spark.connector.metadata_column import MADE, NUMBERED, PLACES, constants_of
 from penstock.spark.connector.native_reader import native_factory
 from penstock.spark.connector.partition_keys import keyed_files, read_keys, transforms_text
 from penstock.spark.connector.proxy import Proxy, from_spark
@@ -111,7 +111,7 @@ class ScanRequest:
         pushed: the filters that skip files.
         limit: number of matching rows that suffices; None for all.
         top: the first rows of an order, which suffice; None for all.
-        metadata: names of the metadata columns to return.
+        metadata: the metadata columns to return, in the order of readers.
     """
 
     spark: SparkSession
@@ -121,7 +121,7 @@ class ScanRequest:
     pushed: tuple[Pushed, ...]
     limit: int | None
     top: Top | None = None
-    metadata: tuple[str, ...] = ()
+    metadata: StructType = field(default_factory=StructType)
 
     def key(self) -> str:
         """Return the key of a batch scan: scans with equal keys read the same rows."""
@@ -131,7 +131,7 @@ class ScanRequest:
         options = sorted(read.ref.dynamic_options)
         return (
             f"{self.read.identity} schema {read.ref.schema.id} snapshot {read.state} options {options} columns "
-            f"{self.schema.json()} {self.metadata} filter {filters} limit {self.limit} {self.top}"
+            f"{self.schema.json()} {self.metadata.json()} filter {filters} limit {self.limit} {self.top}"
         )
 
     def plan(self, runtime: Sequence[Pushed] = ()) -> ScanPlan:
@@ -178,6 +178,9 @@ class _Files:
         reading = refusal or plan_reading(
             ref, request.read.store, splits, fields, has_class=partial(have_file_readers, bridge), pads=pads
         )
+        made = tuple(name for name in request.metadata.fieldNames() if name in MADE)
+        if made and not isinstance(reading, str):
+            reading = replace(reading, made=made) if have_file_readers(bridge) else "executors load no class for this"
         _check_places(request, reading)
         columns = request.schema
         if isinstance(reading, str):
@@ -248,7 +251,7 @@ class TableScan(Proxy):
     @property
     def _returned(self) -> StructType:
         """Columns of the rows of a batch."""
-        return StructType([*self._files.columns, *metadata_fields(self._request.metadata)])
+        return StructType([*self._files.columns, *self._request.metadata])
 
     @from_spark
     def description(self) -> str:
@@ -336,7 +339,7 @@ class TableScan(Proxy):
             settings = _split_settings(ref)
             packing = clone_session(session, settings) if settings else session
             return self._packed(packing, splits, reading), factory
-        columns, metadata = tuple(files.columns.fieldNames()), self._request.metadata
+        columns, metadata = (tuple(each.fieldNames()) for each in (files.columns, self._request.metadata))
         task = ReadTask(ref=ref, columns=columns, pads=self._pads(), metadata=metadata)
         return (
             python_partitions(bridge, splits),
@@ -346,7 +349,7 @@ class TableScan(Proxy):
     def _packed(self, session: JavaObject, splits: Sequence[DataSplit], reading: NativeReading) -> JavaObject:
         """Return partitions for Spark's readers, with keys where that is worth it."""
         read = self._request.read.pinned
-        constants = [field.name for field in metadata_fields(self._request.metadata) if field.name in CONSTANTS]
+        constants = constants_of(self._request.metadata).fieldNames()
 
         def listed(some: Sequence[DataSplit]) -> str:
             return listed_files(list_native(read.ref, some, reading, constants))
@@ -392,11 +395,11 @@ class TableScan(Proxy):
 
 def _check_places(request: ScanRequest, reading: NativeReading | str) -> None:
     """Raise ``UnsupportedFeatureError`` if the readers do not return where rows are, and the query asks for it."""
-    places = [name for name in PLACES if name in request.metadata]
+    places = [name for name in PLACES if name in request.metadata.fieldNames()]
     if isinstance(reading, str):
         reason = f"it is left to Python workers, because {reading}"
     elif not reading.numbers_rows:
-        places = [name for name in places if name == ROW_INDEX]
+        places = [name for name in places if name in NUMBERED]
         reason = f"Spark's {reading.file_format} reader cannot number the rows of these files"
     else:
         return

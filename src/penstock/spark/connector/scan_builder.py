@@ -11,6 +11,7 @@ from penstock.spark.connector.aggregates import Answers, answer, take_aggregates
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.jvm.driver import places_text
 from penstock.spark.connector.local_rows import LocalRows
+from penstock.spark.connector.metadata_column import in_order
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import Pushed, conjunction_of, take_filters, take_top
 from penstock.spark.connector.scan import ScanRequest, TableScan
@@ -52,7 +53,7 @@ class TableScanBuilder(Proxy):
         self._answers: Answers | None = None
         self._limit: int | None = None
         self._top: Top | None = None
-        self._metadata: tuple[str, ...] = ()
+        self._metadata = StructType([])
         self._filters: JavaObject = bridge.no_items("expressions.filter.Predicate")
         self._filter_count = 0
 
@@ -74,9 +75,9 @@ class TableScanBuilder(Proxy):
     def pruneColumns(self, schema: JavaObject) -> None:
         """Take the columns that the query needs; nested fields are not pruned."""
         known = {field.name: field for field in self._schema.fields}
-        names = schema_of(schema).fieldNames()
-        self._schema = StructType([known[name] for name in names if name in known])
-        self._metadata = tuple(name for name in names if name not in known)
+        needed = schema_of(schema).fields
+        self._schema = StructType([known[field.name] for field in needed if field.name in known])
+        self._metadata = in_order(field for field in needed if field.name not in known)
 
     @from_spark
     def supportCompletePushDown(self, aggregation: JavaObject) -> bool:

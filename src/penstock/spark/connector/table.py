@@ -6,6 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
+from pyspark.sql.types import LongType, StructField
+
 from penstock.catalog.checks.features import check_writable
 from penstock.errors import TableStoreError, UnsupportedFeatureError
 from penstock.options import check_keys
@@ -21,7 +23,7 @@ from penstock.spark.connector.changes.operation import (
 )
 from penstock.spark.connector.changes.queue_files import QueueScan, is_queue
 from penstock.spark.connector.definition import is_evolution
-from penstock.spark.connector.metadata_column import PLACES, metadata_columns
+from penstock.spark.connector.metadata_column import metadata_columns, places_of
 from penstock.spark.connector.partition_keys import partition_keys_of
 from penstock.spark.connector.proxy import from_spark
 from penstock.spark.connector.pushdown import conjunction_of, take_filters
@@ -172,7 +174,9 @@ class CatalogTable(PartitionManagement):
     @from_spark
     def metadataColumns(self) -> JavaObject:
         """Return the columns that say where a row is, and those that a change of rows needs."""
-        return metadata_columns(self._bridge, (*PLACES, *(metadata_of_changes(self._ref) if self.changes_rows else ())))
+        changes = metadata_of_changes(self._ref) if self.changes_rows else ()
+        added = (StructField(name, LongType()) for name in changes)
+        return metadata_columns(self._bridge, (*places_of(self._read.ref), *added))
 
     @from_spark
     def supportsColumnChange(self, change: JavaObject) -> bool:

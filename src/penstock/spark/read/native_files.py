@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Self, cast
 
@@ -26,7 +28,7 @@ from penstock.format.types.data_types import (
 from penstock.format.types.text import format_sql_type
 from penstock.spark.hadoop_options import why_not_by_spark
 from penstock.spark.types import has_nanoseconds, to_spark_type
-from penstock.spark.versions.facts import WIDENS_VALUES
+from penstock.spark.versions.facts import READS_ORC_INSTANTS, WIDENS_VALUES
 from penstock.table.read.batches import DeletedRows
 from penstock.table.read.prune import ColumnStatsReader
 from penstock.table.ref import ExternalPaths
@@ -59,6 +61,19 @@ _PLAIN: Final = frozenset(
     }
 )
 _TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
+# Types whose values JSON does not tell apart, as Driver.java names them.
+_CELLS: Final = {
+    TypeRoot.BINARY: "binary",
+    TypeRoot.VARBINARY: "binary",
+    TypeRoot.TINYINT: "byte",
+    TypeRoot.SMALLINT: "short",
+    TypeRoot.BIGINT: "long",
+    TypeRoot.FLOAT: "float",
+    TypeRoot.DOUBLE: "double",
+    TypeRoot.TIMESTAMP: "long",
+    TypeRoot.TIMESTAMP_LTZ: "long",
+}
+_UNLIKE_JAVA: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 # Excluded: TIME, which Spark reads in microseconds only, and VARIANT. ORC stores CHAR padded with blanks, and
 # timestamps in the writer's zone.
 _NATIVE: Final = {
@@ -75,10 +90,21 @@ _DELETED: Final = "rows of its files are deleted by deletion vectors"
 _RENAMED: Final = "a column was renamed, and some files have its old name, or another column of its name"
 FILE_PATH: Final = "__paimon_file_path"
 BUCKET: Final = "__paimon_bucket"
-"""Metadata columns with the path of a row's file, and its bucket.
+PARTITION: Final = "__paimon_partition"
+"""Metadata columns with the path of a row's file, its bucket and its partition.
 
 Source:
     Paimon ``spark:schema/PaimonMetadataColumn.scala``.
+"""
+ROW_ID: Final = "_ROW_ID"
+SEQUENCE_NUMBER: Final = "_SEQUENCE_NUMBER"
+FIRST_ROW_ID: Final = f"{ROW_ID}_first"
+LAST_SEQUENCE_NUMBER: Final = f"{SEQUENCE_NUMBER}_last"
+"""Metadata columns of tables with row tracking. Files that were rewritten have them; in the others, ids count from the
+first one of the file, and all rows have its last sequence number.
+
+Source:
+    Paimon ``core:io/DataFileRecordReader.java``, ``common:reader/FileRecordIterator`` (``assignRowTracking``).
 """
 ROW_NUMBER: Final = "_tmp_metadata_row_index"
 """Column in which Spark's Parquet reader returns the number of a row in its file.
@@ -86,6 +112,7 @@ ROW_NUMBER: Final = "_tmp_metadata_row_index"
 Source:
     ``FileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME`` of Spark.
 """
+_NUMBERS: Final = frozenset({ROW_NUMBER, ROW_ID.lower(), SEQUENCE_NUMBER.lower()})
 _SEVERAL_FORMATS: Final = "its files have several formats"
 # A footer is read in about a millisecond.
 _MAX_FOOTERS: Final = 1_000
@@ -135,11 +162,9 @@ def plan_native_columns(
     by_id = {field.id: field for field in file_fields}
     if has_names_alike(by_id.values()) or has_names_alike(fields):
         return "names of columns differ in case only, and Spark matches them without regard to it"
-    if file_format is FileFormat.ORC and by_id and all(field.name.startswith("_col") for field in by_id.values()):
-        return "columns have names that begin with _col, and Spark then takes those of ORC files by their place"
-    if file_format is FileFormat.ORC and any("`" in field.name for field in by_id.values()):
-        # To Spark such a name ends at the backquote, and may be that of another column.
-        return "a column has a backquote in its name, with which Spark does not find it in ORC files"
+    reason = _why_not_orc(tuple(by_id.values())) if file_format is FileFormat.ORC else None
+    if reason is not None:
+        return reason
     columns = []
     for field in fields:
         column = _native_column(file_format, by_id.get(field.id), field)
@@ -149,6 +174,22 @@ def plan_native_columns(
     if all(column.file_field is None for column in columns):
         return "files have none of the columns that are read, and Spark's readers need one"
     return tuple(columns)
+
+
+def _why_not_orc(stored: Sequence[DataField]) -> str | None:
+    """Return why Spark would misread ORC files with these columns, or fail; None if it does not."""
+    if stored and all(field.name.startswith("_col") for field in stored):
+        return "columns have names that begin with _col, and Spark then takes those of ORC files by their place"
+    if any("`" in field.name for field in stored):
+        # To Spark such a name ends at the backquote, and may be that of another column.
+        return "a column has a backquote in its name, with which Spark does not find it in ORC files"
+    if not READS_ORC_INSTANTS and any(has_leaf(field.type, _is_instant) for field in stored):
+        return "a column is TIMESTAMP_LTZ, and this version of Spark fails on ORC files that have one"
+    return None
+
+
+def _is_instant(data_type: AtomicType) -> bool:
+    return data_type.root is TypeRoot.TIMESTAMP_LTZ
 
 
 def has_names_alike(fields: Iterable[DataField]) -> bool:
@@ -226,7 +267,7 @@ def list_native(
     """Return the URI, exact size in bytes and tag of the files of splits that Spark's reader can read.
 
     Args:
-        constants: metadata columns with one value in all rows of a file, which the reader returns.
+        constants: what the reader returns that has one value in all rows of a file.
     """
     external = ExternalPaths.of(ref)
     if not reading.needs_class and not constants:
@@ -236,15 +277,46 @@ def list_native(
             for file in split.files
         )
     deleted, found = DeletedRows(ref), []
+    cells: dict[str, str | None] = {FIRST_ROW_ID: "long", LAST_SEQUENCE_NUMBER: "long"}
+    cells |= {partition_constant(field.name): _cell_of(field.type) for field in ref.schema.partition_fields}
     for split in splits:
         vectors = dict(split.vectors)
+        values: dict[str, object] = {BUCKET: split.bucket}
+        for field, value in zip(ref.schema.partition_fields, split.values, strict=True):
+            values[partition_constant(field.name)] = _in_json(field.type, value)
         for file in split.files:
             path = split.path_of(file, external)
-            values = {FILE_PATH: path, BUCKET: split.bucket}
-            row = json.dumps([values[name] for name in constants]) if constants else ""
+            values |= {FILE_PATH: path, FIRST_ROW_ID: file.first_row_id, LAST_SEQUENCE_NUMBER: file.max_sequence_number}
+            row = json.dumps([[cells.get(name) for name in constants], [values[name] for name in constants]])
             tag = _tag(ref, reading, deleted, file, vectors.get(file.file_name)) if reading.needs_class else ""
-            found.append((ref.file_io.to_uri(path), file.file_size, f"{row}\t{tag}"))
+            found.append((ref.file_io.to_uri(path), file.file_size, f"{row if constants else ''}\t{tag}"))
     return tuple(found)
+
+
+def partition_constant(name: str) -> str:
+    """Return under which name, of plain letters, readers return the value of a partition column."""
+    return f"{PARTITION}_{name.encode().hex()}"
+
+
+def _cell_of(data_type: DataType) -> str | None:
+    """Return the type of a value of a partition, as ``Driver.java`` takes it; None if JSON says it."""
+    assert isinstance(data_type, AtomicType)  # noqa: S101 - no other type is one of partitions
+    if data_type.root is TypeRoot.DECIMAL:
+        return f"decimal {data_type.precision} {data_type.scale}"
+    return _CELLS.get(data_type.root)
+
+
+def _in_json(data_type: DataType, value: object) -> object:
+    """Return a value of a partition in JSON, as Spark has it in its rows."""
+    match value:
+        case bytes():
+            return b64encode(value).decode()
+        case Decimal() | float():
+            return _UNLIKE_JAVA.get(str(value), str(value))
+        case int() if isinstance(data_type, AtomicType) and data_type.root in _TIMESTAMPS:
+            return value // 1_000
+        case _:
+            return value
 
 
 def _tag(
@@ -391,17 +463,19 @@ class NativeReading:
         readers: those that are needed.
         names: of the columns in files, by the id of their schema.
         numbers_rows: whether the readers can return the number of a row in its file.
+        made: metadata columns that are made of several columns of the readers.
     """
 
     file_format: FileFormat
     readers: tuple[FileReader, ...]
     names: Mapping[int, tuple[str, ...]]
     numbers_rows: bool
+    made: tuple[str, ...] = ()
 
     @property
     def needs_class(self) -> bool:
-        """Whether executors need a class of ours, which gives each file its reader and leaves deleted rows out."""
-        return len(self.readers) > 1 or any(reader.deletes for reader in self.readers)
+        """Whether executors need a class of ours: it gives each file its reader, leaves rows out and makes columns."""
+        return len(self.readers) > 1 or any(reader.deletes for reader in self.readers) or bool(self.made)
 
     def place_of(self, schema_id: int, *, has_vector: bool) -> int:
         """Return the place of the reader of a file."""
@@ -475,7 +549,7 @@ def _plan(
     kinds: Collection[tuple[int, bool]],
 ) -> NativeReading | str:
     """Return the readers of files of these schemas, or why one of them would read a column wrong."""
-    # Spark would mix up its column with the stored one.
+    # Spark would mix up such a column with the stored one.
     numbers_rows = file_format is FileFormat.PARQUET and not any(each.has_row_number for each in found.values())
     if any(deletes for _, deletes in kinds) and not numbers_rows:
         return f"{_DELETED}, and Spark's {file_format} reader cannot number their rows"
@@ -525,7 +599,7 @@ class _FileColumns:
         names: in the files; a column that they do not have has a name that none of theirs has.
         pushable: columns with the same name and type.
         retyped: columns with another Spark type.
-        has_row_number: whether they have a column with the name by which Spark numbers rows.
+        has_row_number: whether they have a column with a name by which rows are numbered.
     """
 
     names: tuple[str, ...]
@@ -555,7 +629,7 @@ class _FileColumns:
             names=tuple(names),
             pushable=frozenset(same - retyped),
             retyped=retyped,
-            has_row_number=ROW_NUMBER in taken or ROW_NUMBER in names,
+            has_row_number=not _NUMBERS.isdisjoint(taken),
         )
 
 

@@ -76,6 +76,9 @@ ERROR_CLASS: Final = "USER_RAISED_EXCEPTION" if INSTALLED >= (4, 0) else "_LEGAC
 WIDENS_VALUES: Final = INSTALLED >= (4, 0)
 """Whether Spark's Parquet reader returns INT as BIGINT, and FLOAT as DOUBLE."""
 
+READS_ORC_INSTANTS: Final = INSTALLED >= (4, 2)
+"""Whether Spark reads other columns of ORC files that have one of ``timestamp with local time zone``."""
+
 HAS_SAVE_COMMAND: Final = INSTALLED >= (4, 1)
 """Whether ``DataFrameWriter`` has ``saveCommand``."""
 
@@ -277,7 +280,7 @@ STREAM_PRUNING: Final = Feature(
     refusal="reads all",
 )
 METADATA_COLUMNS: Final = Feature(
-    what="columns that say where a row is (`__paimon_file_path`, `__paimon_row_index`, `__paimon_bucket`)",
+    what="columns that say where a row is (`__paimon_file_path`, `_ROW_ID` and others)",
     since=(4, 0),
     instead="use `input_file_name()`",
     refusal="refused by Spark",

@@ -1,8 +1,10 @@
-"""The metadata column of versions of Spark that need one."""
+"""Metadata columns: the names of those that Spark needs, and of what others are made."""
 
 from __future__ import annotations
 
-from penstock.spark.connector.metadata_column import metadata_column_of, metadata_fields
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+from penstock.spark.connector.metadata_column import columns_text, constants_of, in_order, metadata_column_of
 
 
 def test_its_name_is_that_of_no_column_of_the_table_in_any_case() -> None:
@@ -11,7 +13,27 @@ def test_its_name_is_that_of_no_column_of_the_table_in_any_case() -> None:
     assert metadata_column_of(["_penstock_row", "_penstock_file"], of_file=True) == "_penstock_file_"
 
 
-def test_it_is_a_number_that_may_be_null() -> None:
-    assert metadata_fields(["a"]).simpleString() == "struct<a:bigint>"
-    assert metadata_fields(["a"])[0].nullable
-    assert len(metadata_fields(())) == 0
+def test_columns_are_made_of_those_of_a_reader() -> None:
+    wanted = StructType([StructField("id", LongType())])
+    partition = StructType([StructField("p", IntegerType()), StructField("q", StringType())])
+    metadata = in_order(
+        [
+            StructField("__paimon_file_path", StringType()),
+            StructField("__paimon_partition", partition),
+            StructField("_ROW_ID", LongType()),
+            StructField("_SEQUENCE_NUMBER", LongType()),
+        ]
+    )
+    constants = constants_of(metadata).fieldNames()
+    assert constants == [
+        "__paimon_partition_70",
+        "__paimon_partition_71",
+        "_ROW_ID_first",
+        "_SEQUENCE_NUMBER_last",
+        "__paimon_file_path",
+    ]
+    read = ["id", "_ROW_ID", "_SEQUENCE_NUMBER", "_tmp_metadata_row_index", *constants]
+    assert columns_text(wanted, metadata, read) == "0,4+5+,1?6?3,2?7,8"
+    none = StructType([StructField("__paimon_partition", StructType([]))])
+    assert columns_text(wanted, none, ["id"]) == "0,+"
+    assert columns_text(wanted, StructType([]), ["id"]) == ""

@@ -81,7 +81,7 @@ class GroupScan(TableScan):
     """A scan of all rows of the files in which rows may change."""
 
     def __init__(self, bridge: Bridge, request: ScanRequest) -> None:
-        places = [name for name in PLACES if name in request.metadata]
+        places = [name for name in PLACES if name in request.metadata.fieldNames()]
         if places:
             raise UnsupportedFeatureError(
                 f"table {request.read.ref.name}: the condition of a change of rows cannot have {places[0]}: let a "

@@ -153,7 +153,7 @@ class QueueScan(GroupScan):
         columns = tuple(self._files.columns.fieldNames())
         task = PositionTask(
             reader=ReadTask(ref=self._request.read.pinned.ref, columns=columns, pads=self._pads()),
-            names=self._request.metadata,
+            names=tuple(self._request.metadata.fieldNames()),
         )
         files = [
             (replace(split, files=(file,), rest=NO_FILTER), self.places.numbers[file.file_name][0])

@@ -4,8 +4,10 @@ import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.lang.reflect.UndeclaredThrowableException;
+import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Base64;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
@@ -87,6 +89,7 @@ import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.sources.InsertableRelation;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.QueryExecutionListener;
 import org.apache.spark.unsafe.Platform;
@@ -794,20 +797,35 @@ public class Driver {
     private static InternalRow row(List values, String[] cells) {
         Object[] made = new Object[cells.length];
         for (int i = 0; i < cells.length; i++) {
-            Object value = values.get(i);
-            if (value instanceof String) {
-                made[i] = UTF8String.fromString((String) value);
-            } else if (value instanceof Number && "long".equals(cells[i])) {
-                made[i] = Long.valueOf(((Number) value).longValue());
-            } else if (value instanceof Number && "short".equals(cells[i])) {
-                made[i] = Short.valueOf(((Number) value).shortValue());
-            } else if (value instanceof Number && "byte".equals(cells[i])) {
-                made[i] = Byte.valueOf(((Number) value).byteValue());
-            } else {
-                made[i] = value;
-            }
+            made[i] = cell(cells[i], values.get(i));
         }
         return new GenericInternalRow(made);
+    }
+
+    private static Object cell(String kind, Object value) {
+        if (value == null || kind == null) {
+            return value instanceof String ? UTF8String.fromString((String) value) : value;
+        }
+        String text = value.toString();
+        if (kind.equals("text")) {
+            return UTF8String.fromString(text);
+        } else if (kind.equals("binary")) {
+            return Base64.getDecoder().decode(text);
+        } else if (kind.equals("long")) {
+            return Long.valueOf(text);
+        } else if (kind.equals("short")) {
+            return Short.valueOf(text);
+        } else if (kind.equals("byte")) {
+            return Byte.valueOf(text);
+        } else if (kind.equals("double")) {
+            return Double.valueOf(text);
+        } else if (kind.equals("float")) {
+            return Float.valueOf(text);
+        } else if (kind.startsWith("decimal")) {
+            String[] digits = kind.split(" ");
+            return Decimal.apply(new BigDecimal(text), Integer.parseInt(digits[1]), Integer.parseInt(digits[2]));
+        }
+        return value;
     }
 
     // Classes of executors
@@ -838,8 +856,8 @@ public class Driver {
     /**
      * Return one partition for each run of files, which keep their order.
      *
-     * @param text URI, size in bytes, values of constant columns in JSON, and tag of each file, a file a line, with
-     *     tabulators between; an empty line ends a run
+     * @param text URI, size in bytes, types and values of constant columns in JSON, and tag of each file, a file a line,
+     *     with tabulators between; an empty line ends a run
      */
     public InputPartition[] ordered(String text) throws Exception {
         List made = new ArrayList();
@@ -909,8 +927,8 @@ public class Driver {
             throws Exception {
         InternalRow row = InternalRow.empty();
         if (!constants.isEmpty()) {
-            List values = (List) json.readValue(constants, List.class);
-            row = row(values, new String[values.size()]);
+            List parts = (List) json.readValue(constants, List.class);
+            row = row((List) parts.get(1), (String[]) ((List) parts.get(0)).toArray(new String[0]));
         }
         scala.collection.immutable.Map tags = scala.collection.immutable.Map$.MODULE$.empty();
         if (!tag.isEmpty()) {

@@ -16,13 +16,18 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.v2.FilePartitionReaderFactory;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
@@ -33,27 +38,31 @@ import org.roaringbitmap.PeekableIntIterator;
 import org.roaringbitmap.RoaringBitmap;
 
 /**
- * Readers of files of several schemas, and without the rows that deletion vectors delete: one of Spark's own readers for
- * each kind of file. Executors load these classes from a jar that the driver makes.
+ * Readers of files of several schemas, without the rows that deletion vectors delete, and with columns that are made of
+ * others: one of Spark's own readers for each kind of file. Executors load these classes from a jar that the driver makes.
  */
 public class FileReaders implements PartitionReaderFactory {
     /** Key of a file's tag: the number of its reader and, if it has a deletion vector, where that is. */
     private static final String TAG = "penstock";
+    private static final int STRUCT = -1;
     private final FilePartitionReaderFactory[] readers;
     private final FilePartitionReaderFactory[] numbering;
     private final int place;
-    private final boolean isWanted;
+    private final int[][] columns;
+    private final int[][] numberedColumns;
 
     public FileReaders() {
-        this(new FilePartitionReaderFactory[0], new FilePartitionReaderFactory[0], 0, false);
+        this(new FilePartitionReaderFactory[0], new FilePartitionReaderFactory[0], 0, null, null);
     }
 
     private FileReaders(
-            FilePartitionReaderFactory[] readers, FilePartitionReaderFactory[] numbering, int place, boolean isWanted) {
+            FilePartitionReaderFactory[] readers, FilePartitionReaderFactory[] numbering, int place, int[][] columns,
+            int[][] numberedColumns) {
         this.readers = readers;
         this.numbering = numbering;
         this.place = place;
-        this.isWanted = isWanted;
+        this.columns = columns;
+        this.numberedColumns = numberedColumns;
     }
 
     /**
@@ -63,11 +72,39 @@ public class FileReaders implements PartitionReaderFactory {
      * @param numbering of the files with deletion vectors, at the same places, those that may leave rows out, and return
      *     the number of a row in its file, too
      * @param place of the column with this number
-     * @param isWanted whether rows keep the column; then all readers have it
+     * @param columns of the rows, each made of columns of the readers: the place of one; the places of the parts of a
+     *     struct, with "+" between and one behind; or, with "?" between, that of a value, and those of one or two whose sum
+     *     replaces NULL. Empty for the columns of the readers as they are
+     * @param numberedColumns the same for the readers that number rows
      */
     public FileReaders of(
-            FilePartitionReaderFactory[] readers, FilePartitionReaderFactory[] numbering, int place, boolean isWanted) {
-        return new FileReaders(readers, numbering, place, isWanted);
+            FilePartitionReaderFactory[] readers, FilePartitionReaderFactory[] numbering, int place, String columns,
+            String numberedColumns) {
+        return new FileReaders(readers, numbering, place, places(columns), places(numberedColumns));
+    }
+
+    private static int[][] places(String text) {
+        if (text.isEmpty()) {
+            return null;
+        }
+        String[] columns = text.split(",");
+        int[][] made = new int[columns.length][];
+        for (int i = 0; i < columns.length; i++) {
+            boolean isStruct = columns[i].endsWith("+");
+            String[] parts = columns[i].equals("+") ? new String[0] : columns[i].split("[+?]");
+            made[i] = new int[isStruct ? parts.length + 1 : parts.length];
+            for (int part = 0; part < parts.length; part++) {
+                made[i][part] = Integer.parseInt(parts[part]);
+            }
+            if (isStruct) {
+                made[i][parts.length] = STRUCT;
+            }
+        }
+        return made;
+    }
+
+    private static boolean isStruct(int[] column) {
+        return column[column.length - 1] == STRUCT;
     }
 
     /** Return 1 after a task has loaded these classes. */
@@ -105,6 +142,8 @@ public class FileReaders implements PartitionReaderFactory {
         private PartitionReader current;
         private Vector deleted;
         private boolean hasNumbers;
+        private int[][] columns;
+        private StructField[] fields;
         private long passed;
         private Object found;
 
@@ -138,6 +177,8 @@ public class FileReaders implements PartitionReaderFactory {
             FilePartitionReaderFactory reader = hasNumbers ? all.numbering[place] : all.readers[place];
             deleted = tag.length == 1 ? null : Vector.load(reader, tag);
             passed = 0;
+            columns = hasNumbers ? all.numberedColumns : all.columns;
+            fields = columns == null ? null : fieldsOf(reader);
             FilePartition alone = new FilePartition(0, new PartitionedFile[] {file});
             current = isColumnar ? reader.createColumnarReader(alone) : reader.createReader(alone);
         }
@@ -145,38 +186,83 @@ public class FileReaders implements PartitionReaderFactory {
         /** Return whether rows are left. */
         private boolean take(Object read) {
             found = read;
-            if (deleted == null) {
-                return true;
-            }
             if (!isColumnar) {
                 InternalRow row = (InternalRow) read;
-                if (hasNumbers && !all.isWanted && all.place + 1 < row.numFields()) {
-                    throw new UnsupportedOperationException(
-                        "files with deletion vectors have metadata columns with Spark's vectorized reader only");
+                if (deleted != null && deleted.has(hasNumbers ? row.getLong(all.place) : passed++)) {
+                    return false;
                 }
-                // An unwanted number stays behind the columns, where nothing reads it.
-                return !deleted.has(hasNumbers ? row.getLong(all.place) : passed++);
+                found = columns == null ? row : made(row);
+                return true;
             }
             ColumnarBatch batch = (ColumnarBatch) read;
             int rows = batch.numRows();
             int[] kept = new int[rows];
-            int count;
-            if (hasNumbers) {
+            int count = rows;
+            if (deleted != null && hasNumbers) {
                 count = deleted.keep(kept, batch.column(all.place));
-            } else {
+            } else if (deleted != null) {
                 count = deleted.keep(kept, passed);
                 passed += rows;
             }
-            boolean drops = hasNumbers && !all.isWanted;
-            if (drops || count < rows) {
-                ColumnVector[] left = new ColumnVector[batch.numCols() - (drops ? 1 : 0)];
+            if (columns != null || count < rows) {
+                ColumnVector[] left = new ColumnVector[columns == null ? batch.numCols() : columns.length];
                 for (int i = 0; i < left.length; i++) {
-                    ColumnVector column = batch.column(drops && i >= all.place ? i + 1 : i);
+                    ColumnVector column = columns == null ? batch.column(i) : made(batch, columns[i]);
                     left[i] = count == rows ? column : new Kept(column, kept);
                 }
                 found = new ColumnarBatch(left, count);
             }
             return count > 0;
+        }
+
+        private InternalRow made(InternalRow row) {
+            Object[] values = new Object[columns.length];
+            for (int i = 0; i < values.length; i++) {
+                int[] column = columns[i];
+                values[i] = isStruct(column) ? null : value(row, column[0]);
+                if (isStruct(column)) {
+                    Object[] parts = new Object[column.length - 1];
+                    for (int part = 0; part < parts.length; part++) {
+                        parts[part] = value(row, column[part]);
+                    }
+                    values[i] = new GenericInternalRow(parts);
+                } else if (column.length > 1 && values[i] == null && !row.isNullAt(column[1])) {
+                    long sum = row.getLong(column[1]) + (column.length > 2 ? row.getLong(column[2]) : 0);
+                    values[i] = Long.valueOf(sum);
+                }
+            }
+            return new GenericInternalRow(values);
+        }
+
+        private Object value(InternalRow row, int place) {
+            return row.isNullAt(place) ? null : row.get(place, fields[place].dataType());
+        }
+
+        private ColumnVector made(ColumnarBatch batch, int[] column) {
+            if (column.length == 1 && !isStruct(column)) {
+                return batch.column(column[0]);
+            }
+            ColumnVector[] parts = new ColumnVector[column.length - (isStruct(column) ? 1 : 0)];
+            StructField[] kinds = new StructField[parts.length];
+            for (int part = 0; part < parts.length; part++) {
+                parts[part] = batch.column(column[part]);
+                kinds[part] = fields[column[part]];
+            }
+            return isStruct(column) ? new Struct(new StructType(kinds), parts) : new Replaced(parts);
+        }
+
+        /** Return the columns that a reader returns. */
+        private static StructField[] fieldsOf(FilePartitionReaderFactory reader) throws IOException {
+            try {
+                Class kind = reader.getClass();
+                StructField[] read = ((StructType) kind.getMethod("readDataSchema").invoke(reader)).fields();
+                StructField[] constant = ((StructType) kind.getMethod("partitionSchema").invoke(reader)).fields();
+                StructField[] fields = (StructField[]) Arrays.copyOf(read, read.length + constant.length);
+                System.arraycopy(constant, 0, fields, read.length, constant.length);
+                return fields;
+            } catch (Exception error) {
+                throw new IOException(error);
+            }
         }
 
         public Object get() {
@@ -320,10 +406,14 @@ public class FileReaders implements PartitionReaderFactory {
         private ColumnVector[] children = new ColumnVector[0];
 
         Kept(ColumnVector all, int[] rows) {
-            super(all.dataType());
+            this(all.dataType(), all, rows, all.hasNull());
+        }
+
+        Kept(DataType type, ColumnVector all, int[] rows, boolean hasNull) {
+            super(type);
             this.all = all;
             this.rows = rows;
-            this.hasNull = all.hasNull();
+            this.hasNull = hasNull;
         }
 
         /** Do nothing: the reader of the file uses its columns again. */
@@ -399,6 +489,49 @@ public class FileReaders implements PartitionReaderFactory {
                 children[place] = new Kept(all.getChild(place), rows);
             }
             return children[place];
+        }
+    }
+
+    /** A column of structs, none of which is NULL. */
+    private static class Struct extends Kept {
+        private final ColumnVector[] parts;
+
+        Struct(StructType type, ColumnVector[] parts) {
+            super(type, null, null, false);
+            this.parts = parts;
+        }
+
+        public int numNulls() {
+            return 0;
+        }
+
+        public ColumnVector getChild(int place) {
+            return parts[place];
+        }
+    }
+
+    /** A column of numbers, with the sum of others in place of NULL. */
+    private static class Replaced extends Kept {
+        private final ColumnVector[] parts;
+
+        Replaced(ColumnVector[] parts) {
+            super(DataTypes.LongType, null, null, true);
+            this.parts = parts;
+        }
+
+        public int numNulls() {
+            return Math.min(parts[0].numNulls(), parts[1].numNulls());
+        }
+
+        public boolean isNullAt(int row) {
+            return parts[0].isNullAt(row) && parts[1].isNullAt(row);
+        }
+
+        public long getLong(int row) {
+            if (!parts[0].isNullAt(row)) {
+                return parts[0].getLong(row);
+            }
+            return parts[1].getLong(row) + (parts.length > 2 ? parts[2].getLong(row) : 0);
         }
     }
 }

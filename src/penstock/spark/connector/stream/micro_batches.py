@@ -297,7 +297,7 @@ class BatchReader:
 
     def _native_factory(self, reading: NativeReading) -> JavaObject:
         no_filters = self._bridge.array(self._bridge.java("org.apache.spark.sql.sources.Filter"), ())
-        return native_factory(self._bridge, reading, self._columns, (), lambda _: no_filters)
+        return native_factory(self._bridge, reading, self._columns, StructType([]), lambda _: no_filters)
 
     def _python_factory(self) -> JavaObject:
         task = StreamReadTask(ref=self.ref, schema=self._columns, pads=self._pads)
