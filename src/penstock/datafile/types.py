@@ -130,6 +130,11 @@ def has_leaf(data_type: DataType, applies: Callable[[AtomicType], bool]) -> bool
             return any(has_leaf(field.type, applies) for field in data_type.fields)
 
 
+def is_variant(data_type: DataType) -> bool:
+    """Whether the type is VARIANT."""
+    return isinstance(data_type, AtomicType) and data_type.root is TypeRoot.VARIANT
+
+
 def is_char(data_type: DataType) -> bool:
     """Whether the type is a CHAR(n), whose values are equal if they differ only in blanks at the end."""
     return isinstance(data_type, AtomicType) and data_type.root is TypeRoot.CHAR

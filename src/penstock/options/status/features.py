@@ -129,7 +129,7 @@ FEATURES: Final = (
     Feature(
         name="shredded VARIANTs",
         keys=("variant.shreddingSchema", "variant.inferShreddingSchema"),
-        reason="new files keep each VARIANT in one column, which every engine reads",
+        reason="new files keep each VARIANT in one column, which every engine reads; Spark's readers read all",
         found=frozenset({Operation.READ, Operation.STREAM, Operation.CHANGE, Operation.REWRITE}),
     ),
     Feature(

@@ -183,6 +183,13 @@ class Bridge:
         return made
 
     @property
+    def variant_fields(self) -> JavaObject:
+        """The object of ``VariantFields.java``."""
+        return self.cached_once(
+            "VariantFields", lambda: compile_class(self.private("Compiler")(), self._loader(), "VariantFields")
+        )
+
+    @property
     def stream_pruning(self) -> JavaObject:
         """The object of ``StreamPruning.java``."""
 
@@ -231,6 +238,13 @@ class Bridge:
         if not items:
             return self.cached(("array", element._fqn), lambda: self.gateway.new_array(element, 0))
         made = self.gateway.new_array(element, len(items))
+        for place, item in enumerate(items):
+            made[place] = item
+        return made
+
+    def booleans(self, items: Sequence[bool]) -> JavaObject:
+        """Return a ``boolean[]``."""
+        made = self.gateway.new_array(self.gateway.jvm.boolean, len(items))
         for place, item in enumerate(items):
             made[place] = item
         return made

@@ -8,14 +8,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from penstock.errors import UnsupportedFeatureError
+from penstock.format.layout import FileFormat
 from penstock.options import BucketOptions, ReadOptions, SortOptions
 from penstock.predicate.bind import columns_of
 from penstock.predicate.tree import And
 from penstock.printable import bytes_text
 from penstock.spark.connector.executor_classes import have_file_readers
+from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.jvm.driver import listed_files, places_text
 from penstock.spark.connector.metadata_column import MADE, NUMBERED, PLACES, constants_of
 from penstock.spark.connector.native_reader import native_factory
@@ -203,10 +205,12 @@ class _Files:
         of_live = (
             f"{bytes_text(kept)} of {bytes_text(live)}{f' in {funnel.manifests_read} manifests' if unread else ''}"
         )
+        structs = [field.name for field in self.columns if "__VARIANT_METADATA_KEY" in field.json()]
+        taken = f", read fields of {', '.join(structs)}" if structs else ""
         first = "" if self.top is None else f", {self.top} in {sum(len(each.files) for each in self.splits)} files"
         return (
             f"snapshot {plan.snapshot.id}, {plan.file_count} of {funnel.files_total} files{left}, {of_live}, by "
-            f"{describe_reading(self.reading)}, filter: {pushed}{first}"
+            f"{describe_reading(self.reading)}{taken}, filter: {pushed}{first}"
         )
 
 
@@ -220,6 +224,7 @@ class TableScan(Proxy):
         f"{_READ}SupportsRuntimeV2Filtering",
         f"{_READ}SupportsReportStatistics",
         f"{_READ}SupportsReportPartitioning",
+        f"{_READ}SupportsPushDownVariantExtractions",
     )
     cached_methods: ClassVar = frozenset({"description", "estimateStatistics", "filterAttributes", "readSchema"})
     driver_methods: ClassVar = frozenset({"outputPartitioning"})
@@ -229,6 +234,7 @@ class TableScan(Proxy):
         super().__init__(bridge, self._text, keys_text=transforms_text(self._keys))
         self._request = request
         self._stream: TableStream | None = None
+        self._request_of_fields = request
         self._runtime: tuple[Pushed, ...] = ()
         # Not its JVM counterpart: the two would reference each other across both runtimes and never be freed.
         self._batch: TableBatch | None = None
@@ -318,6 +324,26 @@ class TableScan(Proxy):
         """Take the runtime filters, whose values Spark determines while the query runs."""
         self._batch = None
         self._runtime = tuple(filter(None, take_filters(self._bridge, self._request.read.pinned.ref, predicates)))
+
+    # SupportsPushDownVariantExtractions, which our own rule calls: see VariantFields.java
+
+    @from_spark
+    def pushVariantExtractions(self, extractions: JavaObject) -> JavaObject:
+        """Take the structs of fields that are to be read instead of columns of VARIANT, all or none."""
+        reading = self._files.reading
+        is_taken = not isinstance(reading, str) and reading.file_format is FileFormat.PARQUET
+        if is_taken:
+            structs = {str(each.columnName()[0]): schema_of(each.expectedDataType()) for each in extractions}
+            fields = [
+                StructField(field.name, structs.get(field.name, field.dataType)) for field in self._request.schema
+            ]
+            self._request_of_fields = replace(self._request, schema=StructType(fields))
+        return self._bridge.booleans([is_taken] * len(extractions))
+
+    @from_spark
+    def build(self) -> JavaObject:
+        """Return the scan of the fields that were taken last."""
+        return TableScan(self._bridge, self._request_of_fields)
 
     # Helpers
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 from pyspark.sql.types import LongType, StructField
 
 from penstock.catalog.checks.features import check_writable
+from penstock.datafile.types import has_leaf, is_variant
 from penstock.errors import TableStoreError, UnsupportedFeatureError
 from penstock.options import check_keys
 from penstock.printable import mask_options
@@ -32,7 +33,7 @@ from penstock.spark.connector.scan_builder import TableScanBuilder
 from penstock.spark.connector.stream.table_write import StreamSinks
 from penstock.spark.connector.write import TableWriteBuilder, own_options, partition_scope
 from penstock.spark.types import nullable, to_catalog_schema, to_declared_schema, to_spark_schema
-from penstock.spark.versions.facts import DELTA_OPTIONS, SCHEMA_EVOLUTION, capabilities_here
+from penstock.spark.versions.facts import DELTA_OPTIONS, SCHEMA_EVOLUTION, VARIANT_FIELDS, capabilities_here
 from penstock.spark.versions.python_api import is_evolving_merge
 from penstock.table.actions.changes import commit_overwrite, open_committer, truncate
 from penstock.table.assumptions import load_identity
@@ -109,6 +110,8 @@ class CatalogTable(PartitionManagement):
         self.changes_rows = False
         """Whether the table is loaded for an UPDATE, a DELETE or a MERGE."""
         super().__init__(bridge, f"{self.schema_key} {self.state}")
+        if VARIANT_FIELDS.is_here and any(has_leaf(field.type, is_variant) for field in fields):
+            bridge.variant_fields.addTo(bridge.session())
 
     @property
     def is_behind(self) -> bool:

@@ -28,7 +28,7 @@ from penstock.format.types.data_types import (
 from penstock.format.types.text import format_sql_type
 from penstock.spark.hadoop_options import why_not_by_spark
 from penstock.spark.types import has_nanoseconds, to_spark_type
-from penstock.spark.versions.facts import READS_ORC_INSTANTS, WIDENS_VALUES
+from penstock.spark.versions.facts import READS_ORC_INSTANTS, VARIANT, WIDENS_VALUES
 from penstock.table.read.batches import DeletedRows
 from penstock.table.read.prune import ColumnStatsReader
 from penstock.table.ref import ExternalPaths
@@ -74,10 +74,10 @@ _CELLS: Final = {
     TypeRoot.TIMESTAMP_LTZ: "long",
 }
 _UNLIKE_JAVA: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
-# Excluded: TIME, which Spark reads in microseconds only, and VARIANT. ORC stores CHAR padded with blanks, and
-# timestamps in the writer's zone.
+# Excluded: TIME, which Spark reads in microseconds only. ORC stores CHAR padded with blanks, and timestamps in the
+# writer's zone.
 _NATIVE: Final = {
-    FileFormat.PARQUET: _PLAIN | _TIMESTAMPS | {TypeRoot.CHAR},
+    FileFormat.PARQUET: _PLAIN | _TIMESTAMPS | {TypeRoot.CHAR} | ({TypeRoot.VARIANT} if VARIANT.is_here else set()),
     FileFormat.ORC: _PLAIN,
     FileFormat.AVRO: frozenset[TypeRoot](),
 }

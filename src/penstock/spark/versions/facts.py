@@ -46,6 +46,7 @@ _INTERFACES: Final[dict[str, tuple[bool, str | None]]] = {
     f"{_CATALOG}RelationCatalog": (INSTALLED >= (4, 2), f"{_CATALOG}TableCatalog"),
     f"{_CATALOG}SupportsMetadataColumns": (INSTALLED >= (4, 0), None),
     f"{_CATALOG}SupportsSchemaEvolution": (INSTALLED >= (4, 2), None),
+    f"{_SQL}connector.read.SupportsPushDownVariantExtractions": (INSTALLED >= (4, 1), None),
 }
 """Interfaces, whether objects implement them, and what they implement otherwise."""
 
@@ -267,6 +268,12 @@ QUEUE_CHANGES: Final = Feature(
     instead="use `Table.update`, `Table.merge`, `Table.delete`, or `penstock.sql`",
 )
 
+VARIANT_FIELDS: Final = Feature(
+    what="a scan reads only the fields of a VARIANT that a query takes",
+    since=(4, 1),
+    instead="nothing is needed: the values are the same",
+    refusal="reads the whole VARIANT",
+)
 CONNECT_SERVER: Final = Feature(
     # The package pyspark has the JAR of the server since 4.0.
     what="`penstock connect-server` with nothing but `pip install`",
@@ -314,6 +321,7 @@ FEATURES: Final = (
     CONNECT_SERVER,
     STREAM_PRUNING,
     METADATA_COLUMNS,
+    VARIANT_FIELDS,
 )
 """What not all versions have."""
 

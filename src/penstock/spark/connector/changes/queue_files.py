@@ -23,9 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.datafile.streams import as_native_file
-from penstock.datafile.types import has_leaf, is_char
+from penstock.datafile.types import has_leaf, is_char, is_variant
 from penstock.errors import StorageError, UnsupportedFeatureError
-from penstock.format.types.data_types import TypeRoot
 from penstock.options import BucketOptions
 from penstock.spark.batches import from_spark_batch
 from penstock.spark.connector.changes.group_scan import GroupScan
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from penstock.format.manifest.entry import DataFileMeta
-    from penstock.format.types.data_types import AtomicType
     from penstock.io.file_io import FileIO
     from penstock.spark.connector.gateway import JavaObject
     from penstock.table.commit.committer import TableCommitter
@@ -72,16 +70,12 @@ def is_queue(ref: TableRef) -> bool:
 
 def why_no_queue_changes(ref: TableRef) -> str | None:
     """Return why Spark must not rewrite the rows of a queue; None if it may."""
-    if any(has_leaf(field.type, _is_variant) for field in ref.schema.fields):
+    if any(has_leaf(field.type, is_variant) for field in ref.schema.fields):
         return "it is a queue with a column of VARIANT"
     keys = plan_buckets(ref).key
     if any(field.name in keys and is_char(field.type) for field in ref.schema.fields):
         return "Spark pads its bucket key, a CHAR, and rows would change their buckets"
     return None
-
-
-def _is_variant(data_type: AtomicType) -> bool:
-    return data_type.root is TypeRoot.VARIANT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
