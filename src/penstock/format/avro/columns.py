@@ -77,7 +77,9 @@ class Records:
             padded = np.concatenate([padded, np.zeros(width - len(PAD), np.uint8)])
         # As one value each, which is copied at once.
         windows: Array = np.ndarray((len(padded) - width + 1,), f"V{width}", padded.data, strides=(1,))
-        rows = np.ascontiguousarray(windows[evenly(starts, step)])
+        chosen = evenly(starts, step)
+        # A slice shares the memory, which callers must not change.
+        rows = windows[chosen].copy() if isinstance(chosen, slice) else windows[chosen]
         return rows.view(np.uint8).reshape(len(starts), width)
 
 

@@ -101,7 +101,11 @@ class VectorFile:
 
 
 def without_vectors(
-    data: bytes, path: str, gone: Collection[FileKey], copy_vectors: Callable[[Sequence[VectorPlace]], VectorFile]
+    data: bytes,
+    path: str,
+    gone: Collection[FileKey],
+    copy_vectors: Callable[[Sequence[VectorPlace]], VectorFile],
+    limits: AvroLimits = DEFAULT_LIMITS,
 ) -> bytes | None:
     """Return an index manifest without the deletion vectors of some data files; all else stays as it is.
 
@@ -116,15 +120,14 @@ def without_vectors(
     Returns:
         None if no entry remains.
     """
-    places = decode_vector_places(data, path)
-    container = decode_container(data, path)
+    container = decode_container(data, path, limits)
     schema = fastavro.parse_schema(json.loads(container.schema))
     stream, count = io.BytesIO(), 0
     records: Any = fastavro.reader(io.BytesIO(data))
     for record in records:
         kept = record
         if record["_KIND"] == FileKind.ADD and record["_INDEX_TYPE"] == DELETION_VECTORS:
-            kept = _without(record, places, gone, copy_vectors)
+            kept = _without(record, gone, copy_vectors)
         if kept is not None:
             fastavro.schemaless_writer(stream, schema, kept)
             count += 1
@@ -134,20 +137,30 @@ def without_vectors(
 
 def _without(
     record: Any,  # noqa: ANN401 - as fastavro returns it
-    places: dict[FileKey, VectorPlace],
     gone: Collection[FileKey],
     copy_vectors: Callable[[Sequence[VectorPlace]], VectorFile],
 ) -> dict[str, Any] | None:
     """Return the record of an index file without vectors; None if none remains."""
     ranges = record["_DELETIONS_VECTORS_RANGES"] or ()
-    keys = [FileKey(record["_PARTITION"], record["_BUCKET"], each["f0"]) for each in ranges]
-    kept = [(key, each) for key, each in zip(keys, ranges, strict=True) if key not in gone]
+    kept = [each for each in ranges if FileKey(record["_PARTITION"], record["_BUCKET"], each["f0"]) not in gone]
     if len(kept) == len(ranges):
         return dict(record)
     if not kept:
         return None
-    made = copy_vectors([places[key] for key, _ in kept])
-    moved = [{**each, "f1": offset} for (_, each), offset in zip(kept, made.offsets, strict=True)]
+    made = copy_vectors(
+        [
+            VectorPlace(
+                partition=record["_PARTITION"],
+                bucket=record["_BUCKET"],
+                index_file=record["_FILE_NAME"],
+                external_path=record.get("_EXTERNAL_PATH"),
+                offset=each["f1"],
+                length=each["f2"],
+            )
+            for each in kept
+        ]
+    )
+    moved = [{**each, "f1": offset} for each, offset in zip(kept, made.offsets, strict=True)]
     changed = {"_FILE_NAME": made.file_name, "_FILE_SIZE": made.file_size, "_ROW_COUNT": len(kept)}
     paths = {"_EXTERNAL_PATH": None} if "_EXTERNAL_PATH" in record else {}
     return {**record, **changed, **paths, "_DELETIONS_VECTORS_RANGES": moved}

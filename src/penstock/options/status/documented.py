@@ -383,6 +383,7 @@ HONOURED: Final = frozenset(
         "deletion-vectors.enabled",
         "deletion-vectors.modifiable",
         "disable-explicit-type-casting",
+        "index-file-in-data-file-dir",
         "owner",
         "partition",
         "path",

@@ -21,7 +21,7 @@ from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.delta import CommitRequest
 from penstock.table.message import CommitMessage
 from penstock.table.partition_scope import WrittenPartitions
-from penstock.table.read.batches import open_batches
+from penstock.table.read.batches import DeletedRows, open_batches
 from penstock.table.read.scan import plan_scan
 from penstock.table.ref import FileLocator
 from penstock.table.write.writer import write_arrow
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from penstock.format.manifest.entry import ManifestEntry
     from penstock.format.snapshot import Snapshot
     from penstock.table.commit.committer import TableCommitter
-    from penstock.table.read.scan import ScanPartition, ScanPlan
+    from penstock.table.read.scan import ScanPlan
 
 _TRIES: Final = 5
 
@@ -67,26 +67,24 @@ def rescale_partitions(
             rewritten, and calling this again continues.
     """
     ref, locator = committer.ref, FileLocator.of(committer.ref)
-    for each in _to_rewrite(committer, buckets):
+    plan = _plan(committer, committer.store.load_latest_snapshot())
+    deleted = DeletedRows(ref)
+    for each in plan.partitions:
+        if all(entry.total_buckets == buckets for entry in each.entries):
+            continue
         if not wanted(each.data):
             continue
         directory = locator.partition_label(each.data)
         before = each.entries[0].total_buckets
         snapshot = None if dry_run else _rewrite(committer, each.data, buckets)
-        rows = sum(entry.file.row_count for entry in each.entries)
+        vectors = [plan.vectors[entry.key] for entry in each.entries if entry.key in plan.vectors]
+        rows = sum(entry.file.row_count for entry in each.entries) - sum(map(deleted.count_of, vectors))
         yield RescaledPartition(
             directory=directory if ref.schema.partition_keys else "",
             buckets_before=before,
             rows=rows,
             snapshot=snapshot,
         )
-
-
-def _to_rewrite(committer: TableCommitter, buckets: int) -> tuple[ScanPartition, ...]:
-    plan = _plan(committer, committer.store.load_latest_snapshot())
-    return tuple(
-        partition for partition in plan.partitions if any(entry.total_buckets != buckets for entry in partition.entries)
-    )
 
 
 def _plan(committer: TableCommitter, snapshot: Snapshot | None) -> ScanPlan:

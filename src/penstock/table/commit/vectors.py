@@ -12,7 +12,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import CommitConflictError, NotFoundError
+from penstock.errors import CommitConflictError, NotFoundError, UnsupportedFeatureError
 from penstock.format.deletion_vector import framed_vector
 from penstock.format.layout import INDEX_MANIFEST_PREFIX
 from penstock.format.manifest.entry import FileKind
@@ -50,27 +50,47 @@ def find_outdated(
 ) -> list[CommitMessage]:
     """Return the messages whose files have other deletion vectors than those with which they were read.
 
-    Messages without rows to keep are none of them.
+    Messages that only remove files, with whatever rows they have, are none of them.
     """
-    messages = [message for message in messages if message.compact_after]
+    messages = [message for message in messages if message.compact_after or message.vectors]
     present = {} if base is None else load_vector_places(store, base)
-    deleted = DeletedRows(ref)
+    frames = VectorFrames(ref)
     return [
         message
         for message in messages
         for read in (dict(message.vectors),)
-        if not all(_is_same(deleted, read.get(key.file_name), present.get(key)) for key in message.replaced)
+        if not all(_is_same(frames, read.get(key.file_name), present.get(key)) for key in message.replaced)
     ]
 
 
-def _is_same(deleted: DeletedRows, read: VectorPlace | None, now: VectorPlace | None) -> bool:
+class VectorFrames:
+    """Reads deletion vectors as they are stored; each index file once."""
+
+    def __init__(self, ref: TableRef) -> None:
+        self._ref = ref
+        self._deleted = DeletedRows(ref)
+        self._files: dict[str, bytes] = {}
+
+    def path_of(self, place: VectorPlace) -> str:
+        """Return the path of the file that has a vector."""
+        return self._deleted.path_of(place)
+
+    def read(self, place: VectorPlace) -> bytes:
+        """Return a vector from its length to its checksum, which is right. Raises ``NotFoundError``."""
+        path = self._deleted.path_of(place)
+        if path not in self._files:
+            self._files[path] = self._ref.file_io.read(path)
+        return framed_vector(self._files[path][place.offset :], path)
+
+
+def _is_same(frames: VectorFrames, read: VectorPlace | None, now: VectorPlace | None) -> bool:
     """Whether two places hold the same vector: a commit moves those of other files in the same index file."""
     if read is None or now is None:
         return read is now
     if read == now:
         return True
     try:
-        return len({framed_vector(deleted.read(place), deleted.path_of(place)) for place in (read, now)}) == 1
+        return frames.read(read) == frames.read(now)
     except NotFoundError:
         return False  # the older one has expired
 
@@ -90,23 +110,26 @@ def next_index_manifest(
         writer: writes what is new.
     """
     removed = {entry.key for entry in delta if entry.kind is FileKind.DELETE}
-    if removed.isdisjoint(load_vector_places(store, base)):
+    if not removed or removed.isdisjoint(load_vector_places(store, base)):
         return base.index_manifest
-    deleted = DeletedRows(ref)
+    frames = VectorFrames(ref)
 
     def copy_vectors(places: Sequence[VectorPlace]) -> VectorFile:
-        parts = [_VERSION]
-        offsets = []
+        if ref.options.get("index-file-in-data-file-dir", "false").strip().lower() == "true":
+            raise UnsupportedFeatureError(
+                f"table {ref.name}: 'index-file-in-data-file-dir' = 'true' puts deletion vectors into directories of "
+                "buckets, where Penstock does not write them: change the table with Paimon on Flink or Spark"
+            )
+        data, offsets = _VERSION, []
         for place in places:
-            offsets.append(sum(map(len, parts)))
-            parts.append(framed_vector(deleted.read(place), deleted.path_of(place)))
-        data = b"".join(parts)
+            offsets.append(len(data))
+            data += frames.read(place)
         name = f"index-{uuid.uuid4()}-0"
-        writer.write_file(deleted.new_path(places[0], name), data)
+        writer.write_file(ref.layout.index_path(name), data)
         return VectorFile(file_name=name, file_size=len(data), offsets=tuple(offsets))
 
     path = store.layout.manifest_path(base.index_manifest or "")
-    data = without_vectors(store.read_index_manifest(base) or b"", path, removed, copy_vectors)
+    data = without_vectors(store.read_index_manifest(base) or b"", path, removed, copy_vectors, store.limits)
     if data is None:
         return None
     name = f"{INDEX_MANIFEST_PREFIX}{uuid.uuid4()}-0"

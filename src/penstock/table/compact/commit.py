@@ -19,6 +19,7 @@ from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.commit.delta import CommitRequest, find_displaced
 from penstock.table.commit.vectors import find_outdated
 from penstock.table.read.live import load_live_of_partitions
+from penstock.table.read.scan import load_vector_places
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,9 +147,11 @@ def is_lost(committer: TableCommitter, task: CompactTask, error: BaseException |
 
 
 def has_lost_race(task: CompactTask, ref: TableRef, store: MetadataStore) -> bool:
-    """Whether another commit has removed an input of a task from the table."""
+    """Whether another commit has removed an input of a task from the table, or moved the deletion vector of one."""
     live = {entry.key for entry in _load_live(ref, store, frozenset({task.partition}))}
-    return not live.issuperset(task.keys)
+    latest = store.load_latest_snapshot()
+    moved = latest is not None and task.with_vectors(load_vector_places(store, latest)).vectors != task.vectors
+    return moved or not live.issuperset(task.keys)
 
 
 def _split_by_life(

@@ -52,7 +52,7 @@ class CompactTask:
     def with_vectors(self, places: Mapping[FileKey, VectorPlace]) -> CompactTask:
         """Return the task with the deletion vectors of its files among those of a snapshot."""
         found = tuple((key.file_name, places[key]) for key in self.keys if key in places)
-        return replace(self, vectors=found) if found else self
+        return self if found == self.vectors else replace(self, vectors=found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -156,7 +156,7 @@ class FileRewriter:
             partition=self._locator.partition_name(split.partition),
             bucket=split.bucket,
             file_name=file.file_name,
-            rows=file.row_count,
+            rows=self.count_rows(split, (file,)),
             deleted=counts.deleted,
             updated=counts.updated,
         )

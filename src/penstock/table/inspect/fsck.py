@@ -16,9 +16,10 @@ from penstock.format.snapshot import snapshots_text
 from penstock.printable import Result
 from penstock.table.commit.expiring import is_expiring
 from penstock.table.commit.reused_ids import find_lost_latest, load_lost_ids
+from penstock.table.commit.vectors import VectorFrames
 from penstock.table.expire.files import list_branches
 from penstock.table.metadata_cache import MetadataCache
-from penstock.table.read.scan import live_entries
+from penstock.table.read.scan import live_entries, load_vector_places
 from penstock.table.ref import FileLocator
 from penstock.table.store import MetadataStore
 
@@ -45,7 +46,7 @@ class Finding:
     """A problem.
 
     Attributes:
-        what: the kind of file: snapshot, tag, consumer, schema, manifest or data file.
+        what: the kind of file: snapshot, tag, consumer, schema, manifest, index file or data file.
         snapshot_id: the first snapshot found to need the file; None if unknown.
     """
 
@@ -251,12 +252,25 @@ class _Check:
             except (NotFoundError, FormatError) as error:
                 self._find_unreadable("manifest", layout.manifest_path(meta.file_name), snapshot.id, error)
                 is_whole = False
-        try:
-            self._store.read_index_manifest(snapshot)
-        except NotFoundError as error:
-            path = layout.manifest_path(snapshot.index_manifest or "")
-            self._find_unreadable("index manifest", path, snapshot.id, error)
+        self._check_vectors(snapshot)
         return entries if is_whole else None
+
+    def _check_vectors(self, snapshot: Snapshot) -> None:
+        try:
+            places = load_vector_places(self._store, snapshot)
+        except (NotFoundError, FormatError) as error:
+            path = self._ref.layout.manifest_path(snapshot.index_manifest or "")
+            self._find_unreadable("index manifest", path, snapshot.id, error)
+            return
+        frames = VectorFrames(self._ref)
+        for place in places.values():
+            try:
+                frames.read(place)
+            except UnsupportedFeatureError as error:
+                path = place.external_path or place.index_file
+                self._find(FindingKind.OUTSIDE, "index file", path, snapshot.id, str(error))
+            except (NotFoundError, FormatError) as error:
+                self._find_unreadable("index file", frames.path_of(place), snapshot.id, error)
 
     def check_unused_schemas(self) -> None:
         """Check the other schema files: a damaged latest one ends reads and writes before a snapshot names it."""

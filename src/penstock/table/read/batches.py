@@ -345,13 +345,9 @@ class DeletedRows:
         """Return the path of the file that has a deletion vector."""
         if place.external_path:
             return self._locator.external.readable(place.external_path)
-        return self.new_path(place, place.index_file)
-
-    def new_path(self, place: VectorPlace, name: str) -> str:
-        """Return the path of an index file of the bucket of a deletion vector."""
         if self._ref.options.get("index-file-in-data-file-dir", "false").strip().lower() == "true":
-            return f"{self._locator.directory(place.partition, place.bucket)}/{name}"
-        return self._ref.layout.index_path(name)
+            return f"{self._locator.directory(place.partition, place.bucket)}/{place.index_file}"
+        return self._ref.layout.index_path(place.index_file)
 
 
 def without_rows(batches: Iterable[pa.RecordBatch], deleted: npt.NDArray[np.int64]) -> Iterator[pa.RecordBatch]:

@@ -278,7 +278,7 @@ def check_deletion_vectors(store: MetadataStore, snapshot: Snapshot) -> None:
     if DELETION_VECTORS in decode_index_types(data, path, store.limits):
         raise UnsupportedFeatureError(
             f"table {store.name}, snapshot {snapshot.id}: rows were deleted through deletion vectors, which reads of "
-            "changes do not apply: read the whole table, or compact it first with the option "
+            "a difference do not apply: read the whole table, or compact it first with the option "
             "'compaction.delete-ratio-threshold' = '0'"
         )
 

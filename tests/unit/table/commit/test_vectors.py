@@ -19,7 +19,8 @@ from penstock.format.snapshot import CommitKind
 from penstock.io.memory import MemoryFileIO
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit.delta import CommitRequest
-from penstock.table.compact.commit import commit_compacted
+from penstock.table.compact.commit import commit_compacted, is_lost
+from penstock.table.compact.job import merge_one
 from penstock.table.compact.plan import plan_compaction
 from penstock.table.compact.rewrite import rewrite
 from penstock.table.read.batches import TableReader
@@ -172,6 +173,75 @@ def test_a_merge_is_lost_if_a_row_was_deleted_meanwhile() -> None:
     assert lost not in {
         status.path.rpartition("/")[2] for status in table._ref.file_io.list(f"{table.location}/bucket-0")
     }
+
+
+def test_a_merge_of_deleted_rows_is_lost_if_a_rollback_brought_them_back() -> None:
+    table = new_table()
+    delete_keys(table, "k", set(range(10)))
+    messages = _merged(table)
+    assert [bool(message.compact_after) for message in messages] == [False, True]
+    table.rollback_to(snapshot_id=3)
+    done = commit_compacted(open_committer(table._ref), messages, commit_user="u")
+    assert [len(done.committed), len(done.lost)] == [1, 1]
+    assert keys(penstock.Table.at(table.location)) == LEFT
+
+
+def test_a_merge_whose_vector_was_moved_and_expired_is_lost() -> None:
+    table = new_table()
+    ref = table._ref.with_options({"compaction.force-rewrite-all-files": "true", "target-file-size": "1 b"})
+    first, second = plan_compaction(ref, table._store).tasks
+    commit_compacted(open_committer(ref), [rewrite(first, ref)], commit_user="u")
+    table.expire_snapshots(retain_max=1, retain_min=1)
+    merged = merge_one(second, ref)
+    assert merged.message is None
+    assert is_lost(open_committer(ref), second, merged.error)
+    assert keys(table) == LEFT
+
+
+def test_an_append_reads_no_vectors() -> None:
+    table = new_table()
+    snapshot = table.latest_snapshot()
+    assert snapshot is not None
+    table._ref.file_io.delete(table._ref.layout.manifest_path(snapshot.index_manifest or ""))
+    assert penstock.Table.at(table.location).append([{"k": 20, "p": "c"}])
+
+
+def test_each_index_file_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = new_table()
+    for first in range(20, 120, 10):
+        table.append([{"k": k, "p": "c"} for k in range(first, first + 10)])
+    delete_keys(table, "k", set(range(20, 120, 10)))
+    reads = list[str]()
+    real = MemoryFileIO.read
+    monkeypatch.setattr(MemoryFileIO, "read", lambda self, path: reads.append(path) or real(self, path))
+    assert table.delete("k = 5").rows_deleted == 1
+    # To find the row, to rewrite its file, and to copy the other ten vectors.
+    assert sum("/index/" in path for path in reads) == 3
+
+
+def test_index_files_among_data_files_are_not_written() -> None:
+    table = new_table({"index-file-in-data-file-dir": "true"})
+    for name in index_files(table):
+        data = table._ref.file_io.read(table._ref.layout.index_path(name))
+        table._ref.file_io.write(f"{table.location}/bucket-0/{name}", data)
+    assert keys(table) == LEFT
+    with pytest.raises(UnsupportedFeatureError, match="index-file-in-data-file-dir"):
+        table.delete("k = 5")
+    assert keys(table) == LEFT
+
+
+def test_fsck_finds_damaged_and_missing_index_files() -> None:
+    table = new_table()
+    (name,) = index_files(table)
+    path = table._ref.layout.index_path(name)
+    data = table._ref.file_io.read(path)
+    assert not table.inspect.fsck().findings
+    table._ref.file_io.write(path, data[:-1] + bytes([data[-1] ^ 1]))
+    (found,) = penstock.Table.at(table.location).inspect.fsck().findings
+    assert (found.kind, found.what) == ("damaged", "index file")
+    table._ref.file_io.delete(path)
+    (found,) = penstock.Table.at(table.location).inspect.fsck().findings
+    assert (found.kind, found.what) == ("missing", "index file")
 
 
 def test_merges_of_files_with_vectors_in_one_index_file_are_committed_one_by_one() -> None:

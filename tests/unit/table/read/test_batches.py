@@ -261,9 +261,11 @@ def test_what_reads_metadata_alone_does_not_need_vectors(table: penstock.Table) 
     assert table.explain_values("p = 'a'")["files_with_deleted_rows"] == len(table.files()) // 4
 
 
-def test_a_read_of_changes_does_not_apply_vectors(table: penstock.Table) -> None:
+def test_a_read_of_a_difference_does_not_apply_vectors(table: penstock.Table) -> None:
     with pytest.raises(UnsupportedFeatureError, match="deletion vectors"):
         table.to_arrow(options={"incremental-between": "1,2", "incremental-between-scan-mode": "diff"})
+    # That of changes returns what was appended.
+    assert table.to_arrow(options={"incremental-between": "1,2"}).num_rows == 10
 
 
 def test_a_damaged_vector_is_reported(table: penstock.Table) -> None:
