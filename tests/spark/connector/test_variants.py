@@ -252,3 +252,39 @@ def test_changes_of_rows_keep_whole_variants(spark: SparkSession, catalog: Catal
     number = "CASE WHEN try_variant_get(v, '$.a', 'INT') = 1 THEN 100 ELSE id END"
     assert sorted(found) == sorted(_source(spark).selectExpr(number, "to_json(v)").collect())
     assert sum(row.id == 100 for row in found) > 1
+
+
+@needs(VARIANT_FIELDS)
+def test_a_filter_on_a_field_still_prunes_the_partitions_of_the_other_side(
+    spark: SparkSession, catalog: Catalog, plain: str
+) -> None:
+    facts = catalog.create_table("d.facts_of_variants", "n INT, p INT", partition_by=["p"])
+    facts.append([{"n": n, "p": n % 4} for n in range(40)])
+    frame = spark.sql(
+        f"SELECT /*+ BROADCAST(v) */ n FROM penstock.{facts.name} f JOIN {plain} v ON f.p = v.id "
+        "WHERE try_variant_get(v.v, '$.a', 'INT') = 1"
+    )
+    hits = {row.id for row in _source(spark).where("try_variant_get(v, '$.a', 'INT') = 1").collect()}
+    assert sorted(row.n for row in frame.collect()) == [n for n in range(40) if n % 4 in hits]
+    text = frame._jdf.queryExecution().optimizedPlan().toString()
+    assert "dynamicpruning" in text
+    assert "dynamicpruningexpression(true)" not in _plan(frame)
+
+
+def test_changes_between_snapshots_cast_only_rows_that_the_query_looks_at(
+    spark: SparkSession, catalog: Catalog
+) -> None:
+    table = catalog.create_table("d.read_in_parts", "id INT, v VARIANT")
+    table.append(_source(spark))
+    frame = table.to_spark(spark, options={"incremental-between": "0,1"})
+    fits = _source(spark).where("try_variant_get(v, '$.a', 'INT') = 1").collect()[0].id
+    assert frame.where(f"id = {fits}").selectExpr("variant_get(v, '$.a', 'INT')").collect() == [(1,)]
+
+
+@needs(VARIANT_FIELDS)
+def test_a_frame_of_a_table_reads_the_fields_that_it_takes(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.variants_of_a_frame", "id INT, v VARIANT")
+    table.append(_source(spark))
+    fresh = spark.newSession()
+    frame = table.to_spark(fresh).selectExpr("try_variant_get(v, '$.a', 'INT')")
+    assert "v:struct<0:" in _read(frame)

@@ -14,7 +14,7 @@ from penstock.spark.connector.gateway import open_bridge
 from penstock.spark.connector.partition_keys import partition_keys_of
 from penstock.spark.connector.proxy import PlainTable, from_spark
 from penstock.spark.connector.scan import TableRead
-from penstock.spark.connector.scan_builder import TableScanBuilder
+from penstock.spark.connector.scan_builder import TableScanBuilder, read_variant_fields
 from penstock.spark.read.filters import to_column
 from penstock.spark.read.frame import to_frame
 from penstock.spark.read.native_files import plan_reading
@@ -75,6 +75,7 @@ class PlannedTable(PlainTable):
         schema = nullable(to_spark_schema(ref.schema.fields))
         # Two DataFrames are never the same relation to Spark, but their equal scans are.
         super().__init__(bridge, f"{ref.name} {self._identity} {id(self)}", ref.name, schema)
+        read_variant_fields(bridge, spark._jsparkSession, ref.schema.fields)
         self._spark = spark
         self._query = query
 

@@ -178,7 +178,13 @@ class _Files:
             splits = files_of_top(splits, ColumnStatsReader(request.read.store.load_schema, by), top)
         fields = select_fields(ref, request.schema.fieldNames()) if len(request.schema) else ()
         reading = refusal or plan_reading(
-            ref, request.read.store, splits, fields, has_class=partial(have_file_readers, bridge), pads=pads
+            ref,
+            request.read.store,
+            splits,
+            fields,
+            has_class=partial(have_file_readers, bridge),
+            pads=pads,
+            numbers=bool(len(request.metadata)),
         )
         made = tuple(name for name in request.metadata.fieldNames() if name in MADE)
         if made and not isinstance(reading, str):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyspark.sql.types import StructType
 
+from penstock.datafile.types import is_variant
 from penstock.spark.connector.aggregates import Answers, answer, take_aggregates
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.jvm.driver import places_text
@@ -15,16 +16,26 @@ from penstock.spark.connector.metadata_column import in_order
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import Pushed, conjunction_of, take_filters, take_top
 from penstock.spark.connector.scan import ScanRequest, TableScan
+from penstock.spark.versions.facts import VARIANT_FIELDS
 from penstock.table.assumptions import check_same_table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import SparkSession
 
+    from penstock.format.types.data_types import DataField
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.spark.connector.scan import TableRead
     from penstock.table.read.top import Top
 
 _READ: Final = "org.apache.spark.sql.connector.read."
+
+
+def read_variant_fields(bridge: Bridge, session: JavaObject, fields: Iterable[DataField]) -> None:
+    """Have the optimizer of a session tell scans which fields of a table's VARIANTs a query takes."""
+    if VARIANT_FIELDS.is_here and any(is_variant(field.type) for field in fields):
+        bridge.variant_fields.addTo(session)
 
 
 class TableScanBuilder(Proxy):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 from pyspark.sql.types import LongType, StructField
 
 from penstock.catalog.checks.features import check_writable
-from penstock.datafile.types import has_leaf, is_variant
 from penstock.errors import TableStoreError, UnsupportedFeatureError
 from penstock.options import check_keys
 from penstock.printable import mask_options
@@ -29,11 +28,11 @@ from penstock.spark.connector.partition_keys import partition_keys_of
 from penstock.spark.connector.proxy import from_spark
 from penstock.spark.connector.pushdown import conjunction_of, take_filters
 from penstock.spark.connector.scan import TableRead
-from penstock.spark.connector.scan_builder import TableScanBuilder
+from penstock.spark.connector.scan_builder import TableScanBuilder, read_variant_fields
 from penstock.spark.connector.stream.table_write import StreamSinks
 from penstock.spark.connector.write import TableWriteBuilder, own_options, partition_scope
 from penstock.spark.types import nullable, to_catalog_schema, to_declared_schema, to_spark_schema
-from penstock.spark.versions.facts import DELTA_OPTIONS, SCHEMA_EVOLUTION, VARIANT_FIELDS, capabilities_here
+from penstock.spark.versions.facts import DELTA_OPTIONS, SCHEMA_EVOLUTION, capabilities_here
 from penstock.spark.versions.python_api import is_evolving_merge
 from penstock.table.actions.changes import commit_overwrite, open_committer, truncate
 from penstock.table.assumptions import load_identity
@@ -110,8 +109,7 @@ class CatalogTable(PartitionManagement):
         self.changes_rows = False
         """Whether the table is loaded for an UPDATE, a DELETE or a MERGE."""
         super().__init__(bridge, f"{self.schema_key} {self.state}")
-        if VARIANT_FIELDS.is_here and any(has_leaf(field.type, is_variant) for field in fields):
-            bridge.variant_fields.addTo(bridge.session())
+        read_variant_fields(bridge, bridge.session(), fields)
 
     @property
     def is_behind(self) -> bool:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from penstock.datafile.types import has_leaf, is_variant
 from penstock.format.layout import FileFormat, format_of
 from penstock.format.text.names import quoted
 from penstock.predicate.tree import TRUE
@@ -71,6 +72,8 @@ def to_frame(
     others: list[DataSplit] = []
     external = ExternalPaths.of(ref)
     checker = NativeFileChecker(ref, store, needed)
+    # Spark's own source would cast fields of a VARIANT in the reader, also those of rows that a filter leaves out.
+    has_variants = any(has_leaf(field.type, is_variant) for field in needed)
     if checker.refusal is not None:
         _LOG.info("table %s is read by Python workers, because %s", mask_locations(ref.name), checker.refusal)
     for split in plan_splits(ref, plan):
@@ -78,7 +81,8 @@ def to_frame(
         deleted = {name for name, _ in split.vectors}
         for file in split.files:
             found = checker.columns_of(file)
-            if isinstance(found, str) or file.file_name in deleted or checker.why_not(split, file) is not None:
+            is_odd = has_variants or file.file_name in deleted
+            if isinstance(found, str) or is_odd or checker.why_not(split, file) is not None:
                 left.append(file)
             else:
                 group = _NativeGroup(schema_id=file.schema_id, file_format=format_of(file.file_name), columns=found)

@@ -88,6 +88,7 @@ _WIDTHS: Final = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BI
 PADDED: Final = "values of CHAR are padded here, which Spark's own reader does not do"
 _DELETED: Final = "rows of its files are deleted by deletion vectors"
 _RENAMED: Final = "a column was renamed, and some files have its old name, or another column of its name"
+_ORC_INSTANTS: Final = "a column is TIMESTAMP_LTZ, and this version of Spark fails on ORC files that have one"
 FILE_PATH: Final = "__paimon_file_path"
 BUCKET: Final = "__paimon_bucket"
 PARTITION: Final = "__paimon_partition"
@@ -184,7 +185,7 @@ def _why_not_orc(stored: Sequence[DataField]) -> str | None:
         # To Spark such a name ends at the backquote, and may be that of another column.
         return "a column has a backquote in its name, with which Spark does not find it in ORC files"
     if not READS_ORC_INSTANTS and any(has_leaf(field.type, _is_instant) for field in stored):
-        return "a column is TIMESTAMP_LTZ, and this version of Spark fails on ORC files that have one"
+        return _ORC_INSTANTS
     return None
 
 
@@ -498,7 +499,7 @@ def describe_reading(reading: NativeReading | str) -> str:
     return f"Python workers, because {reading}" if isinstance(reading, str) else str(reading)
 
 
-def plan_reading(
+def plan_reading(  # noqa: PLR0913 - what depends on the query, by name
     ref: TableRef,
     store: MetadataStore,
     splits: Sequence[DataSplit],
@@ -506,6 +507,7 @@ def plan_reading(
     *,
     has_class: Callable[[], bool],
     pads: bool = False,
+    numbers: bool = False,
 ) -> NativeReading | str:
     """Return how Spark's readers read all files, or why Python workers read them.
 
@@ -513,6 +515,7 @@ def plan_reading(
         fields: columns to read; other columns do not matter. May be empty.
         has_class: whether executors have our class; only called if it is needed.
         pads: whether values of CHAR are padded where they are read.
+        numbers: whether metadata columns need the numbers of rows.
     """
     checker = NativeFileChecker(ref, store, fields)
     file_format = _common_format(splits)
@@ -523,18 +526,23 @@ def plan_reading(
         return "its files are avro, which Spark does not read here"
     found: dict[int, _FileColumns] = {}
     has_vectors = any(split.vectors for split in splits)
+    # Where it fails on an instant, Spark's reader does so whichever columns are read, if any.
+    fails_on_instants = file_format is FileFormat.ORC and not READS_ORC_INSTANTS
+    needs_stored = bool(fields) or has_vectors or numbers or fails_on_instants
     # Which schemas have files with deletion vectors, and without.
     kinds: set[tuple[int, bool]] = set()
     for split in splits:
         deleted = {name for name, _ in split.vectors}
         for file in split.files:
+            stored = _stored_fields(ref, store, file) if needs_stored and file.schema_id not in found else ()
             reason = checker.why_not(split, file) if fields else None
+            if reason is None and fails_on_instants and any(has_leaf(field.type, _is_instant) for field in stored):
+                reason = _ORC_INSTANTS
             if reason is not None:
                 return _with_cure(ref, splits, fields, reason)
             kinds.add((file.schema_id, file.file_name in deleted))
             if file.schema_id not in found:
                 columns = checker.columns_of(file) if fields else ()
-                stored = _stored_fields(ref, store, file) if fields or has_vectors else ()
                 found[file.schema_id] = _FileColumns.of(columns, stored)
     reading = _plan(file_format, fields, found, kinds)
     if isinstance(reading, NativeReading) and reading.needs_class and not has_class():

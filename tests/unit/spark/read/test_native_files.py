@@ -101,6 +101,18 @@ def test_a_type_that_spark_never_reads_has_no_cure(tmp_path: Path) -> None:
     assert reading == "column 'k' has type TIME(0), which Spark's parquet reader does not read"
 
 
+def test_rows_are_not_numbered_where_a_stored_column_has_the_name_of_the_numbers(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path)
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "_tmp_metadata_row_index BIGINT")
+    table.append([{"_tmp_metadata_row_index": 7}])
+    query = table._handle.plan(None, None, {})
+    splits = plan_splits(query.ref, query.plan)
+    reading = plan_reading(query.ref, table._store, splits, (), has_class=bool, numbers=True)
+    assert isinstance(reading, NativeReading)
+    assert not reading.numbers_rows
+
+
 def test_deletion_vectors_need_a_class_on_executors() -> None:
     table = Table.at(str(DELETED))
     fields = table.schema.fields

@@ -17,6 +17,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.catalyst.trees.TreePattern$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.read.SupportsPushDownVariantExtractions;
 import org.apache.spark.sql.connector.read.VariantExtraction;
@@ -55,7 +56,9 @@ public class VariantFields extends Rule {
     }
 
     public LogicalPlan apply(LogicalPlan plan) {
-        return SQLConf.get().getConfString(ENABLED).equals("true") ? rewritten(plan) : plan;
+        // Spark has copied a side of a join into its query for partitions, and drops it if the side is another plan then.
+        boolean prunes = plan.containsPattern(TreePattern$.MODULE$.DYNAMIC_PRUNING_SUBQUERY());
+        return !prunes && SQLConf.get().getConfString(ENABLED).equals("true") ? rewritten(plan) : plan;
     }
 
     /** Some compilers call this one: the parameter of the generic method is a node. */
