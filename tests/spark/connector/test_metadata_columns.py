@@ -23,7 +23,6 @@ from penstock.spark.versions.facts import METADATA_COLUMNS
 from penstock.spark.versions.python_api import to_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -43,14 +42,6 @@ def append(table: Table, ids: range) -> str:
     table.append(pa.Table.from_pylist([{"id": n, "p": n // 1_000} for n in ids], table.arrow_schema))
     (path,) = set(table.files()["file_path"].to_pylist()) - before
     return str(path)
-
-
-@pytest.fixture(params=["vectorised", "row by row"])
-def reader(spark: SparkSession, compiled: None, request: pytest.FixtureRequest) -> Iterator[str]:
-    key = "spark.sql.parquet.enableVectorizedReader"
-    spark.conf.set(key, str(request.param == "vectorised").lower())
-    yield str(request.param)
-    spark.conf.unset(key)
 
 
 def rows(spark: SparkSession, text: str) -> list[tuple[Any, ...]]:

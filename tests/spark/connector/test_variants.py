@@ -15,8 +15,6 @@ from penstock.catalog.changes import RenameColumn
 from penstock.spark.versions.facts import VARIANT, VARIANT_FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import DataFrame, SparkSession
     from tests.interop.engines import Engine
 
@@ -62,14 +60,6 @@ SHREDDED: Final = {
         }
     ],
 }
-
-
-@pytest.fixture(params=["vectorised", "row by row"])
-def reader(spark: SparkSession, compiled: None, request: pytest.FixtureRequest) -> Iterator[str]:
-    key = "spark.sql.parquet.enableVectorizedReader"
-    spark.conf.set(key, str(request.param == "vectorised").lower())
-    yield str(request.param)
-    spark.conf.unset(key)
 
 
 def _plan(frame: DataFrame) -> str:

@@ -35,7 +35,7 @@ _READ: Final = "org.apache.spark.sql.connector.read."
 def read_variant_fields(bridge: Bridge, session: JavaObject, fields: Iterable[DataField]) -> None:
     """Have the optimizer of a session tell scans which fields of a table's VARIANTs a query takes."""
     if VARIANT_FIELDS.is_here and any(is_variant(field.type) for field in fields):
-        bridge.variant_fields.addTo(session)
+        bridge.driver.addRule(session, bridge.variant_fields)
 
 
 class TableScanBuilder(Proxy):

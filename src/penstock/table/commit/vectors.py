@@ -17,7 +17,7 @@ from penstock.format.deletion_vector import framed_vector
 from penstock.format.layout import INDEX_MANIFEST_PREFIX
 from penstock.format.manifest.entry import FileKind
 from penstock.format.manifest.index_manifest import VectorFile, without_vectors
-from penstock.table.read.batches import DeletedRows
+from penstock.table.read.batches import DeletedRows, are_among_data_files
 from penstock.table.read.scan import load_vector_places
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def next_index_manifest(
     frames = VectorFrames(ref)
 
     def copy_vectors(places: Sequence[VectorPlace]) -> VectorFile:
-        if ref.options.get("index-file-in-data-file-dir", "false").strip().lower() == "true":
+        if are_among_data_files(ref):
             raise UnsupportedFeatureError(
                 f"table {ref.name}: 'index-file-in-data-file-dir' = 'true' puts deletion vectors into directories of "
                 "buckets, where Penstock does not write them: change the table with Paimon on Flink or Spark"

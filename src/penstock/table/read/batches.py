@@ -302,6 +302,11 @@ def _count_out(rows: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
 _FRAME_BYTES = 8
 
 
+def are_among_data_files(ref: TableRef) -> bool:
+    """Whether index files are in the directories of buckets."""
+    return ref.options.get("index-file-in-data-file-dir", "false").strip().lower() == "true"
+
+
 class DeletedRows:
     """Reads the deletion vectors of data files. Thread-safe."""
 
@@ -345,7 +350,7 @@ class DeletedRows:
         """Return the path of the file that has a deletion vector."""
         if place.external_path:
             return self._locator.external.readable(place.external_path)
-        if self._ref.options.get("index-file-in-data-file-dir", "false").strip().lower() == "true":
+        if are_among_data_files(self._ref):
             return f"{self._locator.directory(place.partition, place.bucket)}/{place.index_file}"
         return self._ref.layout.index_path(place.index_file)
 

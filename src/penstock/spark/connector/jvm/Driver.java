@@ -828,6 +828,23 @@ public class Driver {
         return value;
     }
 
+    // Rules of the optimizer
+
+    /** Add a rule to the optimizer of a session, once. */
+    public void addRule(SparkSession session, Object rule) {
+        List rules = new ArrayList();
+        scala.collection.Iterator known = session.experimental().extraOptimizations().iterator();
+        while (known.hasNext()) {
+            Object each = known.next();
+            if (each == rule) {
+                return;
+            }
+            rules.add(each);
+        }
+        rules.add(rule);
+        session.experimental().extraOptimizations_$eq(PythonUtils.toSeq(rules));
+    }
+
     // Classes of executors
 
     /** Return the id of the application and that of the session whose own jars its tasks load, empty if it has none. */

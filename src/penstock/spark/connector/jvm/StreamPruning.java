@@ -16,7 +16,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy$;
@@ -35,21 +34,6 @@ public class StreamPruning extends Rule {
 
     public void setDriver(Driver driver) {
         this.driver = driver;
-    }
-
-    /** Add this rule to the optimizer of the session of one streaming query. */
-    public void addTo(SparkSession session) {
-        List rules = new ArrayList();
-        scala.collection.Iterator known = session.experimental().extraOptimizations().iterator();
-        while (known.hasNext()) {
-            Object rule = known.next();
-            if (rule == this) {
-                return;
-            }
-            rules.add(rule);
-        }
-        rules.add(this);
-        session.experimental().extraOptimizations_$eq(PythonUtils.toSeq(rules));
     }
 
     public LogicalPlan apply(LogicalPlan plan) {

@@ -18,7 +18,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreePattern$;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.read.SupportsPushDownVariantExtractions;
 import org.apache.spark.sql.connector.read.VariantExtraction;
 import org.apache.spark.sql.execution.datasources.RequestedVariantField;
@@ -39,21 +38,6 @@ public class VariantFields extends Rule {
     /** How proxies of scans begin their texts, other than those of changes of rows, which need whole values. */
     private static final String SCAN = "TableScan[";
     private static final String ENABLED = "spark.sql.variant.pushVariantIntoScan";
-
-    /** Add this rule to the optimizer of a session. */
-    public void addTo(SparkSession session) {
-        List rules = new ArrayList();
-        scala.collection.Iterator known = session.experimental().extraOptimizations().iterator();
-        while (known.hasNext()) {
-            Object rule = known.next();
-            if (rule == this) {
-                return;
-            }
-            rules.add(rule);
-        }
-        rules.add(this);
-        session.experimental().extraOptimizations_$eq(PythonUtils.toSeq(rules));
-    }
 
     public LogicalPlan apply(LogicalPlan plan) {
         // Spark has copied a side of a join into its query for partitions, and drops it if the side is another plan then.

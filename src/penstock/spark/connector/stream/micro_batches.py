@@ -99,7 +99,7 @@ class TableStream(Proxy):
         self._offset = bridge.private("SerializedOffset")
         if STREAM_PRUNING.is_here:
             # Spark creates a source on the thread of its query, whose session is a clone of its own.
-            bridge.stream_pruning.addTo(bridge.session())
+            bridge.driver.addRule(bridge.session(), bridge.stream_pruning)
 
     def description(self) -> str:
         """Return how the files of the last micro-batch were read, for ``explain``."""
