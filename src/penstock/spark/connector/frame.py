@@ -17,7 +17,7 @@ from penstock.spark.connector.scan import TableRead
 from penstock.spark.connector.scan_builder import TableScanBuilder, read_variant_fields
 from penstock.spark.read.filters import to_column
 from penstock.spark.read.frame import to_frame
-from penstock.spark.read.native_files import plan_reading
+from penstock.spark.read.native_reading import plan_reading
 from penstock.spark.types import nullable, to_spark_schema
 from penstock.table.assumptions import load_identity
 from penstock.table.read.batches import select_fields

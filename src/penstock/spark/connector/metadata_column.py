@@ -12,17 +12,15 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from penstock.catalog.checks.options import is_true
 from penstock.spark.connector.proxy import Proxy, from_spark
-from penstock.spark.read.native_files import (
+from penstock.spark.read.native_listing import (
     BUCKET,
     FILE_PATH,
     FIRST_ROW_ID,
     LAST_SEQUENCE_NUMBER,
     PARTITION,
-    ROW_ID,
-    ROW_NUMBER,
-    SEQUENCE_NUMBER,
     partition_constant,
 )
+from penstock.spark.read.native_reading import ROW_ID, ROW_NUMBER, SEQUENCE_NUMBER
 from penstock.spark.types import nullable, to_spark_schema
 
 if TYPE_CHECKING:

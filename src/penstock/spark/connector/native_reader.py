@@ -14,13 +14,13 @@ from pyspark.sql.types import LongType, StructField, StructType
 from penstock.format.layout import FileFormat
 from penstock.spark.connector.metadata_column import ROW_INDEX, columns_text, constants_of, stored_of
 from penstock.spark.native_settings import SCAN_OPTIONS
-from penstock.spark.read.native_files import ROW_ID, ROW_NUMBER
+from penstock.spark.read.native_reading import ROW_ID, ROW_NUMBER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
-    from penstock.spark.read.native_files import NativeReading
+    from penstock.spark.read.native_reading import NativeReading
 
 _V2: Final = "org.apache.spark.sql.execution.datasources.v2."
 _SCANS: Final = {FileFormat.PARQUET: "ParquetScan", FileFormat.ORC: "OrcScan"}

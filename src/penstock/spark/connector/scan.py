@@ -28,7 +28,8 @@ from penstock.spark.connector.python_workers import python_factory, python_parti
 from penstock.spark.connector.stream.micro_batches import BatchReader, TableStream
 from penstock.spark.native_settings import clone_session
 from penstock.spark.read.frame import ReadTask
-from penstock.spark.read.native_files import describe_reading, list_native, plan_reading
+from penstock.spark.read.native_listing import list_native
+from penstock.spark.read.native_reading import describe_reading, plan_reading
 from penstock.spark.stream.progress import listen
 from penstock.spark.types import to_spark_schema
 from penstock.spark.versions.facts import GROUPS_SCANS
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from penstock.predicate.tree import Predicate
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.spark.connector.partition_keys import PartitionKey
-    from penstock.spark.read.native_files import NativeReading
+    from penstock.spark.read.native_reading import NativeReading
     from penstock.table.read.query import PinnedRead
     from penstock.table.read.scan import ScanPlan
     from penstock.table.read.split import DataSplit

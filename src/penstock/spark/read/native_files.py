@@ -1,17 +1,13 @@
-"""Decide which data files Spark's own readers read correctly, and how one scan of Spark's reads them."""
+"""Decide which data files Spark's own readers read correctly, and under which names they find the columns."""
 
 from __future__ import annotations
 
-import json
-from base64 import b64encode
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Self, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from penstock.datafile.parquet.footer import load_column_names
-from penstock.datafile.types import has_leaf, is_char
-from penstock.errors import FormatError
+from penstock.datafile.types import has_leaf
 from penstock.format.layout import FileFormat, format_of
 from penstock.format.types.data_types import (
     ArrayType,
@@ -27,17 +23,15 @@ from penstock.format.types.data_types import (
 )
 from penstock.format.types.text import format_sql_type
 from penstock.spark.hadoop_options import why_not_by_spark
-from penstock.spark.types import has_nanoseconds, to_spark_type
-from penstock.spark.versions.facts import READS_ORC_INSTANTS, VARIANT, WIDENS_VALUES
-from penstock.table.read.batches import DeletedRows
+from penstock.spark.types import has_nanoseconds
+from penstock.spark.versions.facts import READS_ORC_INSTANTS, VARIANT
 from penstock.table.read.prune import ColumnStatsReader
 from penstock.table.ref import ExternalPaths
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     from penstock.format.manifest.entry import DataFileMeta
-    from penstock.format.manifest.index_manifest import VectorPlace
     from penstock.format.manifest.stats import ColumnStats
     from penstock.io.file_io import FileIO
     from penstock.table.read.split import DataSplit
@@ -60,24 +54,11 @@ _PLAIN: Final = frozenset(
         TypeRoot.DATE,
     }
 )
-_TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
-# Types whose values JSON does not tell apart, as Driver.java names them.
-_CELLS: Final = {
-    TypeRoot.BINARY: "binary",
-    TypeRoot.VARBINARY: "binary",
-    TypeRoot.TINYINT: "byte",
-    TypeRoot.SMALLINT: "short",
-    TypeRoot.BIGINT: "long",
-    TypeRoot.FLOAT: "float",
-    TypeRoot.DOUBLE: "double",
-    TypeRoot.TIMESTAMP: "long",
-    TypeRoot.TIMESTAMP_LTZ: "long",
-}
-_UNLIKE_JAVA: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 # Excluded: TIME, which Spark reads in microseconds only. ORC stores CHAR padded with blanks, and timestamps in the
 # writer's zone.
 _NATIVE: Final = {
-    FileFormat.PARQUET: _PLAIN | _TIMESTAMPS | {TypeRoot.CHAR} | ({TypeRoot.VARIANT} if VARIANT.is_here else set()),
+    FileFormat.PARQUET: _PLAIN | TIMESTAMPS | {TypeRoot.CHAR} | ({TypeRoot.VARIANT} if VARIANT.is_here else set()),
     FileFormat.ORC: _PLAIN,
     FileFormat.AVRO: frozenset[TypeRoot](),
 }
@@ -85,36 +66,7 @@ FIRST_GREGORIAN_DAY: Final = -141_427
 """Epoch day of 1582-10-15, the first day of the Gregorian calendar in Java's older classes."""
 
 _WIDTHS: Final = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
-PADDED: Final = "values of CHAR are padded here, which Spark's own reader does not do"
-_DELETED: Final = "rows of its files are deleted by deletion vectors"
-_RENAMED: Final = "a column was renamed, and some files have its old name, or another column of its name"
-_ORC_INSTANTS: Final = "a column is TIMESTAMP_LTZ, and this version of Spark fails on ORC files that have one"
-FILE_PATH: Final = "__paimon_file_path"
-BUCKET: Final = "__paimon_bucket"
-PARTITION: Final = "__paimon_partition"
-"""Metadata columns with the path of a row's file, its bucket and its partition.
-
-Source:
-    Paimon ``spark:schema/PaimonMetadataColumn.scala``.
-"""
-ROW_ID: Final = "_ROW_ID"
-SEQUENCE_NUMBER: Final = "_SEQUENCE_NUMBER"
-FIRST_ROW_ID: Final = f"{ROW_ID}_first"
-LAST_SEQUENCE_NUMBER: Final = f"{SEQUENCE_NUMBER}_last"
-"""Metadata columns of tables with row tracking. Files that were rewritten have them; in the others, ids count from the
-first one of the file, and all rows have its last sequence number.
-
-Source:
-    Paimon ``core:io/DataFileRecordReader.java``, ``common:reader/FileRecordIterator`` (``assignRowTracking``).
-"""
-ROW_NUMBER: Final = "_tmp_metadata_row_index"
-"""Column in which Spark's Parquet reader returns the number of a row in its file.
-
-Source:
-    ``FileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME`` of Spark.
-"""
-_NUMBERS: Final = frozenset({ROW_NUMBER, ROW_ID.lower(), SEQUENCE_NUMBER.lower()})
-_SEVERAL_FORMATS: Final = "its files have several formats"
+ORC_INSTANTS: Final = "a column is TIMESTAMP_LTZ, and this version of Spark fails on ORC files that have one"
 # A footer is read in about a millisecond.
 _MAX_FOOTERS: Final = 1_000
 
@@ -184,9 +136,14 @@ def _why_not_orc(stored: Sequence[DataField]) -> str | None:
     if any("`" in field.name for field in stored):
         # To Spark such a name ends at the backquote, and may be that of another column.
         return "a column has a backquote in its name, with which Spark does not find it in ORC files"
-    if not READS_ORC_INSTANTS and any(has_leaf(field.type, _is_instant) for field in stored):
-        return _ORC_INSTANTS
+    if not READS_ORC_INSTANTS and has_instants(stored):
+        return ORC_INSTANTS
     return None
+
+
+def has_instants(fields: Iterable[DataField]) -> bool:
+    """Whether some column has values of TIMESTAMP_LTZ."""
+    return any(has_leaf(field.type, _is_instant) for field in fields)
 
 
 def _is_instant(data_type: AtomicType) -> bool:
@@ -262,87 +219,6 @@ def _is_widening(stored: DataType, wanted: DataType) -> bool:
     return stored.root is TypeRoot.FLOAT and wanted.root is TypeRoot.DOUBLE
 
 
-def list_native(
-    ref: TableRef, splits: Sequence[DataSplit], reading: NativeReading, constants: Sequence[str] = ()
-) -> tuple[tuple[str, int, str], ...]:
-    """Return the URI, exact size in bytes and tag of the files of splits that Spark's reader can read.
-
-    Args:
-        constants: what the reader returns that has one value in all rows of a file.
-    """
-    external = ExternalPaths.of(ref)
-    if not reading.needs_class and not constants:
-        return tuple(
-            (ref.file_io.to_uri(split.path_of(file, external)), file.file_size, "\t")
-            for split in splits
-            for file in split.files
-        )
-    deleted, found = DeletedRows(ref), []
-    cells: dict[str, str | None] = {FIRST_ROW_ID: "long", LAST_SEQUENCE_NUMBER: "long"}
-    cells |= {partition_constant(field.name): _cell_of(field.type) for field in ref.schema.partition_fields}
-    for split in splits:
-        vectors = dict(split.vectors)
-        values: dict[str, object] = {BUCKET: split.bucket}
-        for field, value in zip(ref.schema.partition_fields, split.values, strict=True):
-            values[partition_constant(field.name)] = _in_json(field.type, value)
-        for file in split.files:
-            path = split.path_of(file, external)
-            values |= {FILE_PATH: path, FIRST_ROW_ID: file.first_row_id, LAST_SEQUENCE_NUMBER: file.max_sequence_number}
-            row = json.dumps([[cells.get(name) for name in constants], [values[name] for name in constants]])
-            tag = _tag(ref, reading, deleted, file, vectors.get(file.file_name)) if reading.needs_class else ""
-            found.append((ref.file_io.to_uri(path), file.file_size, f"{row if constants else ''}\t{tag}"))
-    return tuple(found)
-
-
-def partition_constant(name: str) -> str:
-    """Return under which name, of plain letters, readers return the value of a partition column."""
-    return f"{PARTITION}_{name.encode().hex()}"
-
-
-def _cell_of(data_type: DataType) -> str | None:
-    """Return the type of a value of a partition, as ``Driver.java`` takes it; None if JSON says it."""
-    assert isinstance(data_type, AtomicType)  # noqa: S101 - no other type is one of partitions
-    if data_type.root is TypeRoot.DECIMAL:
-        return f"decimal {data_type.precision} {data_type.scale}"
-    return _CELLS.get(data_type.root)
-
-
-def _in_json(data_type: DataType, value: object) -> object:
-    """Return a value of a partition in JSON, as Spark has it in its rows."""
-    match value:
-        case bytes():
-            return b64encode(value).decode()
-        case Decimal() | float():
-            return _UNLIKE_JAVA.get(str(value), str(value))
-        case int() if isinstance(data_type, AtomicType) and data_type.root in _TIMESTAMPS:
-            return value // 1_000
-        case _:
-            return value
-
-
-def _tag(
-    ref: TableRef, reading: NativeReading, deleted: DeletedRows, file: DataFileMeta, place: VectorPlace | None
-) -> str:
-    """Return which reader reads a file, and where its deletion vector is, as ``FileReaders.java`` takes them."""
-    number = str(reading.place_of(file.schema_id, has_vector=place is not None))
-    if place is None:
-        return number
-    path = deleted.path_of(place)
-    if place.length > _most_bytes(file.row_count):
-        raise FormatError(f"{path}: the deletion vector of {file.file_name} is longer than one of its rows can be")
-    return "\t".join((number, ref.file_io.to_uri(path), str(place.offset), str(place.length), str(file.row_count)))
-
-
-def _most_bytes(rows: int) -> int:
-    """Return the most bytes of a deletion vector: a container for each 65,536 rows, with its size and place."""
-    return 64 + (rows // 65_536 + 1) * (8_192 + 12)
-
-
-def has_chars(fields: Iterable[DataField]) -> bool:
-    """Whether some column has values of CHAR(n)."""
-    return any(has_leaf(field.type, is_char) for field in fields)
-
-
 class NativeFileChecker:
     """Decides for each file whether Spark's readers read it; plans the columns once for each schema and format.
 
@@ -384,7 +260,7 @@ class NativeFileChecker:
         """Return how Spark reads each column from a file, or why it would read one of them wrong."""
         key = (file.schema_id, format_of(file.file_name))
         if key not in self._columns:
-            stored = _stored_fields(self._ref, self._store, file)
+            stored = stored_fields(self._ref, self._store, file)
             self._columns[key] = plan_native_columns(key[1], stored, self._fields)
         return self._columns[key]
 
@@ -422,7 +298,7 @@ class _PartitionColumns:
         if file.value_stats_cols is not None:
             return all(name in file.value_stats_cols for name in self.names)
         if file.schema_id not in self._places:
-            stored = _stored_fields(self._ref, self._store, file)
+            stored = stored_fields(self._ref, self._store, file)
             self._places[file.schema_id] = tuple(
                 place for place, field in enumerate(stored) if field.name in self.names
             )
@@ -430,7 +306,7 @@ class _PartitionColumns:
         return all(place < len(counts) and counts[place] is not None for place in self._places[file.schema_id])
 
 
-def _stored_fields(ref: TableRef, store: MetadataStore, file: DataFileMeta) -> Sequence[DataField]:
+def stored_fields(ref: TableRef, store: MetadataStore, file: DataFileMeta) -> Sequence[DataField]:
     """Return the columns of the schema that a file was written with."""
     return ref.schema.fields if file.schema_id == ref.schema.id else store.load_schema(file.schema_id).fields
 
@@ -439,209 +315,3 @@ def _stored_fields(ref: TableRef, store: MetadataStore, file: DataFileMeta) -> S
 def _column_names(file_io: Hashable, path: str) -> frozenset[str]:
     """Return the columns of a Parquet file; data files never change, so the result is cached."""
     return load_column_names(cast("FileIO", file_io), path)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileReader:
-    """One of Spark's readers, for the files in which the columns have the same names.
-
-    Attributes:
-        names: of the columns to read, in the files.
-        pushable: columns of the table by which it may skip row groups, as it matches them by name and type.
-        deletes: whether the files have deletion vectors.
-    """
-
-    names: tuple[str, ...]
-    pushable: frozenset[str]
-    deletes: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NativeReading:
-    """The way in which Spark's readers read the files of a scan.
-
-    Attributes:
-        readers: those that are needed.
-        names: of the columns in files, by the id of their schema.
-        numbers_rows: whether the readers can return the number of a row in its file.
-        made: metadata columns that are made of several columns of the readers.
-    """
-
-    file_format: FileFormat
-    readers: tuple[FileReader, ...]
-    names: Mapping[int, tuple[str, ...]]
-    numbers_rows: bool
-    made: tuple[str, ...] = ()
-
-    @property
-    def needs_class(self) -> bool:
-        """Whether executors need a class of ours: it gives each file its reader, leaves rows out and makes columns."""
-        return len(self.readers) > 1 or any(reader.deletes for reader in self.readers) or bool(self.made)
-
-    def place_of(self, schema_id: int, *, has_vector: bool) -> int:
-        """Return the place of the reader of a file."""
-        names = self.names.get(schema_id, ())
-        return next(
-            place for place, reader in enumerate(self.readers) if reader.names == names and reader.deletes == has_vector
-        )
-
-    def __str__(self) -> str:
-        """Return the text for ``explain``."""
-        schemas = len({reader.names for reader in self.readers})
-        parts = [f"{self.file_format} reader of Spark"]
-        parts += ["with deletion vectors"] if any(reader.deletes for reader in self.readers) else []
-        parts += [f"columns by the names in files of {schemas} schemas"] if schemas > 1 else []
-        return ", ".join(parts)
-
-
-def describe_reading(reading: NativeReading | str) -> str:
-    """Return what reads the files, for ``explain``."""
-    return f"Python workers, because {reading}" if isinstance(reading, str) else str(reading)
-
-
-def plan_reading(  # noqa: PLR0913 - what depends on the query, by name
-    ref: TableRef,
-    store: MetadataStore,
-    splits: Sequence[DataSplit],
-    fields: tuple[DataField, ...],
-    *,
-    has_class: Callable[[], bool],
-    pads: bool = False,
-    numbers: bool = False,
-) -> NativeReading | str:
-    """Return how Spark's readers read all files, or why Python workers read them.
-
-    Args:
-        fields: columns to read; other columns do not matter. May be empty.
-        has_class: whether executors have our class; only called if it is needed.
-        pads: whether values of CHAR are padded where they are read.
-        numbers: whether metadata columns need the numbers of rows.
-    """
-    checker = NativeFileChecker(ref, store, fields)
-    file_format = _common_format(splits)
-    reason = PADDED if pads and has_chars(fields) else checker.refusal
-    if reason is not None or file_format is None:
-        return reason or _SEVERAL_FORMATS
-    if file_format is FileFormat.AVRO:
-        return "its files are avro, which Spark does not read here"
-    found: dict[int, _FileColumns] = {}
-    has_vectors = any(split.vectors for split in splits)
-    # Where it fails on an instant, Spark's reader does so whichever columns are read, if any.
-    fails_on_instants = file_format is FileFormat.ORC and not READS_ORC_INSTANTS
-    needs_stored = bool(fields) or has_vectors or numbers or fails_on_instants
-    # Which schemas have files with deletion vectors, and without.
-    kinds: set[tuple[int, bool]] = set()
-    for split in splits:
-        deleted = {name for name, _ in split.vectors}
-        for file in split.files:
-            stored = _stored_fields(ref, store, file) if needs_stored and file.schema_id not in found else ()
-            reason = checker.why_not(split, file) if fields else None
-            if reason is None and fails_on_instants and any(has_leaf(field.type, _is_instant) for field in stored):
-                reason = _ORC_INSTANTS
-            if reason is not None:
-                return _with_cure(ref, splits, fields, reason)
-            kinds.add((file.schema_id, file.file_name in deleted))
-            if file.schema_id not in found:
-                columns = checker.columns_of(file) if fields else ()
-                found[file.schema_id] = _FileColumns.of(columns, stored)
-    reading = _plan(file_format, fields, found, kinds)
-    if isinstance(reading, NativeReading) and reading.needs_class and not has_class():
-        reading = _DELETED if any(reader.deletes for reader in reading.readers) else _RENAMED
-    return _with_cure(ref, splits, fields, reading) if isinstance(reading, str) else reading
-
-
-def _plan(
-    file_format: FileFormat,
-    fields: tuple[DataField, ...],
-    found: Mapping[int, _FileColumns],
-    kinds: Collection[tuple[int, bool]],
-) -> NativeReading | str:
-    """Return the readers of files of these schemas, or why one of them would read a column wrong."""
-    # Spark would mix up such a column with the stored one.
-    numbers_rows = file_format is FileFormat.PARQUET and not any(each.has_row_number for each in found.values())
-    if any(deletes for _, deletes in kinds) and not numbers_rows:
-        return f"{_DELETED}, and Spark's {file_format} reader cannot number their rows"
-    retyped = frozenset[str]().union(*(each.retyped for each in found.values()))
-    if retyped and file_format is FileFormat.ORC:
-        return f"the type of column '{min(retyped)}' was changed after ORC files were written"
-    if retyped and not WIDENS_VALUES:
-        return f"files have an older type of column {min(retyped)}, which this version of Spark does not widen"
-    pushable: dict[tuple[tuple[str, ...], bool], frozenset[str]] = {}
-    for schema_id, deletes in sorted(kinds):
-        columns = found[schema_id]
-        key = (columns.names, deletes)
-        pushable[key] = pushable.get(key, columns.pushable) & columns.pushable
-    if not pushable:
-        names = tuple(field.name for field in fields)
-        pushable[names, False] = frozenset(names)
-    readers = tuple(
-        FileReader(names=names, pushable=each, deletes=deletes) for (names, deletes), each in pushable.items()
-    )
-    names_of = {schema_id: columns.names for schema_id, columns in found.items()}
-    return NativeReading(file_format=file_format, readers=readers, names=names_of, numbers_rows=numbers_rows)
-
-
-def _with_cure(ref: TableRef, splits: Sequence[DataSplit], fields: tuple[DataField, ...], reason: str) -> str:
-    """Add to a reason how many files have an older schema, and what rewrites them, if that cures it."""
-    files = [file for split in splits for file in split.files]
-    older = sum(file.schema_id != ref.schema.id for file in files)
-    if not older or isinstance(plan_native_columns(format_of(files[0].file_name), ref.schema.fields, fields), str):
-        return reason
-    return (
-        f"{reason}; {older} of {len(files)} files have an older schema: compact with 'compaction.force-rewrite-all-"
-        "files' = 'true' rewrites them"
-    )
-
-
-def _common_format(splits: Sequence[DataSplit]) -> FileFormat | None:
-    """Return the format of the files; None if there are several formats, Parquet if there are no files."""
-    found = {format_of(file.file_name) for split in splits for file in split.files}
-    return found.pop() if len(found) == 1 else None if found else FileFormat.PARQUET
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _FileColumns:
-    """How the columns to read differ from the table's in the files of a schema.
-
-    Attributes:
-        names: in the files; a column that they do not have has a name that none of theirs has.
-        pushable: columns with the same name and type.
-        retyped: columns with another Spark type.
-        has_row_number: whether they have a column with a name by which rows are numbered.
-    """
-
-    names: tuple[str, ...]
-    pushable: frozenset[str]
-    retyped: frozenset[str]
-    has_row_number: bool
-
-    @classmethod
-    def of(cls, columns: tuple[NativeColumn, ...] | str, stored: Sequence[DataField]) -> Self:
-        """Return the columns of the files of a schema, which can be read.
-
-        Args:
-            stored: all columns of the files.
-        """
-        assert not isinstance(columns, str)  # noqa: S101 - that would be a reason not to read them
-        taken = {field.name.lower() for field in stored}
-        names = []
-        for column in columns:
-            name = column.field.name if column.file_field is None else column.file_field.name
-            while column.file_field is None and name.lower() in taken:
-                name += "_"
-            taken.add(name.lower())
-            names.append(name)
-        retyped = frozenset(column.field.name for column in columns if _has_other_type(column))
-        same = {column.field.name for column, name in zip(columns, names, strict=True) if column.field.name == name}
-        return cls(
-            names=tuple(names),
-            pushable=frozenset(same - retyped),
-            retyped=retyped,
-            has_row_number=not _NUMBERS.isdisjoint(taken),
-        )
-
-
-def _has_other_type(column: NativeColumn) -> bool:
-    """Whether the column has different Spark types in the file and in the table."""
-    stored = column.file_field
-    return column.is_cast and stored is not None and to_spark_type(stored.type) != to_spark_type(column.field.type)

@@ -13,7 +13,7 @@ from penstock.spark.connector.proxy import from_spark
 from penstock.spark.connector.pushdown import conjunction_of
 from penstock.spark.connector.scan import ScanRequest, TableScan, is_padded
 from penstock.spark.connector.scan_builder import TableScanBuilder
-from penstock.spark.read.native_files import PADDED
+from penstock.spark.read.native_reading import PADDED
 from penstock.table.dml.replacement import ReadFiles
 from penstock.table.read.prune import NO_FILTER
 

@@ -26,7 +26,8 @@ from penstock.spark.connector.native_reader import native_factory
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import conjunction_of, translate_nodes
 from penstock.spark.connector.python_workers import python_factory, python_partitions
-from penstock.spark.read.native_files import describe_reading, list_native, plan_reading
+from penstock.spark.read.native_listing import list_native
+from penstock.spark.read.native_reading import describe_reading, plan_reading
 from penstock.spark.stream.session import open_session
 from penstock.spark.stream.task import StreamReadTask
 from penstock.spark.types import to_spark_schema
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from penstock.format.layout import FileFormat
     from penstock.predicate.tree import Predicate
     from penstock.spark.connector.gateway import Bridge, JavaObject
-    from penstock.spark.read.native_files import FileReader, NativeReading
+    from penstock.spark.read.native_reading import FileReader, NativeReading
     from penstock.spark.stream.session import StreamSession
     from penstock.table.read.split import DataSplit
     from penstock.table.ref import TableRef

@@ -1,0 +1,130 @@
+"""List files for Spark's own readers: where each is, its reader, and what has one value in all of its rows."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import FormatError
+from penstock.format.types.data_types import AtomicType, DataType, TypeRoot
+from penstock.spark.read.native_files import TIMESTAMPS
+from penstock.spark.read.native_reading import ROW_ID, SEQUENCE_NUMBER
+from penstock.table.read.batches import DeletedRows
+from penstock.table.ref import ExternalPaths
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.format.manifest.entry import DataFileMeta
+    from penstock.format.manifest.index_manifest import VectorPlace
+    from penstock.spark.read.native_reading import NativeReading
+    from penstock.table.read.split import DataSplit
+    from penstock.table.ref import TableRef
+
+# Types whose values JSON does not tell apart, as Driver.java names them.
+_CELLS: Final = {
+    TypeRoot.BINARY: "binary",
+    TypeRoot.VARBINARY: "binary",
+    TypeRoot.TINYINT: "byte",
+    TypeRoot.SMALLINT: "short",
+    TypeRoot.BIGINT: "long",
+    TypeRoot.FLOAT: "float",
+    TypeRoot.DOUBLE: "double",
+    TypeRoot.TIMESTAMP: "long",
+    TypeRoot.TIMESTAMP_LTZ: "long",
+}
+_UNLIKE_JAVA: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+FILE_PATH: Final = "__paimon_file_path"
+BUCKET: Final = "__paimon_bucket"
+PARTITION: Final = "__paimon_partition"
+"""Metadata columns with the path of a row's file, its bucket and its partition.
+
+Source:
+    Paimon ``spark:schema/PaimonMetadataColumn.scala``.
+"""
+FIRST_ROW_ID: Final = f"{ROW_ID}_first"
+LAST_SEQUENCE_NUMBER: Final = f"{SEQUENCE_NUMBER}_last"
+"""Where files do not have the columns of row tracking, ids count from the first one of the file, and all rows have its
+last sequence number.
+
+Source:
+    Paimon ``core:io/DataFileRecordReader.java``, ``common:reader/FileRecordIterator`` (``assignRowTracking``).
+"""
+
+
+def list_native(
+    ref: TableRef, splits: Sequence[DataSplit], reading: NativeReading, constants: Sequence[str] = ()
+) -> tuple[tuple[str, int, str], ...]:
+    """Return the URI, exact size in bytes and tag of the files of splits that Spark's reader can read.
+
+    Args:
+        constants: what the reader returns that has one value in all rows of a file.
+    """
+    external = ExternalPaths.of(ref)
+    if not reading.needs_class and not constants:
+        return tuple(
+            (ref.file_io.to_uri(split.path_of(file, external)), file.file_size, "\t")
+            for split in splits
+            for file in split.files
+        )
+    deleted, found = DeletedRows(ref), []
+    cells: dict[str, str | None] = {FIRST_ROW_ID: "long", LAST_SEQUENCE_NUMBER: "long"}
+    cells |= {partition_constant(field.name): _cell_of(field.type) for field in ref.schema.partition_fields}
+    for split in splits:
+        vectors = dict(split.vectors)
+        values: dict[str, object] = {BUCKET: split.bucket}
+        for field, value in zip(ref.schema.partition_fields, split.values, strict=True):
+            values[partition_constant(field.name)] = _in_json(field.type, value)
+        for file in split.files:
+            path = split.path_of(file, external)
+            values |= {FILE_PATH: path, FIRST_ROW_ID: file.first_row_id, LAST_SEQUENCE_NUMBER: file.max_sequence_number}
+            row = json.dumps([[cells.get(name) for name in constants], [values[name] for name in constants]])
+            tag = _tag(ref, reading, deleted, file, vectors.get(file.file_name)) if reading.needs_class else ""
+            found.append((ref.file_io.to_uri(path), file.file_size, f"{row if constants else ''}\t{tag}"))
+    return tuple(found)
+
+
+def partition_constant(name: str) -> str:
+    """Return under which name, of plain letters, readers return the value of a partition column."""
+    return f"{PARTITION}_{name.encode().hex()}"
+
+
+def _cell_of(data_type: DataType) -> str | None:
+    """Return the type of a value of a partition, as ``Driver.java`` takes it; None if JSON says it."""
+    assert isinstance(data_type, AtomicType)  # noqa: S101 - no other type is one of partitions
+    if data_type.root is TypeRoot.DECIMAL:
+        return f"decimal {data_type.precision} {data_type.scale}"
+    return _CELLS.get(data_type.root)
+
+
+def _in_json(data_type: DataType, value: object) -> object:
+    """Return a value of a partition in JSON, as Spark has it in its rows."""
+    match value:
+        case bytes():
+            return b64encode(value).decode()
+        case Decimal() | float():
+            return _UNLIKE_JAVA.get(str(value), str(value))
+        case int() if isinstance(data_type, AtomicType) and data_type.root in TIMESTAMPS:
+            return value // 1_000
+        case _:
+            return value
+
+
+def _tag(
+    ref: TableRef, reading: NativeReading, deleted: DeletedRows, file: DataFileMeta, place: VectorPlace | None
+) -> str:
+    """Return which reader reads a file, and where its deletion vector is, as ``FileReaders.java`` takes them."""
+    number = str(reading.place_of(file.schema_id, has_vector=place is not None))
+    if place is None:
+        return number
+    path = deleted.path_of(place)
+    if place.length > _most_bytes(file.row_count):
+        raise FormatError(f"{path}: the deletion vector of {file.file_name} is longer than one of its rows can be")
+    return "\t".join((number, ref.file_io.to_uri(path), str(place.offset), str(place.length), str(file.row_count)))
+
+
+def _most_bytes(rows: int) -> int:
+    """Return the most bytes of a deletion vector: a container for each 65,536 rows, with its size and place."""
+    return 64 + (rows // 65_536 + 1) * (8_192 + 12)
