@@ -59,7 +59,7 @@ def find_outdated(
         message
         for message in messages
         for read in (dict(message.vectors),)
-        if not all(_is_same(frames, read.get(key.file_name), present.get(key)) for key in message.replaced)
+        if not all(frames.are_same(read.get(key.file_name), present.get(key)) for key in message.replaced)
     ]
 
 
@@ -82,17 +82,16 @@ class VectorFrames:
             self._files[path] = self._ref.file_io.read(path)
         return framed_vector(self._files[path][place.offset :], path)
 
-
-def _is_same(frames: VectorFrames, read: VectorPlace | None, now: VectorPlace | None) -> bool:
-    """Whether two places hold the same vector: a commit moves those of other files in the same index file."""
-    if read is None or now is None:
-        return read is now
-    if read == now:
-        return True
-    try:
-        return frames.read(read) == frames.read(now)
-    except NotFoundError:
-        return False  # the older one has expired
+    def are_same(self, read: VectorPlace | None, now: VectorPlace | None) -> bool:
+        """Whether two places hold the same vector: a commit moves those of other files in the same index file."""
+        if read is None or now is None:
+            return read is now
+        if read == now:
+            return True
+        try:
+            return self.read(read) == self.read(now)
+        except NotFoundError:
+            return False  # the older one has expired
 
 
 def next_index_manifest(

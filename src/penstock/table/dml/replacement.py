@@ -31,6 +31,7 @@ from penstock.table.assumptions import check_same_table
 from penstock.table.commit.cleanup import delete_new_files, new_files_of
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.delta import CommitRequest
+from penstock.table.commit.vectors import VectorFrames
 from penstock.table.message import CommitMessage
 from penstock.table.read.batches import TableReader
 from penstock.table.read.prune import NO_FILTER, ColumnStatsReader
@@ -235,18 +236,21 @@ def _unaffected_base(committer: TableCommitter, read: ReadFiles) -> Snapshot | N
     if store.latest_schema_id() != ref.schema.id:
         return None
     latest = store.load_latest_snapshot()
-    before = _versions_of(plan_scan(store, ref, read.snapshot, read.predicate, with_vectors=True))
-    now = _versions_of(plan_scan(store, ref, latest, read.predicate, with_vectors=True))
-    replaced = {
-        (FileKey(split.partition, split.bucket, file.file_name), dict(split.vectors).get(file.file_name))
+    before = _vectors_of(plan_scan(store, ref, read.snapshot, read.predicate, with_vectors=True))
+    now = _vectors_of(plan_scan(store, ref, latest, read.predicate, with_vectors=True))
+    frames = VectorFrames(ref)
+    is_read = all(key in before and frames.are_same(before[key], place) for key, place in now.items())
+    is_there = all(
+        key in now and frames.are_same(dict(split.vectors).get(file.file_name), now[key])
         for split, file in _files(read.splits)
-    }
-    return latest if now <= before and replaced <= now else None
+        for key in (FileKey(split.partition, split.bucket, file.file_name),)
+    )
+    return latest if is_read and is_there else None
 
 
-def _versions_of(plan: ScanPlan) -> set[tuple[FileKey, VectorPlace | None]]:
+def _vectors_of(plan: ScanPlan) -> dict[FileKey, VectorPlace | None]:
     """Return the files of a plan with their deletion vectors."""
-    return {(entry.key, plan.vectors.get(entry.key)) for each in plan.partitions for entry in each.entries}
+    return {entry.key: plan.vectors.get(entry.key) for each in plan.partitions for entry in each.entries}
 
 
 def _files(splits: Iterable[DataSplit]) -> Iterable[tuple[DataSplit, DataFileMeta]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from tests.deletion_vectors import delete_keys
 
 import penstock
 from penstock import CommitConflictError
@@ -38,7 +39,7 @@ def _read(table: Table, where: str) -> ReadFiles:
     store = MetadataStore(table._ref)
     snapshot = store.load_latest_snapshot()
     predicate = parse_filter(where)
-    splits = plan_splits(table._ref, plan_scan(store, table._ref, snapshot, predicate))
+    splits = plan_splits(table._ref, plan_scan(store, table._ref, snapshot, predicate, with_vectors=True))
     return ReadFiles(snapshot=snapshot, predicate=predicate, splits=splits)
 
 
@@ -160,3 +161,27 @@ def test_files_with_a_newer_schema_are_not_replaced(table: Table) -> None:
     with pytest.raises(CommitConflictError, match="schema 1 was rewritten with schema 0, which may lack"):
         commit_replacement(open_committer(table._ref), read, written)
     assert new.to_arrow(filter="k = 11").to_pylist() == [{"k": 11, "p": "b", "n": 1}]
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+def test_a_vector_may_move_meanwhile_but_not_change(tmp_path: Path, deletes: bool) -> None:  # noqa: FBT001 - a case
+    catalog = penstock.Catalog(tmp_path)
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "k INT, p STRING", options={"deletion-vectors.enabled": "true"})
+    for first in (0, 10):
+        table.append([{"k": k, "p": "b"} for k in range(first, first + 10)])
+    delete_keys(table, "k", {1, 11})
+    read = _read(table, "k >= 10")
+    written = _write(table, [100, *range(12, 20)], "b")
+    (old,) = {place for split in read.splits for _, place in split.vectors}
+    # It removes the other file, whose vector is in the same index file, before that of this one.
+    table.delete("k < 10") if not deletes else delete_keys(table, "k", {12})
+    (new,) = {place for split in _read(table, "k >= 10").splits for _, place in split.vectors}
+    assert old != new
+    if deletes:
+        with pytest.raises(CommitConflictError, match="others committed after snapshot"):
+            commit_replacement(open_committer(table._ref), read, written)
+        assert _keys(table) == [0, *range(2, 10), 10, *range(13, 20)]
+    else:
+        commit_replacement(open_committer(table._ref), read, written)
+        assert _keys(table) == [*range(12, 20), 100]
