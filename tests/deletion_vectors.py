@@ -1,4 +1,4 @@
-"""Deletes rows of a table through deletion vectors, which Penstock itself never writes."""
+"""Deletes rows of a table through deletion vectors as other engines do, by code that Penstock does not share."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ ROOT: Final = "memory://row-change-faults"
 STORES: Final = itertools.count()
 CRASHES: Final = frozenset({Fault.CRASH_BEFORE, Fault.CRASH_AFTER})
 QUEUE: Final = {"bucket": "2", "bucket-key": "k", "write-only": "true"}
+MARKED: Final = {"deletion-vectors.enabled": "true", "write-only": "true"}
 LEAST_CALLS: Final = 15
 
 
@@ -61,11 +62,11 @@ def load(storage: MemoryFileIO | FailingFileIO) -> penstock.Table:
     return catalog_on(storage).load_table("db.t")
 
 
-def seed() -> dict[str, bytes]:
+def seed(options: Mapping[str, str]) -> dict[str, bytes]:
     storage = storage_of({})
     catalog = catalog_on(storage)
     catalog.create_database("db")
-    table = catalog.create_table("db.t", "k BIGINT, p STRING", partition_by=["p"], options=QUEUE)
+    table = catalog.create_table("db.t", "k BIGINT, p STRING", partition_by=["p"], options=options)
     for first in range(0, 12, 4):
         table.append([{"k": k, "p": "ab"[k % 2]} for k in range(first, first + 4)])
     files = {path: storage.read(path) for path in walk(storage, ROOT)}
@@ -79,15 +80,17 @@ def rows_of(storage: MemoryFileIO) -> list[tuple[str, int]]:
     return sorted((row["p"], row["k"]) for row in table.to_arrow().to_pylist())
 
 
+@pytest.mark.parametrize("options", [QUEUE, MARKED], ids=["rewritten", "marked"])
 @pytest.mark.parametrize(
     "change", [delete, pytest.param(update, marks=pytest.mark.slow), pytest.param(merge, marks=pytest.mark.slow)]
 )
 def test_stopped_at_any_call_all_rows_are_changed_or_none(
+    options: Mapping[str, str],
     change: Callable[[penstock.Table], Any],
     faults_at: Callable[[Sequence[Call]], list[tuple[Fault, int]]],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    files = seed()
+    files = seed(options)
     storage = storage_of(files)
     before = rows_of(storage)
     clean = FailingFileIO(storage)

@@ -4,11 +4,14 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.deletion_vectors import delete_by_vectors
 from tests.interop import ours
 from tests.interop.canonical import sort_rows
 from tests.interop.engines import Engine, JavaPaimon, Row
+
+from penstock.format.deletion_vector import encode_deletion_vector
 
 
 def test_the_same_rows_are_deleted(engine: Engine, location: Path) -> None:
@@ -42,10 +45,38 @@ def test_rows_that_java_deletes_are_gone(java: JavaPaimon, location: Path, bitma
     assert java.read(location) == sort_rows(found)
 
 
+def test_vectors_equal_those_of_java_byte_by_byte(java: JavaPaimon, location: Path) -> None:
+    ours.create(location, "k INT")
+    shuffled = np.random.default_rng(1).permutation(200_000)
+    for rows in (
+        [0],
+        [5, 70_000],
+        range(3, 500),
+        [*range(5, 500), *range(70_000, 70_005), 200_000, *range(300_000, 300_050)],
+        [*range(0, 20_000, 3), *range(70_000, 131_072)],
+        [*range(65_536), 65_536 * 5],
+        [*range(0, 40, 4), *range(65_536, 65_540), 131_072, 196_608, 262_144],
+        sorted(shuffled[:100_000].tolist()),
+    ):
+        positions = list(rows)
+        expected = java.ask("deletion_vectors", location, positions=positions)
+        for vector, is_64 in zip(expected, (False, True), strict=True):
+            assert encode_deletion_vector(np.array(positions), is_64=is_64).hex() == vector
+
+
+@pytest.mark.parametrize("buckets", ["-1", "1"])
 @pytest.mark.parametrize("bitmap64", ["false", "true"])
-def test_both_engines_write_a_table_with_deleted_rows(java: JavaPaimon, location: Path, bitmap64: str) -> None:
-    """Java deletes by vectors; we append, delete and compact; Java deletes again."""
-    options = {"bucket": "-1", "deletion-vectors.enabled": "true", "deletion-vectors.bitmap64": bitmap64}
+def test_both_engines_write_a_table_with_deleted_rows(
+    java: JavaPaimon, location: Path, bitmap64: str, buckets: str
+) -> None:
+    """Java deletes by vectors; we append, delete, update and compact; Java deletes again."""
+    options = {
+        "bucket": buckets,
+        **({"bucket-key": "k"} if buckets == "1" else {}),
+        "deletion-vectors.enabled": "true",
+        "deletion-vectors.bitmap64": bitmap64,
+        "write-only": "true",
+    }
     java.create(location, [("k", "INT"), ("n", "INT")], options=options)
     for start in (0, 20, 40):
         java.append(location, [{"k": k, "n": k % 3} for k in range(start, start + 20)])
@@ -70,14 +101,21 @@ def test_both_engines_write_a_table_with_deleted_rows(java: JavaPaimon, location
     assert table.delete("k = 5").rows_deleted == 1
     left.discard(5)
     check()
-    delete_by_java({second: [4], third: [0]})
-    left -= {24, 40}
+    delete_by_java({first: [6], second: [4], third: [0]})
+    left -= {6, 24, 40}
     check()
+    assert table.update({"n": 9}, "k IN (4, 8, 25)").rows_updated == 3
+    check()
+    assert sorted(row["k"] for row in java.read(location) if row["n"] == 9) == [4, 8, 25]
+    assert table.delete("k >= 40 AND k < 60").rows_deleted == 17
+    left -= set(range(40, 60))
+    check()
+    assert third not in [row["file_path"].rpartition("/")[2] for row in table.files().to_pylist()]
     table.compact(options={"compaction.delete-ratio-threshold": "0"})
     check()
     snapshot = table.latest_snapshot()
     assert snapshot is not None
     assert snapshot.index_manifest is None
-    (merged,) = table.files().to_pylist()
-    delete_by_java({merged["file_path"].rpartition("/")[2]: [0]})
+    merged = table.files().to_pylist()[0]["file_path"].rpartition("/")[2]
+    delete_by_java({merged: [0]})
     assert len(java.read(location)) == len(ours.read(location)) == len(left) - 1

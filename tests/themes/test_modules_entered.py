@@ -16,7 +16,7 @@ MAX_MODULES: Final = {
     "append": 53,
     "append to a queue": 60,
     "filtered to_arrow": 42,
-    "delete": 75,
+    "delete": 76,
     "load_table": 20,
     "compact": 74,
 }

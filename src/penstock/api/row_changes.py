@@ -44,15 +44,16 @@ Clauses: TypeAlias = "T | Sequence[T]"
 
 
 class RowChanges(TableMethods):
-    """DELETE, UPDATE and MERGE by copy-on-write."""
+    """DELETE, UPDATE and MERGE, by copy-on-write or by deletion vectors."""
 
     @accepts(dry_run=FLAG)
     def delete(self, where: Filter, *, dry_run: bool = False) -> ChangeResult:
         """Delete the rows for which a condition is true, in one commit.
 
         Files that contain such rows are replaced by files without them, in the same bucket and at the same position in
-        its order; all other files stay. Rows that others append concurrently are either deleted too, if the condition
-        is true for them, or appended after the deletion.
+        its order; all other files stay. In a table with ``deletion-vectors.enabled`` they get deletion vectors instead,
+        and only files without remaining rows are removed. Rows that others append concurrently are either deleted too,
+        if the condition is true for them, or appended after the deletion.
 
         Args:
             where: such as ``"dt = '2026-01-01' AND price > 10"``, ``penstock.col("price") > 10``, or an expression of
@@ -60,7 +61,7 @@ class RowChanges(TableMethods):
             dry_run: only return what would change.
 
         Returns:
-            The snapshot, of kind OVERWRITE, and the replaced files; no snapshot if no row matched.
+            The snapshot, of kind OVERWRITE, and the files with deleted rows; no snapshot if no row matched.
 
         Raises:
             InvalidFilterError: the condition does not match the table.
@@ -77,7 +78,7 @@ class RowChanges(TableMethods):
         """Set columns of the rows for which a condition is true, in one commit.
 
         Rows keep their position in their bucket; a row whose partition or bucket key changes is appended to its new
-        bucket.
+        bucket. In a table with ``deletion-vectors.enabled`` all updated rows are appended.
 
         Args:
             set: column to value: a constant, or a ``pyarrow.compute`` expression over the row before the change, such
@@ -111,8 +112,9 @@ class RowChanges(TableMethods):
     ) -> ChangeResult:
         """Update, delete and insert rows by matching keys with the rows of a source, in one commit.
 
-        Files without a row to change stay; updated rows keep their position in their bucket; new rows are appended. If
-        several clauses apply to a row, the first whose condition is true takes effect.
+        Files without a row to change stay; updated rows keep their position in their bucket, or are appended in a table
+        with ``deletion-vectors.enabled``; new rows are appended. If several clauses apply to a row, the first whose
+        condition is true takes effect.
 
         Args:
             source: as for ``append``; it is held in memory, even if it is a Spark DataFrame.

@@ -29,6 +29,64 @@ _LAST_ROW: Final = (1 << 16) - 1
 _MOST_UPPER_BITS: Final = (1 << 31) - 1
 # Containers of a bitmap with runs have offsets only from this number on.
 _LEAST_WITH_OFFSETS: Final = 4
+VERSION: Final = b"\x01"
+"""The first byte of an index file of deletion vectors."""
+FRAME_BYTES: Final = 8
+"""The length before a vector and the checksum after it."""
+
+
+def encode_deletion_vector(rows: npt.NDArray[np.int64], *, is_64: bool) -> bytes:
+    """Return a deletion vector with its frame, as Java Paimon writes it.
+
+    Args:
+        rows: the deleted rows' positions in their file, ascending; at least one.
+        is_64: whether its bitmaps are those of 64 bits.
+    """
+    if is_64:
+        keys = range(int(rows[-1] >> 32) + 1)
+        parts = [struct.pack("<I", key) + _encode_bitmap(rows[rows >> 32 == key] & 0xFFFFFFFF) for key in keys]
+        body = struct.pack("<IQ", MAGIC_64, len(parts)) + b"".join(parts)
+    else:
+        body = struct.pack(">I", MAGIC) + _encode_bitmap(rows)
+    return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+def stored_length(framed: bytes) -> int:
+    """Return the length of a vector as an index manifest has it: for a vector of 64 bits with its frame."""
+    return len(framed) - (0 if _is_64(framed) else FRAME_BYTES)
+
+
+def _encode_bitmap(rows: npt.NDArray[np.int64]) -> bytes:
+    keys, firsts = np.unique(rows >> 16, return_index=True)
+    containers = [_encode_container(part & _LAST_ROW) for part in np.split(rows, firsts[1:])] if len(keys) else []
+    flags = np.array([is_run for is_run, _, _ in containers], dtype=bool)
+    has_runs = bool(flags.any())
+    if has_runs:
+        head = struct.pack("<I", _COOKIE | len(keys) - 1 << 16) + np.packbits(flags, bitorder="little").tobytes()
+    else:
+        head = struct.pack("<II", _COOKIE_WITHOUT_RUNS, len(keys))
+    head += b"".join(
+        struct.pack("<HH", key, count - 1) for key, (_, count, _) in zip(keys.tolist(), containers, strict=True)
+    )
+    if not has_runs or len(keys) >= _LEAST_WITH_OFFSETS:
+        ends = np.cumsum([len(head) + 4 * len(keys), *(len(data) for _, _, data in containers)])
+        head += ends[:-1].astype("<u4").tobytes()
+    return head + b"".join(data for _, _, data in containers)
+
+
+def _encode_container(rows: npt.NDArray[np.int64]) -> tuple[bool, int, bytes]:
+    """Return whether a container lists runs, its number of rows, and its bytes: the shortest form, runs last."""
+    count = len(rows)
+    firsts = np.flatnonzero(np.diff(rows, prepend=-2) != 1)
+    if 2 + 4 * len(firsts) < min(2 * count, _BITMAP_BYTES):
+        lengths = np.diff(firsts, append=count) - 1
+        pairs = np.column_stack([rows[firsts], lengths]).astype("<u2")
+        return True, count, struct.pack("<H", len(firsts)) + pairs.tobytes()
+    if count <= _ARRAY_ROWS:
+        return False, count, rows.astype("<u2").tobytes()
+    bits = np.zeros(8 * _BITMAP_BYTES, dtype=np.uint8)
+    bits[rows] = 1
+    return False, count, np.packbits(bits, bitorder="little").tobytes()
 
 
 def decode_deletion_vector(data: bytes, path: str) -> npt.NDArray[np.int64]:

@@ -238,6 +238,8 @@ def encode_hint(snapshot_id: int) -> bytes:
 
 ROLLED_BACK_TO: Final = "penstock.rolled-back-to"
 """Property of a snapshot that a rollback makes: the id of the rollback's target."""
+VECTORS_OF: Final = "penstock.changes-vectors-of"
+"""Property of a snapshot that changes deletion vectors: the index manifest of its base; empty for none."""
 RESTORES: Final = "penstock.restores"
 """Property of a snapshot that adds the files of an older snapshot again: the id of that snapshot."""
 

@@ -52,7 +52,7 @@ from penstock.options.status.keys import (
     status_of,
 )
 from penstock.options.stream import ConsumerOptions, StreamOptions, WatermarkOptions
-from penstock.options.write import CommitOptions, ManifestOptions, WriteOptions
+from penstock.options.write import CommitOptions, DeletionVectorOptions, ManifestOptions, WriteOptions
 
 __all__ = [
     "KNOWN_KEYS",
@@ -62,6 +62,7 @@ __all__ = [
     "CompactOptions",
     "ConsumerMode",
     "ConsumerOptions",
+    "DeletionVectorOptions",
     "ExpireMode",
     "FormatOptions",
     "IncrementalScanMode",

@@ -150,6 +150,25 @@ class CommitOptions(OptionGroup):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionVectorOptions(OptionGroup):
+    """Whether and how row changes delete rows by deletion vectors."""
+
+    is_enabled: bool = option(
+        "deletion-vectors.enabled",
+        parse_bool,
+        False,
+        "row changes delete rows by deletion vectors instead of rewriting their files",
+    )
+    is_64: bool = option("deletion-vectors.bitmap64", parse_bool, False, "new deletion vectors have 64 bits")
+    target_file_bytes: int = option(
+        "deletion-vector.index-file.target-size",
+        at_least(1, parse_bytes),
+        2 * MIB,
+        "size at which an index file of deletion vectors is closed, in tables without buckets",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestOptions(OptionGroup):
     """How manifests are written and merged."""
 

@@ -9,7 +9,7 @@ from penstock.format.manifest.entry import FileKey
 
 if TYPE_CHECKING:
     from penstock.format.manifest.entry import DataFileMeta
-    from penstock.format.manifest.index_manifest import VectorPlace
+    from penstock.format.manifest.index_manifest import NewVector, VectorPlace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +24,8 @@ class CommitMessage:
             commit assigns the final ones, in the order of the messages.
         compact_before: files that ``compact_after`` replaces.
         vectors: file names and deletion vectors with which ``compact_before`` was read.
+        new_vectors: deletion vectors that other files get; the commit writes their index files. Only with ``has_read``
+            of the request.
     """
 
     partition: bytes
@@ -33,6 +35,7 @@ class CommitMessage:
     compact_before: tuple[DataFileMeta, ...] = ()
     compact_after: tuple[DataFileMeta, ...] = ()
     vectors: tuple[tuple[str, VectorPlace], ...] = ()
+    new_vectors: tuple[NewVector, ...] = ()
 
     @property
     def replaced(self) -> tuple[FileKey, ...]:

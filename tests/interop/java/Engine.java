@@ -1,4 +1,6 @@
 import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
+import java.io.DataOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
@@ -6,6 +8,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.HexFormat;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -25,7 +28,6 @@ import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.deletionvectors.Bitmap64DeletionVector;
 import org.apache.paimon.deletionvectors.BitmapDeletionVector;
 import org.apache.paimon.deletionvectors.DeletionVector;
-import org.apache.paimon.deletionvectors.append.AppendDeleteFileMaintainer;
 import org.apache.paimon.deletionvectors.append.BaseAppendDeleteFileMaintainer;
 import org.apache.paimon.disk.IOManager;
 import org.apache.paimon.fs.Path;
@@ -219,6 +221,8 @@ public final class Engine {
             case "delete_positions":
                 deletePositions(table, request.get("rows"));
                 return null;
+            case "deletion_vectors":
+                return deletionVectors(request.get("positions"));
             case "mark_done":
                 new SuccessFileMarkDoneAction(table.fileIO(), table.location())
                         .markDone(request.get("partition").asText());
@@ -366,11 +370,31 @@ public final class Engine {
         return PredicateBuilder.and(predicates);
     }
 
-    /** Answer: what Java takes the latest schema to be. */
-    /** Deletes rows of an unpartitioned append table by deletion vectors: data file to positions. */
+    /** Answer: a deletion vector of these positions in an index file, with 32 and with 64 bits. */
+    private static JsonNode deletionVectors(JsonNode positions) throws Exception {
+        ArrayNode answer = MAPPER.createArrayNode();
+        for (DeletionVector vector : List.of(new BitmapDeletionVector(), new Bitmap64DeletionVector())) {
+            for (JsonNode position : positions) vector.delete(position.asLong());
+            ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+            vector.serializeTo(new DataOutputStream(bytes));
+            answer.add(HexFormat.of().formatHex(bytes.toByteArray()));
+        }
+        return answer;
+    }
+
+    /** Deletes rows of an append table without partitions by deletion vectors: data file to positions. */
     private static void deletePositions(FileStoreTable table, JsonNode rows) throws Exception {
-        AppendDeleteFileMaintainer maintainer = BaseAppendDeleteFileMaintainer.forUnawareAppend(
-                table.store().newIndexFileHandler(), table.snapshotManager().latestSnapshot(), BinaryRow.EMPTY_ROW);
+        boolean isBucketed = table.bucketMode() == BucketMode.HASH_FIXED;
+        BaseAppendDeleteFileMaintainer maintainer = isBucketed
+                ? BaseAppendDeleteFileMaintainer.forBucketedAppend(
+                        table.store().newIndexFileHandler(),
+                        table.snapshotManager().latestSnapshot(),
+                        BinaryRow.EMPTY_ROW,
+                        0)
+                : BaseAppendDeleteFileMaintainer.forUnawareAppend(
+                        table.store().newIndexFileHandler(),
+                        table.snapshotManager().latestSnapshot(),
+                        BinaryRow.EMPTY_ROW);
         for (Iterator<String> names = rows.fieldNames(); names.hasNext(); ) {
             String name = names.next();
             DeletionVector vector = table.coreOptions().deletionVectorBitmap64()
@@ -385,7 +409,7 @@ public final class Engine {
         }
         CommitMessage message = new CommitMessageImpl(
                 BinaryRow.EMPTY_ROW,
-                BucketMode.UNAWARE_BUCKET,
+                0,
                 table.coreOptions().bucket(),
                 new DataIncrement(List.of(), List.of(), List.of(), added, deleted),
                 CompactIncrement.emptyIncrement());
@@ -394,6 +418,7 @@ public final class Engine {
         }
     }
 
+    /** Answer: what Java takes the latest schema to be. */
     private static JsonNode schema(FileStoreTable table) {
         ObjectNode result = MAPPER.createObjectNode();
         result.put("id", table.schema().id());

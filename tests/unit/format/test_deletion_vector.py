@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import FormatError
-from penstock.format.deletion_vector import MAGIC, MAGIC_64, decode_deletion_vector
+from penstock.format.deletion_vector import MAGIC, MAGIC_64, decode_deletion_vector, encode_deletion_vector
 
 ARRAYS = "3a300000020000000000010001000000180000001c000000010005007011"
 RUNS = "3b300200010000ee01010001000600000001000500ee0170117a110700"
@@ -36,7 +36,9 @@ def framed(bitmap: bytes) -> bytes:
     ids=["arrays", "runs", "runs with offsets", "empty"],
 )
 def test_rows_of_bitmaps(bitmap: str, rows: list[int]) -> None:
-    assert decode_deletion_vector(framed(bytes.fromhex(bitmap)), "index-1").tolist() == rows
+    vector = framed(bytes.fromhex(bitmap))
+    assert decode_deletion_vector(vector, "index-1").tolist() == rows
+    assert not rows or encode_deletion_vector(np.array(rows), is_64=False) == vector
 
 
 def test_rows_of_a_container_of_bits() -> None:
@@ -45,6 +47,19 @@ def test_rows_of_a_container_of_bits() -> None:
     bitmap = bytes.fromhex("3a3000000100000000000a1a10000000") + np.packbits(bits, bitorder="little").tobytes()
     assert hashlib.sha256(bitmap).hexdigest() == BITMAP_DIGEST
     assert decode_deletion_vector(framed(bitmap), "index-1").tolist() == list(range(0, 20_000, 3))
+    assert encode_deletion_vector(np.arange(0, 20_000, 3), is_64=False) == framed(bitmap)
+
+
+@pytest.mark.parametrize("is_64", [False, True])
+@pytest.mark.parametrize(("count", "of"), [(1, 10), (5_000, 70_000), (60_000, 65_536), (300_000, 1 << 20)])
+def test_random_rows_are_read_as_written(count: int, of: int, *, is_64: bool) -> None:
+    rows = np.sort(np.random.default_rng(count).choice(of, count, replace=False))
+    assert np.array_equal(decode_deletion_vector(encode_deletion_vector(rows, is_64=is_64), "index-1"), rows)
+
+
+def test_rows_beyond_32_bits_are_read_as_written() -> None:
+    rows = np.array([1, (1 << 33) + 5])
+    assert decode_deletion_vector(encode_deletion_vector(rows, is_64=True), "index-1").tolist() == rows.tolist()
 
 
 def test_damage_is_reported() -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import fastavro
 
@@ -19,13 +19,47 @@ from penstock.format.avro.container import Block, decode_container, encode_conta
 from penstock.format.avro.reader import FieldMapping, RecordMapping
 from penstock.format.avro.records import decode_values
 from penstock.format.avro.values import DEFAULT_LIMITS, AvroLimits
+from penstock.format.deletion_vector import VERSION, stored_length
 from penstock.format.manifest.entry import FileKey, FileKind
 from penstock.format.text.names import check_file_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 DELETION_VECTORS: Final = "DELETION_VECTORS"
+_RECORD_NAME: Final = "org.apache.paimon.avro.generated.record"
+_RANGE: Final = {
+    "type": "record",
+    "name": f"{_RECORD_NAME}__DELETIONS_VECTORS_RANGES",
+    "fields": [
+        {"name": "f0", "type": "string"},
+        {"name": "f1", "type": "int"},
+        {"name": "f2", "type": "int"},
+        {"name": "_CARDINALITY", "type": ["null", "long"], "default": None},
+    ],
+}
+# The fields that all releases which read them know.
+_SCHEMA: Final = {
+    "type": "record",
+    "name": _RECORD_NAME,
+    "fields": [
+        {"name": "_VERSION", "type": "int"},
+        {"name": "_KIND", "type": "int"},
+        {"name": "_PARTITION", "type": "bytes"},
+        {"name": "_BUCKET", "type": "int"},
+        {"name": "_INDEX_TYPE", "type": "string"},
+        {"name": "_FILE_NAME", "type": "string"},
+        {"name": "_FILE_SIZE", "type": "long"},
+        {"name": "_ROW_COUNT", "type": "long"},
+        {
+            "name": "_DELETIONS_VECTORS_RANGES",
+            "type": ["null", {"type": "array", "items": ["null", _RANGE]}],
+            "default": None,
+        },
+        {"name": "_EXTERNAL_PATH", "type": ["null", "string"], "default": None},
+    ],
+}
+_NO_FILE: Final = {"_VERSION": 1, "_KIND": int(FileKind.ADD), "_INDEX_TYPE": DELETION_VECTORS}
 
 
 def decode_index_types(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS) -> frozenset[str]:
@@ -88,82 +122,143 @@ def decode_vector_places(data: bytes, path: str, limits: AvroLimits = DEFAULT_LI
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VectorFile:
-    """A new index file with some of the deletion vectors of another one.
+class NewVector:
+    """The next deletion vector of a data file.
 
     Attributes:
-        offsets: of the vectors, in the order in which they were given.
+        data_file: its name.
+        framed: with its length and checksum.
+        row_count: number of deleted rows, with those of the file's vector before.
     """
 
-    file_name: str
-    file_size: int
-    offsets: tuple[int, ...]
+    data_file: str
+    framed: bytes
+    row_count: int
 
 
-def without_vectors(
-    data: bytes,
+class VectorStorage(Protocol):
+    """The index files of a table."""
+
+    def read(self, place: VectorPlace) -> bytes:
+        """Return a vector with its frame."""
+        ...
+
+    def write(self, data: bytes) -> str:
+        """Write an index file and return its name."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorChanges:
+    """The deletion vectors that the next index manifest has no more, and those that it has in addition.
+
+    Attributes:
+        removed: the data files that lose their vector.
+        added: the new vectors by partition and bucket; a data file may have had one before.
+        target_bytes: of an index file; None for one file for each bucket, which is all that Paimon reads of a table
+            with buckets.
+    """
+
+    removed: Collection[FileKey] = ()
+    added: Mapping[tuple[bytes, int], Sequence[NewVector]] = field(default_factory=dict)
+    target_bytes: int | None = None
+
+
+def change_vectors(
+    data: bytes | None,
     path: str,
-    gone: Collection[FileKey],
-    copy_vectors: Callable[[Sequence[VectorPlace]], VectorFile],
+    changes: VectorChanges,
+    storage: VectorStorage,
     limits: AvroLimits = DEFAULT_LIMITS,
 ) -> bytes | None:
-    """Return an index manifest without the deletion vectors of some data files; all else stays as it is.
+    """Return the next index manifest; what does not change stays as it is.
 
     Paimon reads the vectors of an index file one after another, so a file of which some remain is written again.
 
     Args:
-        data: the whole file, which ``decode_vector_places`` has accepted.
+        data: the whole file, which ``decode_vector_places`` has accepted; None if there was none.
         path: only for messages.
-        gone: the data files.
-        copy_vectors: writes a file of the vectors at these places of one index file, one after another.
 
     Returns:
         None if no entry remains.
     """
+    data = encode_container(json.dumps(_SCHEMA), []) if data is None else data
     container = decode_container(data, path, limits)
     schema = fastavro.parse_schema(json.loads(container.schema))
-    stream, count = io.BytesIO(), 0
+    gone = {FileKey(*place, each.data_file) for place, added in changes.added.items() for each in added}
+    gone.update(changes.removed)
+    kept: list[dict[str, Any]] = []
+    moved: dict[tuple[bytes, int], _IndexFiles] = {
+        place: _IndexFiles(record={**_NO_FILE, "_PARTITION": place[0], "_BUCKET": place[1]}) for place in changes.added
+    }
     records: Any = fastavro.reader(io.BytesIO(data))
     for record in records:
-        kept = record
-        if record["_KIND"] == FileKind.ADD and record["_INDEX_TYPE"] == DELETION_VECTORS:
-            kept = _without(record, gone, copy_vectors)
-        if kept is not None:
-            fastavro.schemaless_writer(stream, schema, kept)
-            count += 1
-    block = Block(record_count=count, payload=stream.getvalue())
-    return encode_container(container.schema, [block], codec=container.codec) if count else None
+        if record["_KIND"] != FileKind.ADD or record["_INDEX_TYPE"] != DELETION_VECTORS:
+            kept.append(record)
+            continue
+        place = record["_PARTITION"], record["_BUCKET"]
+        ranges = record["_DELETIONS_VECTORS_RANGES"] or ()
+        stay = [each for each in ranges if FileKey(*place, each["f0"]) not in gone]
+        if len(stay) == len(ranges) and not (changes.target_bytes is None and place in changes.added):
+            kept.append(record)
+        elif stay:
+            files = moved.setdefault(place, _IndexFiles(record=record))
+            files.record |= record
+            files.vectors += [(each, storage.read(_place_of(record, each))) for each in stay]
+    for place, files in moved.items():
+        files.vectors += [(_range_of(each), each.framed) for each in changes.added.get(place, ())]
+        kept += files.write(changes.target_bytes, storage)
+    stream = io.BytesIO()
+    for record in kept:
+        fastavro.schemaless_writer(stream, schema, record)
+    block = Block(record_count=len(kept), payload=stream.getvalue())
+    return encode_container(container.schema, [block], codec=container.codec) if kept else None
 
 
-def _without(
-    record: Any,  # noqa: ANN401 - as fastavro returns it
-    gone: Collection[FileKey],
-    copy_vectors: Callable[[Sequence[VectorPlace]], VectorFile],
-) -> dict[str, Any] | None:
-    """Return the record of an index file without vectors; None if none remains."""
-    ranges = record["_DELETIONS_VECTORS_RANGES"] or ()
-    kept = [each for each in ranges if FileKey(record["_PARTITION"], record["_BUCKET"], each["f0"]) not in gone]
-    if len(kept) == len(ranges):
-        return dict(record)
-    if not kept:
-        return None
-    made = copy_vectors(
-        [
-            VectorPlace(
-                partition=record["_PARTITION"],
-                bucket=record["_BUCKET"],
-                index_file=record["_FILE_NAME"],
-                external_path=record.get("_EXTERNAL_PATH"),
-                offset=each["f1"],
-                length=each["f2"],
-            )
-            for each in kept
-        ]
+def _place_of(record: Mapping[str, Any], vector_range: Mapping[str, Any]) -> VectorPlace:
+    return VectorPlace(
+        partition=record["_PARTITION"],
+        bucket=record["_BUCKET"],
+        index_file=record["_FILE_NAME"],
+        external_path=record.get("_EXTERNAL_PATH"),
+        offset=vector_range["f1"],
+        length=vector_range["f2"],
     )
-    moved = [{**each, "f1": offset} for each, offset in zip(kept, made.offsets, strict=True)]
-    changed = {"_FILE_NAME": made.file_name, "_FILE_SIZE": made.file_size, "_ROW_COUNT": len(kept)}
-    paths = {"_EXTERNAL_PATH": None} if "_EXTERNAL_PATH" in record else {}
-    return {**record, **changed, **paths, "_DELETIONS_VECTORS_RANGES": moved}
+
+
+def _range_of(vector: NewVector) -> dict[str, Any]:
+    return {"f0": vector.data_file, "f2": stored_length(vector.framed), "_CARDINALITY": vector.row_count}
+
+
+@dataclass(slots=True, kw_only=True)
+class _IndexFiles:
+    """The vectors of a bucket that new index files get.
+
+    Attributes:
+        record: of an index file of the bucket; its fields of newer releases are copied.
+        vectors: record of the range, and vector.
+    """
+
+    record: dict[str, Any]
+    vectors: list[tuple[dict[str, Any], bytes]] = field(default_factory=list)
+
+    def write(self, target_bytes: int | None, storage: VectorStorage) -> Iterator[dict[str, Any]]:
+        """Write the files and yield their records. Like Paimon's, a file ends with the vector that passes the size."""
+        data, ranges = VERSION, list[dict[str, Any]]()
+        for number, (each, framed) in enumerate(self.vectors, start=1):
+            ranges.append({**each, "f1": len(data)})
+            data += framed
+            if number < len(self.vectors) and (target_bytes is None or len(data) <= target_bytes):
+                continue
+            yield {
+                **self.record,
+                "_FILE_NAME": storage.write(data),
+                "_FILE_SIZE": len(data),
+                "_ROW_COUNT": len(ranges),
+                "_DELETIONS_VECTORS_RANGES": ranges,
+                "_EXTERNAL_PATH": None,
+            }
+            data, ranges = VERSION, []
 
 
 def _is_range(value: object) -> bool:

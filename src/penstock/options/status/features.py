@@ -97,8 +97,8 @@ FEATURES: Final = (
     Feature(
         name="deletion vectors",
         keys=("deletion-vectors.enabled",),
-        reason="row changes and compaction write files without the deleted rows; a stream leaves out those of the "
-        "snapshot that it begins with",
+        reason="DELETE, UPDATE and MERGE write them; compaction writes files without the deleted rows; a stream leaves "
+        "out those of the snapshot that it begins with",
     ),
     Feature(
         name="row tracking",
@@ -190,7 +190,7 @@ FEATURES: Final = (
     Feature(
         name="deletion vectors of 64 bits",
         keys=("deletion-vectors.bitmap64",),
-        reason="read like those of 32 bits",
+        reason="read and written like those of 32 bits",
     ),
     Feature(
         name="clustering of writes",

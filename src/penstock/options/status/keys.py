@@ -22,7 +22,7 @@ from penstock.options.status.documented import DOCUMENTED, FIELD_SUFFIXES, HONOU
 from penstock.options.status.features import feature_of
 from penstock.options.status.refused import DEFAULT_VALUE, DEFAULT_VALUE_REFUSAL, REFUSED, Refusal
 from penstock.options.stream import ConsumerOptions, StreamOptions, WatermarkOptions
-from penstock.options.write import CommitOptions, ManifestOptions, WriteOptions
+from penstock.options.write import CommitOptions, DeletionVectorOptions, ManifestOptions, WriteOptions
 
 GROUPS: Final[dict[str, type[OptionGroup]]] = {
     "layout": LayoutOptions,
@@ -34,6 +34,7 @@ GROUPS: Final[dict[str, type[OptionGroup]]] = {
     "statistics": StatsOptions,
     "write": WriteOptions,
     "commit": CommitOptions,
+    "deletion vectors": DeletionVectorOptions,
     "manifests": ManifestOptions,
     "limits of metadata": MetadataOptions,
     "read": ReadOptions,

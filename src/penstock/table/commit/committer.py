@@ -28,7 +28,7 @@ from penstock.errors import (
     TableStoreError,
     UnsupportedFeatureError,
 )
-from penstock.format.snapshot import Snapshot, check_snapshot, encode_hint, encode_snapshot
+from penstock.format.snapshot import VECTORS_OF, Snapshot, check_snapshot, encode_hint, encode_snapshot
 from penstock.table.assumptions import (
     WRITER_VERSION,
     check_buckets_of_new_files,
@@ -281,7 +281,9 @@ class TableCommitter:
     ) -> tuple[Prepared | None, tuple[Merge, ...]]:
         """Write all metadata of an attempt except for the snapshot; None if there is nothing to commit."""
         delta = build_delta(request, base, ref=self.ref, store=self.store, index=self.index)
-        is_empty = not delta and not request.commit_empty and not _moves_watermark(request, base)
+        is_empty = (
+            not delta and not request.adds_vectors and not request.commit_empty and not _moves_watermark(request, base)
+        )
         if is_empty and not request.merges_manifests:
             writer.delete_written()
             return None, ()
@@ -373,9 +375,11 @@ class TableCommitter:
         written = self.ref if request.schema is None else replace(self.ref, schema=request.schema)
         check_buckets_of_new_files(written, self.store, delta, known_buckets=known, latest_id=schema_id)
         base_manifests = _without_lost(request, apply_merges(self._manifests(base), merges))
-        before, index_manifest = frozenset(writer.written), None
-        if base is not None and base.index_manifest is not None:
-            index_manifest = next_index_manifest(self.ref, self.store, base, delta, writer)
+        before, base_index = frozenset(writer.written), None if base is None else base.index_manifest
+        index_manifest = base_index
+        if base_index is not None or request.adds_vectors:
+            index_manifest = next_index_manifest(self.ref, self.store, base, delta, request.messages, writer)
+        vectors_of = ((VECTORS_OF, base_index or ""),) if index_manifest != base_index else ()
         index_paths = frozenset(writer.written) - before
         with writer.written_at_once(also=self._check_schemas):
             base_list = writer.write_list(base_manifests)
@@ -396,7 +400,7 @@ class TableCommitter:
             total_record_count=_rows_before(request, base) + added,
             delta_record_count=added,
             watermark=request.watermark,
-            properties=request.properties,
+            properties=(*request.properties, *vectors_of),
             index_manifest=index_manifest,
             next_row_id=0,
             uuid=str(uuid.uuid4()),

@@ -446,6 +446,11 @@ class CommitRequest:
     lost: LostManifests | None = None
 
     @property
+    def adds_vectors(self) -> bool:
+        """Whether files get deletion vectors."""
+        return any(message.new_vectors for message in self.messages)
+
+    @property
     def rewritten_files(self) -> Iterator[DataFileMeta]:
         """The new files that may have rows of existing files."""
         if self.restores:

@@ -38,8 +38,10 @@ from penstock.errors import (
     TableStoreError,
 )
 from penstock.format.manifest.entry import FileKind
+from penstock.format.manifest.index_manifest import decode_index_files
 from penstock.format.snapshot import (
     ROLLED_BACK_TO,
+    VECTORS_OF,
     CommitKind,
     decode_hint,
     encode_hint,
@@ -48,6 +50,7 @@ from penstock.format.snapshot import (
     snapshots_text,
 )
 from penstock.options import ManifestOptions
+from penstock.table.assumptions import WRITER_VERSION
 from penstock.table.commit.expiring import is_announced, lower_announcement
 from penstock.table.commit.manifests import ManifestWriter
 from penstock.table.read.scan import live_entries
@@ -149,11 +152,27 @@ def is_built_on_previous(store: MetadataStore, snapshot: Snapshot, freed_ids: It
 
 
 def _is_base_of(store: MetadataStore, previous: Snapshot, snapshot: Snapshot) -> bool:
+    if _base_index_manifest(snapshot) not in {previous.index_manifest, _UNKNOWN}:
+        return False
     held, base = store.load_manifests(previous), store.load_base_manifests(snapshot)
     if {meta.file_name for meta in held} == {meta.file_name for meta in base}:
         return True
     # Commits merge manifests, so equal content may be in other manifests.
     return _live_files(store, held) == _live_files(store, base)
+
+
+_UNKNOWN: Final = "?"
+
+
+def _base_index_manifest(snapshot: Snapshot) -> str | None:
+    """Return the index manifest of the snapshot that a snapshot was built on, which may be unknown if others made it.
+
+    Where a commit changes deletion vectors alone, manifests do not show what it was built on.
+    """
+    base = dict(snapshot.properties).get(VECTORS_OF)
+    if base is not None and not is_fence(snapshot):
+        return base or None
+    return snapshot.index_manifest if snapshot.writer_version == WRITER_VERSION else _UNKNOWN
 
 
 def _live_files(store: MetadataStore, metas: Sequence[ManifestFileMeta]) -> set[FileIdentity]:
@@ -245,8 +264,24 @@ def _is_built_on(store: MetadataStore, following: Snapshot, snapshot: Snapshot, 
     added = {entry.identity for entry in delta if entry.kind is FileKind.ADD}
     if added:
         return any(entry.identity in added for entry in entries)
+    if not delta and VECTORS_OF in dict(snapshot.properties):
+        return _has_vectors_of(store, following, snapshot)
     deleted = {entry.identity for entry in delta}
     return all(entry.identity not in deleted for entry in live_entries(entries))
+
+
+def _has_vectors_of(store: MetadataStore, following: Snapshot, snapshot: Snapshot) -> bool:
+    """Whether the next snapshot contains the deletion vectors of a snapshot that only changes these."""
+    base = _base_index_manifest(following)
+    if base != _UNKNOWN:
+        return base == snapshot.index_manifest
+    before, ours, theirs = (
+        decode_index_files(store.read_index_manifest(each) or b"", each.index_manifest, store.limits)
+        if each.index_manifest
+        else frozenset[str]()
+        for each in (replace(snapshot, index_manifest=_base_index_manifest(snapshot)), snapshot, following)
+    )
+    return not (ours - before).isdisjoint(theirs)
 
 
 # Older marks are ignored: their rollbacks were killed. A rollback that is paused for longer than this, while an

@@ -1,4 +1,4 @@
-"""Deletion vectors in a commit: those of files that it removes go with them, and none is lost.
+"""Deletion vectors in a commit: new ones are added, those of files that it removes go with them, and none is lost.
 
 A file may be replaced only by rows that were read with the file's present vector: rows that another engine has deleted
 since would come back.
@@ -10,13 +10,14 @@ Source:
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from penstock.errors import CommitConflictError, NotFoundError, UnsupportedFeatureError
 from penstock.format.deletion_vector import framed_vector
 from penstock.format.layout import INDEX_MANIFEST_PREFIX
 from penstock.format.manifest.entry import FileKind
-from penstock.format.manifest.index_manifest import VectorFile, without_vectors
+from penstock.format.manifest.index_manifest import VectorChanges, change_vectors
+from penstock.options import BucketOptions, DeletionVectorOptions
 from penstock.table.read.batches import DeletedRows, are_among_data_files
 from penstock.table.read.scan import load_vector_places
 
@@ -24,14 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from penstock.format.manifest.entry import ManifestEntry
-    from penstock.format.manifest.index_manifest import VectorPlace
+    from penstock.format.manifest.index_manifest import NewVector, VectorPlace
     from penstock.format.snapshot import Snapshot
     from penstock.table.commit.manifests import ManifestWriter
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
-
-_VERSION: Final = b"\x01"
 
 
 def check_vectors(
@@ -97,40 +96,56 @@ class VectorFrames:
 def next_index_manifest(
     ref: TableRef,
     store: MetadataStore,
-    base: Snapshot,
+    base: Snapshot | None,
     delta: Sequence[ManifestEntry],
+    messages: Sequence[CommitMessage],
     writer: ManifestWriter,
 ) -> str | None:
-    """Return the index manifest of the next snapshot: without the deletion vectors of the files that it removes.
+    """Return the index manifest of the next snapshot.
+
+    It has the deletion vectors of the messages, and no more those of files that the snapshot removes.
 
     Args:
-        base: has an index manifest.
         delta: the entries of the next snapshot.
         writer: writes what is new.
     """
     removed = {entry.key for entry in delta if entry.kind is FileKind.DELETE}
-    if not removed or removed.isdisjoint(load_vector_places(store, base)):
-        return base.index_manifest
-    frames = VectorFrames(ref)
-
-    def copy_vectors(places: Sequence[VectorPlace]) -> VectorFile:
-        if are_among_data_files(ref):
-            raise UnsupportedFeatureError(
-                f"table {ref.name}: 'index-file-in-data-file-dir' = 'true' puts deletion vectors into directories of "
-                "buckets, where Penstock does not write them: change the table with Paimon on Flink or Spark"
-            )
-        data, offsets = _VERSION, []
-        for place in places:
-            offsets.append(len(data))
-            data += frames.read(place)
-        name = f"index-{uuid.uuid4()}-0"
-        writer.write_file(ref.layout.index_path(name), data)
-        return VectorFile(file_name=name, file_size=len(data), offsets=tuple(offsets))
-
-    path = store.layout.manifest_path(base.index_manifest or "")
-    data = without_vectors(store.read_index_manifest(base) or b"", path, removed, copy_vectors, store.limits)
+    if removed:
+        removed &= load_vector_places(store, base).keys() if base is not None else set()
+    added: dict[tuple[bytes, int], list[NewVector]] = {}
+    for message in messages:
+        if message.new_vectors:
+            added.setdefault((message.partition, message.bucket), []).extend(message.new_vectors)
+    if not removed and not added:
+        return None if base is None else base.index_manifest
+    is_bucketed = ref.parsed(BucketOptions).bucket > 0
+    target_bytes = None if is_bucketed else ref.parsed(DeletionVectorOptions).target_file_bytes
+    data = None if base is None else store.read_index_manifest(base)
+    path = store.layout.manifest_path((base and base.index_manifest) or "")
+    changes = VectorChanges(removed=removed, added=added, target_bytes=target_bytes)
+    data = change_vectors(data, path, changes, _IndexFiles(ref, writer), store.limits)
     if data is None:
         return None
     name = f"{INDEX_MANIFEST_PREFIX}{uuid.uuid4()}-0"
     writer.write_file(store.layout.manifest_path(name), data)
     return name
+
+
+class _IndexFiles(VectorFrames):
+    """Reads and writes the index files of one attempt of a commit."""
+
+    def __init__(self, ref: TableRef, writer: ManifestWriter) -> None:
+        super().__init__(ref)
+        self._writer = writer
+
+    def write(self, data: bytes) -> str:
+        """Write an index file and return its name."""
+        if are_among_data_files(self._ref):
+            raise UnsupportedFeatureError(
+                f"table {self._ref.name}: 'index-file-in-data-file-dir' = 'true' puts deletion vectors into "
+                "directories of buckets, where Penstock does not write them: change the table with Paimon on Flink or "
+                "Spark"
+            )
+        name = f"index-{uuid.uuid4()}-0"
+        self._writer.write_file(self._ref.layout.index_path(name), data)
+        return name

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.datafile.filter import row_mask
-from penstock.table.dml.change import ChangedBatch
+from penstock.table.dml.change import ChangedBatch, some
 from penstock.table.dml.values import differs, put_values
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from penstock.datafile.types import ArrowAny
     from penstock.predicate.tree import BoundPredicate, Predicate
+    from penstock.table.dml.change import Rows
     from penstock.table.dml.values import NewValues
 
 
@@ -37,8 +38,7 @@ class DeleteRows:
 
     def apply(self, batch: pa.RecordBatch, rest: BoundPredicate) -> ChangedBatch:
         """Remove the rows that match."""
-        hits = _true_rows(batch, rest)
-        return ChangedBatch(kept=batch.filter(pa.array(~hits.to_numpy(zero_copy_only=False))), deleted=hits.true_count)
+        return ChangedBatch(after=batch, deleted=some(_true_rows(batch, rest)))
 
     def new_rows(self, matched: Sequence[npt.NDArray[np.int64]]) -> pa.Table | None:
         """Insert nothing."""
@@ -62,15 +62,12 @@ class UpdateRows:
     def apply(self, batch: pa.RecordBatch, rest: BoundPredicate) -> ChangedBatch:
         """Set the columns where the filter is true."""
         hits = _true_rows(batch, rest)
-        places: npt.NDArray[np.int64] = np.flatnonzero(hits.to_numpy(zero_copy_only=False))
+        places: npt.NDArray[np.int64] = np.flatnonzero(hits)
         if not len(places):
-            return ChangedBatch(kept=batch)
-        values = self.values.of(batch.filter(hits))
+            return ChangedBatch(after=batch)
+        values = self.values.of(batch.filter(pa.array(hits)))
         after, moves = update_places(batch, places, values, self.values.key_names)
-        if not moves.any():
-            return ChangedBatch(kept=after, updated=len(places))
-        stays = pa.array(~moves)
-        return ChangedBatch(kept=after.filter(stays), moved=after.filter(pa.array(moves)), updated=len(places))
+        return ChangedBatch(after=after, updated=hits, moved=some(moves))
 
     def new_rows(self, matched: Sequence[npt.NDArray[np.int64]]) -> pa.Table | None:
         """Insert nothing."""
@@ -78,8 +75,10 @@ class UpdateRows:
         return None
 
 
-def _true_rows(batch: pa.RecordBatch, rest: BoundPredicate) -> Any:  # noqa: ANN401 - pyarrow's types are wider than what it returns
-    return pc.coalesce(row_mask(batch, rest), pa.scalar(value=False))
+def _true_rows(batch: pa.RecordBatch, rest: BoundPredicate) -> Rows:
+    hits: Any = pc.coalesce(row_mask(batch, rest), pa.scalar(value=False))
+    rows: Rows = hits.to_numpy(zero_copy_only=False)
+    return rows
 
 
 def update_places(

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
 
 from penstock.printable import Result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     import numpy.typing as npt
-    import pyarrow as pa
 
     from penstock.format.snapshot import Snapshot
     from penstock.predicate.tree import BoundPredicate, Predicate
+
+
+Rows: TypeAlias = "npt.NDArray[np.bool_]"
+"""Whether something is true of each row of a batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,16 +28,46 @@ class ChangedBatch:
     """The rows of a batch after a change.
 
     Attributes:
-        kept: the rows that stay in their bucket, changed or not, in order.
-        moved: rows that now belong to another partition or bucket; None if there are none.
+        after: all rows, in order, those that are deleted included.
+        deleted: which rows are deleted; None for none, as for the others.
+        updated: which rows are updated.
+        moved: which of these now belong to another partition or bucket.
         matched: for a MERGE, the numbers of the source rows that matched; else None.
     """
 
-    kept: pa.RecordBatch
-    deleted: int = 0
-    updated: int = 0
-    moved: pa.RecordBatch | None = None
+    after: pa.RecordBatch
+    deleted: Rows | None = None
+    updated: Rows | None = None
+    moved: Rows | None = None
     matched: npt.NDArray[np.int64] | None = None
+
+    def kept(self) -> pa.RecordBatch:
+        """Return the rows that stay in their bucket, changed or not."""
+        gone = self._any(self.deleted, self.moved)
+        return self.after if gone is None else self.after.filter(pa.array(~gone))
+
+    def rows_of(self, rows: Rows | None) -> pa.RecordBatch | None:
+        """Return some of the rows; None for none."""
+        return None if rows is None else self.after.filter(pa.array(rows))
+
+    def old_places(self) -> npt.NDArray[np.int64]:
+        """Return the positions of the rows that are deleted or updated."""
+        changed = self._any(self.deleted, self.updated)
+        return np.empty(0, np.int64) if changed is None else np.flatnonzero(changed)
+
+    @staticmethod
+    def _any(first: Rows | None, second: Rows | None) -> Rows | None:
+        return first if second is None else second if first is None else first | second
+
+
+def count_rows(rows: Rows | None) -> int:
+    """Return the number of rows of a batch of which a change says so."""
+    return 0 if rows is None else int(np.count_nonzero(rows))
+
+
+def some(rows: Rows) -> Rows | None:
+    """Return the rows, or None if there are none."""
+    return rows if rows.any() else None
 
 
 class RowChange(Protocol):
@@ -61,7 +96,7 @@ class RowChange(Protocol):
         """Change the rows of a batch.
 
         Args:
-            batch: all columns of the table, in canonical form.
+            batch: all columns of the table, in canonical form; those of the filter if the change only deletes.
             rest: what remains of the predicate for this partition.
         """
         ...
@@ -73,7 +108,7 @@ class RowChange(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedFile:
-    """A file that a change replaces.
+    """A file that a change replaces, or whose rows it deletes by a deletion vector.
 
     Attributes:
         partition: such as ``dt=2026-01-01``; empty in a table without partitions.
@@ -94,7 +129,7 @@ class ChangeResult(Result):
 
     Attributes:
         snapshot: None if there was nothing to change, and for a dry run.
-        files: the files that are replaced.
+        files: the files that are replaced, or get a deletion vector.
         files_added: number of new files.
     """
 

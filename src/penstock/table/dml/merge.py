@@ -23,7 +23,7 @@ from penstock.predicate.bind import bind, columns_of
 from penstock.predicate.parse import parse_filter
 from penstock.predicate.tree import FALSE, NODES, TRUE, And, BoundPredicate, Compare, In, Operator, Predicate
 from penstock.table.dml.by_filter import update_places
-from penstock.table.dml.change import ChangedBatch
+from penstock.table.dml.change import ChangedBatch, some
 from penstock.table.dml.values import NewValues, evaluate_all
 from penstock.table.write.coercion import cast_array, find_incompatibility
 
@@ -286,7 +286,8 @@ class MergeRows:
         places = np.flatnonzero(found != NONE)
         joined = self._joined(batch, places, found[places])
         deleted = np.zeros(batch.num_rows, dtype=bool)
-        after, moves, updated = batch, np.zeros(batch.num_rows, dtype=bool), 0
+        updated, moves = deleted.copy(), deleted.copy()
+        after = batch
         others = np.flatnonzero(found == NONE)
         groups = [(self._matched, joined, places)]
         if self._by_source:
@@ -299,13 +300,12 @@ class MergeRows:
                 values = clause.values.of(rows.take(chosen))
                 after, moved = update_places(after, where[chosen], values, clause.values.key_names)
                 moves |= moved
-                updated += len(chosen)
-        kept = after.filter(pa.array(~(deleted | moves)))
+                updated[where[chosen]] = True
         return ChangedBatch(
-            kept=kept,
-            deleted=int(np.count_nonzero(deleted)),
-            updated=updated,
-            moved=after.filter(pa.array(moves)) if moves.any() else None,
+            after=after,
+            deleted=some(deleted),
+            updated=some(updated),
+            moved=some(moves),
             matched=np.unique(found[places]),
         )
 

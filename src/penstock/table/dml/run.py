@@ -5,7 +5,8 @@ is evaluated again: only new files are read, and results for files that are no l
 is appended concurrently is either changed, too, or was appended after the change. If others altered the table, the
 change is computed again for the latest schema.
 
-Files are rewritten batch by batch and in the same order.
+Files are rewritten batch by batch and in the same order. In a table with ``deletion-vectors.enabled``, files stay, and
+get a deletion vector of the rows that are deleted or updated; the updated rows are appended.
 
 Source:
     Paimon ``spark:commands/PaimonRowLevelCommand.scala``; docs/spec/commit.md section 5.1;
@@ -22,18 +23,23 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+import numpy as np
+import pyarrow as pa
+
 from penstock.errors import CommitConflictError
+from penstock.format.deletion_vector import encode_deletion_vector
+from penstock.format.manifest.index_manifest import NewVector
 from penstock.format.snapshot import CommitKind
 from penstock.io.failures import enough_memory
-from penstock.options import WriteOptions
-from penstock.table.actions.rewriting import as_replacement, for_existing_rows
+from penstock.options import DeletionVectorOptions, WriteOptions
+from penstock.table.actions.rewriting import as_replacement, check_schema_of_rewritten, for_existing_rows
 from penstock.table.assumptions import at_latest_schema, check_same_table
 from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.delta import CommitRequest
-from penstock.table.dml.change import ChangedFile, ChangeResult
+from penstock.table.dml.change import ChangedFile, ChangeResult, count_rows
 from penstock.table.message import CommitMessage
-from penstock.table.read.batches import DeletedRows, TableReader
+from penstock.table.read.batches import DeletedRows, TableReader, are_among_data_files
 from penstock.table.read.live import load_live_of_partitions
 from penstock.table.read.prune import NO_FILTER, PartitionPruneResult
 from penstock.table.read.scan import check_index_files, plan_scan
@@ -46,9 +52,7 @@ from penstock.table.write.writer import TableWriter, write_arrow
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    import numpy as np
     import numpy.typing as npt
-    import pyarrow as pa
 
     from penstock.format.manifest.entry import DataFileMeta, FileKey, ManifestEntry
     from penstock.format.manifest.index_manifest import VectorPlace
@@ -82,8 +86,8 @@ class _Counts:
     matched: list[npt.NDArray[np.int64]] = field(default_factory=list)
 
     def add(self, changed: ChangedBatch) -> None:
-        self.deleted += changed.deleted
-        self.updated += changed.updated
+        self.deleted += count_rows(changed.deleted)
+        self.updated += count_rows(changed.updated)
         if changed.matched is not None and len(changed.matched):
             self.matched.append(changed.matched)
 
@@ -100,6 +104,7 @@ class FileRewriter:
         self._ref = for_existing_rows(ref)
         self._change = change
         self._is_dry_run = is_dry_run
+        self._store = store
         self._rows = TableReader(self._ref, store)
         self._probe = TableReader(self._ref, store, change.probe_columns)
         self._locator = FileLocator.of(ref)
@@ -132,6 +137,56 @@ class FileRewriter:
             delete_new_files(self._ref, messages)
             return FileOutcome(matched=matched)
         return FileOutcome(messages=messages, changes=changes, matched=matched)
+
+    def mark(self, split: DataSplit, files: tuple[DataFileMeta, ...]) -> FileOutcome:
+        """Give one file a vector of the rows that are deleted or updated, and append the updated ones."""
+        (file,), count = files, _Counts()
+        check_schema_of_rewritten(self._ref, files)
+        with enough_memory(self._ref.name), TableWriter(self._ref) as writer:
+            gone = self._mark(split, file, count, writer)
+            appended = writer.prepare_commit()
+        matched = tuple(count.matched)
+        if not count.deleted and not count.updated:
+            return FileOutcome(matched=matched)
+        marked = CommitMessage(partition=split.partition, bucket=split.bucket, total_buckets=split.total_buckets)
+        if len(gone) == file.row_count:
+            marked = replace(marked, compact_before=files)
+        else:
+            marked = replace(marked, new_vectors=(self._new_vector(file, gone),))
+        moved = (self._as_replacement(split, files, message) for message in appended)
+        return FileOutcome(messages=(marked, *moved), changes=(self._changed(split, file, count),), matched=matched)
+
+    def _mark(self, split: DataSplit, file: DataFileMeta, count: _Counts, writer: TableWriter) -> npt.NDArray[np.int64]:
+        """Write the updated rows of a file; return the positions of all its deleted rows."""
+        place = dict(split.vectors).get(file.file_name)
+        before = np.empty(0, np.int64) if place is None else self._deleted.load(file, place)
+        whole = replace(split, rest=NO_FILTER, vectors=())
+        reader = TableReader(self._ref, self._store, split.rest.columns) if self._change.only_deletes else self._rows
+        parts, first = [before], 0
+        for batch in reader.read_file(whole, file):
+            stays = np.ones(batch.num_rows, dtype=bool)
+            stays[before[np.searchsorted(before, first) : np.searchsorted(before, first + len(stays))] - first] = False
+            changed = self._change.apply(batch.filter(pa.array(stays)), split.rest)
+            count.add(changed)
+            parts.append(np.flatnonzero(stays)[changed.old_places()] + first)
+            rows = changed.rows_of(changed.updated)
+            if rows is not None and not self._is_dry_run:
+                writer.write(rows)
+            first += batch.num_rows
+        return np.sort(np.concatenate(parts))
+
+    def _new_vector(self, file: DataFileMeta, rows: npt.NDArray[np.int64]) -> NewVector:
+        is_64 = self._ref.parsed(DeletionVectorOptions).is_64
+        return NewVector(
+            data_file=file.file_name, framed=encode_deletion_vector(rows, is_64=is_64), row_count=len(rows)
+        )
+
+    def _as_replacement(
+        self, split: DataSplit, files: tuple[DataFileMeta, ...], message: CommitMessage
+    ) -> CommitMessage:
+        if message.partition != split.partition:
+            return message
+        return replace(message, new_files=as_replacement(self._ref, files, message.new_files))
 
     def _counted(
         self, split: DataSplit, files: Sequence[DataFileMeta], counts: Sequence[_Counts]
@@ -180,9 +235,10 @@ def write_in_place(
         writer = GroupWriter(target, Group(partition=split.partition, bucket=split.bucket))
         on_error.callback(writer.abort)
         for each in rows:
-            writer.write(each.kept)
-            if each.moved is not None:
-                mover.write(each.moved)
+            writer.write(each.kept())
+            moved_rows = each.rows_of(each.moved)
+            if moved_rows is not None:
+                mover.write(moved_rows)
         writer.finish_file()
         moved = mover.prepare_commit()
         on_error.callback(delete_new_files, ref, moved)
@@ -272,6 +328,7 @@ class _ChangeRun:
         self._committer = committer
         self._ref = committer.ref
         self._change = self._new_change(self._ref)
+        self._marks = _marks_rows(self._ref)
         self._rewriter = FileRewriter(self._ref, self._store, self._change, is_dry_run=self._is_dry_run)
         self._locator = FileLocator.of(self._ref)
         self._progress = _Progress()
@@ -347,7 +404,7 @@ class _ChangeRun:
         do not number rows at commit create such files.
         """
         places = {_place(entry) for entry in hit if entry.total_buckets > 0}
-        if snapshot is None or not places:
+        if snapshot is None or not places or self._marks:
             return {}
         partitions = frozenset(place[0] for place in places)
         live = load_live_of_partitions(self._store, self._ref.schema, snapshot, partitions)
@@ -375,7 +432,7 @@ class _ChangeRun:
         hits = sum(self._progress.hits.get(key, 0) for key in unit.keys)
         if self._change.only_deletes and hits == self._rewriter.count_rows(unit.split, files):
             return self._rewriter.drop(unit.split, files)
-        return self._rewriter.rewrite(unit.split, files)
+        return (self._rewriter.mark if self._marks else self._rewriter.rewrite)(unit.split, files)
 
     def _commit(self, snapshot: Snapshot | None, outcomes: Sequence[FileOutcome]) -> ChangeResult:
         changes = tuple(each for outcome in outcomes for each in outcome.changes)
@@ -419,6 +476,12 @@ class _ChangeRun:
     def _discard(self, keys: Iterable[tuple[_Version, ...]]) -> None:
         for each in keys:
             delete_new_files(self._ref, self._progress.outcomes.pop(each).messages)
+
+
+def _marks_rows(ref: TableRef) -> bool:
+    """Whether row changes delete rows by deletion vectors. Paimon reads these only if the table has the option."""
+    is_enabled = DeletionVectorOptions.parse(ref.schema.option_map, table=ref.name).is_enabled
+    return is_enabled and ref.parsed(DeletionVectorOptions).is_enabled and not are_among_data_files(ref)
 
 
 def _version(plan: ScanPlan, entry: ManifestEntry) -> _Version:

@@ -25,7 +25,7 @@ from penstock.datafile.filter import filter_batch, to_scalar
 from penstock.datafile.formats import FORMATS
 from penstock.datafile.types import ArrowAny, to_arrow_schema
 from penstock.errors import FormatError, InvalidSchemaError, NotFoundError, UnsupportedFeatureError
-from penstock.format.deletion_vector import decode_deletion_vector
+from penstock.format.deletion_vector import FRAME_BYTES, decode_deletion_vector
 from penstock.format.layout import format_of
 from penstock.io.failures import enough_memory
 from penstock.metrics import ROWS
@@ -298,10 +298,6 @@ def _count_out(rows: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
         yield make_batch((), pa.schema([]), min(batch_rows, rows - start))
 
 
-# Length before and checksum after a vector.
-_FRAME_BYTES = 8
-
-
 def are_among_data_files(ref: TableRef) -> bool:
     """Whether index files are in the directories of buckets."""
     return ref.options.get("index-file-in-data-file-dir", "false").strip().lower() == "true"
@@ -344,7 +340,7 @@ class DeletedRows:
         """Return the bytes of a deletion vector with its frame. Raises ``NotFoundError``."""
         with self._ref.file_io.open_input(self.path_of(place)) as stream:
             stream.seek(place.offset)
-            return bytes(stream.read(place.length + _FRAME_BYTES))
+            return bytes(stream.read(place.length + FRAME_BYTES))
 
     def path_of(self, place: VectorPlace) -> str:
         """Return the path of the file that has a deletion vector."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import fastavro
 import pytest
@@ -14,11 +14,12 @@ from tests.deletion_vectors import delete_keys
 import penstock
 from penstock import CommitConflictError, UnsupportedFeatureError
 from penstock.format.manifest.entry import FileKey
-from penstock.format.manifest.index_manifest import without_vectors
-from penstock.format.snapshot import CommitKind
+from penstock.format.manifest.index_manifest import VectorChanges, change_vectors
+from penstock.format.snapshot import CommitKind, encode_snapshot
 from penstock.io.memory import MemoryFileIO
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit.delta import CommitRequest
+from penstock.table.commit.reused_ids import is_built_on_previous, is_in_time
 from penstock.table.compact.commit import commit_compacted, is_lost
 from penstock.table.compact.job import merge_one
 from penstock.table.compact.plan import plan_compaction
@@ -84,22 +85,21 @@ def test_an_append_keeps_the_vectors() -> None:
     assert keys(table) == [*LEFT, 20]
 
 
-def test_a_change_of_a_file_takes_its_vector_along_and_keeps_the_others() -> None:
+def test_what_removes_a_file_removes_its_vector_and_keeps_the_others() -> None:
     table = new_table()
     first, second = names_of(table)
     before = places(table)
-    assert table.delete("k = 3").rows_deleted == 1
+    assert table.delete("k < 10").rows_deleted == 8
     (kept,) = places(table).items()
     assert kept[0] == second
     # Paimon reads the vectors of a file one after another, so no gap stays.
     assert kept[1].offset == 1
     assert kept[1].index_file != before[first].index_file
-    assert keys(table) == [k for k in LEFT if k != 3]
-    assert table.update({"k": 40}, "k = 12").rows_updated == 1
+    assert keys(table) == LEFT[8:]
+    table.truncate()
     snapshot = table.latest_snapshot()
     assert snapshot is not None
     assert snapshot.index_manifest is None
-    assert keys(table) == [*(k for k in LEFT if k not in {3, 12}), 40]
 
 
 def test_the_main_figures_count_the_rows_that_are_left() -> None:
@@ -215,8 +215,50 @@ def test_each_index_file_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     real = MemoryFileIO.read
     monkeypatch.setattr(MemoryFileIO, "read", lambda self, path: reads.append(path) or real(self, path))
     assert table.delete("k = 5").rows_deleted == 1
-    # To find the row, to rewrite its file, and to copy the other ten vectors.
+    # To find the row, to add it to the rows that are deleted before, and to copy the other ten vectors.
     assert sum("/index/" in path for path in reads) == 3
+
+
+@pytest.mark.parametrize("by_java", [False, True])
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_late_put_of_new_vectors_is_seen(*, is_late: bool, by_java: bool) -> None:
+    """No data file shows whether the next snapshot was built on one that only adds vectors."""
+    table = new_table()
+    base = table.latest_snapshot()
+    ours = table.delete("k = 5").snapshot
+    assert base is not None
+    assert ours is not None
+    path = table._ref.layout.snapshot_path(ours.id)
+    data = table._ref.file_io.read(path)
+    if is_late:
+        table.rollback_to(snapshot_id=base.id)
+        table.append([{"k": 30, "p": "a"}])
+    table.append([{"k": 31, "p": "a"}])
+    store = penstock.Table.at(table.location)._store
+    following = store.load_snapshot(ours.id + 1)
+    if by_java:
+        store.file_io.write(
+            store.layout.snapshot_path(following.id), encode_snapshot(replace(following, writer_version=None))
+        )
+    # The snapshots below have expired meanwhile, so a put of the id succeeds.
+    store.file_io.delete(store.layout.snapshot_path(base.id))
+    store.file_io.write(path, data)
+    assert is_in_time(store, base, ours, ()) is not is_late
+    assert store.has_snapshot(ours.id) is not is_late
+
+
+def test_a_snapshot_whose_vectors_were_rolled_back_is_no_base() -> None:
+    """Files do not show what a snapshot was built on if commits change vectors alone."""
+    table = new_table()
+    table.delete("k = 5")
+    table.delete("k = 6")
+    store = table._store
+    target, between, late = (store.load_snapshot(number) for number in (3, 4, 5))
+    freed = [range(5, 9)]
+    assert is_built_on_previous(store, late, freed)
+    path = table._ref.layout.snapshot_path(between.id)
+    table._ref.file_io.write(path, encode_snapshot(replace(target, id=4, uuid="another")))
+    assert not is_built_on_previous(penstock.Table.at(table.location)._store, late, freed)
 
 
 def test_index_files_among_data_files_are_not_written() -> None:
@@ -371,7 +413,8 @@ def test_an_index_manifest_keeps_fields_of_newer_releases() -> None:
     record = {"_KIND": 0, "_INDEX_TYPE": "HASH", "_FILE_NAME": "index-0", "_PARTITION": b"", "_BUCKET": 0, "_NEW": "x"}
     stream = io.BytesIO()
     fastavro.writer(stream, {"type": "record", "name": "r", "fields": fields}, [record])
-    data = without_vectors(stream.getvalue(), "p", {FileKey(b"", 0, "f")}, lambda _: pytest.fail("nothing to copy"))
+    storage: Any = None  # nothing is copied
+    data = change_vectors(stream.getvalue(), "p", VectorChanges(removed={FileKey(b"", 0, "f")}), storage)
     assert data is not None
     assert list(fastavro.reader(io.BytesIO(data))) == [record]
 

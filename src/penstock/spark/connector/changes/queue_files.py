@@ -33,7 +33,7 @@ from penstock.spark.read.frame import ReadTask
 from penstock.table.actions.rewriting import for_existing_rows
 from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.commit.delta import find_displaced
-from penstock.table.dml.change import ChangedBatch
+from penstock.table.dml.change import ChangedBatch, some
 from penstock.table.dml.run import write_in_place
 from penstock.table.read.batches import DeletedRows
 from penstock.table.read.live import load_live_of_partitions
@@ -300,15 +300,12 @@ def _changed(
     assigner = Assigner(ref.schema, replace(plan_buckets(ref), num_buckets=split.total_buckets))
     for rows in batches:
         if command == "DELETE" or not rows.num_rows:
-            yield ChangedBatch(kept=rows)
+            yield ChangedBatch(after=rows)
             continue
         groups = assigner.assign(rows)
         stays = np.full(rows.num_rows, fill_value=True)
         stays &= np.isin(groups, [place for place, group in enumerate(assigner.groups) if group == own])
-        if stays.all():
-            yield ChangedBatch(kept=rows)
-        else:
-            yield ChangedBatch(kept=rows.filter(pa.array(stays)), moved=rows.filter(pa.array(~stays)))
+        yield ChangedBatch(after=rows, moved=some(~stays))
 
 
 def _append(ref: TableRef, batches: Iterable[pa.RecordBatch]) -> tuple[CommitMessage, ...]:
