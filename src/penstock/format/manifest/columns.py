@@ -18,7 +18,16 @@ import numpy as np
 
 from penstock.errors import FormatError
 from penstock.format.avro.columns import PAD, Cursor, Records, repeated
-from penstock.format.avro.container import CODEC_ERRORS, AvroCodec, BlockPlace, find_blocks, stated_size, uncompress, uncompress_all, uncompress_into
+from penstock.format.avro.container import (
+    CODEC_ERRORS,
+    AvroCodec,
+    BlockPlace,
+    find_blocks,
+    stated_size,
+    uncompress,
+    uncompress_all,
+    uncompress_into,
+)
 from penstock.format.avro.values import DEFAULT_LIMITS, ITEMS_PER_RECORD, AvroLimits, read_item_count, read_text
 from penstock.format.manifest.column_steps import (
     MAX_TEXT_BYTES,
