@@ -18,6 +18,7 @@ from tests.property.test_spec_binary_manifest import PLAIN_SCHEMA, other_schemas
 from tests.support import strategies_manifest
 
 from penstock.errors import FormatError
+from penstock.format.avro.columns import Even
 from penstock.format.avro.container import AvroCodec, Block, decode_container, encode_container
 from penstock.format.avro.values import encode_bytes, encode_long
 from penstock.format.manifest import column_steps, columns
@@ -266,6 +267,10 @@ def of_one_shape(count: int) -> list[ManifestEntry]:
     ]
 
 
+def step_of(cursor: Cursor) -> int:
+    return cursor.positions.step if isinstance(cursor.positions, Even) else 0
+
+
 def test_groups_of_entries_of_one_shape_are_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     entries = of_one_shape(6_000)
     records = list(map(_encode_entry, entries))
@@ -277,10 +282,10 @@ def test_groups_of_entries_of_one_shape_are_read_at_once(monkeypatch: pytest.Mon
     steps: list[int] = []
 
     def visit(files: ManifestColumns, cursor: Cursor) -> Any:
-        steps.append(cursor.step)
-        before = cursor.positions
+        steps.append(step_of(cursor))
+        before = cursor.positions[:]
         low, sizes = cursor.spans()
-        assert (low - sizes - before == low[0] - sizes[0] - before[0]).all()
+        assert (low[:] - sizes - before == low[0] - sizes[0] - before[0]).all()
         return files.bucket
 
     data = in_blocks(records, 100)
@@ -291,8 +296,8 @@ def test_groups_of_entries_of_one_shape_are_read_at_once(monkeypatch: pytest.Mon
     assert_equal(decoded, decode_manifest(data, "x"))
     # The first group is searched for shapes, if no other manifest had this one.
     assert steps[1:] == [len(records[0])] * 11
-    assert [cursor.step for _, cursor in decoded.statistics(np.arange(6_000))] == steps
-    assert [cursor.step for _, cursor in decoded.statistics(np.arange(1, 5_999))] == [0, *steps[1:-1], 0]
+    assert [step_of(cursor) for _, cursor in decoded.statistics(np.arange(6_000))] == steps
+    assert [step_of(cursor) for _, cursor in decoded.statistics(np.arange(1, 5_999))] == [0, *steps[1:-1], 0]
 
 
 @given(st.integers(0, 149), st.integers(0, 10_000), st.integers(0, 255), st.sampled_from([1, 7, 100]))

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from penstock.format.avro.schemas import AvroType
 
     Array: TypeAlias = np.ndarray[Any, Any]
+    Places: TypeAlias = "Array | Even"
+    """Indexes of bytes."""
     Step: TypeAlias = Callable[["Cursor"], None]
     """Moves a cursor past a field."""
 
@@ -38,6 +40,39 @@ _EXPONENT_BIAS: Final = 1022  # of a 64-bit float, less one: bit 7 is the last b
 _MAX_ITEMS: Final = 2048
 # Longer fields are not compared with those of the first record.
 _MAX_ALIKE_BYTES: Final = 1024
+
+
+class Even:
+    """Places with as many bytes from each to the next, which are read in a fifth of the time of others."""
+
+    __slots__ = ("count", "start", "step")
+
+    def __init__(self, start: int, step: int, count: int) -> None:
+        self.start = start
+        self.step = step
+        self.count = count
+
+    def __len__(self) -> int:
+        """Return the number of places."""
+        return self.count
+
+    def __add__(self, other: int | Array) -> Places:
+        """Return the places as many bytes later; of different numbers, an array."""
+        if isinstance(other, int):
+            return Even(self.start + other, self.step, self.count)
+        if other.strides == (0,):
+            return self + int(other[0])
+        places: Array = self[:] + other
+        return places
+
+    def __getitem__(self, chosen: int | slice | Array) -> Any:  # noqa: ANN401 - as of an array
+        """Return one or some of the places."""
+        return np.arange(self.start, self.start + self.step * self.count, self.step)[chosen]
+
+    @property
+    def slice(self) -> slice:
+        """What selects the values at these places."""
+        return slice(self.start, self.start + self.step * self.count, self.step)
 
 
 class Records:
@@ -70,16 +105,23 @@ class Records:
         """Return a copy of some of the bytes."""
         return self.bytes[start:end].tobytes()
 
-    def rows(self, starts: Array, width: int, step: int = 0) -> Array:
-        """Return ``width`` bytes from each start, as a matrix; bytes after the end are zero. ``step`` of ``evenly``."""
+    def bytes_at(self, places: Places) -> Array:
+        """Return the byte at each place, as a view if they are even."""
+        return self.bytes[places.slice if isinstance(places, Even) else places]
+
+    def words_at(self, places: Places) -> Array:
+        """Return the word at each place, as a view if they are even."""
+        return self.words[places.slice if isinstance(places, Even) else places]
+
+    def rows(self, starts: Places, width: int) -> Array:
+        """Return ``width`` bytes from each start, as a matrix; bytes after the end are zero."""
         padded = self.bytes
         if width > len(PAD):
             padded = np.concatenate([padded, np.zeros(width - len(PAD), np.uint8)])
         # As one value each, which is copied at once.
         windows: Array = np.ndarray((len(padded) - width + 1,), f"V{width}", padded.data, strides=(1,))
-        chosen = evenly(starts, step)
         # A slice shares the memory, which callers must not change.
-        rows = windows[chosen].copy() if isinstance(chosen, slice) else windows[chosen]
+        rows = windows[starts.slice].copy() if isinstance(starts, Even) else windows[starts]
         return rows.view(np.uint8).reshape(len(starts), width)
 
 
@@ -88,29 +130,31 @@ class Cursor:
 
     Args:
         records: the bytes.
-        positions: index of the next byte, one per record.
-
-        step: bytes from each position to the next, if the records are known to be of one shape (``shapes``), so that
-            lengths, branches and the sizes of numbers are those of the first; else 0.
+        positions: index of the next byte, one per record; even if the records are known to be of one shape
+            (``shapes``), so that lengths, branches and the sizes of numbers are those of the first.
 
     Attributes:
         positions: never greater than the number of bytes.
         is_good: per record, whether all its fields so far were understood.
     """
 
-    __slots__ = ("is_good", "positions", "records", "step")
+    __slots__ = ("is_good", "positions", "records")
 
-    def __init__(self, records: Records, positions: Array, step: int = 0) -> None:
+    def __init__(self, records: Records, positions: Places) -> None:
         self.records = records
         self.positions = positions
-        self.step = step
         self.is_good: Array = np.ones(len(positions), bool)
+
+    @property
+    def is_even(self) -> bool:
+        """Whether the records are of one shape."""
+        return isinstance(self.positions, Even)
 
     def longs(self) -> Array:
         """Read an int or a long of at most 8 bytes; longer ones are not understood."""
-        if self.step:
-            _, size = _long_of(int(self.records.words[self.positions[0]]))
-            values = longs_at(self.records, self.positions, size, self.step)
+        if isinstance(self.positions, Even):
+            _, size = _long_of(int(self.records.words[self.positions.start]))
+            values = longs_at(self.records, self.positions, size)
             self.skip(size)
             return values
         first = self.records.bytes[self.positions]
@@ -125,14 +169,10 @@ class Cursor:
                 stops[stops == 0] = _LAST_STOP
             stop = stops & (~stops + _U64(1))  # the lowest bit that is set
             digits = words & (stop | (stop - _U64(1))) & _DIGITS
-            digits = (digits & _U64(0x007F007F007F007F)) | ((digits & _U64(0x7F007F007F007F00)) >> _U64(1))
-            digits = (digits & _U64(0x00003FFF00003FFF)) | ((digits & _U64(0x3FFF00003FFF0000)) >> _U64(2))
-            digits = (digits & _U64(0x000000000FFFFFFF)) | ((digits & _U64(0x0FFFFFFF00000000)) >> _U64(4))
             # The exponent of a power of two is the number of its bit.
             self.skip((stop.astype(np.float64).view(np.int64) >> 52) - _EXPONENT_BIAS >> 3)
-            values = digits.view(np.int64)
-        numbers: Array = (values >> 1) ^ -(values & 1)
-        return numbers
+            values = _packed(digits)
+        return _signed(values)
 
     def ints(self) -> Array:
         """Read an int; as ``longs``, and numbers of more than 32 bits are not understood."""
@@ -141,39 +181,41 @@ class Cursor:
             self.is_good &= (values < 1 << 31) & (values >= -(1 << 31))
         return values
 
-    def spans(self) -> tuple[Array, Array]:
+    def spans(self) -> tuple[Places, Array]:
         """Pass bytes or a string; return the position of the first byte, and the number of bytes."""
-        sizes = self._sizes()
+        sizes = self.sizes()
         starts = self.positions
-        if (
-            not self.step
-            and sizes.size
-            and (sizes.min() < 0 or int(sizes.max()) + int(starts.max()) > self.records.size)
-        ):
+        if isinstance(starts, Even):
+            self.skip(sizes)
+            return starts, sizes
+        if sizes.size and (sizes.min() < 0 or int(sizes.max()) + int(starts.max()) > self.records.size):
             inside = (sizes >= 0) & (sizes <= self.records.size - starts)
             self.is_good &= inside
             sizes = np.where(inside, sizes, 0)
         self.positions = starts + sizes
         return starts, sizes
 
-    def _sizes(self) -> Array:
+    def sizes(self) -> Array:
         """Read longs that are often equal in all records."""
         words = self.records.words[self.positions[:1]]
         number, size = _long_of(int(words[0])) if len(words) else (0, 0)
-        if not self.step:
+        if not isinstance(self.positions, Even):
             if not 1 < size <= 8:
                 return self.longs()
             differing = (self.records.words[self.positions] ^ words) & _U64((1 << 8 * size) - 1)
             if differing.any():
                 return self.longs()
         self.skip(size)
-        return np.full(len(self.positions), number)
+        return repeated(np.array([number]), len(self.positions))
 
     def present(self) -> Array:
         """Read the branch of a nullable value: whether it is not null."""
-        branches = self.records.bytes[self.positions[:1] if self.step else self.positions]
-        if self.step:
-            branches = np.repeat(branches, len(self.positions))
+        if isinstance(self.positions, Even):
+            branch = int(self.records.bytes[self.positions.start])
+            self.is_good &= branch in (0, 2)
+            self.skip(1)
+            return repeated(np.array([branch == 2]), len(self.is_good))
+        branches = self.records.bytes[self.positions]
         self.skip(1)
         if branches.size and (branches.max() > 2 or (branches == 1).any()):
             self.is_good &= (branches == 0) | (branches == 2)
@@ -194,8 +236,8 @@ class Cursor:
 
     def rejoin(self, other: Cursor, chosen: Array) -> None:
         """Move some records to the positions of a cursor that ``some`` returned for them."""
-        positions = self.positions.copy()
-        positions[chosen] = other.positions
+        positions = self.positions[:].copy()
+        positions[chosen] = other.positions[:]
         self.positions = positions
         self.is_good[chosen] &= other.is_good
 
@@ -213,10 +255,10 @@ class Cursor:
     def nullable_longs(self) -> tuple[Array, Array]:
         """Read nullable longs; return them, 0 for null, and whether each is not null."""
         present = self.present()
-        values: Array = np.zeros(len(present), np.int64)
         if present.all():
-            values = self.longs()
-        elif present.any():
+            return self.longs(), present
+        values: Array = np.zeros(len(present), np.int64)
+        if present.any():
             part = self.some(present)
             values[present] = part.longs()
             self.rejoin(part, present)
@@ -242,13 +284,13 @@ class Cursor:
                 step(part)
                 self.rejoin(part, has_item)
         has_items = counts > 0
-        self.is_good &= ~has_items | (self.records.bytes[self.positions] == 0)
+        self.is_good &= ~has_items | (self.records.bytes_at(self.positions) == 0)
         self.skip(has_items.astype(np.int64))
         return counts
 
     def alike(self, step: Step) -> None:
         """Pass a field that is often equal in all records, which is seen at once; no Avro encoding begins another."""
-        if self.step or len(self.positions) < 2:
+        if self.is_even or len(self.positions) < 2:
             step(self)
             return
         first = self.first()
@@ -274,38 +316,35 @@ class Cursor:
     def skip(self, count: int | Array) -> None:
         """Pass some bytes."""
         positions = self.positions + count
-        if not self.step and positions.size and positions.max() > self.records.size:
+        if not isinstance(positions, Even) and positions.size and positions.max() > self.records.size:
             inside = positions <= self.records.size
             self.is_good &= inside
             positions = np.where(inside, positions, self.records.size)
         self.positions = positions
 
 
-def evenly(places: Array, step: int) -> Array | slice:
-    """Return what selects the values at some places; for a ``step`` from each to the next, in less time.
-
-    Args:
-        step: 0 if it is not known.
-    """
-    if not step or not len(places):
-        return places
-    start = int(places[0])
-    return slice(start, start + step * (len(places) - 1) + 1, step)
-
-
-def longs_at(records: Records, starts: Array, size: int, step: int = 0) -> Array:
-    """Decode a long of ``size`` bytes at each start; ``step`` of ``evenly``."""
-    at = evenly(starts, step)
+def longs_at(records: Records, starts: Places, size: int) -> Array:
+    """Decode a long of ``size`` bytes at each start."""
     if size == 1:
-        values = records.bytes[at].astype(np.int64)
-        return (values >> 1) ^ -(values & 1)
-    digits = records.words[at] & _U64((1 << 8 * size) - 1 & int(_DIGITS))
+        digits = records.bytes_at(starts)
+        is_one = len(digits) > 0 and digits.min() == digits.max()
+        values = digits[: 1 if is_one else None].astype(np.int64)
+        numbers = _signed(values)
+        return repeated(numbers, len(digits)) if is_one else numbers
+    return _signed(_packed(records.words_at(starts) & _U64((1 << 8 * size) - 1 & int(_DIGITS)), size))
+
+
+def _packed(digits: Array, size: int = 8) -> Array:
+    """Return numbers of which each byte has 7 bits; ``size`` is the number of bytes."""
     digits = (digits & _U64(0x007F007F007F007F)) | ((digits & _U64(0x7F007F007F007F00)) >> _U64(1))
     if size > 2:
         digits = (digits & _U64(0x00003FFF00003FFF)) | ((digits & _U64(0x3FFF00003FFF0000)) >> _U64(2))
     if size > 4:
         digits = (digits & _U64(0x000000000FFFFFFF)) | ((digits & _U64(0x0FFFFFFF00000000)) >> _U64(4))
-    values = digits.view(np.int64)
+    return digits.view(np.int64)
+
+
+def _signed(values: Array) -> Array:
     numbers: Array = (values >> 1) ^ -(values & 1)
     return numbers
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from penstock.format.avro.columns import Cursor, Records, discard, longs_at, repeated, step_of
+from penstock.format.avro.columns import Cursor, Even, Records, discard, longs_at, repeated, step_of
 from penstock.format.avro.reader import field_types
 from penstock.format.avro.schemas import MANIFEST_SCHEMA
 from penstock.format.avro.shapes import Shape, mark_of
@@ -23,7 +23,7 @@ from penstock.format.manifest.files import REQUIRED_FILE_FIELDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from penstock.format.avro.columns import Array, Step
+    from penstock.format.avro.columns import Array, Places, Step
     from penstock.format.avro.schemas import AvroType
     from penstock.format.avro.shapes import Mark
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 MAX_TEXT_BYTES: Final = 1_024
 _MAX_NAME_BYTES: Final = 255
 _ORC: Final = b".orc"
-_MIX: Final = np.uint64(0x9E3779B97F4A7C15)
-_SHIFT: Final = np.uint64(29)
+_FACTOR: Final = 0x9E3779B97F4A7C15
+_WORD: Final = (1 << 64) - 1
 
 
 class EntryReading:
@@ -50,21 +50,17 @@ class EntryReading:
         self.cursor = cursor
         self.starts = cursor.positions
         self.shape: EntryShape | None = None
-        self.columns: dict[str, Array] = {}
+        self.columns: dict[str, Any] = {}
 
     def check(self, is_good: Array) -> None:
         """Mark the entries of which this is not true."""
         self.cursor.is_good &= is_good
 
 
-def text_rows(records: Records, starts: Array, sizes: Array, step: int = 0) -> Array:
-    """Return texts as a matrix of bytes, whose width is a multiple of 8, with zeros after the end of each.
-
-    Args:
-        step: of ``evenly``.
-    """
+def text_rows(records: Records, starts: Places, sizes: Array) -> Array:
+    """Return texts as a matrix of bytes, whose width is a multiple of 8, with zeros after the end of each."""
     longest, shortest = int(sizes.max(initial=1)), int(sizes.min(initial=MAX_TEXT_BYTES))
-    rows = records.rows(starts, max(-(-longest // 8) * 8, 8), step)
+    rows = records.rows(starts, max(-(-longest // 8) * 8, 8))
     if longest % 8:
         rows.view("<u8")[:, -1] &= np.uint64((1 << 8 * (longest % 8)) - 1)
     if shortest < longest:
@@ -75,25 +71,30 @@ def text_rows(records: Records, starts: Array, sizes: Array, step: int = 0) -> A
 def hash_texts(rows: Array, sizes: Array) -> Array:
     """Return a hash of each text, which depends on its bytes only; ``rows`` as of ``text_rows``."""
     words = rows.view("<u8")
-    hashes: Array = sizes.astype(np.uint64) * _MIX
-    shortest = int(sizes.min(initial=0))
+    # Texts of which one word differs have different hashes, since all factors are odd.
+    factor = _FACTOR
+    hashes: Array = sizes.astype(np.uint64) * np.uint64(factor)
     for place in range(words.shape[1]):
-        mixed = (hashes ^ words[:, place]) * _MIX
-        mixed ^= mixed >> _SHIFT
-        hashes = mixed if shortest > 8 * place else np.where(sizes > 8 * place, mixed, hashes)
+        factor = factor * _FACTOR & _WORD
+        hashes += words[:, place] * np.uint64(factor)
     return hashes
 
 
 def _are_plain_names(rows: Array, sizes: Array) -> Array:
     """Whether texts are names of files for sure; others may be too. ``rows`` as of ``text_rows``."""
-    # Not a control character, nor of more than 7 bits, nor a slash of either kind; below 0x20, subtraction wraps.
-    is_other = ((rows - np.uint8(0x20)) > 0x5E) | (rows == 0x2F) | (rows == 0x5C)
     plain: Array = (sizes > 0) & (rows[:, 0] != 0x2E)
-    # So are the zeros after the ends.
-    if np.count_nonzero(is_other) == is_other.size - int(sizes.sum()):
-        return plain
-    is_other &= np.arange(rows.shape[1]) < sizes[:, None]
-    plain &= ~is_other.any(axis=1)
+    # Not a control character, nor of more than 7 bits, nor a slash of either kind; the zeros are after the ends.
+    text = rows.tobytes()
+    if (
+        int(rows.max(initial=0)) >= 0x7F
+        or b"/" in text
+        or b"\\" in text
+        or np.count_nonzero(rows < 0x20) != rows.size - int(sizes.sum())
+    ):
+        is_other = ((rows < 0x20) | (rows >= 0x7F) | (rows == 0x2F) | (rows == 0x5C)) & (
+            np.arange(rows.shape[1]) < sizes[:, None]
+        )
+        plain &= ~is_other.any(axis=1)
     return plain
 
 
@@ -102,7 +103,7 @@ def _name_rows(cursor: Cursor) -> tuple[Array, Array]:
     starts, sizes = cursor.spans()
     fits = sizes <= _MAX_NAME_BYTES
     sizes = np.where(fits, sizes, 0)
-    rows = text_rows(cursor.records, starts, sizes, cursor.step)
+    rows = text_rows(cursor.records, starts, sizes)
     cursor.is_good &= fits & _are_plain_names(rows, sizes)
     return rows, sizes
 
@@ -117,7 +118,7 @@ def read_names(cursor: Cursor, schema: str) -> Array:
     return np.ascontiguousarray(texts).view(f"S{texts.shape[1]}")[:, 0]
 
 
-def _are_plain_texts(records: Records, starts: Array, sizes: Array) -> Array:
+def _are_plain_texts(records: Records, starts: Places, sizes: Array) -> Array:
     """Whether texts are short and of ASCII only."""
     fits = sizes <= MAX_TEXT_BYTES
     plain: Array = fits & (text_rows(records, starts, np.where(fits, sizes, 0)) < 0x80).all(axis=1)
@@ -209,7 +210,7 @@ def _read_columns(column: str) -> Callable[[EntryReading], None]:
         starts = reading.cursor.positions
         _PAST_TEXTS(reading.cursor)
         reading.columns[f"{column}@"] = starts
-        reading.columns[f"{column}#"] = reading.cursor.positions - starts
+        reading.columns[f"{column}#"] = reading.cursor.positions[:] - starts[:]
 
     return read
 
@@ -299,7 +300,7 @@ class EntrySteps:
     def read(self, reading: EntryReading) -> None:
         """Read all columns; the cursor's positions are ascending, and are moved to the end of each entry."""
         cursor = reading.cursor
-        starts, left = cursor.positions, np.ones(len(cursor.positions), bool)
+        starts, left = cursor.positions[:], np.ones(len(cursor.positions), bool)
         parts: list[tuple[Array, EntryReading]] = []
         for shape, chosen in self._by_shape(cursor.records, starts):
             part = EntryReading(cursor.some(chosen))
@@ -331,7 +332,7 @@ class EntrySteps:
         for shape in self._shapes:
             width = shape.width
             if sizes == [width * count for count in counts] and shape.are_all(records):
-                reading = EntryReading(Cursor(records, np.arange(0, records.size, width), width))
+                reading = EntryReading(Cursor(records, Even(0, width, records.size // width)))
                 shape.read(reading)
                 return reading
         return None
@@ -461,7 +462,7 @@ class EntryShape:
             for name, value in self.columns.items()
         }
         for name, (start, end) in self._longs.items():
-            reading.columns[name] = longs_at(records, starts + start, end - start, cursor.step)
+            reading.columns[name] = longs_at(records, starts + start, end - start)
         cursor.skip(self._name_start)
         reading.columns["name_hash"] = hash_texts(*_name_rows(cursor))
         records.items += self.items * len(starts)

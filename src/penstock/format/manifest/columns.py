@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from penstock.errors import FormatError
-from penstock.format.avro.columns import PAD, Cursor, Records, repeated
+from penstock.format.avro.columns import PAD, Cursor, Even, Records, repeated
 from penstock.format.avro.container import (
     CODEC_ERRORS,
     AvroCodec,
@@ -43,7 +43,7 @@ from penstock.format.manifest.files import decode_entries_at
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from penstock.format.avro.columns import Array
+    from penstock.format.avro.columns import Array, Places
     from penstock.format.manifest.column_steps import EntrySteps
 
     Visit: TypeAlias = Callable[["ManifestColumns", Cursor], Array]
@@ -65,8 +65,18 @@ class _Group(NamedTuple):
 
     first_row: int
     blocks: tuple[BlockPlace, ...]
-    step: int
-    """As of ``Cursor``, for all entries of the group."""
+    starts: Places
+    """Of the entries, in the uncompressed bytes."""
+    stats_starts: Places
+    """Of their ``_VALUE_STATS``, likewise."""
+
+    def places(self, name: Literal["starts", "stats_starts"], rows: Array) -> Places:
+        """Return the places of entries of the group; ``rows`` are their numbers in the manifest, ascending."""
+        places: Places = getattr(self, name)
+        if isinstance(places, Even) and len(rows) == len(places):
+            return places
+        array: Array = places[rows - self.first_row]
+        return array.astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,12 +164,7 @@ class ManifestColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedEntries:
-    """The compressed bytes of a manifest, and where its entries are in them.
-
-    Attributes:
-        starts: of the entries, in the uncompressed bytes of their group.
-        stats_starts: of their ``_VALUE_STATS``, likewise.
-    """
+    """The compressed bytes of a manifest, and where its entries are in them."""
 
     data: bytes
     path: str
@@ -167,13 +172,11 @@ class EncodedEntries:
     codec: AvroCodec
     limits: AvroLimits
     groups: tuple[_Group, ...]
-    starts: Array
-    stats_starts: Array
 
     def entries(self, rows: Array) -> Iterator[ManifestEntry]:
         """Decode some entries; ``rows`` are ascending."""
         for group, part in self._by_group(rows):
-            starts = self.starts[part].tolist()
+            starts = group.places("starts", part)[:].tolist()
             # Blocks without any of the entries are not uncompressed.
             offset, at = 0, 0
             for place in group.blocks:
@@ -189,18 +192,17 @@ class EncodedEntries:
         """Yield as ``ManifestColumns.statistics``."""
         memory = _BlockMemory()
         for group, part in self._by_group(rows):
-            step = group.step if len(part) == sum(place.record_count for place in group.blocks) else 0
-            yield part, Cursor(self._records(group, memory), self.stats_starts[part].astype(np.int64), step)
+            yield part, Cursor(self._records(group, memory), group.places("stats_starts", part))
 
     def names(self, rows: Array) -> Iterator[Array]:
         """Yield the names of some files, as bytes."""
         memory = _BlockMemory()
         for group, part in self._by_group(rows):
-            cursor = Cursor(self._records(group, memory), self.starts[part].astype(np.int64))
+            cursor = Cursor(self._records(group, memory), group.places("starts", part))
             yield read_names(cursor, self.schema)
 
     def _by_group(self, rows: Array) -> Iterator[tuple[_Group, Array]]:
-        ends = np.searchsorted(rows, [*(group.first_row for group in self.groups[1:]), len(self.starts)])
+        ends = np.searchsorted(rows, [group.first_row + len(group.starts) for group in self.groups])
         for group, (first, end) in zip(self.groups, pairwise([0, *ends.tolist()]), strict=True):
             if end > first:
                 yield group, rows[first:end]
@@ -387,7 +389,7 @@ class _Decoder:
         first_row = rows = 0
         for place in blocks:
             if places and (rows + place.record_count - first_row > _GROUP_RECORDS or memory.is_full):
-                groups.append(_Group(first_row, tuple(places), self._add_group(places, *memory.take())))
+                groups.append(_Group(first_row, tuple(places), *self._add_group(places, *memory.take())))
                 places, first_row = [], rows
             limit = min(self._limits.block_bytes, left, _MAX_BLOCK_BYTES)
             size = memory.add(self._codec, data[place.start : place.end], limit)
@@ -396,11 +398,11 @@ class _Decoder:
             left -= size
             places.append(place)
             rows += place.record_count
-        groups.append(_Group(first_row, tuple(places), self._add_group(places, *memory.take())))
+        groups.append(_Group(first_row, tuple(places), *self._add_group(places, *memory.take())))
         return self._columns(tuple(groups))
 
-    def _add_group(self, places: Sequence[BlockPlace], records: Records, sizes: Sequence[int]) -> int:
-        """Decode the blocks of a group; return its ``step``."""
+    def _add_group(self, places: Sequence[BlockPlace], records: Records, sizes: Sequence[int]) -> tuple[Places, Places]:
+        """Decode the blocks of a group; return where its entries begin, and where their ``_VALUE_STATS`` do."""
         counts = [place.record_count for place in places]
         reading = self._steps.read_alike(records, sizes, counts)
         if reading is None:
@@ -421,16 +423,16 @@ class _Decoder:
         for name, column in kept_columns.items():
             self._parts.setdefault(name, []).append(column)
         if self._visit is not None:
-            cursor = Cursor(records, columns["stats_starts"], reading.cursor.step)
+            cursor = Cursor(records, columns["stats_starts"])
             self._visited.append(self._visit(self._entries(kept_columns), cursor))
-        return reading.cursor.step
+        starts, stats_starts = (_kept_places(columns[name]) for name in ("starts", "stats_starts"))
+        return starts, stats_starts
 
-    def _encode_texts(self, records: Records, columns: dict[str, Array], reading: EntryReading) -> None:
+    def _encode_texts(self, records: Records, columns: dict[str, Any], reading: EntryReading) -> None:
         count = len(columns["starts"])
         zeros = repeated(np.zeros(1, np.int64), count)
         partition = (columns["partition@"], columns["partition#"])
-        step = reading.cursor.step
-        columns["partition"] = _codes_of(records, *partition, lambda data: data, self._partitions, step)
+        columns["partition"] = _codes_of(records, *partition, lambda data: data, self._partitions)
         shape = reading.shape
         if shape is None:
             columns["layout"] = self._layouts_of(records, columns)
@@ -443,7 +445,7 @@ class _Decoder:
         columns.setdefault("is_external", zeros)
         columns["may_have_index"] = (columns.get("extra_files", zeros) > 0) | (columns.get("index", zeros) > 0)
 
-    def _layouts_of(self, records: Records, columns: Mapping[str, Array]) -> Array:
+    def _layouts_of(self, records: Records, columns: Mapping[str, Any]) -> Array:
         stats_cols, write_cols = (
             _codes_of(records, columns[f"{name}@"], columns[f"{name}#"], _read_texts, known)
             if f"{name}@" in columns
@@ -467,18 +469,17 @@ class _Decoder:
         return layout
 
     def _entries(self, columns: Mapping[str, Array], **others: Any) -> ManifestColumns:  # noqa: ANN401 - of any type
-        arrays = {name: column for name, column in columns.items() if name not in _PLACES}
         return ManifestColumns(
             partitions=tuple(self._partitions.values),
             layouts=tuple(self._layouts.values),
-            **{"nbytes": 0, **others, **arrays},
+            **{"nbytes": 0, **others, **columns},
         )
 
     def _columns(self, groups: tuple[_Group, ...]) -> ManifestColumns:
         arrays = {name: _joined(parts) for name, parts in self._parts.items()}
-        starts, stats_starts = map(arrays.__getitem__, _PLACES)
         blocks = sum(len(group.blocks) for group in groups)
         sizes = [_size_of(each) for each in arrays.values()]
+        sizes += [each.nbytes for group in groups for each in group[2:] if not isinstance(each, Even)]
         partition_bytes = sum(map(len, self._partitions.values)) + 100 * len(self._partitions.values)
         encoded = EncodedEntries(
             data=self._data,
@@ -487,8 +488,6 @@ class _Decoder:
             codec=self._codec,
             limits=self._limits,
             groups=groups,
-            starts=starts,
-            stats_starts=stats_starts,
         )
         return self._entries(
             arrays,
@@ -498,10 +497,7 @@ class _Decoder:
         )
 
 
-_PLACES: Final = ("starts", "stats_starts")
 _KEPT: Final[dict[str, type]] = {
-    "starts": np.uint32,
-    "stats_starts": np.uint32,
     "partition": np.int32,
     "is_delete": np.bool_,
     "bucket": np.int32,
@@ -523,6 +519,10 @@ def _converted(column: Array, dtype: type) -> Array:
         return repeated(column[:1].astype(dtype), len(column))
     converted: Array = column.astype(dtype)
     return converted
+
+
+def _kept_places(places: Places) -> Places:
+    return places if isinstance(places, Even) else places.astype(np.uint32)
 
 
 def _joined(parts: Sequence[Array]) -> Array:
@@ -575,7 +575,7 @@ _MAX_CANDIDATES: Final = _SLICE_BYTES // 4  # of the first test, which a few byt
 
 def _follow(reading: EntryReading, size: int) -> dict[str, Array]:
     """Return the columns of those candidates that are entries: each begins where the one before it ends."""
-    starts, ends, is_good = reading.starts, reading.cursor.positions, reading.cursor.is_good
+    starts, ends, is_good = reading.starts[:], reading.cursor.positions[:], reading.cursor.is_good
     columns = reading.columns | {"starts": starts}
     if not len(starts) or starts[0] or ends[-1] != size or not np.array_equal(ends[:-1], starts[1:]):
         index_of = {start: index for index, start in enumerate(starts.tolist())}
@@ -614,20 +614,15 @@ def _check_blocks(starts: Array, block_counts: Sequence[int], block_sizes: Seque
 
 def _codes_of(
     records: Records,
-    starts: Array,
+    starts: Places,
     sizes: Array,
     decode: Callable[[bytes], object],
     known: _Codes,
-    step: int = 0,
 ) -> Array:
-    """Return a number for each of several texts; ``decode`` is called once for each distinct one.
-
-    Args:
-        step: of ``evenly``, for the starts.
-    """
+    """Return a number for each of several texts; ``decode`` is called once for each distinct one."""
     if int(sizes.max()) > MAX_TEXT_BYTES:
         raise _NotKnownError
-    firsts, of_texts = _distinct(text_rows(records, starts, sizes, step), sizes)
+    firsts, of_texts = _distinct(text_rows(records, starts, sizes), sizes)
     codes = [
         known.code(decode(records.part(start, start + size)))
         for start, size in zip(starts[firsts].tolist(), sizes[firsts].tolist(), strict=True)

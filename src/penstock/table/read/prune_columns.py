@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from penstock.format.avro.columns import evenly
 from penstock.format.row.row import ARITY_BYTES, null_area_bytes
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.predicate.tree import (
@@ -35,7 +34,7 @@ from penstock.predicate.tree import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.format.avro.columns import Array, Cursor
+    from penstock.format.avro.columns import Array, Cursor, Places
     from penstock.format.manifest.columns import ManifestColumns
     from penstock.table.read.prune import StatsPlaces, StatsPruner
 
@@ -214,7 +213,7 @@ def _is_supported(data_type: AtomicType) -> bool:
 def _read_nulls(cursor: Cursor, places: StatsPlaces) -> dict[int, tuple[Array, Array]]:
     """Read the null counts of some columns: the counts, and where they are known."""
     records, size = cursor.records, len(cursor.positions)
-    if cursor.step:
+    if cursor.is_even:
         return _read_counts(cursor, places)
     first = cursor.first()
     wanted = _read_counts(first, places)
@@ -228,7 +227,7 @@ def _read_nulls(cursor: Cursor, places: StatsPlaces) -> dict[int, tuple[Array, A
 
 def _read_counts(cursor: Cursor, places: StatsPlaces) -> dict[int, tuple[Array, Array]]:
     cursor.is_good &= cursor.present()
-    cursor.is_good &= cursor.longs() == places.arity
+    cursor.is_good &= cursor.sizes() == places.arity
     counts = {}
     last = max(place for _, place, _ in places.columns)
     for place in range(last + 1):
@@ -246,30 +245,26 @@ class _Rows:
     def __init__(self, cursor: Cursor, arity: int) -> None:
         starts, sizes = cursor.spans()
         self._records = cursor.records
-        self._step = cursor.step
         self._body_sizes = sizes - ARITY_BYTES
         self._head = null_area_bytes(arity)
         self._starts = starts + ARITY_BYTES
         is_whole = self._body_sizes >= self._head + _WORD_BYTES * arity
         if not is_whole.all():
-            self._starts, self._step = np.where(is_whole, self._starts, ARITY_BYTES), 0
-        written = self._words(self._starts - ARITY_BYTES) & _LOW_HALF
+            self._starts = np.where(is_whole, self._starts[:], ARITY_BYTES)
+        written = self._records.words_at(self._starts + -ARITY_BYTES) & _LOW_HALF
         self.is_good = is_whole & (written == np.uint64(int.from_bytes(arity.to_bytes(4, "big"), "little")))
-
-    def _words(self, places: Array) -> Array:
-        return self._records.words[evenly(places, self._step)]
 
     def values(self, place: int, data_type: AtomicType) -> tuple[Array, Array]:
         """Return the values of a column, and where they are not null."""
         bit = place + 8
-        nulls = self._records.bytes[evenly(self._starts + bit // 8, self._step)]
+        nulls = self._records.bytes_at(self._starts + bit // 8)
         present = (nulls & np.uint8(1 << bit % 8)) == 0
         slots = self._starts + self._head + _WORD_BYTES * place
         has_value = self.is_good & present
         if has_value.all():
-            words = self._words(slots).copy()
+            words = self._records.words_at(slots).copy()
         else:
-            slots = np.where(has_value, slots, 0)
+            slots = np.where(has_value, slots[:], 0)
             words = self._records.words[slots]
         if data_type.root is TypeRoot.DOUBLE:
             return words.view(np.float64), present
@@ -290,13 +285,13 @@ class _Rows:
         self.is_good &= ~present | ((millis < _MAX_MILLIS) & (millis > -_MAX_MILLIS))
         return np.where(self.is_good, millis, 0) * _NANOS_PER_MILLI + rest
 
-    def _texts(self, slots: Array, words: Array, present: Array) -> Array:
+    def _texts(self, slots: Places, words: Array, present: Array) -> Array:
         mark = (words >> np.uint64(56)).astype(np.int64)
         is_inline = mark >= 0x80
         sizes = np.where(is_inline, mark & 0x7F, (words & _LOW_HALF).astype(np.int64))
         self.is_good &= ~present | (sizes <= np.where(is_inline, _MAX_INLINE, _MAX_TEXT_BYTES))
         in_tail = present & ~is_inline
-        starts = np.where(in_tail, self._tails(words, in_tail, sizes), slots)
+        starts = np.where(in_tail, self._tails(words, in_tail, sizes), slots[:])
         sizes = np.where(self.is_good & present, sizes, 0)
         width = max(int(sizes.max(initial=0)), 1)
         rows = self._records.rows(starts, width)
@@ -311,7 +306,7 @@ class _Rows:
         offsets = (words >> _HIGH_HALF).astype(np.int64)
         is_inside = offsets + sizes <= self._body_sizes
         self.is_good &= ~present | is_inside
-        return np.where(is_inside & present, self._starts + offsets, 0)
+        return np.where(is_inside & present, self._starts[:] + offsets, 0)
 
 
 class _Evaluation:
