@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 BY_SPARK = "reader of Spark"
 """In plans with a scan by Spark's own reader."""
 _FILES = re.compile(r"snapshot \d+, (\d+) of \d+ files")
+_PYTHON = re.compile(r"Python workers for (\d+) of \d+ files")
 
 
 def plan_of(frame: DataFrame) -> str:
@@ -20,4 +21,6 @@ def plan_of(frame: DataFrame) -> str:
 
 def files_opened(frame: DataFrame) -> int:
     """Return how many files Spark's own readers open for a DataFrame."""
-    return sum(map(int, _FILES.findall(plan_of(frame)))) + len(frame.inputFiles())
+    plan = plan_of(frame)
+    by_python = sum(map(int, _PYTHON.findall(plan)))
+    return sum(map(int, _FILES.findall(plan))) - by_python + len(frame.inputFiles())

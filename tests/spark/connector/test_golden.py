@@ -25,8 +25,8 @@ ALWAYS: Final = {
     "bucket8_stream": "parquet reader of Spark",
     "evolve": "Python workers",  # a ROW got a field
     "part_string_int": "parquet reader of Spark",
-    "per_level_format": "several formats",
-    "types_avro": "its files are avro",
+    "per_level_format": "orc and parquet readers of Spark, and Python workers for 2 of 6 files",
+    "types_avro": "Spark does not read Avro files here",
     "types_orc": "does not read",
     "types_parquet": "does not read",
 }

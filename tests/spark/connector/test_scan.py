@@ -253,7 +253,9 @@ def test_what_spark_reads_wrong_comes_through_python_and_says_so(
     table.append(pa.table({"id": pa.array([1, 2], pa.int32()), "v": ["a", None]}))
     frame = spark.sql("SELECT v FROM penstock.d.avro WHERE id = 1")
     assert frame.collect() == [("a",)]
-    assert "by Python workers, because its files are avro" in frame._jdf.queryExecution().executedPlan().toString()
+    assert (
+        "by Python workers, because Spark does not read Avro" in frame._jdf.queryExecution().executedPlan().toString()
+    )
     assert "table d.avro: read by Python workers" in caplog.text
     assert spark.sql("SELECT count(*) FROM penstock.d.avro").collect() == [(2,)]
 

@@ -252,7 +252,7 @@ def test_conditions_on_a_union_of_scans_do_not_reach_the_reader_of_orc(spark: Sp
     catalog.alter_table("d.orc_union", UpdateColumnType(column="a", type="BIGINT"))
     table = catalog.load_table("d.orc_union")
     table.append([{"a": 3, "d": dt.date(2026, 1, 3)}, {"a": None, "d": None}])
-    frame = table.to_spark(spark)
+    frame = table.to_spark(spark, options={"incremental-between": "0,2"})
     assert "FileScan orc" in frame._jdf.queryExecution().executedPlan().toString()
     assert sorted(frame.where("a IN (1, 3, NULL)").select("a").collect()) == [(1,), (3,)]
     assert frame.where("a NOT IN (1, NULL)").count() == 0

@@ -32,6 +32,7 @@ def native_factory(
     schema: StructType,
     metadata: StructType,
     filters_of: Callable[[frozenset[str]], JavaObject],
+    python: Callable[[], JavaObject],
 ) -> JavaObject:
     """Return the factory of readers for files that ``list_native`` lists for the same reading.
 
@@ -39,6 +40,7 @@ def native_factory(
         schema: the columns to read, by their names in the table.
         metadata: metadata columns, which follow them.
         filters_of: called with columns, by which a reader may skip row groups; returns ``Filter[]``.
+        python: makes the factory of readers for the files that are left to Python workers.
     """
     session, readers, numbering = bridge.session(), [], []
     constants = constants_of(metadata)
@@ -47,8 +49,8 @@ def native_factory(
     number = [StructField(ROW_NUMBER, LongType())]
     has_numbers = not {ROW_INDEX, ROW_ID}.isdisjoint(metadata.fieldNames())
     plain = [*others, *(number if has_numbers else ())]
-    made = partial(reader_factory, bridge, session, reading.file_format, constants)
     for reader in reading.readers:
+        made = partial(reader_factory, bridge, session, reader.file_format, constants)
         filters = filters_of(reader.pushable)
         columns = [StructField(name, field.dataType) for name, field in zip(reader.names, schema, strict=True)]
         # With filters, it may leave rows out, and they cannot be counted.
@@ -64,7 +66,7 @@ def native_factory(
         columns_text(schema, metadata, StructType([*schema, *each, *constants]).fieldNames())
         for each in (plain, [*others, *number])
     ]
-    return bridge.file_readers[0].of(*arrays, len(schema) + len(others), *texts)
+    return bridge.file_readers[0].of(*arrays, len(schema) + len(others), *texts, python() if reading.left else None)
 
 
 def reader_factory(

@@ -177,26 +177,31 @@ class _Files:
         if top is not None:
             by = select_fields(ref, (top.column,))
             splits = files_of_top(splits, ColumnStatsReader(request.read.store.load_schema, by), top)
-        fields = select_fields(ref, request.schema.fieldNames()) if len(request.schema) else ()
-        reading = refusal or plan_reading(
-            ref,
-            request.read.store,
-            splits,
-            fields,
-            has_class=partial(have_file_readers, bridge),
-            pads=pads,
-            numbers=bool(len(request.metadata)),
-        )
+        columns = request.schema
+
+        def planned() -> NativeReading | str:
+            return refusal or plan_reading(
+                ref,
+                request.read.store,
+                splits,
+                select_fields(ref, columns.fieldNames()) if len(columns) else (),
+                has_class=partial(have_file_readers, bridge),
+                pads=pads,
+            )
+
+        reading = planned()
+        if not len(columns) and _left_of(reading) is not None:
+            # Arrow batches without columns lose their rows, so read at least one column.
+            columns = to_spark_schema(ref.schema.fields[:1])
+            reading = planned()
         made = tuple(name for name in request.metadata.fieldNames() if name in MADE)
         if made and not isinstance(reading, str):
             reading = replace(reading, made=made) if have_file_readers(bridge) else "executors load no class for this"
         _check_places(request, reading)
-        columns = request.schema
-        if isinstance(reading, str):
-            # Arrow batches without columns lose their rows, so read at least one column.
-            columns = request.schema if fields else to_spark_schema(ref.schema.fields[:1])
-            if reading != refusal:
-                _LOG.warning("table %s: read by Python workers, not by Spark's own reader: %s", ref.name, reading)
+        left = _left_of(reading)
+        if left is not None and left != refusal:
+            some = "" if isinstance(reading, str) else f"{len(reading.left)} of {reading.file_count} files "
+            _LOG.warning("table %s: %sread by Python workers, not by Spark's own reader: %s", ref.name, some, left)
         return cls(plan=plan, splits=splits, columns=columns, reading=reading, top=top)
 
     def description(self) -> str:
@@ -338,7 +343,7 @@ class TableScan(Proxy):
     def pushVariantExtractions(self, extractions: JavaObject) -> JavaObject:
         """Take the structs of fields that are to be read instead of columns of VARIANT, all or none."""
         reading = self._files.reading
-        is_taken = not isinstance(reading, str) and reading.file_format is FileFormat.PARQUET
+        is_taken = not isinstance(reading, str) and reading.formats == FileFormat.PARQUET and not reading.left
         if is_taken:
             structs = {str(each.columnName()[0]): schema_of(each.expectedDataType()) for each in extractions}
             fields = [
@@ -364,20 +369,24 @@ class TableScan(Proxy):
 
     def partitions_of(self, splits: Sequence[DataSplit]) -> tuple[JavaObject, JavaObject]:
         """Return the partitions and their reader factory."""
-        bridge, files, ref = self._bridge, self._files, self._request.read.pinned.ref
-        reading = files.reading
-        if not isinstance(reading, str):
-            factory = self._native_factory(reading)
-            session = bridge.session()
-            settings = _split_settings(ref)
-            packing = clone_session(session, settings) if settings else session
-            return self._packed(packing, splits, reading), factory
-        columns, metadata = (tuple(each.fieldNames()) for each in (files.columns, self._request.metadata))
-        task = ReadTask(ref=ref, columns=columns, pads=self._pads(), metadata=metadata)
-        return (
-            python_partitions(bridge, splits),
-            python_factory(bridge, self._request.spark, task, self._returned),
-        )
+        bridge, reading, ref = self._bridge, self._files.reading, self._request.read.pinned.ref
+        if isinstance(reading, str):
+            return python_partitions(bridge, splits), self._python_factory()
+        native, left = reading.divided(splits) if reading.left else (splits, ())
+        session = bridge.session()
+        settings = _split_settings(ref)
+        packing = clone_session(session, settings) if settings else session
+        partitions = self._packed(packing, native, reading)
+        if left:
+            # First, since they take longer.
+            partitions = bridge.driver.joined(python_partitions(bridge, left), partitions)
+        return partitions, self._native_factory(reading)
+
+    def _python_factory(self) -> JavaObject:
+        request = self._request
+        columns, metadata = (tuple(each.fieldNames()) for each in (self._files.columns, request.metadata))
+        task = ReadTask(ref=request.read.pinned.ref, columns=columns, pads=self._pads(), metadata=metadata)
+        return python_factory(self._bridge, request.spark, task, self._returned)
 
     def _packed(self, session: JavaObject, splits: Sequence[DataSplit], reading: NativeReading) -> JavaObject:
         """Return partitions for Spark's readers, with keys where that is worth it."""
@@ -387,10 +396,10 @@ class TableScan(Proxy):
         def listed(some: Sequence[DataSplit]) -> str:
             return listed_files(list_native(read.ref, some, reading, constants))
 
-        # Files of a fallback branch may be in other buckets.
+        # Files of a fallback branch may be in other buckets, and partitions of Python workers have no keys.
         text = (
             None
-            if read.fallback is not None
+            if read.fallback is not None or reading.left
             else keyed_files(read.ref, self._request.read.store.load_schema, self._keys, splits, listed)
         )
         if text is None:
@@ -410,7 +419,9 @@ class TableScan(Proxy):
         """Return the factory of Spark's readers; one for all plans of the scan, as it broadcasts a configuration."""
         if self._factory is None:
             columns, metadata = self._files.columns, self._request.metadata
-            self._factory = native_factory(self._bridge, reading, columns, metadata, self._filters_for)
+            self._factory = native_factory(
+                self._bridge, reading, columns, metadata, self._filters_for, self._python_factory
+            )
         return self._factory
 
     def _filters_for(self, pushable: frozenset[str]) -> JavaObject:
@@ -426,14 +437,20 @@ class TableScan(Proxy):
         return self._bridge.driver.filters(request.filters, places_text(places))
 
 
+def _left_of(reading: NativeReading | str) -> str | None:
+    """Return why files are left to Python workers; None if none are."""
+    return reading if isinstance(reading, str) else reading.reason if reading.left else None
+
+
 def _check_places(request: ScanRequest, reading: NativeReading | str) -> None:
     """Raise ``UnsupportedFeatureError`` if the readers do not return where rows are, and the query asks for it."""
     places = [name for name in PLACES if name in request.metadata.fieldNames()]
-    if isinstance(reading, str):
-        reason = f"it is left to Python workers, because {reading}"
+    left = _left_of(reading)
+    if isinstance(reading, str) or left is not None:
+        reason = f"it is left to Python workers, because {left}"
     elif not reading.numbers_rows:
         places = [name for name in places if name in NUMBERED]
-        reason = f"Spark's {reading.file_format} reader cannot number the rows of these files"
+        reason = f"Spark's {reading.formats} reader cannot number the rows of these files"
     else:
         return
     if places:

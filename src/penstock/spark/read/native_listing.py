@@ -116,7 +116,7 @@ def _tag(
     ref: TableRef, reading: NativeReading, deleted: DeletedRows, file: DataFileMeta, place: VectorPlace | None
 ) -> str:
     """Return which reader reads a file, and where its deletion vector is, as ``FileReaders.java`` takes them."""
-    number = str(reading.place_of(file.schema_id, has_vector=place is not None))
+    number = str(reading.place_of(file, has_vector=place is not None))
     if place is None:
         return number
     path = deleted.path_of(place)

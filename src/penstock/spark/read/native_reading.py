@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Self
 
 from penstock.datafile.types import has_leaf, is_char
 from penstock.format.layout import FileFormat, format_of
+from penstock.format.manifest.entry import FileKey
+from penstock.options import FormatOptions
 from penstock.spark.read.native_files import (
     ORC_INSTANTS,
     NativeColumn,
@@ -16,11 +18,12 @@ from penstock.spark.read.native_files import (
     stored_fields,
 )
 from penstock.spark.types import to_spark_type
-from penstock.spark.versions.facts import READS_ORC_INSTANTS, WIDENS_VALUES
+from penstock.spark.versions.facts import PYTHON_SCANS, READS_ORC_INSTANTS, WIDENS_VALUES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from penstock.format.manifest.entry import DataFileMeta
     from penstock.format.types.data_types import DataField
     from penstock.table.read.split import DataSplit
     from penstock.table.ref import TableRef
@@ -41,6 +44,7 @@ Source:
 """
 _NUMBERS: Final = frozenset({ROW_NUMBER, ROW_ID.lower(), SEQUENCE_NUMBER.lower()})
 _SEVERAL_FORMATS: Final = "its files have several formats"
+_AVRO: Final = "Spark does not read Avro files here"
 
 
 def has_chars(fields: Iterable[DataField]) -> bool:
@@ -50,7 +54,7 @@ def has_chars(fields: Iterable[DataField]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReader:
-    """One of Spark's readers, for the files in which the columns have the same names.
+    """One of Spark's readers, for the files of a format in which the columns have the same names.
 
     Attributes:
         names: of the columns to read, in the files.
@@ -58,6 +62,7 @@ class FileReader:
         deletes: whether the files have deletion vectors.
     """
 
+    file_format: FileFormat
     names: tuple[str, ...]
     pushable: frozenset[str]
     deletes: bool = False
@@ -69,35 +74,56 @@ class NativeReading:
 
     Attributes:
         readers: those that are needed.
-        names: of the columns in files, by the id of their schema.
+        places: the place of its reader for each kind of file: schema, format, and whether it has a deletion vector.
         numbers_rows: whether the readers can return the number of a row in its file.
         made: metadata columns that are made of several columns of the readers.
+        left: files that are left to Python workers.
+        reason: why, of one of them.
+        file_count: number of all files.
     """
 
-    file_format: FileFormat
     readers: tuple[FileReader, ...]
-    names: Mapping[int, tuple[str, ...]]
+    places: Mapping[tuple[int, FileFormat, bool], int]
     numbers_rows: bool
     made: tuple[str, ...] = ()
+    left: frozenset[FileKey] = frozenset()
+    reason: str = ""
+    file_count: int = 0
 
     @property
     def needs_class(self) -> bool:
         """Whether executors need a class of ours: it gives each file its reader, leaves rows out and makes columns."""
-        return len(self.readers) > 1 or any(reader.deletes for reader in self.readers) or bool(self.made)
+        return bool(self.left or self.made or len(self.readers) > 1 or any(reader.deletes for reader in self.readers))
 
-    def place_of(self, schema_id: int, *, has_vector: bool) -> int:
+    @property
+    def formats(self) -> str:
+        """The formats of the files that Spark's readers read."""
+        return " and ".join(sorted({reader.file_format for reader in self.readers}))
+
+    def place_of(self, file: DataFileMeta, *, has_vector: bool) -> int:
         """Return the place of the reader of a file."""
-        names = self.names.get(schema_id, ())
-        return next(
-            place for place, reader in enumerate(self.readers) if reader.names == names and reader.deletes == has_vector
-        )
+        return self.places[file.schema_id, format_of(file.file_name), has_vector]
+
+    def divided(self, splits: Sequence[DataSplit]) -> tuple[list[DataSplit], list[DataSplit]]:
+        """Return what Spark's readers read of splits, and what Python workers do."""
+        found: tuple[list[DataSplit], list[DataSplit]] = ([], [])
+        for split in splits:
+            files: tuple[list[DataFileMeta], list[DataFileMeta]] = ([], [])
+            for file in split.files:
+                files[FileKey(split.partition, split.bucket, file.file_name) in self.left].append(file)
+            for parts, some in zip(found, files, strict=True):
+                if some:
+                    parts.append(replace(split, files=tuple(some)))
+        return found
 
     def __str__(self) -> str:
         """Return the text for ``explain``."""
         schemas = len({reader.names for reader in self.readers})
-        parts = [f"{self.file_format} reader of Spark"]
+        parts = [f"{self.formats} reader{'s' if ' ' in self.formats else ''} of Spark"]
         parts += ["with deletion vectors"] if any(reader.deletes for reader in self.readers) else []
         parts += [f"columns by the names in files of {schemas} schemas"] if schemas > 1 else []
+        if self.left:
+            parts.append(f"and Python workers for {len(self.left)} of {self.file_count} files, because {self.reason}")
         return ", ".join(parts)
 
 
@@ -106,7 +132,7 @@ def describe_reading(reading: NativeReading | str) -> str:
     return f"Python workers, because {reading}" if isinstance(reading, str) else str(reading)
 
 
-def plan_reading(  # noqa: PLR0913 - what depends on the query, by name
+def plan_reading(
     ref: TableRef,
     store: MetadataStore,
     splits: Sequence[DataSplit],
@@ -114,96 +140,122 @@ def plan_reading(  # noqa: PLR0913 - what depends on the query, by name
     *,
     has_class: Callable[[], bool],
     pads: bool = False,
-    numbers: bool = False,
 ) -> NativeReading | str:
-    """Return how Spark's readers read all files, or why Python workers read them.
+    """Return how Spark's readers read the files, or why Python workers read all of them.
 
     Args:
         fields: columns to read; other columns do not matter. May be empty.
         has_class: whether executors have our class; only called if it is needed.
         pads: whether values of CHAR are padded where they are read.
-        numbers: whether metadata columns need the numbers of rows.
     """
     checker = NativeFileChecker(ref, store, fields)
-    file_format = _common_format(splits)
     reason = PADDED if pads and has_chars(fields) else checker.refusal
-    if reason is not None or file_format is None:
-        return reason or _SEVERAL_FORMATS
-    if file_format is FileFormat.AVRO:
-        return "its files are avro, which Spark does not read here"
-    found: dict[int, _FileColumns] = {}
-    has_vectors = any(split.vectors for split in splits)
-    # Where it fails on an instant, Spark's reader does so whichever columns are read, if any.
-    fails_on_instants = file_format is FileFormat.ORC and not READS_ORC_INSTANTS
-    needs_stored = bool(fields) or has_vectors or numbers or fails_on_instants
-    # Which schemas have files with deletion vectors, and without.
-    kinds: set[tuple[int, bool]] = set()
+    if reason is not None:
+        return reason
+    columns: dict[tuple[int, FileFormat], _FileColumns | str] = {}
+    kinds: set[tuple[int, FileFormat, bool]] = set()
+    left: dict[FileKey, DataFileMeta] = {}
     for split in splits:
         deleted = {name for name, _ in split.vectors}
         for file in split.files:
-            stored = stored_fields(ref, store, file) if needs_stored and file.schema_id not in found else ()
-            reason = checker.why_not(split, file) if fields else None
-            if reason is None and fails_on_instants and has_instants(stored):
-                reason = ORC_INSTANTS
-            if reason is not None:
-                return _with_cure(ref, splits, fields, reason)
-            kinds.add((file.schema_id, file.file_name in deleted))
-            if file.schema_id not in found:
-                columns = checker.columns_of(file) if fields else ()
-                found[file.schema_id] = _FileColumns.of(columns, stored)
-    reading = _plan(file_format, fields, found, kinds)
-    if isinstance(reading, NativeReading) and reading.needs_class and not has_class():
-        reading = _DELETED if any(reader.deletes for reader in reading.readers) else _RENAMED
-    return _with_cure(ref, splits, fields, reading) if isinstance(reading, str) else reading
+            key = file.schema_id, format_of(file.file_name)
+            if key not in columns:
+                stored = stored_fields(ref, store, file)
+                columns[key] = _columns_of(key[1], checker.columns_of(file) if fields else (), stored)
+            found, deletes = columns[key], file.file_name in deleted
+            why_not = _why_not(key[1], found, deletes=deletes) or (checker.why_not(split, file) if fields else None)
+            if why_not is None:
+                kinds.add((*key, deletes))
+            else:
+                left[FileKey(split.partition, split.bucket, file.file_name)] = file
+                reason = reason or why_not
+    if reason is not None:
+        reason += _cure_of(ref, left.values(), fields)
+        if not kinds or not PYTHON_SCANS.is_here:
+            return reason
+    reading = replace(
+        _plan(fields, columns, kinds),
+        left=frozenset(left),
+        reason=reason or "",
+        file_count=sum(len(split.files) for split in splits),
+    )
+    if not reading.needs_class or has_class():
+        return reading
+    if any(reader.deletes for reader in reading.readers):
+        return _DELETED
+    return reading.reason or (_SEVERAL_FORMATS if " " in reading.formats else _RENAMED)
+
+
+def _columns_of(
+    file_format: FileFormat, columns: tuple[NativeColumn, ...] | str, stored: Sequence[DataField]
+) -> _FileColumns | str:
+    """Return how columns are read from files of a schema, or why Spark's reader would read one of them wrong.
+
+    Args:
+        stored: all columns of the files.
+    """
+    if file_format is FileFormat.AVRO:
+        return _AVRO
+    # Where it fails on an instant, Spark's reader does so whichever columns are read, if any.
+    if file_format is FileFormat.ORC and not READS_ORC_INSTANTS and has_instants(stored):
+        return ORC_INSTANTS
+    if isinstance(columns, str):
+        return columns
+    found = _FileColumns.of(columns, stored)
+    if found.retyped and file_format is FileFormat.ORC:
+        return f"the type of column '{min(found.retyped)}' was changed after ORC files were written"
+    if found.retyped and not WIDENS_VALUES:
+        return f"files have an older type of column {min(found.retyped)}, which this version of Spark does not widen"
+    return found
+
+
+def _why_not(file_format: FileFormat, columns: _FileColumns | str, *, deletes: bool) -> str | None:
+    """Return why Spark's reader would not read files of a schema correctly; None if it does."""
+    if isinstance(columns, str) or not deletes or _can_number(file_format, columns):
+        return columns if isinstance(columns, str) else None
+    return f"{_DELETED}, and Spark's {file_format} reader cannot number their rows"
+
+
+def _can_number(file_format: FileFormat, columns: _FileColumns | str) -> bool:
+    """Whether Spark's reader returns the numbers of rows; it would mix up a stored column of that name with them."""
+    return file_format is FileFormat.PARQUET and not isinstance(columns, str) and not columns.has_row_number
 
 
 def _plan(
-    file_format: FileFormat,
     fields: tuple[DataField, ...],
-    found: Mapping[int, _FileColumns],
-    kinds: Collection[tuple[int, bool]],
-) -> NativeReading | str:
-    """Return the readers of files of these schemas, or why one of them would read a column wrong."""
-    # Spark would mix up such a column with the stored one.
-    numbers_rows = file_format is FileFormat.PARQUET and not any(each.has_row_number for each in found.values())
-    if any(deletes for _, deletes in kinds) and not numbers_rows:
-        return f"{_DELETED}, and Spark's {file_format} reader cannot number their rows"
-    retyped = frozenset[str]().union(*(each.retyped for each in found.values()))
-    if retyped and file_format is FileFormat.ORC:
-        return f"the type of column '{min(retyped)}' was changed after ORC files were written"
-    if retyped and not WIDENS_VALUES:
-        return f"files have an older type of column {min(retyped)}, which this version of Spark does not widen"
-    pushable: dict[tuple[tuple[str, ...], bool], frozenset[str]] = {}
-    for schema_id, deletes in sorted(kinds):
-        columns = found[schema_id]
-        key = (columns.names, deletes)
-        pushable[key] = pushable.get(key, columns.pushable) & columns.pushable
+    columns: Mapping[tuple[int, FileFormat], _FileColumns | str],
+    kinds: Collection[tuple[int, FileFormat, bool]],
+) -> NativeReading:
+    """Return the readers of files of these schemas and formats, with deletion vectors and without."""
+    pushable: dict[tuple[FileFormat, tuple[str, ...], bool], frozenset[str]] = {}
+    keys = {}
+    for schema_id, file_format, deletes in sorted(kinds):
+        found = columns[schema_id, file_format]
+        assert not isinstance(found, str)  # noqa: S101 - such files are left out
+        key = keys[schema_id, file_format, deletes] = file_format, found.names, deletes
+        pushable[key] = pushable.get(key, found.pushable) & found.pushable
     if not pushable:
         names = tuple(field.name for field in fields)
-        pushable[names, False] = frozenset(names)
+        pushable[FileFormat.PARQUET, names, False] = frozenset(names)
     readers = tuple(
-        FileReader(names=names, pushable=each, deletes=deletes) for (names, deletes), each in pushable.items()
+        FileReader(file_format=file_format, names=names, pushable=each, deletes=deletes)
+        for (file_format, names, deletes), each in pushable.items()
     )
-    names_of = {schema_id: columns.names for schema_id, columns in found.items()}
-    return NativeReading(file_format=file_format, readers=readers, names=names_of, numbers_rows=numbers_rows)
-
-
-def _with_cure(ref: TableRef, splits: Sequence[DataSplit], fields: tuple[DataField, ...], reason: str) -> str:
-    """Add to a reason how many files have an older schema, and what rewrites them, if that cures it."""
-    files = [file for split in splits for file in split.files]
-    older = sum(file.schema_id != ref.schema.id for file in files)
-    if not older or isinstance(plan_native_columns(format_of(files[0].file_name), ref.schema.fields, fields), str):
-        return reason
-    return (
-        f"{reason}; {older} of {len(files)} files have an older schema: compact with 'compaction.force-rewrite-all-"
-        "files' = 'true' rewrites them"
+    places = {key: place for place, key in enumerate(pushable)}
+    return NativeReading(
+        readers=readers,
+        places={kind: places[key] for kind, key in keys.items()},
+        numbers_rows=all(_can_number(kind[1], columns[kind[:2]]) for kind in kinds),
     )
 
 
-def _common_format(splits: Sequence[DataSplit]) -> FileFormat | None:
-    """Return the format of the files; None if there are several formats, Parquet if there are no files."""
-    found = {format_of(file.file_name) for split in splits for file in split.files}
-    return found.pop() if len(found) == 1 else None if found else FileFormat.PARQUET
+def _cure_of(ref: TableRef, files: Collection[DataFileMeta], fields: tuple[DataField, ...]) -> str:
+    """Return what rewrites files that are left to Python workers, with a semicolon before; empty if that is no cure."""
+    now = ref.parsed(FormatOptions).file_format
+    are_current = all(file.schema_id == ref.schema.id and format_of(file.file_name) is now for file in files)
+    if are_current or isinstance(plan_native_columns(now, ref.schema.fields, fields), str):
+        return ""
+    return "; compact with 'compaction.force-rewrite-all-files' = 'true' rewrites them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,13 +275,12 @@ class _FileColumns:
     has_row_number: bool
 
     @classmethod
-    def of(cls, columns: tuple[NativeColumn, ...] | str, stored: Sequence[DataField]) -> Self:
+    def of(cls, columns: tuple[NativeColumn, ...], stored: Sequence[DataField]) -> Self:
         """Return the columns of the files of a schema, which can be read.
 
         Args:
             stored: all columns of the files.
         """
-        assert not isinstance(columns, str)  # noqa: S101 - that would be a reason not to read them
         taken = {field.name.lower() for field in stored}
         names = []
         for column in columns:

@@ -38,7 +38,7 @@ def test_a_reason_names_the_column_and_what_rewrites_files_of_older_schemas(tmp_
 
     assert isinstance(reading(1), NativeReading), "the other column is not read"
     assert reading(2) == (
-        "column 'v' is INT in files and STRING in the table; 2 of 3 files have an older schema: compact with "
+        "column 'v' is INT in files and STRING in the table; compact with "
         "'compaction.force-rewrite-all-files' = 'true' rewrites them"
     )
     table.compact(options={"compaction.force-rewrite-all-files": "true"})
@@ -65,7 +65,7 @@ def test_rows_are_not_numbered_where_a_stored_column_has_the_name_of_the_numbers
     table.append([{"_tmp_metadata_row_index": 7}])
     query = table._handle.plan(None, None, {})
     splits = plan_splits(query.ref, query.plan)
-    reading = plan_reading(query.ref, table._store, splits, (), has_class=bool, numbers=True)
+    reading = plan_reading(query.ref, table._store, splits, (), has_class=bool)
     assert isinstance(reading, NativeReading)
     assert not reading.numbers_rows
 

@@ -879,7 +879,7 @@ public class Driver {
     public InputPartition[] ordered(String text) throws Exception {
         List made = new ArrayList();
         List files = new ArrayList();
-        String[] lines = text.split("\n");
+        String[] lines = text.isEmpty() ? new String[0] : text.split("\n");
         for (int i = 0; i < lines.length; i++) {
             if (lines[i].isEmpty()) {
                 made.add(partition(made.size(), files));
@@ -910,6 +910,13 @@ public class Driver {
             total += Long.parseLong(lines[i].split("\t", 4)[1]);
         }
         return (InputPartition[]) packed(session, lines, splitBytes(session, conf, total)).toArray(new InputPartition[0]);
+    }
+
+    /** Return the partitions of both arrays. */
+    public InputPartition[] joined(InputPartition[] first, InputPartition[] second) {
+        InputPartition[] all = (InputPartition[]) Arrays.copyOf(first, first.length + second.length);
+        System.arraycopy(second, 0, all, first.length, second.length);
+        return all;
     }
 
     private List packed(SparkSession session, String[] lines, long most) throws Exception {

@@ -39,7 +39,8 @@ import org.roaringbitmap.RoaringBitmap;
 
 /**
  * Readers of files of several schemas, without the rows that deletion vectors delete, and with columns that are made of
- * others: one of Spark's own readers for each kind of file. Executors load these classes from a jar that the driver makes.
+ * others: one of Spark's own readers for each kind of file, and Python workers for the rest. Executors load these classes
+ * from a jar that the driver makes.
  */
 public class FileReaders implements PartitionReaderFactory {
     /** Key of a file's tag: the number of its reader and, if it has a deletion vector, where that is. */
@@ -50,19 +51,21 @@ public class FileReaders implements PartitionReaderFactory {
     private final int place;
     private final int[][] columns;
     private final int[][] numberedColumns;
+    private final PartitionReaderFactory python;
 
     public FileReaders() {
-        this(new FilePartitionReaderFactory[0], new FilePartitionReaderFactory[0], 0, null, null);
+        this(new FilePartitionReaderFactory[0], new FilePartitionReaderFactory[0], 0, null, null, null);
     }
 
     private FileReaders(
             FilePartitionReaderFactory[] readers, FilePartitionReaderFactory[] numbering, int place, int[][] columns,
-            int[][] numberedColumns) {
+            int[][] numberedColumns, PartitionReaderFactory python) {
         this.readers = readers;
         this.numbering = numbering;
         this.place = place;
         this.columns = columns;
         this.numberedColumns = numberedColumns;
+        this.python = python;
     }
 
     /**
@@ -76,11 +79,12 @@ public class FileReaders implements PartitionReaderFactory {
      *     struct, with "+" between and one behind; or, with "?" between, that of a value, and those of one or two whose sum
      *     replaces NULL. Empty for the columns of the readers as they are
      * @param numberedColumns the same for the readers that number rows
+     * @param python reads partitions that are not of files; null if there are none
      */
     public FileReaders of(
             FilePartitionReaderFactory[] readers, FilePartitionReaderFactory[] numbering, int place, String columns,
-            String numberedColumns) {
-        return new FileReaders(readers, numbering, place, places(columns), places(numberedColumns));
+            String numberedColumns, PartitionReaderFactory python) {
+        return new FileReaders(readers, numbering, place, places(columns), places(numberedColumns), python);
     }
 
     private static int[][] places(String text) {
@@ -112,8 +116,9 @@ public class FileReaders implements PartitionReaderFactory {
         return new JavaSparkContext(context).parallelize(Collections.singletonList(this), 1).count();
     }
 
+    /** Return the same for all partitions, as Spark demands; Python workers return rows. */
     public boolean supportColumnarReads(InputPartition partition) {
-        return supportColumnarReads(readers, partition) && supportColumnarReads(numbering, partition);
+        return python == null && supportColumnarReads(readers, partition) && supportColumnarReads(numbering, partition);
     }
 
     private static boolean supportColumnarReads(FilePartitionReaderFactory[] each, InputPartition partition) {
@@ -125,7 +130,10 @@ public class FileReaders implements PartitionReaderFactory {
         return true;
     }
 
-    public PartitionReader createReader(InputPartition partition) {
+    public PartitionReader createReader(InputPartition partition) throws IOException {
+        if (!(partition instanceof FilePartition)) {
+            return python.createReader(partition);
+        }
         return new Files(this, ((FilePartition) partition).files(), false);
     }
 

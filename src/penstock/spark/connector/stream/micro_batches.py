@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from penstock.format.layout import FileFormat
     from penstock.predicate.tree import Predicate
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.spark.read.native_reading import FileReader, NativeReading
@@ -261,7 +260,7 @@ class BatchReader:
         self._reading: NativeReading | str = ""
         self._logged: set[str] = set()
         self._columns = schema
-        self._factories: dict[tuple[tuple[FileFormat, tuple[FileReader, ...]] | None, str], JavaObject] = {}
+        self._factories: dict[tuple[tuple[tuple[FileReader, ...], bool] | None, str], JavaObject] = {}
         self.what = ""
 
     @property
@@ -277,28 +276,42 @@ class BatchReader:
         reading = plan_reading(self.ref, self._store, splits, fields, has_class=has_class, pads=self._pads)
         self._reading, self._columns = reading, needs.columns
         self.what = _described(splits, needs.predicate)
-        if not isinstance(reading, str):
-            files = [list_native(self.ref, task.splits, reading) for task in tasks]
-            return self._bridge.driver.ordered(ordered_files(files))
-        if reading not in self._logged:
-            self._logged.add(reading)
+        if isinstance(reading, str):
+            self._log("its stream is", reading)
+            return python_partitions(self._bridge, tasks)
+        # A task reads its files in order, so one reader reads all of them.
+        native: list[StreamTask] = []
+        left: list[StreamTask] = []
+        for task in tasks:
+            (left if reading.left and reading.divided(task.splits)[1] else native).append(task)
+        files = [list_native(self.ref, task.splits, reading) for task in native]
+        partitions = self._bridge.driver.ordered(ordered_files(files))
+        if left:
+            self._log("some files of its stream are", reading.reason)
+            partitions = self._bridge.driver.joined(python_partitions(self._bridge, left), partitions)
+        return partitions
+
+    def _log(self, what: str, reason: str) -> None:
+        if reason not in self._logged:
+            self._logged.add(reason)
             _LOG.warning(
-                "table %s: its stream is read by Python workers, not by Spark's own reader: %s", self.ref.name, reading
+                "table %s: %s read by Python workers, not by Spark's own reader: %s", self.ref.name, what, reason
             )
-        return python_partitions(self._bridge, tasks)
 
     def factory(self) -> JavaObject:
         """Return the reader factory for the partitions that were created last."""
         # A factory holds a broadcast of the Hadoop configuration, so one serves all micro-batches of a query.
         reading = self._reading
-        key = None if isinstance(reading, str) else (reading.file_format, reading.readers), self._columns.json()
+        key = None if isinstance(reading, str) else (reading.readers, bool(reading.left)), self._columns.json()
         if key not in self._factories:
             self._factories[key] = self._python_factory() if isinstance(reading, str) else self._native_factory(reading)
         return self._factories[key]
 
     def _native_factory(self, reading: NativeReading) -> JavaObject:
         no_filters = self._bridge.array(self._bridge.java("org.apache.spark.sql.sources.Filter"), ())
-        return native_factory(self._bridge, reading, self._columns, StructType([]), lambda _: no_filters)
+        return native_factory(
+            self._bridge, reading, self._columns, StructType([]), lambda _: no_filters, self._python_factory
+        )
 
     def _python_factory(self) -> JavaObject:
         task = StreamReadTask(ref=self.ref, schema=self._columns, pads=self._pads)
