@@ -110,6 +110,12 @@ class Rewrite:
     checks_whole_rows: bool = False
     is_alone: bool = False
 
+    def changes(self, key: int, keys: tuple[int, int]) -> bool:
+        """Whether it is meant to change the row with a key."""
+        rows: list[Row] = [{"k": key, "u": None, "p": None}]
+        self.effect(rows, keys)
+        return rows != [{"k": key, "u": None, "p": None}]
+
 
 class World:
     """A table and the random choices of its history.
@@ -120,9 +126,10 @@ class World:
         storage: class whose calls are counted, to let others act in the middle of an operation.
         buckets: numbers of buckets to choose from.
         deletes: whether other engines delete rows by deletion vectors.
+        tracked: whether the table tracks its rows; then it has no buckets.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - choices, by name
         self,
         seed: int,
         catalog: Callable[[str], Catalog],
@@ -131,6 +138,7 @@ class World:
         *,
         buckets: tuple[int, ...] = (-1, -1, 1, 2),
         deletes: bool = False,
+        tracked: bool = False,
     ) -> None:
         self.seed, self.random = seed, random.Random(seed)  # noqa: S311 - not for secrets
         self._catalog, self._copy, self._storage = catalog, copy, storage
@@ -146,9 +154,9 @@ class World:
         self.spark: Any = None
         self.spark_name = ""
         self.log: list[str] = []
-        self.deletes = deletes
+        self.deletes, self.tracked = deletes, tracked
         r = self.random
-        self.bucket = r.choice(buckets)
+        self.bucket = -1 if tracked else r.choice(buckets)
         options = {
             "bucket": str(self.bucket),
             "file.format": r.choice(("parquet", "parquet", "orc", "avro")),
@@ -157,6 +165,7 @@ class World:
             **({"bucket-key": "k"} if self.bucket > 0 else {}),
             **(FOREIGN if r.random() < 0.3 else {}),
             **({"deletion-vectors.enabled": "true"} if deletes else {}),
+            **({"row-tracking.enabled": "true"} if tracked else {}),
         }
         columns = "k BIGINT, u INT, p STRING"
         chosen = r.sample(sorted(TYPES), r.randrange(1, 5))
@@ -267,6 +276,7 @@ class World:
         keys = (first, first + r.randrange(4))
         table = self.fresh() if r.random() < 0.7 else self.table  # an older handle
         wanted, column_numbers = self._without_rewrite(seed if has_others else None)
+        tracking = self._tracking()
         self.log.append(f"{rewrite.name} {keys} of schema {table._ref.schema.id}, others at {calls}: {has_others}")
         pending = self._others(self.catalog, seed) if has_others else []
         inserted, is_done = self.next_inserted, True
@@ -293,8 +303,31 @@ class World:
             lost = [text for text in texts(wanted) if text not in texts(found)]
             more = [text for text in texts(found) if text not in texts(wanted)]
             raise AssertionError(self._text("differs", f"wanted {lost[:4]}\nfound {more[:4]}"))
+        self._compare_tracking(tracking, lambda key: is_done and rewrite.changes(key, keys))
         if r.random() < 0.3:
             self.table = self.fresh()
+
+    def _tracking(self) -> dict[int, tuple[int, int]]:
+        """Return the id and the sequence number of each row, by its key."""
+        if not self.tracked:
+            return {}
+        rows = self.fresh().to_arrow(["k", "_ROW_ID", "_SEQUENCE_NUMBER"])
+        numbers = list(zip(*(rows[name].to_pylist() for name in rows.column_names), strict=True))
+        snapshot = self.fresh().latest_snapshot()
+        assert snapshot is not None
+        ids = [row_id for _, row_id, _ in numbers]
+        assert len(set(ids)) == len(ids), self._text("two rows have one id", sorted(ids))
+        assert max(ids, default=-1) < (snapshot.next_row_id or 0), self._text("ids are given twice", snapshot)
+        assert all(0 < number <= snapshot.id for _, _, number in numbers), self._text("no snapshot", numbers)
+        return {key: (row_id, number) for key, row_id, number in numbers}
+
+    def _compare_tracking(self, before: dict[int, tuple[int, int]], is_changed: Callable[[int], bool]) -> None:
+        after = self._tracking()
+        for key in before.keys() & after.keys():
+            (row_id, number), (now_id, now_number) = before[key], after[key]
+            text = self._text("tracking", f"{key}: {before[key]} became {after[key]}")
+            assert row_id == now_id, text
+            assert now_number > number if is_changed(key) else now_number == number, text
 
     def _breaks_a_rule(self, rows: list[Row], keys: tuple[int, int]) -> bool:
         """Whether a row to change has a value that a new row must not have."""
@@ -494,6 +527,10 @@ _CONFLICTS: Final = (
 )
 
 
+def _is_untracked(world: World) -> bool:
+    return not world.tracked
+
+
 def _sort(strategy: str) -> Callable[[Table, World, tuple[int, int]], object]:
     columns = ["k", "u"]
     return lambda table, world, _keys: table.compact(world.spark, order_strategy=strategy, order_by=columns)
@@ -504,19 +541,27 @@ SPARK_REWRITES: Final = (
     Rewrite("sort zorder", _sort("zorder")),
     Rewrite("sort hilbert", _sort("hilbert")),
     Rewrite("compact on executors", lambda t, world, _: t.compact(world.spark, options=ALL_FILES)),
-    Rewrite("DELETE", _by_spark("DELETE FROM {t} WHERE {hits}"), remove_rows),
-    Rewrite("DELETE by a query", _by_spark("DELETE FROM {t} WHERE k IN {source}"), remove_rows),
-    Rewrite("UPDATE", _by_spark("UPDATE {t} SET u = 7 WHERE {hits}"), set_column("u", 7), checks_whole_rows=True),
+    Rewrite("DELETE", _by_spark("DELETE FROM {t} WHERE {hits}"), remove_rows, _is_untracked),
+    Rewrite("DELETE by a query", _by_spark("DELETE FROM {t} WHERE k IN {source}"), remove_rows, _is_untracked),
+    Rewrite(
+        "UPDATE",
+        _by_spark("UPDATE {t} SET u = 7 WHERE {hits}"),
+        set_column("u", 7),
+        _is_untracked,
+        checks_whole_rows=True,
+    ),
     Rewrite(
         "UPDATE of the partition",
         _by_spark("UPDATE {t} SET p = 'b' WHERE {hits}"),
         set_column("p", "b"),
+        _is_untracked,
         checks_whole_rows=True,
     ),
     Rewrite(
         "MERGE",
         _by_spark("MERGE INTO {t} t USING {source} s ON t.k = s.k WHEN MATCHED THEN UPDATE SET u = 8"),
         set_column("u", 8),
+        _is_untracked,
         checks_whole_rows=True,
     ),
     Rewrite(
@@ -526,7 +571,7 @@ SPARK_REWRITES: Final = (
             "WHEN NOT MATCHED AND s.k >= 2000000 THEN INSERT (k, u, p) VALUES (s.k, 1, 'a')"
         ),
         set_column("u", 8),
-        can_insert,
+        lambda world: can_insert(world) and _is_untracked(world),
         checks_whole_rows=True,
     ),
 )

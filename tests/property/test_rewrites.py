@@ -6,12 +6,10 @@ import ast
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
 import pytest
-from tests.rewrites import REWRITES, SPARK_REWRITES, Rewrite, World
+from tests.rewrites import REWRITES, SPARK_REWRITES, World
 
 import penstock
-from penstock import UnsupportedFeatureError
 from penstock.io import memory
 from penstock.io.memory import MemoryFileIO
 
@@ -59,24 +57,6 @@ def test_every_place_that_replaces_files_is_known() -> None:
     assert set(REWRITING.values()) <= {each.name for each in (*REWRITES, *SPARK_REWRITES)}
 
 
-@pytest.mark.parametrize("rewrite", REWRITES, ids=lambda each: each.name)
-def test_rows_with_numbers_are_refused_and_stay(rewrite: Rewrite) -> None:
-    """Ids of rows would have to be rewritten with the rows."""
-    world = World(0, _catalog, _copy, MemoryFileIO, buckets=(-1,))
-    table = world.table
-    for key in (1, 2):
-        table.append(pa.Table.from_pylist([{"k": key}, {"k": key + 2}], table.arrow_schema))
-    path = f"{table.location}/schema/schema-0"
-    text = table._ref.file_io.read(path).decode()
-    changed = text.replace('"options" : {', '"options" : { "row-tracking.enabled" : "true",', 1)
-    table._ref.file_io.write(path, changed.encode())
-    table = world.fresh()
-    before, snapshot = table.to_arrow(), table.latest_snapshot()
-    with pytest.raises(UnsupportedFeatureError):
-        rewrite.run(table, world, (1, 4))
-    assert (table.to_arrow(), table.latest_snapshot()) == (before, snapshot)
-
-
 def _calls() -> Iterator[tuple[str, str, set[str]]]:
     """Yield the calls of the package: file, name of the function, names of the arguments."""
     for path in sorted(SOURCE.rglob("*.py")):
@@ -100,16 +80,22 @@ def test_a_rewrite_leaves_rows_that_vectors_delete_out(seed: int) -> None:
     _run(seed, deletes=True)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_rewrite_keeps_the_ids_of_rows(seed: int) -> None:
+    _run(seed, deletes=seed % 2 == 0, tracked=True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("group", range(10))
 def test_thousands_of_rewrites_change_only_what_they_are_meant_to_change(group: int) -> None:
     for seed in range(1000 * (group + 1), 1000 * (group + 1) + 63):
         _run(seed)
         _run(seed, deletes=True)
+        _run(seed, deletes=seed % 2 == 0, tracked=True)
 
 
-def _run(seed: int, *, deletes: bool = False) -> None:
-    world = World(seed, _catalog, _copy, MemoryFileIO, deletes=deletes)
+def _run(seed: int, *, deletes: bool = False, tracked: bool = False) -> None:
+    world = World(seed, _catalog, _copy, MemoryFileIO, deletes=deletes, tracked=tracked)
     for _ in range(STEPS):
         world.step(REWRITES)
     _forget()

@@ -33,7 +33,7 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {each.name: each for module in _MOD
 _NO_KEYS: Final = "append tables have no changelog, and tables with primary keys are not supported"
 _NO_FUNCTIONS: Final = "catalogs have no functions; register one with spark.udf"
 _NO_SEARCH: Final = "there are no global indexes; those of data files are used where other engines wrote them"
-_NO_EVOLUTION: Final = "tables with row tracking are read only"
+_NO_EVOLUTION: Final = "data evolution is not supported"
 _CONVERT: Final = "penstock convert copies Parquet, ORC, Delta Lake and Iceberg tables into a new table"
 
 UNSUPPORTED: Final[Mapping[str, str]] = {

@@ -259,7 +259,7 @@ DEFAULTS: Final[Mapping[str, str]] = {
 }
 """Defaults: setting an option to its default is not a change."""
 
-_FEATURES: Final = frozenset({"row-tracking.enabled", "data-evolution.enabled", "deletion-vectors.enabled"})
+_FEATURES: Final = frozenset({"data-evolution.enabled", "deletion-vectors.enabled"})
 _FIXED_FOR_ONE_USE: Final = FIXED_WITH_DATA | _FEATURES | {"type", "path", "bucket", "bucket-append-ordered"}
 
 

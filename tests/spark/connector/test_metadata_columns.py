@@ -181,13 +181,24 @@ def test_rows_keep_their_ids_in_tables_with_row_tracking(
     for first in (0, 100, 200):
         java.append(location, [{"id": n, "p": n % 2} for n in range(first, first + 50)])
     penstock.attach(spark, tmp_path, name="tracked")
-    for step in ("written", "compacted", "both"):
+    for step in ("written", "compacted", "both", "changed"):
         if step == "compacted":
             java.ask("compact", location)
         elif step == "both":
             java.append(location, [{"id": n, "p": n % 2} for n in range(300, 310)])
+        elif step == "changed":
+            spark.sql("INSERT INTO tracked.d.t SELECT id, 1 FROM range(400, 410)")
+            table = penstock.Catalog(tmp_path).load_table("d.t")
+            assert table.update({"p": 1}, "id BETWEEN 120 AND 125").rows_updated == 6
+            assert table.delete("id < 10").rows_deleted == 10
+            with pytest.raises(PySparkException, match=r"UPDATE .* does not work .* it tracks its rows"):
+                spark.sql("UPDATE tracked.d.t SET p = 2 WHERE id + 0 = 130")
         wanted = {row["id"]: row for row in java.read(location.with_name("t$row_tracking"))}
-        assert len({row["_ROW_ID"] for row in wanted.values()}) == len(wanted) == (160 if step == "both" else 150)
+        assert (
+            len({row["_ROW_ID"] for row in wanted.values()})
+            == len(wanted)
+            == (160 if step in {"both", "changed"} else 150)
+        )
         for condition in ("true", "p = 1", "id BETWEEN 120 AND 130 OR id = 305", "_ROW_ID % 7 = 3"):
             for more in ("", ", __paimon_row_index, __paimon_partition.p"):
                 found = rows(spark, f"{TRACKED}, p{more} FROM tracked.d.t WHERE {condition}")

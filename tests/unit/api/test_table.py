@@ -225,16 +225,16 @@ def test_a_table_that_can_only_be_read_refuses_every_change(table: penstock.Tabl
     path = TableLayout(table.location).schema_path(0)
     text = table._ref.file_io.read(path).decode()
     table._ref.file_io.write(
-        path, text.replace('"options" : {', '"options" : {\n "row-tracking.enabled" : "true"', 1).encode()
+        path, text.replace('"options" : {', '"options" : {\n "metadata.iceberg.storage" : "table-location"', 1).encode()
     )
-    tracked = penstock.Table.at(table.location)
+    mirrored = penstock.Table.at(table.location)
     for change in (
-        lambda: tracked.append(rows((1, "a"))),
-        lambda: tracked.overwrite(rows((1, "a"))),
-        tracked.truncate,
-        lambda: tracked.drop_partitions({"p": "a"}),
+        lambda: mirrored.append(rows((1, "a"))),
+        lambda: mirrored.overwrite(rows((1, "a"))),
+        mirrored.truncate,
+        lambda: mirrored.drop_partitions({"p": "a"}),
     ):
-        with pytest.raises(UnsupportedFeatureError, match="row-tracking"):
+        with pytest.raises(UnsupportedFeatureError, match="iceberg"):
             change()
 
 

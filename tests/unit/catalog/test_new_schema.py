@@ -58,7 +58,7 @@ def test_options_keep_their_text(new_schema: Build) -> None:
         ({"snapshot.num-retained.max": "5"}, InvalidOptionError, r"min' \(10\) is larger"),
         ({"changelog.num-retained.max": "5"}, InvalidOptionError, r"min' \(10\) is larger"),
         ({"target-file-row-num": "0"}, InvalidOptionError, "1 or more"),
-        ({"row-tracking.enabled": "true"}, UnsupportedFeatureError, "row-tracking"),
+        ({"row-tracking.enabled": "true", "bucket": "2", "bucket-key": "a"}, InvalidOptionError, "row-tracking"),
         ({"data-evolution.enabled": "true"}, UnsupportedFeatureError, "data-evolution"),
         ({"bucket": "2", "bucket-key": "a", "bucket-function.type": "hive"}, UnsupportedFeatureError, "hive"),
         ({"bucket": "2", "bucket-key": "a", "clustering.incremental": "true"}, InvalidOptionError, "append-ordered"),

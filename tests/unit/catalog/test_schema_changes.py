@@ -436,14 +436,14 @@ def test_what_a_table_is_never_changes(key: str, new_schema: Build, evolve: Buil
 
 
 def test_turning_on_what_is_not_supported_is_refused(new_schema: Build, evolve: Build) -> None:
-    with pytest.raises(UnsupportedFeatureError, match="row-tracking"):
-        evolve(new_schema("a INT"), SetOption(key="row-tracking.enabled", value="true"), has_snapshots=False)
+    with pytest.raises(UnsupportedFeatureError, match="chain-table"):
+        evolve(new_schema("a INT"), SetOption(key="chain-table.enabled", value="true"), has_snapshots=False)
     with pytest.raises(UnsupportedFeatureError, match="primary-key"):
         evolve(new_schema("a INT"), SetOption(key="primary-key", value="a"), has_snapshots=False)
 
 
 def test_a_table_that_is_only_readable_here_can_still_be_altered(new_schema: Build, evolve: Build) -> None:
-    schema = replace(new_schema("a INT"), options=(("row-tracking.enabled", "true"),))
+    schema = replace(new_schema("a INT"), options=(("metadata.iceberg.storage", "table-location"),))
     assert evolve(schema, AddColumn(column="b", type="INT")).field_names == ("a", "b")
 
 

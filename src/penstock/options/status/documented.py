@@ -36,7 +36,7 @@ DOCUMENTED: Final = (
     KnownKey("partition", "names", "", _TABLE, "partition columns, instead of PARTITIONED BY"),
     KnownKey("primary-key", "names", "", _REFUSED, "primary keys are not supported"),
     KnownKey("auto-create", "boolean", "false", _FLINK, "create the table when a job starts"),
-    KnownKey("row-tracking.enabled", "boolean", "false", _REFUSED, "row tracking is read only"),
+    KnownKey("row-tracking.enabled", "boolean", "false", _LAYOUT, "give each row an id that it keeps"),
     KnownKey("data-evolution.enabled", "boolean", "false", _REFUSED, "data evolution is not supported"),
     KnownKey("changelog-producer", "text", "none", _REFUSED, "changelogs need a primary key"),
     KnownKey("data-file.external-paths.strategy", "text", "none", _LAYOUT, "how an external path is chosen"),
@@ -378,6 +378,7 @@ HONOURED: Final = frozenset(
         "partition",
         "path",
         "provider",
+        "row-tracking.enabled",
         "scan.fallback-branch",
     ]
 )

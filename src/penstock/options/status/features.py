@@ -103,8 +103,7 @@ FEATURES: Final = (
     Feature(
         name="row tracking",
         keys=("row-tracking.enabled",),
-        reason="is read only here: write a table without it",
-        refused=_WRITES,
+        reason="rows keep their ids when they are written again; UPDATE and MERGE through Spark's catalog are refused",
     ),
     Feature(
         name="data evolution",

@@ -27,6 +27,7 @@ from penstock.spark.types import has_nanoseconds
 from penstock.spark.versions.facts import READS_ORC_INSTANTS, VARIANT
 from penstock.table.read.prune import ColumnStatsReader
 from penstock.table.ref import ExternalPaths
+from penstock.table.row_tracking import has_tracked
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -234,6 +235,8 @@ class NativeFileChecker:
         self._store = store
         self._fields = fields
         self.refusal = why_not_by_spark(ref.file_io)
+        if has_tracked(fields):
+            self.refusal = "files that were not rewritten lack the ids of their rows"
         self._columns: dict[tuple[int, FileFormat], tuple[NativeColumn, ...] | str] = {}
         self._stats = ColumnStatsReader(store.load_schema, fields)
         self._keys = _PartitionColumns(ref, store, fields)

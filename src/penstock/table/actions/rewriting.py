@@ -20,6 +20,7 @@ from penstock.format.types.data_types import (
     RowType,
     VectorType,
 )
+from penstock.table.row_tracking import with_tracked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,16 +30,20 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 
-def for_existing_rows(ref: TableRef, *, keep_lengths: bool = True) -> TableRef:
+def for_existing_rows(ref: TableRef, *, keep_lengths: bool = True, have_ids: bool = True) -> TableRef:
     """Return the table with columns that take every stored value as it is: nullable, and without defaults.
+
+    With row tracking, its rows have their ids and sequence numbers as columns, too.
 
     A column may have become NOT NULL after NULL was stored in it, and other engines do not check lengths.
 
     Args:
         keep_lengths: False for a writer that checks lengths. A reader needs them: a value is cut where its column
             became shorter.
+        have_ids: False for rows that were not committed yet, to which row tracking has not given ids.
     """
-    return replace(ref, schema=replace(ref.schema, fields=_open_fields(ref.schema.fields, keep_lengths=keep_lengths)))
+    schema = with_tracked(ref.schema) if have_ids else ref.schema
+    return replace(ref, schema=replace(schema, fields=_open_fields(schema.fields, keep_lengths=keep_lengths)))
 
 
 def as_replacement(

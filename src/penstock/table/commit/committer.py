@@ -46,6 +46,7 @@ from penstock.table.commit.retry import CommitRetry, note_change, note_committed
 from penstock.table.commit.reused_ids import is_in_time, last_kept_id, load_base
 from penstock.table.commit.vectors import next_index_manifest
 from penstock.table.read.live import pruner_of_partitions
+from penstock.table.row_tracking import assign, is_tracked
 from penstock.table.store import SchemaFiles
 
 if TYPE_CHECKING:
@@ -370,9 +371,12 @@ class TableCommitter:
     ) -> Prepared:
         _check_keys_known(self.ref, base)
         schema_id = self._next_schema_id(request)
+        snapshot_id, next_row_id = (base.id + 1, base.next_row_id or 0) if base else (1, 0)
         check_schema_of_rewrites(self.ref, self.store, request.rewritten_files, schema_id)
         known = self.index.total_buckets if self.index.snapshot == base else {}
         written = self.ref if request.schema is None else replace(self.ref, schema=request.schema)
+        if is_tracked(written.options):
+            delta, next_row_id = assign(delta, snapshot_id=snapshot_id, next_row_id=next_row_id)
         check_buckets_of_new_files(written, self.store, delta, known_buckets=known, latest_id=schema_id)
         base_manifests = _without_lost(request, apply_merges(self._manifests(base), merges))
         before, base_index = frozenset(writer.written), None if base is None else base.index_manifest
@@ -387,7 +391,7 @@ class TableCommitter:
             delta_list = writer.write_list(delta_manifests)
         added = sum(entry.file.row_count * (1 - 2 * entry.kind) for entry in delta)
         snapshot = Snapshot(
-            id=base.id + 1 if base else 1,
+            id=snapshot_id,
             schema_id=schema_id,
             base_manifest_list=base_list.name,
             base_manifest_list_size=base_list.size,
@@ -402,7 +406,7 @@ class TableCommitter:
             watermark=request.watermark,
             properties=(*request.properties, *vectors_of),
             index_manifest=index_manifest,
-            next_row_id=0,
+            next_row_id=next_row_id,
             uuid=str(uuid.uuid4()),
             writer_version=WRITER_VERSION,
         )
@@ -465,7 +469,6 @@ class TableCommitter:
             snapshot,
             watermark=_later_watermark(snapshot.watermark, base.watermark),
             statistics=base.statistics if self.store.is_statistics_of(base, snapshot.schema_id) else None,
-            next_row_id=base.next_row_id or 0,
         )
 
     def _put_in_time(self, base: Snapshot | None, prepared: Prepared) -> PutOutcome:

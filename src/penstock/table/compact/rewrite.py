@@ -21,6 +21,7 @@ from penstock.table.message import CommitMessage
 from penstock.table.read.batches import DeletedRows, TableReader
 from penstock.table.read.split import make_unfiltered_split
 from penstock.table.ref import FileLocator
+from penstock.table.row_tracking import has_ids, with_numbers
 from penstock.table.store import MetadataStore
 from penstock.table.write.assign import Group
 from penstock.table.write.rolling import GroupWriter, plan_files
@@ -48,7 +49,7 @@ def rewrite(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> C
         The message of a COMPACT commit: the task's files before, the new ones after.
     """
     store = MetadataStore(ref)
-    ref = for_existing_rows(_at_schema_of(task, ref, store))
+    ref = for_existing_rows(_at_schema_of(task, ref, store), have_ids=any(map(has_ids, task.files)))
     reader = TableReader(ref, store)
     split = replace(make_unfiltered_split(ref, task, task.files), vectors=task.vectors)
     target = plan_files(ref, ref.parsed(WriteOptions), job_id=job_id)
@@ -109,22 +110,16 @@ def _delete_new(ref: TableRef, message: CommitMessage) -> None:
 
 
 def _as_outputs(task: CompactTask, outputs: Sequence[DataFileMeta]) -> tuple[DataFileMeta, ...]:
-    """Give the new files the sequence numbers of the old ones."""
+    """Give the new files the sequence numbers of the old ones, unless their rows have numbers of their own."""
     first, last = _number_range(task.files)
     result = []
     number = first
     is_dense = _is_dense(task.files) and not task.vectors
     for output in outputs:
-        result.append(
-            replace(
-                output,
-                # With several writers of other engines, ranges have gaps or overlap. Ascending numbers could exceed
-                # those of the next file, so all outputs get one range; equal numbers keep manifest order.
-                min_sequence_number=number if is_dense else first,
-                max_sequence_number=number + output.row_count - 1 if is_dense else last,
-                file_source=FileSource.COMPACT,
-            )
-        )
+        # With several writers of other engines, ranges have gaps or overlap. Ascending numbers could exceed those of
+        # the next file, so all outputs get one range; equal numbers keep manifest order.
+        numbers = (number, number + output.row_count - 1) if is_dense else (first, last)
+        result.append(with_numbers(replace(output, file_source=FileSource.COMPACT), *numbers))
         number += output.row_count
     return tuple(result)
 

@@ -33,6 +33,7 @@ from penstock.table.compact.job import plan_only
 from penstock.table.compact.plan import CompactStrategy, plan_partitions
 from penstock.table.compact.rewrite import check_rows
 from penstock.table.message import CommitMessage
+from penstock.table.row_tracking import with_numbers
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
@@ -166,7 +167,8 @@ def sort_table(
 def sorted_message(task: CompactTask, messages: Sequence[CommitMessage], ref: TableRef) -> CommitMessage:
     """Combine the messages of a sort into one, with the files that were read and those that replace them.
 
-    The new files get ascending sequence numbers in their order, so a read in that order returns sorted rows.
+    The new files get ascending sequence numbers in their order, so a read in that order returns sorted rows; with row
+    tracking, their rows keep their own.
 
     Args:
         messages: in the order of the rows.
@@ -182,7 +184,7 @@ def sorted_message(task: CompactTask, messages: Sequence[CommitMessage], ref: Ta
     outputs = []
     number = 0
     for file in as_replacement(ref, task.files, files):
-        outputs.append(replace(file, min_sequence_number=number, max_sequence_number=number + file.row_count - 1))
+        outputs.append(with_numbers(file, number, number + file.row_count - 1))
         number += file.row_count
     return CommitMessage(
         partition=task.partition,

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from penstock.datafile.filter import row_mask
 from penstock.table.dml.change import ChangedBatch, some
 from penstock.table.dml.values import differs, put_values
+from penstock.table.row_tracking import renumbered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,10 +90,12 @@ def update_places(
 ) -> tuple[pa.RecordBatch, npt.NDArray[np.bool_]]:
     """Set columns of some rows; return all rows, and which of them move because their partition or bucket key changed.
 
+    With row tracking, the rows keep their ids and get the sequence number of the commit.
+
     Args:
         key_names: columns among the values that determine partition or bucket.
     """
-    after = put_values(batch, places, values)
+    after = put_values(batch, places, values | renumbered(batch, len(places)))
     moves = np.zeros(batch.num_rows, dtype=bool)
     for name in key_names:
         moves |= differs(batch.column(name), after.column(name))

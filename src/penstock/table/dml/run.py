@@ -45,6 +45,7 @@ from penstock.table.read.prune import NO_FILTER, PartitionPruneResult
 from penstock.table.read.scan import check_index_files, plan_scan
 from penstock.table.read.split import make_split, with_vectors
 from penstock.table.ref import FileLocator
+from penstock.table.row_tracking import with_numbers
 from penstock.table.write.assign import Group
 from penstock.table.write.rolling import GroupWriter, plan_files
 from penstock.table.write.writer import TableWriter, write_arrow
@@ -258,11 +259,12 @@ def _as_outputs(files: tuple[DataFileMeta, ...], outputs: tuple[DataFileMeta, ..
     """Give the new files the position of the old ones in the order of the bucket.
 
     All get the same range of sequence numbers: files with equal first numbers are read in the order of the manifest,
-    and ascending numbers could pass those of the next file where ranges of several writers overlap.
+    and ascending numbers could pass those of the next file where ranges of several writers overlap. With row tracking,
+    rows have numbers of their own.
     """
     first = files[0].min_sequence_number
     last = max(file.max_sequence_number for file in files)
-    return tuple(replace(output, min_sequence_number=first, max_sequence_number=last) for output in outputs)
+    return tuple(with_numbers(output, first, last) for output in outputs)
 
 
 _MAX_THREADS: Final = 4

@@ -33,6 +33,7 @@ from penstock.predicate.tree import FALSE
 from penstock.table.assumptions import check_schema_of_file
 from penstock.table.read.split import plan_splits
 from penstock.table.ref import ExternalPaths, FileLocator
+from penstock.table.row_tracking import TRACKED, has_tracked, numbered, with_tracked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -125,6 +126,8 @@ class TableReader:
             )
         else:
             rows = self._load(split, file, plan.evolution)
+            if has_tracked(plan.evolution.file_fields):
+                rows = numbered(rows, file, self._ref.name)
         place = next((place for name, place in split.vectors if name == file.file_name), None)
         deleted = None if place is None else self._deleted.load(file, place)
         if deleted is not None:
@@ -182,6 +185,8 @@ class TableReader:
         check_schema_of_file(self._ref, self._store, schema_id, fields)
         is_today = schema_id == self._ref.schema.id
         file_fields = self._ref.schema.fields if is_today else self._store.load_schema(schema_id).fields
+        if has_tracked(fields) and not has_tracked(file_fields):
+            file_fields = (*file_fields, *TRACKED)
         return _FilePlan(
             evolution=plan_evolution(file_fields, fields),
             fields=fields,
@@ -202,7 +207,7 @@ def select_fields(ref: TableRef, columns: Sequence[str] | None) -> tuple[DataFie
     """Return the given columns of the read schema, in the given order; all if ``columns`` is None."""
     if columns is None:
         return ref.schema.fields
-    by_name = {field.name: field for field in ref.schema.fields}
+    by_name = {field.name: field for field in with_tracked(ref.schema).fields}
     for name in columns:
         if name not in by_name:
             near = difflib.get_close_matches(name, by_name, n=1)

@@ -26,6 +26,7 @@ from penstock.format.types.data_types import AtomicType, TypeRoot, with_nullabil
 from penstock.options import BucketOptions
 from penstock.predicate.evaluate import allowed_values, may_match, residual
 from penstock.predicate.tree import FALSE, TRUE, BoundPredicate
+from penstock.table.row_tracking import TRACKED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -104,7 +105,7 @@ class ColumnStatsReader:
 
     def _find_places(self, layout: StatsLayout) -> StatsPlaces:
         file_fields = self._load_schema(layout.schema_id).fields
-        held = [field for field in file_fields if layout.write_cols is None or field.name in layout.write_cols]
+        held = _held(file_fields, layout.write_cols)
         by_name = {field.name: field for field in held}
         by_id = {field.id: field for field in held}
         covered = tuple(by_name) if layout.value_stats_cols is None else layout.value_stats_cols
@@ -128,13 +129,22 @@ class ColumnStatsReader:
         )
 
 
+def _held(file_fields: Sequence[DataField], write_cols: Sequence[str] | None) -> Sequence[DataField]:
+    """Return the columns of a file.
+
+    Args:
+        file_fields: columns of the schema that it was written with.
+        write_cols: of the file.
+    """
+    if write_cols is None:
+        return file_fields
+    return [field for field in (*file_fields, *TRACKED) if field.name in write_cols]
+
+
 def decode_file_stats(file: DataFileMeta, file_fields: Sequence[DataField]) -> Mapping[str, ColumnStats]:
     """Decode the statistics of an entry, by column name of the file's schema; empty if they are invalid."""
-    covered = file_fields
-    if file.value_stats_cols is None and file.write_cols is not None:
-        covered = [field for field in file_fields if field.name in file.write_cols]
     try:
-        return decode_stats(file.value_stats, file.value_stats_cols, covered)
+        return decode_stats(file.value_stats, file.value_stats_cols, _held(file_fields, file.write_cols))
     except FormatError:
         return {}  # statistics are only used to skip files: a file without valid ones is read
 

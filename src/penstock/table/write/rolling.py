@@ -17,10 +17,11 @@ from penstock.datafile.formats import FORMATS
 from penstock.errors import NotFoundError
 from penstock.format.layout import compression_suffix, data_file_name
 from penstock.format.manifest.entry import DataFileMeta, FileSource
-from penstock.format.manifest.stats import build_stats
+from penstock.format.manifest.stats import NO_STATS, build_stats
 from penstock.options import BucketOptions, FormatOptions, StatsOptions
 from penstock.table.message import CommitMessage
 from penstock.table.ref import FileLocator
+from penstock.table.row_tracking import TRACKED, NumberRange, has_tracked
 from penstock.table.write.assign import BucketRule
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class GroupWriter:
     A file is closed when it has reached the target size or row count, and by ``finish_file``.
     """
 
-    __slots__ = ("_file", "_file_name", "_file_rows", "_finished", "_group", "_names", "_rows", "_target")
+    __slots__ = ("_file", "_file_name", "_file_rows", "_finished", "_group", "_names", "_numbers", "_rows", "_target")
 
     def __init__(self, target: FileTarget, group: Group) -> None:
         self._target = target
@@ -90,6 +91,7 @@ class GroupWriter:
         self._file_name = ""
         self._file_rows = 0
         self._rows = 0
+        self._numbers: NumberRange | None = None
         self._finished: list[DataFileMeta] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -100,6 +102,8 @@ class GroupWriter:
             file = self._file or self._open()
             part = batch.slice(offset, min(step, self._target.target_file_rows - self._file_rows))
             file.write(part)
+            if self._numbers is not None:
+                self._numbers.add(part)
             offset += part.num_rows
             self._file_rows += part.num_rows
             is_long = self._file_rows >= self._target.target_file_rows
@@ -112,7 +116,8 @@ class GroupWriter:
             return
         written = self._file.close()
         self._file = None
-        self._finished.append(describe_file(self._target, self._file_name, written, first_row=self._rows))
+        meta = describe_file(self._target, self._file_name, written, first_row=self._rows)
+        self._finished.append(meta if self._numbers is None else self._numbers.describe(meta, self._target.ref.schema))
         self._rows += written.row_count
         self._file_rows = 0
 
@@ -157,6 +162,7 @@ class GroupWriter:
 
     def _open(self) -> DataFileWriter:
         target = self._target
+        self._numbers = NumberRange() if has_tracked(target.ref.schema.fields) else None
         self._file_name = next(self._names)
         self._file = target.data_format.open_writer(
             target.ref.file_io, f"{self._directory()}/{self._file_name}", target.ref.schema.fields, target.format
@@ -228,7 +234,10 @@ def plan_files(
         locator=FileLocator.of(ref),
         data_format=FORMATS[format_options.file_format],
         format=format_options,
-        stats_modes=stats.modes(ref.schema.field_names),
+        stats_modes=tuple(
+            NO_STATS if field in TRACKED else mode
+            for field, mode in zip(ref.schema.fields, stats.modes(ref.schema.field_names), strict=True)
+        ),
         stats_are_dense=stats.dense_store,
         target_file_bytes=options.target_file_bytes,
         target_file_rows=options.target_file_rows,

@@ -25,9 +25,9 @@ def _ref(schema: TableSchema, **options: str) -> TableRef:
 
 
 def test_some_tables_are_read_only_here(new_schema: Build) -> None:
-    ref = _ref(new_schema("a INT"), row_tracking_enabled="true")
+    ref = _ref(new_schema("a INT"), **{"metadata.iceberg.storage": "table-location"})
     check_readable(ref)
-    with pytest.raises(UnsupportedFeatureError, match=r"shop\.orders: cannot write it: 'row-.*read only"):
+    with pytest.raises(UnsupportedFeatureError, match=r"shop\.orders: cannot write it: 'metadata.*Iceberg readers"):
         check_writable(ref)
 
 
@@ -59,8 +59,8 @@ def test_an_option_of_one_use_counts(new_schema: Build) -> None:
 
 
 def test_all_reasons_are_reported_at_once(new_schema: Build) -> None:
-    ref = _ref(replace(new_schema("a INT"), primary_keys=("a",)), row_tracking_enabled="true")
-    with pytest.raises(UnsupportedFeatureError, match=r"primary key.*row-tracking"):
+    ref = _ref(replace(new_schema("a INT"), primary_keys=("a",)), **{"metadata.iceberg.storage": "table-location"})
+    with pytest.raises(UnsupportedFeatureError, match=r"primary key.*metadata.iceberg"):
         check_writable(ref)
 
 

@@ -125,7 +125,6 @@ def test_what_is_refused_cannot_be_stored_either(key: str) -> None:
         ("primary-key", "a"),
         ("changelog-producer", "input"),
         ("streaming-read-overwrite", "true"),
-        ("row-tracking.enabled", "true"),
         ("data-evolution.enabled", "true"),
         ("manifest.format", "orc"),
         ("metadata.iceberg.storage", "table-location"),

@@ -21,6 +21,7 @@ from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.staging_directory import why_not_staged
 from penstock.spark.types import has_nanoseconds
 from penstock.spark.versions.facts import NEEDS_METADATA_COLUMN, QUEUE_CHANGES
+from penstock.table.row_tracking import is_tracked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,6 +60,8 @@ def check_row_level(ref: TableRef, command: str) -> None:
         reason = reason or why_no_queue_changes(ref)
     elif ref.parsed(BucketOptions).bucket != -1:
         reason = "its rows are in buckets, whose order Spark would not keep"
+    elif is_tracked(ref.options):
+        reason = "it tracks its rows, and Spark does not keep their ids"
     reason = reason or why_not_staged(ref)
     if reason is not None:
         raise UnsupportedFeatureError(
