@@ -1,6 +1,7 @@
 """An engine that applies deletion vectors reads the same rows of a table as we do."""
 
 import json
+import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -28,6 +29,13 @@ def test_the_same_rows_are_deleted(engine: Engine, location: Path) -> None:
     schema.write_text(json.dumps(stored))
     found = ours.read(location)
     assert len(found) == 27
+    assert engine.read(location) == sort_rows(found)
+    table = ours.load(location)
+    table.delete("k IN (1, 39)")
+    table.update({"n": -1}, "k IN (2, 38)")
+    found = ours.read(location)
+    assert [row["k"] for row in found if row["n"] == -1] == [2, 38]
+    assert len(table.files()) == 4
     assert engine.read(location) == sort_rows(found)
 
 
@@ -119,3 +127,33 @@ def test_both_engines_write_a_table_with_deleted_rows(
     merged = table.files().to_pylist()[0]["file_path"].rpartition("/")[2]
     delete_by_java({merged: [0]})
     assert len(java.read(location)) == len(ours.read(location)) == len(left) - 1
+
+
+@pytest.mark.parametrize(("buckets", "bitmap64"), [("-1", "false"), ("-1", "true"), ("1", "false"), ("1", "true")])
+def test_both_delete_in_turns_at_random(java: JavaPaimon, location: Path, buckets: str, bitmap64: str) -> None:
+    chance = random.Random(f"{buckets}{bitmap64}")  # noqa: S311 - not for secrets
+    options = {
+        "bucket": buckets,
+        **({"bucket-key": "k"} if buckets == "1" else {}),
+        "deletion-vectors.enabled": "true",
+        "deletion-vectors.bitmap64": bitmap64,
+        "deletion-vector.index-file.target-size": "40 b",
+        "write-only": "true",
+    }
+    ours.create(location, "k INT, n INT", options=options)
+    for step in range(12):
+        if step % 3 == 0:
+            ours.append(location, [{"k": 100 * step + k, "n": 0} for k in range(60)])
+        table = ours.load(location)
+        low = 100 * chance.randrange(step + 1) + chance.randrange(60)
+        if chance.random() < 0.5:
+            table.delete(f"k >= {low} AND k < {low + 9}")
+        else:
+            table.update({"n": step}, f"k >= {low} AND k < {low + 5}")
+        name = chance.choice(ours.load(location).files().to_pylist())["file_path"].rpartition("/")[2]
+        java.ask("delete_positions", location, rows={name: [0]})
+        found = sort_rows(ours.read(location))
+        assert java.read(location) == found
+    java.ask("compact", location)
+    assert java.read(location) == sort_rows(ours.read(location)) == found
+    assert not ours.load(location).inspect.fsck().findings

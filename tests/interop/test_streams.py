@@ -101,6 +101,28 @@ def test_java_and_we_deliver_the_same_rows_in_the_same_order(
     follow_all(range(2, 3))
 
 
+@BUCKETS
+def test_java_and_we_deliver_the_same_of_tables_with_deletion_vectors(
+    java: JavaPaimon, location: Path, bucket: dict[str, str]
+) -> None:
+    marked = {"deletion-vectors.enabled": "true", "write-only": "true"}
+    ours.create(location, "k INT, n INT, p STRING", partition_by=["p"], options=bucket | marked)
+    producer = Producer()
+    streams = {name: ours.Stream(location, STARTS[name]) for name in STARTS if name != "compacted-full"}
+    for first in range(0, 160, 40):
+        ours.append(location, producer.rows(40))
+        table = ours.load(location)
+        assert table.delete(f"n >= {first + 3} AND n < {first + 5}").rows_deleted == 2
+        assert table.update({"k": 100}, f"n IN ({first // 2}, {first + 20})").files_added
+    assert "OVERWRITE" in ours.load(location).snapshots()["commit_kind"].to_pylist()
+    for name, stream in streams.items():
+        theirs = delivered(java.follow(location, name, STARTS[name]), has_order=bucket == QUEUE)
+        assert delivered(stream.follow(CUT), has_order=bucket == QUEUE) == theirs, name
+        assert theirs
+    rows = ours.load(location).to_arrow().to_pylist()
+    assert [row["n"] for row in rows if row["k"] == 100][-2:] == [60, 140]
+
+
 def test_rows_of_one_bucket_never_overtake_each_other(java: JavaPaimon, location: Path) -> None:
     queue_history(java, location, QUEUE)
     for options in (FROM_FIRST, {"scan.mode": "latest-full"}):

@@ -20,6 +20,7 @@ from tests.deletion_vectors import delete_by_vectors, delete_keys
 from tests.quick_spark import quick_environment
 from tests.spark.needs import needs
 
+import penstock
 from penstock.catalog.changes import RenameColumn
 from penstock.spark.connector import scan
 from penstock.spark.versions.facts import PYTHON_SCANS, PYTHON_SOURCES, PYTHON_WRITES, QUEUE_CHANGES
@@ -116,6 +117,23 @@ def test_changes_leave_the_deleted_rows_out(spark: SparkSession, catalog: Catalo
     if bucket == "1":
         keys = table.to_arrow()["k"].to_pylist()
         assert keys == [*(k for k in sorted(wanted) if k != 11), 11]
+
+
+def test_a_delete_writes_vectors(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.marked", "k INT, n INT", options={"deletion-vectors.enabled": "true"})
+    for first in (0, 10):
+        table.append([{"k": k, "n": 0} for k in range(first, first + 10)])
+    before = table.files()["file_path"].to_pylist()
+    spark.sql("DELETE FROM penstock.d.marked WHERE k IN (3, 15)")
+    assert table.files()["file_path"].to_pylist() == before
+    frame = spark.table("penstock.d.marked")
+    assert "parquet reader of Spark, with deletion vectors" in _plan(frame)
+    assert sorted(row.k for row in frame.collect()) == [k for k in range(20) if k not in {3, 15}]
+    assert frame.count() == 18
+    penstock.sql(spark, catalog, "DELETE FROM d.marked WHERE k = 4; UPDATE d.marked SET n = 1 WHERE k = 5")
+    assert table.files()["file_path"].to_pylist()[:2] == before
+    rows = spark.table("penstock.d.marked").where("n = 0").collect()
+    assert sorted(row.k for row in rows) == [k for k in range(20) if k not in {3, 4, 5, 15}]
 
 
 def test_a_stream_leaves_the_deleted_rows_out(

@@ -1,1 +1,1 @@
-"""Row changes by copy-on-write: DELETE, UPDATE and MERGE replace the files that contain rows to change."""
+"""DELETE, UPDATE and MERGE: files with rows to change are replaced, or get deletion vectors."""

@@ -12,6 +12,7 @@ from tests.deletion_vectors import delete_keys
 
 import penstock
 from penstock import MergeDelete, MergeInsert, MergeUpdate
+from penstock.clocks import utc_millis
 from penstock.format.snapshot import CommitKind
 from penstock.io.memory import MemoryFileIO
 from penstock.table.read.scan import load_vector_places
@@ -201,6 +202,32 @@ def test_an_expiration_deletes_index_files_of_expired_snapshots() -> None:
     table.expire_snapshots(retain_max=1, retain_min=1)
     assert len(list(table._ref.file_io.list(f"{table.location}/index"))) == 1
     assert keys(table) == list(range(5, 30))
+
+
+def test_earlier_states_keep_their_rows() -> None:
+    table = new_table()
+    table.create_tag("before")
+    table.delete("k < 5")
+    table.create_tag("between")
+    table.versions.create_branch("b", tag="between")
+    table.delete("k IN (5, 20)")
+    branch = table.with_options({"branch": "b"})
+    assert branch.delete("k = 29").rows_deleted == 1
+    assert branch.to_arrow()["k"].to_pylist() == list(range(5, 29))
+    assert keys(table) == [*range(6, 20), *range(21, 30)]
+    assert table.to_arrow(options={"scan.tag-name": "before"})["k"].to_pylist() == list(range(30))
+    assert table.to_arrow(options={"scan.tag-name": "between"})["k"].to_pylist() == list(range(5, 30))
+    table.expire_snapshots(retain_max=1, retain_min=1)
+    table.versions.delete_tag("before")
+    table.remove_orphan_files(older_than=utc_millis(), dry_run=False, allow_recent=True)
+    assert branch.to_arrow()["k"].to_pylist() == list(range(5, 29))
+    table.rollback_to(tag="between")
+    assert keys(table) == list(range(5, 30))
+    table.remove_orphan_files(older_than=utc_millis(), dry_run=False, allow_recent=True)
+    assert keys(table) == list(range(5, 30))
+    assert branch.to_arrow()["k"].to_pylist() == list(range(5, 29))
+    # Those of the tag and of the branch.
+    assert len(list(table._ref.file_io.list(f"{table.location}/index"))) == 2
 
 
 def test_a_stream_sees_what_was_appended() -> None:
