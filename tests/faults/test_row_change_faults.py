@@ -41,7 +41,10 @@ def update(table: penstock.Table) -> Any:
 def merge(table: penstock.Table) -> Any:
     source = [{"k": 1, "p": "b"}, {"k": 6, "p": "c"}, {"k": 50, "p": "a"}]
     return table.merge(
-        source, "k", matched=[MergeDelete(where=pc.field("source.p") == "b"), MergeUpdate()], not_matched=MergeInsert()
+        source,
+        "k",
+        matched=[MergeDelete(where=pc.field("source.p") == "b"), MergeUpdate()],
+        not_matched=MergeInsert(where=pc.field("source.p") != "b"),
     )
 
 

@@ -8,6 +8,8 @@ from tests.interop import ours
 from tests.interop.canonical import sort_rows
 from tests.interop.engines import JavaPaimon, Row
 
+from penstock import UnsupportedFeatureError
+
 pytestmark = pytest.mark.jvm
 
 BUCKETS: Final = pytest.mark.parametrize(
@@ -97,3 +99,23 @@ def test_changes_have_the_columns_of_today(java: JavaPaimon, location: Path) -> 
     ours.load(location).create_tag("one", snapshot_id=1)
     ours.load(location).create_tag("two", snapshot_id=2)
     assert both(java, location, {"incremental-between": "one,two"}) == [{"id": 1, "v": None}]
+
+
+@BUCKETS
+def test_the_same_changes_are_read_of_a_table_with_deletion_vectors(
+    java: JavaPaimon, location: Path, bucket: dict[str, str]
+) -> None:
+    marked = {"deletion-vectors.enabled": "true", "write-only": "true"}
+    ours.create(location, "id INT, p STRING", options=bucket | marked)
+    for first in (0, 10, 20):
+        ours.append(location, [{"id": first + i, "p": "x"} for i in range(6)])
+        ours.load(location).delete(f"id = {first + 1}")
+        ours.load(location).update({"p": "y"}, f"id IN ({first}, {first // 2})")
+    counts = {
+        last: len(both(java, location, {"incremental-between": f"{first},{last}"}))
+        for first in range(1, 9)
+        for last in range(first, 10)
+    }
+    assert counts[9] == 0
+    with pytest.raises(UnsupportedFeatureError, match="deletion vectors"):
+        ours.read(location, options={"incremental-between": "2,9"} | DIFF)

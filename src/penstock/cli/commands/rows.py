@@ -196,7 +196,7 @@ def delete(
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Delete the rows for which a condition is true, by replacing the files that contain such rows."""
+    """Delete the rows for which a condition is true: files with such rows are replaced, or get deletion vectors."""
     loaded = session.table(table)
     found = loaded.delete(where, dry_run=True)
     summary = f"{found.rows_deleted:,} rows of {table} in {len(found.files):,} files"
