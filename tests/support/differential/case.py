@@ -172,13 +172,47 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Remove:
+    """Delete the rows for which a condition is true; by deletion vectors, if the table has them."""
+
+    leaf: FuzzCondition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reformat:
+    """Write new files in another format."""
+
+    file_format: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compact:
+    """Rewrite all files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Insert:
     """Insert between columns of two types by SQL, with Spark only; ``pair`` as in ``insert.PAIRS``."""
 
     pair: int
 
 
-Step: TypeAlias = Append | Refuse | Add | Drop | Rename | Widen | ReadOld | Read | First | Delete | Insert
+Step: TypeAlias = (
+    Append
+    | Refuse
+    | Add
+    | Drop
+    | Rename
+    | Widen
+    | ReadOld
+    | Read
+    | First
+    | Delete
+    | Remove
+    | Reformat
+    | Compact
+    | Insert
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

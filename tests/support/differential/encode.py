@@ -12,6 +12,7 @@ from tests.support.differential.case import (
     Add,
     Append,
     Case,
+    Compact,
     Delete,
     Drop,
     First,
@@ -21,7 +22,9 @@ from tests.support.differential.case import (
     Insert,
     Read,
     ReadOld,
+    Reformat,
     Refuse,
+    Remove,
     Rename,
     Step,
     Widen,
@@ -32,7 +35,22 @@ if TYPE_CHECKING:
 
 _STEPS: Final = {
     each.__name__.lower(): each
-    for each in (Append, Refuse, Add, Drop, Rename, Widen, ReadOld, Read, First, Delete, Insert)
+    for each in (
+        Append,
+        Refuse,
+        Add,
+        Drop,
+        Rename,
+        Widen,
+        ReadOld,
+        Read,
+        First,
+        Delete,
+        Remove,
+        Reformat,
+        Compact,
+        Insert,
+    )
 }
 _ENCODERS: Final[dict[type, tuple[str, Callable[[Any], Any]]]] = {
     float: ("float", repr),

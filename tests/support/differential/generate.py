@@ -11,6 +11,7 @@ from tests.support.differential.case import (
     Add,
     Append,
     Case,
+    Compact,
     Delete,
     Drop,
     First,
@@ -21,7 +22,9 @@ from tests.support.differential.case import (
     Insert,
     Read,
     ReadOld,
+    Reformat,
     Refuse,
+    Remove,
     Rename,
     Step,
     Widen,
@@ -64,6 +67,7 @@ class _Maker:
         self._conditions = conditions
         kinds = [next(kind for kind in KINDS if kind.sql == "INT"), *random.choices(KINDS, k=random.randint(1, 4))]
         self.file_format = random.choice(_FORMATS)
+        self.formats = [self.file_format]
         self._names = PLAIN_NAMES if self.file_format == "avro" else NAMES
         names = random.sample(self._names, len(kinds) - 1)
         self.columns = [
@@ -72,12 +76,19 @@ class _Maker:
         ]
         self._kinds = dict(enumerate(kinds))
         self._row_count = 0
+        self._has_vectors = False
 
     def layout(self) -> tuple[dict[str, str], tuple[str, ...]]:
         """Return the options and the partition columns of the table."""
         random = self._random
         options = {"bucket": "2", "bucket-key": "id"} if random.random() < 0.3 else {}
-        return options, ("id",) if random.random() < 0.2 and not options else ()
+        parts = ("id",) if random.random() < 0.2 and not options else ()
+        self._has_vectors = random.random() < 0.4
+        if self._has_vectors:
+            options["deletion-vectors.enabled"] = "true"
+        if random.random() < 0.3 and "bucket" not in options:
+            options["row-tracking.enabled"] = "true"
+        return options, parts
 
     def steps(self) -> Iterator[Step]:
         """Yield the steps of the case."""
@@ -88,7 +99,8 @@ class _Maker:
         for _ in range(self._random.randint(0, 2)):
             yield from self._evolve()
             yield self._append()
-        if self.file_format == "parquet" and self._random.random() < _DELETIONS:
+            yield from self._maintain()
+        if set(self.formats) == {"parquet"} and not self._has_vectors and self._random.random() < _DELETIONS:
             yield Delete(every=self._random.choice((1, 2, 3)))
         yield Read()
         for condition in [self._condition() for _ in range(self._conditions)]:
@@ -99,6 +111,18 @@ class _Maker:
                 count = self._random.randint(1, 2 * _MOST_ROWS)
                 yield First(column=column.key, descends=descends, nulls_first=nulls_first, count=count)
         yield Insert(pair=self._random.randrange(len(PAIRS)))
+
+    def _maintain(self) -> Iterator[Step]:
+        """Yield what may happen between appends."""
+        random = self._random
+        if random.random() < 0.4:
+            yield Remove(leaf=self._condition())
+        if random.random() < 0.2:
+            yield Compact()
+        if random.random() < 0.3:
+            formats = _FORMATS if self.file_format == "avro" else ("parquet", "orc")
+            self.formats.append(random.choice(formats))
+            yield Reformat(file_format=self.formats[-1])
 
     def _append(self) -> Append:
         rows = self._rows()

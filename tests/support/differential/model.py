@@ -16,17 +16,18 @@ class FuzzTable:
     """The state of a case.
 
     Attributes:
+        formats: of its files.
         columns: current columns.
         past: columns before a change of name or type; files still have these.
     """
 
-    file_format: str
+    formats: list[str]
     columns: list[FuzzColumn]
     rows: list[Row] = field(default_factory=list)
     past: list[FuzzColumn] = field(default_factory=list)
 
     def __str__(self) -> str:
-        return f"{self.file_format} ({', '.join(f'{each.quoted} {each.sql}' for each in self.columns)})"
+        return f"{' '.join(self.formats)} ({', '.join(f'{each.quoted} {each.sql}' for each in self.columns)})"
 
     def column(self, key: int) -> FuzzColumn:
         """Return a column by its key."""

@@ -54,21 +54,21 @@ class Exclusion:
 
 
 def _has_far_timestamps(table: FuzzTable, _leaf: FuzzLeaf | None) -> bool:
-    return table.file_format == "orc" and any(abs(micros) > _FARTHEST_MICROS for micros in table.values("TIMESTAMP"))
+    return "orc" in table.formats and any(abs(micros) > _FARTHEST_MICROS for micros in table.values("TIMESTAMP"))
 
 
 def _has_back_quotes_in_orc(table: FuzzTable, _leaf: FuzzLeaf | None) -> bool:
-    return table.file_format == "orc" and any("`" in column.name for column in (*table.columns, *table.past))
+    return "orc" in table.formats and any("`" in column.name for column in (*table.columns, *table.past))
 
 
 def _asks_parquet_for_a_dot(table: FuzzTable, leaf: FuzzLeaf | None) -> bool:
-    if leaf is None or table.file_format != "parquet":
+    if leaf is None or "parquet" not in table.formats:
         return False
     return any("." in column.name for column in (*table.columns, *table.past) if column.key == leaf.column)
 
 
 def _asks_orc_before_1582(table: FuzzTable, leaf: FuzzLeaf | None) -> bool:
-    if leaf is None or table.file_format != "orc" or leaf.operator not in COMPARISONS:
+    if leaf is None or "orc" not in table.formats or leaf.operator not in COMPARISONS:
         return False
     first = {"DATE": _GREGORIAN_DAY, "TIMESTAMP": _GREGORIAN_DAY * _DAY_MICROS}
     sql = table.column(leaf.column).sql

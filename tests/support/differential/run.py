@@ -14,6 +14,7 @@ from tests.deletion_vectors import delete_by_vectors
 from tests.support.differential.case import (
     Add,
     Append,
+    Compact,
     Delete,
     Drop,
     First,
@@ -21,19 +22,21 @@ from tests.support.differential.case import (
     Insert,
     Read,
     ReadOld,
+    Reformat,
     Refuse,
+    Remove,
     Rename,
     Widen,
     condition_sql,
 )
 from tests.support.differential.insert import insert_differs
 from tests.support.differential.kinds import arrow_of
-from tests.support.differential.model import FuzzTable, first_places
+from tests.support.differential.model import FuzzTable, first_places, holds
 from tests.support.differential.others import exclusion_of
 from tests.support.differential.rows import plain_values, signless, texts_of_rows, texts_of_table
 from tests.support.differential.spark_sql import CATALOG, collect_together, count_rows, select_rows, to_spark_sql
 
-from penstock.catalog.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
+from penstock.catalog.changes import AddColumn, DropColumn, RenameColumn, SetOption, UpdateColumnType
 from penstock.errors import TableStoreError
 from penstock.table.read.batches import TableReader
 from penstock.table.read.prune import ColumnStatsReader
@@ -131,10 +134,10 @@ class _Run:
         self._case = case
         self._readers = readers
         self._name = f"fuzz.{case.name}"
-        self._model = FuzzTable(case.file_format, list(case.columns))
+        self._model = FuzzTable([case.file_format], list(case.columns))
         self._is_deleted = False
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Finding]:  # noqa: C901 - a step each
         case = self._case
         columns = ", ".join(f"{column.quoted} {column.sql}" for column in case.columns)
         options = {"file.format": case.file_format, **case.options}
@@ -155,6 +158,11 @@ class _Run:
                     case Delete(every=every):
                         self._delete(table, every)
                         table = self._catalog.load_table(self._name)
+                    case Remove(leaf=leaf):
+                        table.delete(str(self._text(leaf)))
+                        self._model.rows = [row for row in self._model.rows if not holds(leaf, row)]
+                    case Compact():
+                        table.compact(options={"compaction.force-rewrite-all-files": "true"})
                     case Insert(pair=pair):
                         yield from self._insert(pair)
                     case Read() | First():
@@ -182,7 +190,7 @@ class _Run:
             return
         yield self._finding("append", f"{self._model}: {row}", "refused", "written")
 
-    def _change(self, step: Add | Drop | Rename | Widen) -> None:
+    def _change(self, step: Add | Drop | Rename | Widen | Reformat) -> None:
         model = self._model
         match step:
             case Add(column=column):
@@ -194,6 +202,9 @@ class _Run:
             case Rename(column=key, name=name):
                 self._catalog.alter_table(self._name, RenameColumn(column=model.column(key).name, new_name=name))
                 model.change(key, name=name)
+            case Reformat(file_format=file_format):
+                self._catalog.alter_table(self._name, SetOption(key="file.format", value=file_format))
+                model.formats.append(file_format)
             case Widen(column=key, sql=sql):
                 self._catalog.alter_table(self._name, UpdateColumnType(column=model.column(key).name, type=sql))
                 model.change(key, sql=sql)
@@ -343,7 +354,7 @@ class _Run:
             )
 
     def _loses_signs(self, entry_point: str) -> bool:
-        return self._model.file_format == "orc" and entry_point in _OF_SPARK
+        return "orc" in self._model.formats and entry_point in _OF_SPARK
 
     def _finding(self, entry_point: str, what: str, expected: str, found: str) -> Finding:
         return Finding(case=self._case.name, entry_point=entry_point, what=what, expected=expected, found=found)
