@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.errors import FormatError, NotFoundError, StorageError
 from penstock.format.consumer import decode_consumer
 from penstock.format.layout import consumer_id_of, freed_ids_of, schema_id_of, snapshot_id_of, tag_name_of
-from penstock.format.manifest.columns import ManifestColumns, columns_of_entries, decode_manifest_columns
+from penstock.format.manifest.columns import ManifestColumns, begin_decoding, columns_of_entries
 from penstock.format.manifest.files import (
     decode_bucket_numbers,
     decode_file_numbers,
@@ -48,9 +48,10 @@ _CONSUMER_WAIT_SECONDS: Final = 0.2
 _EARLIEST_STEPS: Final = 300
 _LISTINGS: Final = 10
 _READ_AT_ONCE: Final = 64
-# Most of the decoding is done without the GIL; fewer entries take less time than to start threads.
+# Fewer entries take less time than to start a thread.
 _MIN_THREADED: Final = 20_000
-_MAX_THREADS: Final = 4
+# Enough that the thread that uncompresses rarely waits.
+_MANIFESTS_AHEAD: Final = 2
 # Limit for manifests that are read in parallel; their bytes are held in memory until they are decoded.
 _BATCH_BYTES: Final = 33_554_432
 
@@ -434,37 +435,33 @@ class MetadataStore:
         """Yield the entries of each manifest as columns; otherwise like ``iter_manifests``.
 
         Args:
-            visit: of ``decode_manifest_columns``; not called for manifests that are cached. Of many entries, several
-                manifests are decoded at once, each by one thread.
+            visit: of ``decode_manifest_columns``; not called for manifests that are cached. Of many entries, a thread
+                uncompresses manifests while those before them are decoded.
         """
         entries = sum(meta.num_added_files + meta.num_deleted_files for meta in metas)
-        threads = min(os.cpu_count() or 1, _MAX_THREADS) if entries >= _MIN_THREADED else 1
-        with ThreadPoolExecutor(threads, thread_name_prefix="penstock-manifests") as pool:
-            pending: deque[Future[ManifestColumns]] = deque()
+        ahead = _MANIFESTS_AHEAD if entries >= _MIN_THREADED and (os.cpu_count() or 1) > 1 else 0
+        with ThreadPoolExecutor(1, thread_name_prefix="penstock-manifests") as pool:
+            pending: deque[Callable[[], ManifestColumns]] = deque()
             try:
                 for meta in self._in_batches(metas):
                     path = self.layout.manifest_path(meta.file_name)
                     content = self._decoded(path)
-                    decoding: Future[ManifestColumns] = Future()
                     if content is not None:
-                        decoding.set_result(_as_columns(content))
+                        pending.append(partial(_as_columns, content))
                     else:
                         data = self._read_whole_manifest(meta.file_name, meta.file_size, snapshot_id)
-                        if threads > 1:
-                            decoding = pool.submit(self._decode_columns, data, path, visit)
-                        else:
-                            decoding.set_result(self._decode_columns(data, path, visit))
-                    pending.append(decoding)
-                    if len(pending) > threads or threads == 1:
-                        yield pending.popleft().result()
+                        start = (lambda compute: pool.submit(compute).result) if ahead else (lambda compute: compute)
+                        end = begin_decoding(data, path, self.limits, visit, start)
+                        pending.append(partial(self._end_decoding, data, path, end))
+                    if len(pending) > ahead:
+                        yield pending.popleft()()
                 while pending:
-                    yield pending.popleft().result()
+                    yield pending.popleft()()
             finally:
-                for each in pending:
-                    each.cancel()
+                pool.shutdown(cancel_futures=True)
 
-    def _decode_columns(self, data: bytes, path: str, visit: Visit | None) -> ManifestColumns:
-        content = decode_manifest_columns(data, path, self.limits, visit)
+    def _end_decoding(self, data: bytes, path: str, end: Callable[[], ManifestColumns | None]) -> ManifestColumns:
+        content = end()
         if content is None:
             return columns_of_entries(self._decode(data, path))
         content = replace(content, keep=partial(self._keep_decoded, path))

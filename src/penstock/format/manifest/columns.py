@@ -11,6 +11,7 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from penstock.format.avro.columns import Array, Places
     from penstock.format.manifest.column_steps import EntrySteps
 
+    Start: TypeAlias = Callable[[Callable[[], Any]], Callable[[], Any]]
+    """(a function) to a function that returns its result; the first may be called by another thread meanwhile."""
     Visit: TypeAlias = Callable[["ManifestColumns", Cursor], Array]
     """(some of the entries, a cursor at their ``_VALUE_STATS``) to one value for each."""
 
@@ -54,7 +57,7 @@ MIN_RECORDS: Final = 64
 
 # So that the columns of a group stay in the processor's cache.
 _GROUP_RECORDS: Final = 8192
-_GROUP_BYTES: Final = 4 << 20
+_GROUP_BYTES: Final = 8 << 20
 # Writers end a block at 64 KB.
 _MAX_BLOCK_BYTES: Final = 16 << 20
 _MAX_SCHEMA_CHARACTERS: Final = 20_000
@@ -270,17 +273,42 @@ def decode_manifest_columns(
     Returns:
         None if the manifest is small, or has to be decoded by ``decode_manifest``, which may raise.
     """
+    return begin_decoding(data, path, limits, visit, lambda compute: compute)()
+
+
+def begin_decoding(
+    data: bytes, path: str, limits: AvroLimits, visit: Visit | None, start: Start
+) -> Callable[[], ManifestColumns | None]:
+    """Begin with ``decode_manifest_columns``, and return a function that ends it.
+
+    Args:
+        start: of functions that uncompress the next blocks, mostly without the GIL.
+    """
     try:
         schema, codec, blocks = find_blocks(data, path)
         count = sum(max(block.record_count, 0) for block in blocks)
-        if not MIN_RECORDS <= count <= limits.records or len(schema) > _MAX_SCHEMA_CHARACTERS:
+        is_known = MIN_RECORDS <= count <= limits.records and len(schema) <= _MAX_SCHEMA_CHARACTERS
+        steps = steps_of(schema) if is_known else None
+    except (FormatError, RecursionError):
+        steps = None
+    if steps is None:
+        return lambda: None
+    decoder = _Decoder(data, path, schema, codec, limits, steps)
+    groups = decoder.uncompressed(blocks)
+    first = start(partial(next, groups, None))
+
+    def end() -> ManifestColumns | None:
+        upcoming = first
+        try:
+            while (group := upcoming()) is not None:
+                upcoming = start(partial(next, groups, None))
+                places, records, sizes = group
+                decoder.add(places, records, sizes, visit)
+            return decoder.columns()
+        except (_NotKnownError, FormatError, RecursionError, *CODEC_ERRORS):
             return None
-        steps = steps_of(schema)
-        if steps is None:
-            return None
-        return _Decoder(data, path, schema, codec, limits, steps).decode(blocks, visit)
-    except (_NotKnownError, FormatError, RecursionError, *CODEC_ERRORS):
-        return None
+
+    return end
 
 
 class _NotKnownError(Exception):
@@ -373,24 +401,27 @@ class _Decoder:
         self._codec = codec
         self._limits = limits
         self._steps = steps
-        self._visit: Visit | None = None
         self._visited: list[Array] = []
         self._partitions, self._stats_cols, self._write_cols, self._layouts = _Codes(), _Codes(), _Codes(), _Codes()
         self._parts: dict[str, list[Array]] = {}
-        self._items = 0
+        self._groups: list[_Group] = []
+        self._rows = self._items = 0
 
-    def decode(self, blocks: Sequence[BlockPlace], visit: Visit | None) -> ManifestColumns:
-        """Decode the blocks of the file."""
-        self._visit = visit
-        groups: list[_Group] = []
+    def uncompressed(
+        self, blocks: Sequence[BlockPlace]
+    ) -> Iterator[tuple[Sequence[BlockPlace], Records, Sequence[int]]]:
+        """Yield the blocks of each group, their bytes, and the size of each; the bytes last until the one after next.
+
+        Raises ``_NotKnownError``, or one of ``CODEC_ERRORS``.
+        """
         places: list[BlockPlace] = []
-        memory, data = _BlockMemory(), memoryview(self._data)
-        left = self._limits.file_bytes
-        first_row = rows = 0
+        memory, other, data = _BlockMemory(), None, memoryview(self._data)
+        left, rows = self._limits.file_bytes, 0
         for place in blocks:
-            if places and (rows + place.record_count - first_row > _GROUP_RECORDS or memory.is_full):
-                groups.append(_Group(first_row, tuple(places), *self._add_group(places, *memory.take())))
-                places, first_row = [], rows
+            if places and (rows + place.record_count > _GROUP_RECORDS or memory.is_full):
+                yield places, *memory.take()
+                memory, other = other or _BlockMemory(), memory
+                places, rows = [], 0
             limit = min(self._limits.block_bytes, left, _MAX_BLOCK_BYTES)
             size = memory.add(self._codec, data[place.start : place.end], limit)
             if not 0 <= place.record_count <= size:
@@ -398,11 +429,10 @@ class _Decoder:
             left -= size
             places.append(place)
             rows += place.record_count
-        groups.append(_Group(first_row, tuple(places), *self._add_group(places, *memory.take())))
-        return self._columns(tuple(groups))
+        yield places, *memory.take()
 
-    def _add_group(self, places: Sequence[BlockPlace], records: Records, sizes: Sequence[int]) -> tuple[Places, Places]:
-        """Decode the blocks of a group; return where its entries begin, and where their ``_VALUE_STATS`` do."""
+    def add(self, places: Sequence[BlockPlace], records: Records, sizes: Sequence[int], visit: Visit | None) -> None:
+        """Decode the blocks of a group."""
         counts = [place.record_count for place in places]
         reading = self._steps.read_alike(records, sizes, counts)
         if reading is None:
@@ -422,11 +452,12 @@ class _Decoder:
         kept_columns = {name: _converted(columns[name], dtype) for name, dtype in _KEPT.items()}
         for name, column in kept_columns.items():
             self._parts.setdefault(name, []).append(column)
-        if self._visit is not None:
+        if visit is not None:
             cursor = Cursor(records, columns["stats_starts"])
-            self._visited.append(self._visit(self._entries(kept_columns), cursor))
+            self._visited.append(visit(self._entries(kept_columns), cursor))
         starts, stats_starts = (_kept_places(columns[name]) for name in ("starts", "stats_starts"))
-        return starts, stats_starts
+        self._groups.append(_Group(self._rows, tuple(places), starts, stats_starts))
+        self._rows += len(starts)
 
     def _encode_texts(self, records: Records, columns: dict[str, Any], reading: EntryReading) -> None:
         count = len(columns["starts"])
@@ -475,7 +506,9 @@ class _Decoder:
             **{"nbytes": 0, **others, **columns},
         )
 
-    def _columns(self, groups: tuple[_Group, ...]) -> ManifestColumns:
+    def columns(self) -> ManifestColumns:
+        """Return the columns of all groups."""
+        groups = tuple(self._groups)
         arrays = {name: _joined(parts) for name, parts in self._parts.items()}
         blocks = sum(len(group.blocks) for group in groups)
         sizes = [_size_of(each) for each in arrays.values()]
@@ -516,8 +549,8 @@ _KEPT: Final[dict[str, type]] = {
 
 def _converted(column: Array, dtype: type) -> Array:
     if column.strides == (0,):
-        return repeated(column[:1].astype(dtype), len(column))
-    converted: Array = column.astype(dtype)
+        return column if column.dtype == dtype else repeated(column[:1].astype(dtype), len(column))
+    converted: Array = column.astype(dtype, copy=False)
     return converted
 
 
@@ -528,6 +561,8 @@ def _kept_places(places: Places) -> Places:
 def _joined(parts: Sequence[Array]) -> Array:
     """Return the parts of a column as one; one value only in memory if all are equal."""
     first, count = parts[0][:1], sum(map(len, parts))
+    if len(parts) == 1 and parts[0].strides == (0,):
+        return parts[0]
     if all(part.strides == (0,) and part[0] == first[0] for part in parts):
         return repeated(first, count)
     column: Array = parts[0] if len(parts) == 1 else np.concatenate(parts)

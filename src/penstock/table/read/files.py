@@ -116,7 +116,7 @@ class FileColumns:
 
     def column(self, name: str) -> Array:
         """Return a column of ``ManifestColumns``, with one value per file."""
-        if len(self.rows) == self._first_rows[-1]:
+        if self._is_whole:
             return _concatenate([getattr(part, name) for part in self.parts], np.int64)
         return _concatenate([getattr(part, name)[rows] for part, rows in self.by_part()], np.int64)
 
@@ -130,8 +130,10 @@ class FileColumns:
         codes = []
         for part, rows in self.by_part():
             numbers = np.array([known.setdefault(each, len(known)) for each in part.partitions], np.int32)
-            codes.append(numbers[part.partition[rows]])
+            codes.append(numbers[part.partition if self._is_whole else part.partition[rows]])
         of_files = _concatenate(codes, np.int32)
+        if self._is_whole:
+            return tuple(known), of_files
         # The last value that is assigned remains, so that of the first file is assigned last.
         first = np.full(len(known), len(of_files))
         first[of_files[::-1]] = np.arange(len(of_files))[::-1]
@@ -141,6 +143,11 @@ class FileColumns:
         renumbered[order] = np.arange(len(order))
         names = list(known)
         return tuple(names[code] for code in order.tolist()), renumbered[of_files]
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether all entries of the manifests are among them."""
+        return len(self.rows) == int(self._first_rows[-1])
 
     def where(self, chosen: Array) -> FileColumns:
         """Return some of the files; ``chosen`` has one value per file."""
@@ -242,8 +249,11 @@ def by_code(files: FileColumns, codes: Array, *, are_all_used: bool) -> Iterator
 
 def sorted_codes(codes: Array) -> tuple[Array, Array]:
     """Return the order that sorts the codes, and where in it each distinct code starts."""
-    order = np.argsort(codes, kind="stable")
-    return order, np.flatnonzero(np.diff(codes[order], prepend=-1))
+    # Numbers of 16 bits are sorted in a fifth of the time.
+    is_small = int(codes.max(initial=0)) < 1 << 16
+    order = np.argsort(codes.astype(np.uint16) if is_small else codes, kind="stable")
+    ascending = codes[order]
+    return order, np.flatnonzero(np.concatenate([ascending[:1] >= 0, ascending[1:] != ascending[:-1]]))
 
 
 def total(column: Array) -> int:
@@ -260,6 +270,8 @@ def count_pairs(first: Array, second: Array) -> int:
         return 0
     lowest, highest = int(second.min()), int(second.max())
     width = highest - lowest + 1
+    if width == 1:
+        return count_values(first)
     if width > _MAX_BUCKETS:
         return len(set(zip(first.tolist(), second.tolist(), strict=True)))
     pairs = first.astype(np.int64) * width + (second - lowest)
@@ -268,7 +280,9 @@ def count_pairs(first: Array, second: Array) -> int:
 
 def count_values(codes: Array) -> int:
     """Return the number of distinct values; they are small numbers, from 0."""
-    return int(np.count_nonzero(np.bincount(codes))) if len(codes) else 0
+    is_used = np.zeros(int(codes.max(initial=-1)) + 1, bool)
+    is_used[codes] = True
+    return int(np.count_nonzero(is_used))
 
 
 def _concatenate(arrays: Sequence[Array], dtype: Any) -> Array:  # noqa: ANN401 - a type of numpy

@@ -468,8 +468,10 @@ class _Scan:
     def _pruned_columns(
         self, files: FileColumns, codes: Array, verdicts: Sequence[PartitionPruneResult]
     ) -> tuple[FileColumns, Array]:
-        kept = ~np.array([verdict.is_excluded for verdict in verdicts], bool)[codes]
-        files, codes = files.where(kept), codes[kept]
+        is_excluded = np.array([verdict.is_excluded for verdict in verdicts], bool)
+        if is_excluded.any():
+            kept = ~is_excluded[codes]
+            files, codes = files.where(kept), codes[kept]
         self._note_columns("partition", files, codes)
         if self._buckets.is_active:
             kept = self._buckets.keeps_columns(files)
@@ -488,11 +490,10 @@ class _Scan:
         at = 0
         for part, rows in files.by_part():
             numbers_of = of_files[at : at + len(rows)]
-            answers = np.zeros(len(rows), bool)
-            for number in np.flatnonzero(np.bincount(numbers_of)).tolist():
-                chosen = numbers_of == number
-                answers[chosen] = pruner.keeps(part, rows[chosen], filters[number])
-            kept[at : at + len(rows)] = answers
+            numbers = np.flatnonzero(np.bincount(numbers_of)).tolist() if len(filters) > 1 else [0]
+            for number in numbers:
+                chosen = numbers_of == number if len(numbers) > 1 else slice(None)
+                kept[at : at + len(rows)][chosen] = pruner.keeps(part, rows[chosen], filters[number])
             at += len(rows)
         return kept
 

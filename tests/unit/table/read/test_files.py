@@ -15,7 +15,8 @@ from tests.unit.table.metadata_tables import MemoryTable
 
 from penstock.errors import FormatError, NotFoundError
 from penstock.format.manifest import columns
-from penstock.format.manifest.columns import EncodedEntries, columns_of_entries
+from penstock.format.manifest import files as manifest_files
+from penstock.format.manifest.columns import EncodedEntries, _BlockMemory, columns_of_entries
 from penstock.format.manifest.entry import FileKind, ManifestEntry
 from penstock.format.manifest.stats import ColumnStats
 from penstock.predicate.parse import parse_filter
@@ -201,16 +202,28 @@ def test_a_manifest_in_the_cache_serves_as_columns_and_as_entries(in_columns: py
 
 
 @pytest.mark.parametrize("cores", [1, 3])
-def test_manifests_that_are_decoded_at_once_come_in_their_order(cores: int, in_columns: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("group_records", [8192, 30])
+def test_manifests_that_a_thread_uncompresses_come_in_their_order(
+    cores: int, group_records: int, in_columns: pytest.MonkeyPatch
+) -> None:
+    in_columns.setattr(manifest_files, "_BLOCK_BYTES", 2_000)
     table = MemoryTable(partition_keys=("dt",))
     for first in range(0, 1_000, 100):
         table.commit(*(file_of(table, number) for number in range(first, first + 100)))
     in_columns.setattr(store, "_MIN_THREADED", 0)
     in_columns.setattr(os, "cpu_count", lambda: cores)
-    decoding: set[str] = set()
+    in_columns.setattr(columns, "_GROUP_RECORDS", group_records)
+    take, threads, groups = _BlockMemory.take, set[str](), list[int]()
+
+    def noted(self: _BlockMemory) -> Any:
+        threads.add(threading.current_thread().name)
+        return take(self)
+
+    in_columns.setattr(_BlockMemory, "take", noted)
 
     def visit(files: ManifestColumns, _cursor: Any) -> Any:
-        decoding.add(threading.current_thread().name)
+        assert threading.current_thread() is threading.main_thread()
+        groups.append(len(files))
         return files.row_count
 
     metas = table.store.load_manifests(table.snapshots[-1])
@@ -220,7 +233,8 @@ def test_manifests_that_are_decoded_at_once_come_in_their_order(cores: int, in_c
     assert names == [f"data-{number}.parquet" for number in range(1_000)]
     assert [part.visited is None for part in parts] == [3 <= place < 5 for place in range(10)]
     assert [len(part) for part in some] == [100, 100]
-    assert all(name.startswith("penstock-manifests") == (cores > 1) for name in decoding)
+    assert (len(groups) > 8) == (group_records < 100)
+    assert {name.startswith("penstock-manifests") for name in threads} == {cores > 1}
     assert not any(each.name.startswith("penstock-manifests") for each in threading.enumerate())
 
 
