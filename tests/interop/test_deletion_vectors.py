@@ -154,6 +154,9 @@ def test_both_delete_in_turns_at_random(java: JavaPaimon, location: Path, bucket
         java.ask("delete_positions", location, rows={name: [0]})
         found = sort_rows(ours.read(location))
         assert java.read(location) == found
+    table = ours.load(location)
+    table.versions.rollback_to_as_latest(snapshot_id=12)
+    assert java.read(location) == sort_rows(ours.read(location)) == java.read(location, snapshot=12) != found
     java.ask("compact", location)
-    assert java.read(location) == sort_rows(ours.read(location)) == found
+    assert java.read(location) == java.read(location, snapshot=12)
     assert not ours.load(location).inspect.fsck().findings

@@ -128,7 +128,7 @@ class NewVector:
     Attributes:
         data_file: its name.
         framed: with its length and checksum.
-        row_count: number of deleted rows, with those of the file's vector before.
+        row_count: number of deleted rows, with those of the file's vector before; 0 if the file loses its vector.
     """
 
     data_file: str

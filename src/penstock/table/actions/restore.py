@@ -10,23 +10,28 @@ import uuid
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from penstock.errors import CommitConflictError, FormatError, InvalidOptionError, UnsupportedFeatureError
+from penstock.errors import CommitConflictError, FormatError, InvalidOptionError
+from penstock.format.manifest.index_manifest import NewVector
 from penstock.format.snapshot import RESTORES, CommitKind
 from penstock.options import TagOptions
 from penstock.table.actions.manifests import merge_everything
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.delta import CommitRequest
+from penstock.table.commit.vectors import VectorFrames
 from penstock.table.expire.tags import delete_tag
 from penstock.table.message import CommitMessage
+from penstock.table.read.batches import DeletedRows
 from penstock.table.read.live import load_live_entries
+from penstock.table.read.scan import check_index_files, load_vector_places
 from penstock.table.tags import create_tag
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from penstock.format.manifest.entry import FileIdentity, ManifestEntry
     from penstock.format.snapshot import Snapshot
     from penstock.table.commit.committer import TableCommitter
+    from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
 _TRIES = 5
@@ -36,13 +41,13 @@ _PREFIX = "rollback-to-as-latest-"
 def restore_snapshot(
     committer: TableCommitter, *, snapshot_id: int | None = None, tag: str | None = None
 ) -> Snapshot | None:
-    """Commit the files of an older snapshot, and no others, as a new OVERWRITE snapshot.
+    """Commit the files of an older snapshot, and no others, with their deletion vectors as a new OVERWRITE snapshot.
 
     An older snapshot without a tag gets one, ``rollback-to-as-latest-<id>-<uuid>``, as in the reference: its files are
     live again, and expirations of other engines would delete them with the snapshots between.
 
     Returns:
-        The new snapshot; None if the latest snapshot has exactly these files.
+        The new snapshot; None if the latest snapshot has exactly these files and vectors.
     """
     ref, store = committer.ref, committer.store
     # Readers of the reference first collect the names of all DELETE entries, and then skip the ADD entries of those
@@ -84,17 +89,14 @@ def _check_latest_schema(store: MetadataStore) -> None:
 
 
 def _restore(committer: TableCommitter, target: Snapshot) -> Snapshot | None:
-    store, name = committer.store, committer.ref.name
+    store = committer.store
+    check_index_files(store, target)
     wanted = load_live_entries(store, target)
     for number in range(_TRIES):
         base = store.load_latest_snapshot()
-        if target.index_manifest is not None or (base is not None and base.index_manifest is not None):
-            raise UnsupportedFeatureError(
-                f"table {name}: snapshot {target.id} or the latest has index files, which going back would have to "
-                "rewrite; rollback_to removes the later snapshots instead"
-            )
+        check_index_files(store, base)
         live = {} if base is None else load_live_entries(store, base)
-        messages = _messages(live, wanted)
+        messages = (*_messages(live, wanted), *_vector_messages(committer.ref, store, base, target, wanted.values()))
         if not messages:
             return None
         try:
@@ -113,6 +115,24 @@ def _restore(committer: TableCommitter, target: Snapshot) -> Snapshot | None:
             if number == _TRIES - 1:
                 raise
     return None
+
+
+def _vector_messages(
+    ref: TableRef, store: MetadataStore, base: Snapshot | None, target: Snapshot, wanted: Iterable[ManifestEntry]
+) -> Iterator[CommitMessage]:
+    """Yield messages that give the wanted files the deletion vectors that they had, or none."""
+    now, then = ({} if each is None else load_vector_places(store, each) for each in (base, target))
+    frames, deleted = VectorFrames(ref), DeletedRows(ref)
+    for entry in wanted:
+        place = then.get(entry.key)
+        if not frames.are_same(place, now.get(entry.key)):
+            framed, count = (b"", 0) if place is None else (frames.read(place), deleted.count_of(place))
+            yield CommitMessage(
+                partition=entry.partition,
+                bucket=entry.bucket,
+                total_buckets=entry.total_buckets,
+                new_vectors=(NewVector(data_file=entry.file.file_name, framed=framed, row_count=count),),
+            )
 
 
 def _messages(

@@ -281,7 +281,7 @@ def _has_vectors_of(store: MetadataStore, following: Snapshot, snapshot: Snapsho
         else frozenset[str]()
         for each in (replace(snapshot, index_manifest=_base_index_manifest(snapshot)), snapshot, following)
     )
-    return not (ours - before).isdisjoint(theirs)
+    return ours == theirs or not (ours - before).isdisjoint(theirs)
 
 
 # Older marks are ignored: their rollbacks were killed. A rollback that is paused for longer than this, while an

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import CommitConflictError, NotFoundError, UnsupportedFeatureError
 from penstock.format.deletion_vector import framed_vector
 from penstock.format.layout import INDEX_MANIFEST_PREFIX
-from penstock.format.manifest.entry import FileKind
+from penstock.format.manifest.entry import FileKey, FileKind
 from penstock.format.manifest.index_manifest import VectorChanges, change_vectors
 from penstock.options import BucketOptions, DeletionVectorOptions
 from penstock.table.read.batches import DeletedRows, are_among_data_files
@@ -114,8 +114,11 @@ def next_index_manifest(
         removed &= load_vector_places(store, base).keys() if base is not None else set()
     added: dict[tuple[bytes, int], list[NewVector]] = {}
     for message in messages:
-        if message.new_vectors:
-            added.setdefault((message.partition, message.bucket), []).extend(message.new_vectors)
+        for vector in message.new_vectors:
+            if vector.row_count:
+                added.setdefault((message.partition, message.bucket), []).append(vector)
+            else:
+                removed.add(FileKey(message.partition, message.bucket, vector.data_file))
     if not removed and not added:
         return None if base is None else base.index_manifest
     is_bucketed = ref.parsed(BucketOptions).bucket > 0

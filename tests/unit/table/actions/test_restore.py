@@ -55,6 +55,40 @@ def test_files_that_are_in_use_again_outlive_the_snapshots_between(catalog: Cata
     assert (numbers(table), table.inspect.fsck().findings) == ([0, 1, 2], ())
 
 
+def test_files_get_the_deletion_vectors_of_the_older_state() -> None:
+    catalog = Catalog(f"memory://{uuid.uuid4()}/w")
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "k INT", options={"deletion-vectors.enabled": "true", "write-only": "true"})
+    for first in range(0, 40, 10):
+        table.append([{"k": k} for k in range(first, first + 10)])
+    states = {4: list(range(40))}
+
+    def note() -> None:
+        latest = table.latest_snapshot()
+        assert latest is not None
+        states[latest.id] = sorted(table.to_arrow()["k"].to_pylist())
+
+    for condition in ("k IN (1, 11)", "k IN (2, 21)", "k < 10"):
+        table.delete(condition)
+        note()
+    table.compact(options={"compaction.min.file-num": "2"})
+    note()
+    before = dict(states)
+    for snapshot_id, rows in before.items():
+        landed = table.versions.rollback_to_as_latest(snapshot_id=snapshot_id)
+        assert (landed is None) == (snapshot_id == max(before) and len(states) == len(before))
+        assert sorted(table.to_arrow()["k"].to_pylist()) == rows
+        note()
+    table.versions.rollback_to_as_latest(snapshot_id=6)
+    for tag in table.inspect.tags()["tag_name"].to_pylist():
+        table.versions.delete_tag(tag)
+    table.expire_snapshots(retain_max=1, retain_min=1)
+    assert sorted(table.to_arrow()["k"].to_pylist()) == before[6]
+    assert table.delete("k = 12").rows_deleted == 1
+    assert sorted(table.to_arrow()["k"].to_pylist()) == [k for k in before[6] if k != 12]
+    assert not Table.at(table.location).inspect.fsck(all_snapshots=True).findings
+
+
 def test_no_manifest_deletes_a_file_that_is_live(catalog: Catalog) -> None:
     # Java takes a file for deleted wherever the DELETE entry is.
     table = catalog.load_table("d.t")
