@@ -131,6 +131,14 @@ def test_columns_keep_their_meaning_when_the_table_is_altered() -> None:
     assert tracking(table) == [(1, 0, 1), (3, 2, 3)]
 
 
+def test_an_older_handle_appends_rows_with_ids() -> None:
+    table = new_table(options={"write-only": "true"})
+    catalog = penstock.Catalog(table.location.rsplit("/", 2)[0])
+    catalog.alter_table("d.t", penstock.SetOption(key="row-tracking.enabled", value="true"))
+    table.append(keyed(1, 2))
+    assert tracking(catalog.load_table("d.t")) == [(1, 0, 1), (2, 1, 1)]
+
+
 def test_what_cannot_be_tracked_is_refused() -> None:
     with pytest.raises(InvalidOptionError, match="'bucket' = '-1' only"):
         new_table(options={**TRACKED, "bucket": "2", "bucket-key": "k"})

@@ -375,7 +375,9 @@ class TableCommitter:
         check_schema_of_rewrites(self.ref, self.store, request.rewritten_files, schema_id)
         known = self.index.total_buckets if self.index.snapshot == base else {}
         written = self.ref if request.schema is None else replace(self.ref, schema=request.schema)
-        if is_tracked(written.options):
+        # An older handle may append to a table that has got the option since.
+        schema = written.schema if schema_id == written.schema.id else self.store.load_schema(schema_id)
+        if is_tracked(schema.option_map):
             delta, next_row_id = assign(delta, snapshot_id=snapshot_id, next_row_id=next_row_id)
         check_buckets_of_new_files(written, self.store, delta, known_buckets=known, latest_id=schema_id)
         base_manifests = _without_lost(request, apply_merges(self._manifests(base), merges))
