@@ -17,12 +17,21 @@ TRACKED = ("_ROW_ID", "_SEQUENCE_NUMBER")
 
 
 # Java fails on all Avro files of such a table, also on its own.
-@pytest.mark.parametrize(("file_format", "dense"), [("parquet", "true"), ("parquet", "false"), ("orc", "true")])
+@pytest.mark.parametrize(
+    ("file_format", "dense", "vectors"),
+    [
+        ("parquet", "true", "false"),
+        ("parquet", "false", "false"),
+        ("orc", "true", "false"),
+        ("parquet", "true", "true"),
+    ],
+)
 def test_rows_keep_their_ids_when_java_or_we_rewrite_them(
-    java: JavaPaimon, location: Path, file_format: str, dense: str
+    java: JavaPaimon, location: Path, file_format: str, dense: str, vectors: str
 ) -> None:
     options = {
         "row-tracking.enabled": "true",
+        "deletion-vectors.enabled": vectors,
         "file.format": file_format,
         "metadata.stats-dense-store": dense,
         "compaction.min.file-num": "2",
