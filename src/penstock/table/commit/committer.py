@@ -480,7 +480,7 @@ class TableCommitter:
             return attempt
         for try_number in range(self._put_tries):
             try:
-                is_ours = is_in_time(self.store, base, prepared.snapshot, prepared.delta)
+                is_ours = is_in_time(self.ref, self.store, base, prepared.snapshot, prepared.delta)
             except (TableStoreError, MemoryError) as error:
                 cause = _as_storage_error(error)
                 if not cause.retryable:

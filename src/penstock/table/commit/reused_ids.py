@@ -38,8 +38,8 @@ from penstock.errors import (
     TableStoreError,
 )
 from penstock.format.manifest.entry import FileKind
-from penstock.format.manifest.index_manifest import decode_index_files
 from penstock.format.snapshot import (
+    RESTORES,
     ROLLED_BACK_TO,
     VECTORS_OF,
     CommitKind,
@@ -53,13 +53,15 @@ from penstock.options import ManifestOptions
 from penstock.table.assumptions import WRITER_VERSION
 from penstock.table.commit.expiring import is_announced, lower_announcement
 from penstock.table.commit.manifests import ManifestWriter
-from penstock.table.read.scan import live_entries
+from penstock.table.commit.vectors import VectorFrames
+from penstock.table.read.scan import live_entries, load_vector_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from penstock.format.manifest.entry import FileIdentity, ManifestEntry, ManifestFileMeta
     from penstock.format.snapshot import Snapshot
+    from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore, SchemaFiles
 
 
@@ -190,7 +192,9 @@ def is_there(store: MetadataStore, snapshot: Snapshot) -> bool:
     )
 
 
-def is_in_time(store: MetadataStore, base: Snapshot | None, snapshot: Snapshot, delta: Sequence[ManifestEntry]) -> bool:
+def is_in_time(
+    ref: TableRef, store: MetadataStore, base: Snapshot | None, snapshot: Snapshot, delta: Sequence[ManifestEntry]
+) -> bool:
     """Whether a snapshot whose put has succeeded belongs to the table's history; if not, it is deleted again.
 
     Snapshots expire in the order of their ids, and the latest one never expires. A rollback replaces or deletes the
@@ -209,7 +213,7 @@ def is_in_time(store: MetadataStore, base: Snapshot | None, snapshot: Snapshot, 
         return True
     ids = store.list_snapshot_ids()
     following = store.find_snapshot(snapshot.id + 1) if ids and snapshot.id < ids[-1] else None
-    if following is not None and _is_built_on(store, following, snapshot, delta):
+    if following is not None and _is_built_on(ref, store, following, snapshot, delta):
         return True
     # If ours is the only snapshot, the base has expired: after a rollback, an older snapshot would exist.
     if ids == (snapshot.id,) and store.list_schema_ids():
@@ -253,7 +257,9 @@ def _is_next_id_unused(store: MetadataStore, base: Snapshot) -> bool:
         return is_there(reading, base) and not is_announced(reading, base.id)
 
 
-def _is_built_on(store: MetadataStore, following: Snapshot, snapshot: Snapshot, delta: Sequence[ManifestEntry]) -> bool:
+def _is_built_on(
+    ref: TableRef, store: MetadataStore, following: Snapshot, snapshot: Snapshot, delta: Sequence[ManifestEntry]
+) -> bool:
     """Whether the next snapshot contains the changes of a snapshot."""
     own = {meta.file_name for meta in store.load_delta_manifests(snapshot)}
     metas = store.load_base_manifests(following)
@@ -264,24 +270,38 @@ def _is_built_on(store: MetadataStore, following: Snapshot, snapshot: Snapshot, 
     added = {entry.identity for entry in delta if entry.kind is FileKind.ADD}
     if added:
         return any(entry.identity in added for entry in entries)
-    if not delta and VECTORS_OF in dict(snapshot.properties):
-        return _has_vectors_of(store, following, snapshot)
     deleted = {entry.identity for entry in delta}
-    return all(entry.identity not in deleted for entry in live_entries(entries))
+    if any(entry.identity in deleted for entry in live_entries(entries)):
+        return False
+    return VECTORS_OF not in dict(snapshot.properties) or _has_vectors_of(ref, store, following, snapshot)
 
 
-def _has_vectors_of(store: MetadataStore, following: Snapshot, snapshot: Snapshot) -> bool:
-    """Whether the next snapshot contains the deletion vectors of a snapshot that only changes these."""
+def _has_vectors_of(ref: TableRef, store: MetadataStore, following: Snapshot, snapshot: Snapshot) -> bool:
+    """Whether the next snapshot contains the deletion vectors of a snapshot that changes these.
+
+    What another engine's snapshot was built on is not known, and it may have changed any vector itself. So it contains
+    ours if it deletes the same rows, and maybe more.
+
+    Raises:
+        StorageError: another engine made the next snapshot, and that does not delete the same rows.
+    """
     base = _base_index_manifest(following)
     if base != _UNKNOWN:
         return base == snapshot.index_manifest
-    before, ours, theirs = (
-        decode_index_files(store.read_index_manifest(each) or b"", each.index_manifest, store.limits)
-        if each.index_manifest
-        else frozenset[str]()
-        for each in (replace(snapshot, index_manifest=_base_index_manifest(snapshot)), snapshot, following)
+    ours, theirs = (load_vector_places(store, each) for each in (snapshot, following))
+    if ours == theirs:
+        return True
+    entries = [entry for part in store.iter_manifests(store.load_manifests(following)) for entry in part]
+    live, frames = {entry.key for entry in live_entries(entries)}, VectorFrames(ref)
+    # A snapshot that restores an older one may take vectors away, which more deleted rows would hide.
+    if RESTORES not in dict(snapshot.properties) and all(
+        key not in live or frames.contains(theirs.get(key), place) for key, place in ours.items()
+    ):
+        return True
+    raise StorageError(
+        f"snapshot {following.id} of another engine does not delete all rows that snapshot {snapshot.id} deletes, so "
+        "it is not known whether it was built on that"
     )
-    return ours == theirs or not (ours - before).isdisjoint(theirs)
 
 
 # Older marks are ignored: their rollbacks were killed. A rollback that is paused for longer than this, while an

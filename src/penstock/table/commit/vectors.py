@@ -12,8 +12,10 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from penstock.errors import CommitConflictError, NotFoundError, UnsupportedFeatureError
-from penstock.format.deletion_vector import framed_vector
+from penstock.format.deletion_vector import FRAME_BYTES, decode_deletion_vector, framed_vector
 from penstock.format.layout import INDEX_MANIFEST_PREFIX
 from penstock.format.manifest.entry import FileKey, FileKind
 from penstock.format.manifest.index_manifest import VectorChanges, change_vectors
@@ -79,7 +81,7 @@ class VectorFrames:
         path = self._deleted.path_of(place)
         if path not in self._files:
             self._files[path] = self._ref.file_io.read(path)
-        return framed_vector(self._files[path][place.offset :], path)
+        return framed_vector(self._files[path][place.offset : place.offset + place.length + FRAME_BYTES], path)
 
     def are_same(self, read: VectorPlace | None, now: VectorPlace | None) -> bool:
         """Whether two places hold the same vector: a commit moves those of other files in the same index file."""
@@ -91,6 +93,13 @@ class VectorFrames:
             return self.read(read) == self.read(now)
         except NotFoundError:
             return False  # the older one has expired
+
+    def contains(self, place: VectorPlace | None, other: VectorPlace) -> bool:
+        """Whether a vector deletes all rows of another one. Raises ``NotFoundError``."""
+        if place is None or self.are_same(other, place):
+            return place is not None
+        rows, others = (decode_deletion_vector(self.read(each), self.path_of(each)) for each in (place, other))
+        return bool(np.isin(others, rows, assume_unique=True).all())
 
 
 def next_index_manifest(

@@ -12,12 +12,13 @@ import pytest
 from tests.deletion_vectors import delete_keys
 
 import penstock
-from penstock import CommitConflictError, UnsupportedFeatureError
+from penstock import CommitConflictError, StorageError, UnsupportedFeatureError
 from penstock.format.manifest.entry import FileKey
 from penstock.format.manifest.index_manifest import VectorChanges, change_vectors
-from penstock.format.snapshot import CommitKind, encode_snapshot
+from penstock.format.snapshot import VECTORS_OF, CommitKind, encode_snapshot
 from penstock.io.memory import MemoryFileIO
 from penstock.table.actions.changes import open_committer
+from penstock.table.commit import committer
 from penstock.table.commit.delta import CommitRequest
 from penstock.table.commit.reused_ids import is_built_on_previous, is_in_time
 from penstock.table.compact.commit import commit_compacted, is_lost
@@ -34,7 +35,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.format.manifest.index_manifest import VectorPlace
+    from penstock.format.snapshot import Snapshot
     from penstock.table.message import CommitMessage
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
 
 NUMBERS: Final = itertools.count()
 DELETED: Final = {"deletion-vectors.enabled": "true"}
@@ -219,6 +223,13 @@ def test_each_index_file_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum("/index/" in path for path in reads) == 3
 
 
+def made_by_java(store: MetadataStore, snapshot: Snapshot) -> None:
+    """Take out of a snapshot what shows on what Penstock has built it."""
+    properties = tuple(each for each in snapshot.properties if each[0] != VECTORS_OF)
+    data = encode_snapshot(replace(snapshot, writer_version=None, properties=properties))
+    store.file_io.write(store.layout.snapshot_path(snapshot.id), data)
+
+
 @pytest.mark.parametrize("by_java", [False, True])
 @pytest.mark.parametrize("is_late", [False, True])
 def test_a_late_put_of_new_vectors_is_seen(*, is_late: bool, by_java: bool) -> None:
@@ -235,16 +246,60 @@ def test_a_late_put_of_new_vectors_is_seen(*, is_late: bool, by_java: bool) -> N
         table.append([{"k": 30, "p": "a"}])
     table.append([{"k": 31, "p": "a"}])
     store = penstock.Table.at(table.location)._store
-    following = store.load_snapshot(ours.id + 1)
     if by_java:
-        store.file_io.write(
-            store.layout.snapshot_path(following.id), encode_snapshot(replace(following, writer_version=None))
-        )
+        made_by_java(store, store.load_snapshot(ours.id + 1))
     # The snapshots below have expired meanwhile, so a put of the id succeeds.
     store.file_io.delete(store.layout.snapshot_path(base.id))
     store.file_io.write(path, data)
-    assert is_in_time(store, base, ours, ()) is not is_late
-    assert store.has_snapshot(ours.id) is not is_late
+    if is_late and by_java:
+        with pytest.raises(StorageError, match="it is not known whether it was built on that"):
+            is_in_time(table._ref, store, base, ours, ())
+        assert store.has_snapshot(ours.id)
+    else:
+        assert is_in_time(table._ref, store, base, ours, ()) is not is_late
+        assert store.has_snapshot(ours.id) is not is_late
+
+
+@pytest.mark.parametrize("change", ["k = 6", "k < 10", "k = 15"])
+def test_what_others_delete_after_a_put_does_not_make_it_late(monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+    """They write the same index file again, and do not say on what they have built."""
+    table = new_table({"manifest.merge-min-count": "1", "snapshot.num-retained.min": "1"})
+    real, puts = committer.put_snapshot, list[int]()
+
+    def put(ref: TableRef, base: Snapshot, snapshot: Snapshot, *rest: Any) -> bool:
+        is_put = real(ref, base, snapshot, *rest)
+        puts.append(snapshot.id)
+        if len(puts) == 1:
+            penstock.Table.at(table.location).delete(change)
+            store = penstock.Table.at(table.location)._store
+            made_by_java(store, store.load_snapshot(snapshot.id + 1))
+            store.file_io.delete(store.layout.snapshot_path(base.id))
+        return is_put
+
+    monkeypatch.setattr(committer, "put_snapshot", put)
+    done = table.delete("k = 5")
+    assert (puts, done.rows_deleted) == ([4, 5], 1)
+    gone = {"k = 6": {5, 6}, "k = 15": {5, 15}}.get(change, set(range(10)))
+    assert keys(penstock.Table.at(table.location)) == [k for k in LEFT if k not in gone]
+
+
+def test_a_late_delete_of_a_file_that_others_have_removed_still_marks_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = new_table()
+    real, puts = committer.put_snapshot, list[int]()
+
+    def put(ref: TableRef, base: Snapshot, snapshot: Snapshot, *rest: Any) -> bool:
+        puts.append(snapshot.id)
+        if len(puts) == 1:
+            other = penstock.Table.at(table.location)
+            other.delete("k < 10")
+            other.append([{"k": 20, "p": "a"}])
+            for number in range(1, snapshot.id + 1):  # they expire
+                ref.file_io.delete(ref.layout.snapshot_path(number))
+        return real(ref, base, snapshot, *rest)
+
+    monkeypatch.setattr(committer, "put_snapshot", put)
+    assert table.delete("k < 13").rows_deleted == 2
+    assert keys(penstock.Table.at(table.location)) == [*range(13, 21)]
 
 
 def test_a_snapshot_whose_vectors_were_rolled_back_is_no_base() -> None:
