@@ -28,14 +28,19 @@ pytestmark = READ_FORMAT_IF_SLOW
 
 NATIVE: Final = frozenset({"native"})
 PYTHON: Final = frozenset({"python"})
-# A scan of its own, or one of the scans of a union.
-SIGNS: Final = {BY_SPARK: "native", "Location: MetadataLogFileIndex": "native", "MapInArrow": "python"}
+# A scan of its own, a part of one, or one of the scans of a union.
+SIGNS: Final = {
+    BY_SPARK: "native",
+    "readers of Spark": "native",
+    "Location: MetadataLogFileIndex": "native",
+    "MapInArrow": "python",
+    "Python workers for": "python",
+}
 # Tables that Spark's own readers cannot read alone, and what in them is the reason. All the others they do.
 NOT_NATIVE: Final = {
     "append_empty": frozenset(),  # no rows: no files to scan
     "f_watermark_expr": frozenset(),
     "bk_time": PYTHON,  # TIME
-    "evolve": NATIVE | PYTHON,  # a ROW got a field
     "evolve_types": NATIVE | PYTHON,  # casts that are more than widening
     "per_level_format": NATIVE | PYTHON,  # a bucket in Avro, one in Parquet, one in ORC
     # Avro; ORC with CHAR and timestamps; Parquet with TIME and INT96

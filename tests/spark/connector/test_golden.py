@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 ALWAYS: Final = {
     "append_empty": "nothing was committed yet",
     "bucket8_stream": "parquet reader of Spark",
-    "evolve": "Python workers",  # a ROW got a field
+    "evolve": "values of older types converted",  # a ROW got a field
+    "evolve_types": "Python workers for",
     "part_string_int": "parquet reader of Spark",
     "per_level_format": "orc and parquet readers of Spark, and Python workers for 2 of 6 files",
     "types_avro": "Spark does not read Avro files here",

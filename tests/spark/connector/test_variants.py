@@ -12,6 +12,7 @@ from tests.spark.needs import needs
 
 import penstock
 from penstock.catalog.changes import RenameColumn
+from penstock.spark.connector import scan
 from penstock.spark.versions.facts import VARIANT, VARIANT_FIELDS
 
 if TYPE_CHECKING:
@@ -97,6 +98,22 @@ def test_spark_reads_whole_variants(spark: SparkSession, plain: str, reader: str
     assert "by parquet reader of Spark" in _plan(frame)
     wanted = _source(spark).selectExpr("id", "to_json(v)", "to_json(v)", "to_json(v)", "schema_of_variant(v)")
     assert sorted(map(tuple, frame.collect())) == sorted(map(tuple, wanted.collect()))
+
+
+@needs(VARIANT_FIELDS)
+def test_a_scan_of_fields_is_planned_once(spark: SparkSession, plain: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = []
+    plan = scan.plan_reading
+
+    def plan_reading(*arguments: Any, **options: Any) -> Any:
+        planned.append(arguments)
+        return plan(*arguments, **options)
+
+    monkeypatch.setattr(scan, "plan_reading", plan_reading)
+    frame = spark.sql(f"SELECT try_variant_get(v, '$.a', 'INT') AS a FROM {plain} WHERE id = 0")
+    assert frame.collect() == [(1,)]
+    assert "read fields of v" in _plan(frame)
+    assert len(planned) == 1
 
 
 @pytest.mark.interop

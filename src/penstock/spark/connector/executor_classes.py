@@ -64,8 +64,8 @@ def _probe(bridge: Bridge, context: JavaObject) -> bool:
 
 def _warn(error: Exception) -> None:
     _LOG.warning(
-        "tables with deletion vectors or renamed columns are read by Python workers, because executors load no class "
-        "that this session adds: %s",
+        "tables with deletion vectors, changed columns or files of several formats are read by Python workers, because "
+        "executors load no class that this session adds: %s",
         str(error).strip(),
     )
 

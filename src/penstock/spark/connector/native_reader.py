@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.types import LongType, StructField, StructType
 
 from penstock.format.layout import FileFormat
+from penstock.spark.connector.conversions import converting, nullable_type
 from penstock.spark.connector.metadata_column import ROW_INDEX, columns_text, constants_of, stored_of
 from penstock.spark.native_settings import SCAN_OPTIONS
 from penstock.spark.read.native_reading import ROW_ID, ROW_NUMBER
@@ -42,7 +43,7 @@ def native_factory(
         filters_of: called with columns, by which a reader may skip row groups; returns ``Filter[]``.
         python: makes the factory of readers for the files that are left to Python workers.
     """
-    session, readers, numbering = bridge.session(), [], []
+    session, readers, numbering, converted = bridge.session(), [], [], []
     constants = constants_of(metadata)
     # The reader returns NULL for columns that files do not have.
     others = stored_of(metadata)
@@ -52,7 +53,12 @@ def native_factory(
     for reader in reading.readers:
         made = partial(reader_factory, bridge, session, reader.file_format, constants)
         filters = filters_of(reader.pushable)
-        columns = [StructField(name, field.dataType) for name, field in zip(reader.names, schema, strict=True)]
+        types = reader.conversions or (None,) * len(schema)
+        columns = [
+            StructField(name, field.dataType if each is None else nullable_type(each[0]))
+            for name, field, each in zip(reader.names, schema, types, strict=True)
+        ]
+        converted.append(types if reader.converts else ())
         # With filters, it may leave rows out, and they cannot be counted.
         counts = reader.deletes and not has_numbers and not len(filters)
         is_plain = counts or not reader.deletes
@@ -66,7 +72,8 @@ def native_factory(
         columns_text(schema, metadata, StructType([*schema, *each, *constants]).fieldNames())
         for each in (plain, [*others, *number])
     ]
-    return bridge.file_readers[0].of(*arrays, len(schema) + len(others), *texts, python() if reading.left else None)
+    place, conversions = len(schema) + len(others), converting(bridge, converted)
+    return bridge.file_readers[0].of(*arrays, place, *texts, conversions, python() if reading.left else None)
 
 
 def reader_factory(

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 from pyspark.sql.types import StructField, StructType
 
 from penstock.errors import UnsupportedFeatureError
-from penstock.format.layout import FileFormat
 from penstock.options import BucketOptions, ReadOptions, SortOptions
 from penstock.predicate.bind import columns_of
 from penstock.predicate.tree import And
@@ -241,7 +240,8 @@ class TableScan(Proxy):
     cached_methods: ClassVar = frozenset({"description", "estimateStatistics", "filterAttributes", "readSchema"})
     driver_methods: ClassVar = frozenset({"outputPartitioning"})
 
-    def __init__(self, bridge: Bridge, request: ScanRequest) -> None:
+    def __init__(self, bridge: Bridge, request: ScanRequest, files: _Files | None = None) -> None:
+        self._planned = files
         self._keys = read_keys(request.read.partition_keys, request.schema.fieldNames())
         super().__init__(bridge, self._text, keys_text=transforms_text(self._keys))
         self._request = request
@@ -254,7 +254,7 @@ class TableScan(Proxy):
 
     @cached_property
     def _files(self) -> _Files:
-        return _Files.of(self._bridge, self._request, pads=self._pads(), refusal=self._refusal())
+        return self._planned or _Files.of(self._bridge, self._request, pads=self._pads(), refusal=self._refusal())
 
     def _text(self) -> str:
         return self._request.key() if self._stream is None else self._stream.toString()
@@ -343,7 +343,7 @@ class TableScan(Proxy):
     def pushVariantExtractions(self, extractions: JavaObject) -> JavaObject:
         """Take the structs of fields that are to be read instead of columns of VARIANT, all or none."""
         reading = self._files.reading
-        is_taken = not isinstance(reading, str) and reading.formats == FileFormat.PARQUET and not reading.left
+        is_taken = not isinstance(reading, str) and reading.reads_variants
         if is_taken:
             structs = {str(each.columnName()[0]): schema_of(each.expectedDataType()) for each in extractions}
             fields = [
@@ -355,7 +355,8 @@ class TableScan(Proxy):
     @from_spark
     def build(self) -> JavaObject:
         """Return the scan of the fields that were taken last."""
-        return TableScan(self._bridge, self._request_of_fields)
+        request = self._request_of_fields
+        return TableScan(self._bridge, request, replace(self._files, columns=request.schema))
 
     # Helpers
 
@@ -450,7 +451,7 @@ def _check_places(request: ScanRequest, reading: NativeReading | str) -> None:
         reason = f"it is left to Python workers, because {left}"
     elif not reading.numbers_rows:
         places = [name for name in places if name in NUMBERED]
-        reason = f"Spark's {reading.formats} reader cannot number the rows of these files"
+        reason = f"Spark cannot number the rows of these {reading.formats} files"
     else:
         return
     if places:

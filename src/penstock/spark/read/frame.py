@@ -81,8 +81,8 @@ def to_frame(
         deleted = {name for name, _ in split.vectors}
         for file in split.files:
             found = checker.columns_of(file)
-            is_odd = has_variants or file.file_name in deleted
-            if isinstance(found, str) or is_odd or checker.why_not(split, file) is not None:
+            is_odd = has_variants or file.file_name in deleted or checker.why_not(split, file) is not None
+            if isinstance(found, str) or is_odd or any(column.converts for column in found):
                 left.append(file)
             else:
                 group = _NativeGroup(schema_id=file.schema_id, file_format=format_of(file.file_name), columns=found)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, cast
 
 from penstock.datafile.parquet.footer import load_column_names
-from penstock.datafile.types import has_leaf
+from penstock.datafile.types import has_leaf, is_variant
 from penstock.format.layout import FileFormat, format_of
 from penstock.format.types.data_types import (
     ArrayType,
@@ -23,6 +23,7 @@ from penstock.format.types.data_types import (
 )
 from penstock.format.types.text import format_sql_type
 from penstock.spark.hadoop_options import why_not_by_spark
+from penstock.spark.read.conversions import can_convert
 from penstock.spark.types import has_nanoseconds
 from penstock.spark.versions.facts import READS_ORC_INSTANTS, VARIANT
 from penstock.table.read.prune import ColumnStatsReader
@@ -80,11 +81,13 @@ class NativeColumn:
         field: field to return.
         file_field: field in the file; None if the file does not have it, then all values are null.
         is_cast: whether Spark must widen the type.
+        converts: whether expressions of Spark make the values of those in the file.
     """
 
     field: DataField
     file_field: DataField | None
     is_cast: bool = False
+    converts: bool = False
 
     @property
     def is_date(self) -> bool:
@@ -169,6 +172,9 @@ def _native_column(file_format: FileFormat, stored: DataField | None, field: Dat
         return NativeColumn(field=field, file_field=stored)
     if _is_widening(stored.type, field.type):
         return NativeColumn(field=field, file_field=stored, is_cast=True)
+    is_plain = _is_native(FileFormat.PARQUET, field.type) and not has_leaf(field.type, is_variant)
+    if is_plain and can_convert(stored.type, field.type):
+        return NativeColumn(field=field, file_field=stored, converts=True)
     old, new = (format_sql_type(with_nullability(each, nullable=True)) for each in (stored.type, field.type))
     return f"column '{field.name}' is {old} in files and {new} in the table"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 from penstock.datafile.types import has_leaf, is_char
 from penstock.format.layout import FileFormat, format_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from penstock.format.manifest.entry import DataFileMeta
-    from penstock.format.types.data_types import DataField
+    from penstock.format.types.data_types import DataField, DataType
     from penstock.table.read.split import DataSplit
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
@@ -43,8 +43,13 @@ Source:
     ``FileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME`` of Spark.
 """
 _NUMBERS: Final = frozenset({ROW_NUMBER, ROW_ID.lower(), SEQUENCE_NUMBER.lower()})
+_RETYPED: Final = "the type of a column was changed, and some files have the older one"
 _SEVERAL_FORMATS: Final = "its files have several formats"
 _AVRO: Final = "Spark does not read Avro files here"
+
+
+# Format, names, whether there are deletion vectors, and conversions, as in FileReader.
+_ReaderKey: TypeAlias = "tuple[FileFormat, tuple[str, ...], bool, tuple[tuple[DataType, DataType] | None, ...]]"
 
 
 def has_chars(fields: Iterable[DataField]) -> bool:
@@ -54,18 +59,25 @@ def has_chars(fields: Iterable[DataField]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReader:
-    """One of Spark's readers, for the files of a format in which the columns have the same names.
+    """One of Spark's readers, for the files of a format in which the columns have the same names and types.
 
     Attributes:
         names: of the columns to read, in the files.
         pushable: columns of the table by which it may skip row groups, as it matches them by name and type.
         deletes: whether the files have deletion vectors.
+        conversions: for each column None, or the type in the files and the type of which our class makes its values.
     """
 
     file_format: FileFormat
     names: tuple[str, ...]
     pushable: frozenset[str]
     deletes: bool = False
+    conversions: tuple[tuple[DataType, DataType] | None, ...] = ()
+
+    @property
+    def converts(self) -> bool:
+        """Whether our class makes values of others."""
+        return any(self.conversions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,12 +105,19 @@ class NativeReading:
     @property
     def needs_class(self) -> bool:
         """Whether executors need a class of ours: it gives each file its reader, leaves rows out and makes columns."""
-        return bool(self.left or self.made or len(self.readers) > 1 or any(reader.deletes for reader in self.readers))
+        is_changed = any(reader.deletes or reader.converts for reader in self.readers)
+        return bool(self.left or self.made or len(self.readers) > 1 or is_changed)
 
     @property
     def formats(self) -> str:
         """The formats of the files that Spark's readers read."""
         return " and ".join(sorted({reader.file_format for reader in self.readers}))
+
+    @property
+    def reads_variants(self) -> bool:
+        """Whether the readers of all files return fields of VARIANT if they are asked for them."""
+        is_plain = not self.left and not any(reader.converts for reader in self.readers)
+        return is_plain and self.formats == FileFormat.PARQUET
 
     def place_of(self, file: DataFileMeta, *, has_vector: bool) -> int:
         """Return the place of the reader of a file."""
@@ -122,6 +141,7 @@ class NativeReading:
         parts = [f"{self.formats} reader{'s' if ' ' in self.formats else ''} of Spark"]
         parts += ["with deletion vectors"] if any(reader.deletes for reader in self.readers) else []
         parts += [f"columns by the names in files of {schemas} schemas"] if schemas > 1 else []
+        parts += ["values of older types converted"] if any(reader.converts for reader in self.readers) else []
         if self.left:
             parts.append(f"and Python workers for {len(self.left)} of {self.file_count} files, because {self.reason}")
         return ", ".join(parts)
@@ -179,10 +199,15 @@ def plan_reading(
         reason=reason or "",
         file_count=sum(len(split.files) for split in splits),
     )
-    if not reading.needs_class or has_class():
-        return reading
+    return reading if not reading.needs_class or has_class() else _why_class(reading)
+
+
+def _why_class(reading: NativeReading) -> str:
+    """Return for what a reading needs our class."""
     if any(reader.deletes for reader in reading.readers):
         return _DELETED
+    if any(reader.converts for reader in reading.readers):
+        return _RETYPED
     return reading.reason or (_SEVERAL_FORMATS if " " in reading.formats else _RENAMED)
 
 
@@ -201,12 +226,7 @@ def _columns_of(
         return ORC_INSTANTS
     if isinstance(columns, str):
         return columns
-    found = _FileColumns.of(columns, stored)
-    if found.retyped and file_format is FileFormat.ORC:
-        return f"the type of column '{min(found.retyped)}' was changed after ORC files were written"
-    if found.retyped and not WIDENS_VALUES:
-        return f"files have an older type of column {min(found.retyped)}, which this version of Spark does not widen"
-    return found
+    return _FileColumns.of(columns, stored, widens=file_format is FileFormat.PARQUET and WIDENS_VALUES)
 
 
 def _why_not(file_format: FileFormat, columns: _FileColumns | str, *, deletes: bool) -> str | None:
@@ -227,19 +247,19 @@ def _plan(
     kinds: Collection[tuple[int, FileFormat, bool]],
 ) -> NativeReading:
     """Return the readers of files of these schemas and formats, with deletion vectors and without."""
-    pushable: dict[tuple[FileFormat, tuple[str, ...], bool], frozenset[str]] = {}
+    pushable: dict[_ReaderKey, frozenset[str]] = {}
     keys = {}
     for schema_id, file_format, deletes in sorted(kinds):
         found = columns[schema_id, file_format]
         assert not isinstance(found, str)  # noqa: S101 - such files are left out
-        key = keys[schema_id, file_format, deletes] = file_format, found.names, deletes
+        key = keys[schema_id, file_format, deletes] = file_format, found.names, deletes, found.conversions
         pushable[key] = pushable.get(key, found.pushable) & found.pushable
     if not pushable:
         names = tuple(field.name for field in fields)
-        pushable[FileFormat.PARQUET, names, False] = frozenset(names)
+        pushable[FileFormat.PARQUET, names, False, ()] = frozenset(names)
     readers = tuple(
-        FileReader(file_format=file_format, names=names, pushable=each, deletes=deletes)
-        for (file_format, names, deletes), each in pushable.items()
+        FileReader(file_format=file_format, names=names, pushable=each, deletes=deletes, conversions=conversions)
+        for (file_format, names, deletes, conversions), each in pushable.items()
     )
     places = {key: place for place, key in enumerate(pushable)}
     return NativeReading(
@@ -265,21 +285,22 @@ class _FileColumns:
     Attributes:
         names: in the files; a column that they do not have has a name that none of theirs has.
         pushable: columns with the same name and type.
-        retyped: columns with another Spark type.
+        conversions: as in ``FileReader``.
         has_row_number: whether they have a column with a name by which rows are numbered.
     """
 
     names: tuple[str, ...]
     pushable: frozenset[str]
-    retyped: frozenset[str]
+    conversions: tuple[tuple[DataType, DataType] | None, ...]
     has_row_number: bool
 
     @classmethod
-    def of(cls, columns: tuple[NativeColumn, ...], stored: Sequence[DataField]) -> Self:
+    def of(cls, columns: tuple[NativeColumn, ...], stored: Sequence[DataField], *, widens: bool) -> Self:
         """Return the columns of the files of a schema, which can be read.
 
         Args:
             stored: all columns of the files.
+            widens: whether Spark's reader widens values itself.
         """
         taken = {field.name.lower() for field in stored}
         names = []
@@ -289,12 +310,17 @@ class _FileColumns:
                 name += "_"
             taken.add(name.lower())
             names.append(name)
-        retyped = frozenset(column.field.name for column in columns if _has_other_type(column))
+        retyped = frozenset(column.field.name for column in columns if column.converts or _has_other_type(column))
         same = {column.field.name for column, name in zip(columns, names, strict=True) if column.field.name == name}
         return cls(
             names=tuple(names),
             pushable=frozenset(same - retyped),
-            retyped=retyped,
+            conversions=tuple(
+                (column.file_field.type, column.field.type)
+                if column.file_field is not None and _has_other_type(column) and (column.converts or not widens)
+                else None
+                for column in columns
+            ),
             has_row_number=not _NUMBERS.isdisjoint(taken),
         )
 
@@ -302,4 +328,5 @@ class _FileColumns:
 def _has_other_type(column: NativeColumn) -> bool:
     """Whether the column has different Spark types in the file and in the table."""
     stored = column.file_field
-    return column.is_cast and stored is not None and to_spark_type(stored.type) != to_spark_type(column.field.type)
+    is_changed = column.is_cast or column.converts
+    return is_changed and stored is not None and to_spark_type(stored.type) != to_spark_type(column.field.type)

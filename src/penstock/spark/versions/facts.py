@@ -136,7 +136,7 @@ PYTHON_SOURCES: Final = Feature(
     refusal="refused by Spark",
 )
 PYTHON_SCANS: Final = Feature(
-    what="a scan of the catalog, or a stream, by Python workers (Avro, TIME, widened columns)",
+    what="a scan of the catalog, or a stream, by Python workers (Avro, TIME, numbers that were texts)",
     since=(4, 0),
     instead="use `Table.to_spark`, or `Table.follow` for a stream",
 )

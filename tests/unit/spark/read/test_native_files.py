@@ -28,22 +28,25 @@ def test_columns_whose_names_differ_by_case_alone_are_not_read_natively() -> Non
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "is_native"),
+    ("old", "new", "way"),
     [
-        ("DECIMAL(10, 2)", "DECIMAL(14, 2)", True),
-        ("DECIMAL(10, 2)", "DECIMAL(14, 6)", True),
-        ("DECIMAL(10, 2)", "DECIMAL(14, 7)", False),  # some values do not fit any more, which is an error elsewhere
-        ("DECIMAL(10, 2)", "DECIMAL(9, 2)", False),
-        ("DECIMAL(10, 2)", "DECIMAL(14, 1)", False),
-        ("INT", "DECIMAL(14, 2)", False),
-        ("INT", "STRING", False),
+        ("DECIMAL(10, 2)", "DECIMAL(14, 2)", "is_cast"),
+        ("DECIMAL(10, 2)", "DECIMAL(14, 6)", "is_cast"),
+        ("DECIMAL(10, 2)", "DECIMAL(14, 7)", "converts"),  # some values do not fit any more
+        ("DECIMAL(10, 2)", "DECIMAL(9, 2)", "converts"),
+        ("DECIMAL(10, 2)", "DECIMAL(14, 1)", "converts"),
+        ("INT", "DECIMAL(14, 2)", "converts"),
+        ("INT", "STRING", "converts"),
+        ("STRING", "INT", None),
+        ("ROW<x INT>", "ROW<x INT, y INT>", "converts"),
+        ("ARRAY<INT>", "ARRAY<BIGINT>", None),
     ],
 )
-def test_spark_widens_decimals_whose_values_all_fit(old: str, new: str, is_native: bool) -> None:  # noqa: FBT001 - a case
+def test_spark_widens_values_that_all_fit_and_converts_others(old: str, new: str, way: str | None) -> None:
     before, after = (replace(A, type=parse_sql_type(text)) for text in (old, new))
     found = plan_native_columns(FileFormat.PARQUET, [before], (after,))
-    assert isinstance(found, tuple) is is_native
-    if is_native:
-        assert found[0].is_cast
-    else:
+    if isinstance(found, str):
         assert found == f"column 'a' is {old} in files and {new} in the table"
+        assert way is None
+    else:
+        assert [each for each in ("is_cast", "converts") if getattr(found[0], each)] == [way]

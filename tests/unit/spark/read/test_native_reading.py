@@ -19,8 +19,8 @@ DELETED = Path(__file__).parents[3] / "golden" / "data" / "deleted" / "java142.d
 def test_a_reason_names_the_column_and_what_rewrites_files_of_older_schemas(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path)
     catalog.create_database("d")
-    table = catalog.create_table("d.t", "k INT, v INT")
-    rows = pa.table({"k": pa.array([1], pa.int32()), "v": pa.array([2], pa.int32())})
+    table = catalog.create_table("d.t", "k INT, v DOUBLE")
+    rows = pa.table({"k": pa.array([1], pa.int32()), "v": [2.5]})
     table.append(rows)
     table.append(rows)
     table = catalog.alter_table("d.t", UpdateColumnType(column="v", type="STRING", allow_explicit=True))
@@ -38,7 +38,7 @@ def test_a_reason_names_the_column_and_what_rewrites_files_of_older_schemas(tmp_
 
     assert isinstance(reading(1), NativeReading), "the other column is not read"
     assert reading(2) == (
-        "column 'v' is INT in files and STRING in the table; compact with "
+        "column 'v' is DOUBLE in files and STRING in the table; compact with "
         "'compaction.force-rewrite-all-files' = 'true' rewrites them"
     )
     table.compact(options={"compaction.force-rewrite-all-files": "true"})

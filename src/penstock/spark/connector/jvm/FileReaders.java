@@ -7,6 +7,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.Iterator;
 import java.util.zip.CRC32;
 
 import org.apache.hadoop.conf.Configuration;
@@ -16,13 +17,17 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.execution.RowToColumnConverter;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.v2.FilePartitionReaderFactory;
+import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
+import org.apache.spark.sql.execution.vectorized.WritableColumnVector;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Decimal;
@@ -51,20 +56,22 @@ public class FileReaders implements PartitionReaderFactory {
     private final int place;
     private final int[][] columns;
     private final int[][] numberedColumns;
+    private final Expression[][] conversions;
     private final PartitionReaderFactory python;
 
     public FileReaders() {
-        this(new FilePartitionReaderFactory[0], new FilePartitionReaderFactory[0], 0, null, null, null);
+        this(new FilePartitionReaderFactory[0], new FilePartitionReaderFactory[0], 0, null, null, null, null);
     }
 
     private FileReaders(
             FilePartitionReaderFactory[] readers, FilePartitionReaderFactory[] numbering, int place, int[][] columns,
-            int[][] numberedColumns, PartitionReaderFactory python) {
+            int[][] numberedColumns, Expression[][] conversions, PartitionReaderFactory python) {
         this.readers = readers;
         this.numbering = numbering;
         this.place = place;
         this.columns = columns;
         this.numberedColumns = numberedColumns;
+        this.conversions = conversions;
         this.python = python;
     }
 
@@ -79,12 +86,15 @@ public class FileReaders implements PartitionReaderFactory {
      *     struct, with "+" between and one behind; or, with "?" between, that of a value, and those of one or two whose sum
      *     replaces NULL. Empty for the columns of the readers as they are
      * @param numberedColumns the same for the readers that number rows
+     * @param conversions for each reader none, or for each of its first columns null or an expression over its rows of which
+     *     the values are made
      * @param python reads partitions that are not of files; null if there are none
      */
     public FileReaders of(
             FilePartitionReaderFactory[] readers, FilePartitionReaderFactory[] numbering, int place, String columns,
-            String numberedColumns, PartitionReaderFactory python) {
-        return new FileReaders(readers, numbering, place, places(columns), places(numberedColumns), python);
+            String numberedColumns, Expression[][] conversions, PartitionReaderFactory python) {
+        return new FileReaders(
+            readers, numbering, place, places(columns), places(numberedColumns), conversions, python);
     }
 
     private static int[][] places(String text) {
@@ -151,6 +161,7 @@ public class FileReaders implements PartitionReaderFactory {
         private Vector deleted;
         private boolean hasNumbers;
         private int[][] columns;
+        private Expression[] conversions;
         private StructField[] fields;
         private long passed;
         private Object found;
@@ -186,7 +197,8 @@ public class FileReaders implements PartitionReaderFactory {
             deleted = tag.length == 1 ? null : Vector.load(reader, tag);
             passed = 0;
             columns = hasNumbers ? all.numberedColumns : all.columns;
-            fields = columns == null ? null : fieldsOf(reader);
+            conversions = all.conversions[place];
+            fields = columns == null && conversions.length == 0 ? null : fieldsOf(reader);
             FilePartition alone = new FilePartition(0, new PartitionedFile[] {file});
             current = isColumnar ? reader.createColumnarReader(alone) : reader.createReader(alone);
         }
@@ -199,10 +211,12 @@ public class FileReaders implements PartitionReaderFactory {
                 if (deleted != null && deleted.has(hasNumbers ? row.getLong(all.place) : passed++)) {
                     return false;
                 }
+                row = conversions.length == 0 ? row : converted(row);
                 found = columns == null ? row : made(row);
                 return true;
             }
-            ColumnarBatch batch = (ColumnarBatch) read;
+            ColumnarBatch batch = conversions.length == 0 ? (ColumnarBatch) read : converted((ColumnarBatch) read);
+            found = batch;
             int rows = batch.numRows();
             int[] kept = new int[rows];
             int count = rows;
@@ -221,6 +235,36 @@ public class FileReaders implements PartitionReaderFactory {
                 found = new ColumnarBatch(left, count);
             }
             return count > 0;
+        }
+
+        private InternalRow converted(InternalRow row) {
+            Object[] values = new Object[fields.length];
+            for (int i = 0; i < values.length; i++) {
+                boolean isSame = i >= conversions.length || conversions[i] == null;
+                values[i] = isSame ? value(row, i) : conversions[i].eval(row);
+            }
+            return new GenericInternalRow(values);
+        }
+
+        private ColumnarBatch converted(ColumnarBatch batch) {
+            ColumnVector[] columns = new ColumnVector[batch.numCols()];
+            for (int i = 0; i < columns.length; i++) {
+                boolean isSame = i >= conversions.length || conversions[i] == null;
+                columns[i] = isSame ? batch.column(i) : converted(batch, conversions[i]);
+            }
+            return new ColumnarBatch(columns, batch.numRows());
+        }
+
+        private static ColumnVector converted(ColumnarBatch batch, Expression conversion) {
+            StructType type = new StructType().add("value", conversion.dataType(), true);
+            RowToColumnConverter converter = new RowToColumnConverter(type);
+            WritableColumnVector[] column = {new OnHeapColumnVector(batch.numRows(), conversion.dataType())};
+            GenericInternalRow value = new GenericInternalRow(1);
+            for (Iterator rows = batch.rowIterator(); rows.hasNext(); ) {
+                value.update(0, conversion.eval((InternalRow) rows.next()));
+                converter.convert(value, column);
+            }
+            return column[0];
         }
 
         private InternalRow made(InternalRow row) {
