@@ -131,31 +131,35 @@ class FileRewriter:
         """Rewrite the rows of files of one bucket, in order."""
         counts = [_Counts() for _ in files]
         messages = write_in_place(self._ref, split, files, self._counted(split, files, counts))
-        changes = tuple(self._changed(split, *each) for each in zip(files, counts, strict=True))
-        matched = tuple(array for count in counts for array in count.matched)
-        if not any(count.deleted or count.updated for count in counts):
-            # The clauses of a MERGE left all rows as they were.
-            delete_new_files(self._ref, messages)
-            return FileOutcome(matched=matched)
+        with ExitStack() as unless_changed:
+            unless_changed.callback(delete_new_files, self._ref, messages)
+            changes = tuple(self._changed(split, *each) for each in zip(files, counts, strict=True))
+            matched = tuple(array for count in counts for array in count.matched)
+            if not any(count.deleted or count.updated for count in counts):
+                # The clauses of a MERGE left all rows as they were.
+                return FileOutcome(matched=matched)
+            unless_changed.pop_all()
         return FileOutcome(messages=messages, changes=changes, matched=matched)
 
     def mark(self, split: DataSplit, files: tuple[DataFileMeta, ...]) -> FileOutcome:
         """Give one file a vector of the rows that are deleted or updated, and append the updated ones."""
         (file,), count = files, _Counts()
         check_schema_of_rewritten(self._ref, files)
+        marked = CommitMessage(partition=split.partition, bucket=split.bucket, total_buckets=split.total_buckets)
+        # Until its end, the block deletes what it has written.
         with enough_memory(self._ref.name), TableWriter(self._ref) as writer:
             gone = self._mark(split, file, count, writer)
+            matched = tuple(count.matched)
+            if not count.deleted and not count.updated:
+                return FileOutcome(matched=matched)
+            if len(gone) == file.row_count:
+                marked = replace(marked, compact_before=files)
+            else:
+                marked = replace(marked, new_vectors=(self._new_vector(file, gone),))
+            changes = (self._changed(split, file, count),)
             appended = writer.prepare_commit()
-        matched = tuple(count.matched)
-        if not count.deleted and not count.updated:
-            return FileOutcome(matched=matched)
-        marked = CommitMessage(partition=split.partition, bucket=split.bucket, total_buckets=split.total_buckets)
-        if len(gone) == file.row_count:
-            marked = replace(marked, compact_before=files)
-        else:
-            marked = replace(marked, new_vectors=(self._new_vector(file, gone),))
         moved = (self._as_replacement(split, files, message) for message in appended)
-        return FileOutcome(messages=(marked, *moved), changes=(self._changed(split, file, count),), matched=matched)
+        return FileOutcome(messages=(marked, *moved), changes=changes, matched=matched)
 
     def _mark(self, split: DataSplit, file: DataFileMeta, count: _Counts, writer: TableWriter) -> npt.NDArray[np.int64]:
         """Write the updated rows of a file; return the positions of all its deleted rows."""

@@ -13,8 +13,10 @@ from tests.deletion_vectors import delete_keys
 import penstock
 from penstock import MergeDelete, MergeInsert, MergeUpdate
 from penstock.clocks import utc_millis
+from penstock.errors import OutOfMemoryError
 from penstock.format.snapshot import CommitKind
 from penstock.io.memory import MemoryFileIO
+from penstock.table.dml import run
 from penstock.table.read.scan import load_vector_places
 
 if TYPE_CHECKING:
@@ -184,6 +186,19 @@ def test_a_lost_race_is_evaluated_again(monkeypatch: pytest.MonkeyPatch, other: 
     index_files = {status.path.rpartition("/")[2] for status in table._ref.file_io.list(f"{table.location}/index")}
     assert {place.index_file for place in places(table).values()} <= index_files
     assert not penstock.Table.at(table.location).inspect.fsck().findings
+
+
+def test_memory_that_runs_out_for_a_vector_leaves_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = new_table()
+    files = {status.path for status in table._ref.file_io.list(f"{table.location}/bucket-0")}
+
+    def encode(*_args: object, **_options: object) -> bytes:
+        raise MemoryError("no memory")
+
+    monkeypatch.setattr(run, "encode_deletion_vector", encode)
+    with pytest.raises(OutOfMemoryError, match="memory ran out"):
+        table.update({"n": 1}, "k = 3")
+    assert {status.path for status in table._ref.file_io.list(f"{table.location}/bucket-0")} == files
 
 
 def test_a_compaction_beside_a_delete_is_planned_again() -> None:
