@@ -244,21 +244,22 @@ class _IndexFiles:
 
     def write(self, target_bytes: int | None, storage: VectorStorage) -> Iterator[dict[str, Any]]:
         """Write the files and yield their records. Like Paimon's, a file ends with the vector that passes the size."""
-        data, ranges = VERSION, list[dict[str, Any]]()
+        parts, size, ranges = [VERSION], len(VERSION), list[dict[str, Any]]()
         for number, (each, framed) in enumerate(self.vectors, start=1):
-            ranges.append({**each, "f1": len(data)})
-            data += framed
-            if number < len(self.vectors) and (target_bytes is None or len(data) <= target_bytes):
+            ranges.append({**each, "f1": size})
+            parts.append(framed)
+            size += len(framed)
+            if number < len(self.vectors) and (target_bytes is None or size <= target_bytes):
                 continue
             yield {
                 **self.record,
-                "_FILE_NAME": storage.write(data),
-                "_FILE_SIZE": len(data),
+                "_FILE_NAME": storage.write(b"".join(parts)),
+                "_FILE_SIZE": size,
                 "_ROW_COUNT": len(ranges),
                 "_DELETIONS_VECTORS_RANGES": ranges,
                 "_EXTERNAL_PATH": None,
             }
-            data, ranges = VERSION, []
+            parts, size, ranges = [VERSION], len(VERSION), []
 
 
 def _is_range(value: object) -> bool:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import io
 import itertools
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import fastavro
+import numpy as np
 import pytest
 from tests.deletion_vectors import delete_keys
 
 import penstock
 from penstock import CommitConflictError, StorageError, UnsupportedFeatureError
+from penstock.format.deletion_vector import encode_deletion_vector
 from penstock.format.manifest.entry import FileKey
-from penstock.format.manifest.index_manifest import VectorChanges, change_vectors
+from penstock.format.manifest.index_manifest import NewVector, VectorChanges, change_vectors, decode_vector_places
 from penstock.format.snapshot import VECTORS_OF, CommitKind, encode_snapshot
 from penstock.io.memory import MemoryFileIO
 from penstock.table.actions.changes import open_committer
-from penstock.table.commit import committer
+from penstock.table.commit import committer, vectors
 from penstock.table.commit.delta import CommitRequest
 from penstock.table.commit.reused_ids import is_built_on_previous, is_in_time
 from penstock.table.compact.commit import commit_compacted, is_lost
@@ -472,6 +475,21 @@ def test_an_index_manifest_keeps_fields_of_newer_releases() -> None:
     data = change_vectors(stream.getvalue(), "p", VectorChanges(removed={FileKey(b"", 0, "f")}), storage)
     assert data is not None
     assert list(fastavro.reader(io.BytesIO(data))) == [record]
+
+
+def test_many_vectors_of_a_bucket_are_copied_in_a_time_that_grows_with_their_size() -> None:
+    table = new_table()
+    owner = open_committer(table._ref)
+    storage = vectors._IndexFiles(table._ref, owner._new_writer())
+    framed = encode_deletion_vector(np.arange(0, 8_000, 2), is_64=False)
+    added = [NewVector(data_file=f"f{number}", framed=framed, row_count=4_000) for number in range(4_000)]
+    start = time.process_time()
+    data = change_vectors(None, "p", VectorChanges(added={(b"", 0): added}), storage)
+    data = change_vectors(data, "p", VectorChanges(added={(b"", 0): added[:1]}), storage)
+    # 32 MB; a copy for each vector would be 130 GB.
+    assert time.process_time() - start < 5
+    found = decode_vector_places(data or b"", "p")
+    assert [storage.read(found[FileKey(b"", 0, name)]) for name in ("f0", "f3999")] == [framed] * 2
 
 
 def test_a_commit_of_rows_that_were_read_with_another_vector_is_refused() -> None:
