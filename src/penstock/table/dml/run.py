@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from penstock.errors import CommitConflictError
+from penstock.errors import CommitConflictError, NotFoundError
 from penstock.format.deletion_vector import encode_deletion_vector
 from penstock.format.manifest.index_manifest import NewVector
 from penstock.format.snapshot import CommitKind
@@ -37,6 +37,7 @@ from penstock.table.assumptions import at_latest_schema, check_same_table
 from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.delta import CommitRequest
+from penstock.table.commit.expiring import is_expiring
 from penstock.table.dml.change import ChangedFile, ChangeResult, count_rows
 from penstock.table.message import CommitMessage
 from penstock.table.read.batches import DeletedRows, TableReader, are_among_data_files
@@ -366,6 +367,18 @@ class _ChangeRun:
         if ref is not self._ref:
             self._discard(tuple(self._progress.outcomes))
             self._begin(replace(self._committer, ref=ref))
+        try:
+            return self._change_rows(snapshot)
+        except NotFoundError as error:
+            if snapshot is None or not is_expiring(self._store, snapshot.id):
+                raise
+            raise CommitConflictError(
+                f"table {self._ref.name}: snapshot {snapshot.id}, of which the change has read the rows, has expired "
+                "or was rolled back meanwhile; nothing was committed: repeat the change, and if snapshots expire "
+                "sooner than it ends, raise 'snapshot.time-retained' or 'snapshot.num-retained.min'"
+            ) from error
+
+    def _change_rows(self, snapshot: Snapshot | None) -> ChangeResult:
         check_index_files(self._store, snapshot)
         units = self._plan_units(plan_scan(self._store, self._ref, snapshot, self._change.predicate, with_vectors=True))
         wanted = {unit.keys for unit in units}

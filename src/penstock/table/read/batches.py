@@ -323,7 +323,7 @@ class DeletedRows:
         except NotFoundError as error:
             raise NotFoundError(
                 f"table {self._ref.name}: {path} is missing, which has the deletion vector of {file.file_name}; "
-                "restore it from a copy"
+                "if the snapshot has expired read a newer one, else restore the file from a copy"
             ) from error
         if len(rows) and rows[-1] >= file.row_count:
             raise FormatError(

@@ -13,7 +13,7 @@ from tests.deletion_vectors import delete_keys
 import penstock
 from penstock import MergeDelete, MergeInsert, MergeUpdate
 from penstock.clocks import utc_millis
-from penstock.errors import OutOfMemoryError
+from penstock.errors import CommitConflictError, OutOfMemoryError
 from penstock.format.snapshot import CommitKind
 from penstock.io.memory import MemoryFileIO
 from penstock.table.dml import run
@@ -199,6 +199,27 @@ def test_memory_that_runs_out_for_a_vector_leaves_no_file(monkeypatch: pytest.Mo
     with pytest.raises(OutOfMemoryError, match="memory ran out"):
         table.update({"n": 1}, "k = 3")
     assert {status.path for status in table._ref.file_io.list(f"{table.location}/bucket-0")} == files
+
+
+@pytest.mark.parametrize("retries", ["10", "0"])
+def test_a_change_whose_base_expires_is_evaluated_again(monkeypatch: pytest.MonkeyPatch, retries: str) -> None:
+    table = new_table({"commit.max-retries": retries})
+    table.delete("k = 1")
+    real, others = run.FileRewriter._mark, iter([True])
+
+    def mark(self: run.FileRewriter, *arguments: Any) -> Any:
+        if next(others, False):
+            also = penstock.Table.at(table.location)
+            also.delete("k = 2")
+            also.expire_snapshots(retain_max=1, retain_min=1)
+        return real(self, *arguments)
+
+    monkeypatch.setattr(run.FileRewriter, "_mark", mark)
+    if retries == "0":
+        with pytest.raises(CommitConflictError, match="snapshot 4, of which the change has read the rows, has expired"):
+            table.delete("k = 3")
+    assert table.delete("k = 3").rows_deleted == 1
+    assert keys(table) == [0, *range(4, 30)]
 
 
 def test_a_compaction_beside_a_delete_is_planned_again() -> None:
