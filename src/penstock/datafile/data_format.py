@@ -23,11 +23,13 @@ class WrittenFile:
     Attributes:
         file_size: exact size in bytes.
         columns: per field of the schema, in order; None if the format has no statistics for the column.
+        without_dictionary: names of columns that have no dictionary; known for Parquet files of other writers only.
     """
 
     file_size: int
     row_count: int
     columns: tuple[ColumnStats | None, ...]
+    without_dictionary: frozenset[str] = frozenset()
 
 
 class DataFileWriter(Protocol):

@@ -164,6 +164,8 @@ def unknown_parquet_keys(session: Any) -> tuple[str, ...]:  # noqa: ANN401 - see
 
     Examples are encryption keys and Bloom filters of single columns, which write options cannot unset.
     """
-    found = {f"parquet.{key}" for key in session.sessionState().newHadoopConf().getPropsWithPrefix("parquet.")}
+    # As text: Python would take a call, and at the end an error, to iterate over the keys.
+    keys = session.sessionState().newHadoopConf().getPropsWithPrefix("parquet.").keySet().toString()
+    found = {f"parquet.{key}" for key in keys[1:-1].split(", ") if key}
     unknown = found - WRITE_OPTIONS.keys() - _KEYS_OF_A_TABLE
     return tuple(sorted(key for key in unknown if not key.startswith(_KEYS_OF_READERS)))

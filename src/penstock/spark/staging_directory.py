@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import unquote
 
@@ -50,11 +51,19 @@ class StagingDirectory:
 
     @classmethod
     def of(cls, ref: TableRef, job_id: str) -> Self:
-        """Return the directory for rows of a table; Spark's writer creates it."""
+        """Return the directory for rows of a table, which is not created."""
         context = SparkContext.getOrCreate()
         if ref.file_io.is_local or not is_on_this_machine(context):
             return cls(file_io=ref.file_io, path=staging_directory(ref, job_id))
         return cls(file_io=LocalFileIO(), path=f"{context._temp_dir}/{job_id}")  # noqa: SLF001 - deleted with the session
+
+    def create(self) -> None:
+        """Make the directory on a disk: Hadoop would start a process to set its permissions. Elsewhere do nothing."""
+        if self.file_io.is_local:
+            try:
+                Path(self.path).mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise StorageError(f"cannot create {self.path}: {error.strerror or error}") from error
 
     def uri(self, path: str) -> str:
         """Return the text by which Spark opens a path, which Hadoop uses unchanged: not percent-encoded."""

@@ -17,7 +17,7 @@ from tests.spark.ways import READ_FORMAT_IF_SLOW
 
 import penstock
 from penstock.io.local import LocalFileIO
-from penstock.spark.write import sink
+from penstock.spark.write import native_sink, sink
 
 pytestmark = READ_FORMAT_IF_SLOW
 
@@ -493,6 +493,31 @@ def test_an_observed_frame_is_observed(spark: SparkSession, catalog: penstock.Ca
     table.append(spark.range(7).observe(observation, F.count(F.lit(1)).alias("n")))
     assert native == [False]
     assert observation.get == {"n": 7}
+
+
+def test_batches_of_write_stream_try_no_dictionaries_that_the_batch_before_did_without(
+    spark: SparkSession, catalog: penstock.Catalog, native: list[bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = catalog.create_table("d.t", "id BIGINT, kind BIGINT", options={"write-only": "true"})
+    for part in range(3):
+        part_rows = spark.range(30_000 * part, 30_000 * (part + 1)).selectExpr("id", "id % 3 AS kind")
+        part_rows.coalesce(1).write.mode("append").parquet(f"{tmp_path}/in")
+    tried: list[dict[str, str]] = []
+    write = native_sink._write_files
+
+    def noted(*arguments: Any) -> int | None:
+        tried.append(dict(arguments[-1]))
+        return write(*arguments)
+
+    monkeypatch.setattr(native_sink, "_write_files", noted)
+    rows = spark.readStream.schema("id BIGINT, kind BIGINT").option("maxFilesPerTrigger", 1).parquet(f"{tmp_path}/in")
+    done = {"availableNow": True}
+    table.write_stream(rows, checkpoint=f"{tmp_path}/checkpoint", trigger=done).awaitTermination()
+    assert native == [True] * 3
+    assert tried == [{}, {"parquet.enable.dictionary#id": "false"}, {"parquet.enable.dictionary#id": "false"}]
+    found = table.to_arrow().sort_by("id")
+    assert found["id"].to_pylist() == list(range(90_000))
+    assert found["kind"].to_pylist() == [number % 3 for number in range(90_000)]
 
 
 @pytest.mark.parametrize("is_stateful", [False, True])

@@ -59,7 +59,15 @@ def describe_parquet(file_io: FileIO, path: str, fields: Sequence[DataField]) ->
             file_size=source.size(),
             row_count=metadata.num_rows,
             columns=footer_stats(metadata, leaves, uncounted),
+            without_dictionary=frozenset(name for index, name in enumerate(found) if _is_plain(metadata, index)),
         )
+
+
+def _is_plain(metadata: pq.FileMetaData, index: int) -> bool:
+    """Whether a column has values, and no dictionary of them."""
+    chunks: list[ArrowAny] = [metadata.row_group(place).column(index) for place in range(metadata.num_row_groups)]
+    has_values = any(each.statistics is None or each.statistics.null_count != each.num_values for each in chunks)
+    return has_values and not any(name.endswith("_DICTIONARY") for each in chunks for name in each.encodings)
 
 
 def _is_counted(metadata: pq.FileMetaData, index: int) -> bool:

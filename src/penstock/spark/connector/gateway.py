@@ -29,7 +29,6 @@ from penstock.errors import UnsupportedFeatureError
 from penstock.format.text.names import quoted
 from penstock.spark.connector.jvm.driver import compile_class, compile_driver
 from penstock.spark.versions.facts import PYTHON_CLASSES, check_version, class_here
-from penstock.spark.write.task import QUERY_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -427,11 +426,7 @@ class Bridge:
 
     def running_stream(self) -> JavaObject | None:
         """Return the streaming query on whose thread Spark made the call; None if it is not found."""
-        query_id = self.local_property(QUERY_ID)
-        if query_id is None:
-            return None
-        running = self.session().sharedState().activeStreamingQueries()
-        return running.get(self.jvm.java.util.UUID.fromString(query_id))
+        return self.driver.runningStream(self.session())
 
     def source_offsets(self, query: JavaObject) -> tuple[str | None, ...]:
         """Return the offset of each source of a streaming query after its last micro-batch; None for the beginning."""

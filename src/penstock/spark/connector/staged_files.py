@@ -6,8 +6,6 @@ append.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame
@@ -19,6 +17,7 @@ from penstock.spark.native_settings import WRITE_OPTIONS, WRITE_SETTINGS, clone_
 from penstock.spark.staging_directory import StagingDirectory
 from penstock.spark.versions.facts import PYTHON_WRITES
 from penstock.spark.write.native_sink import (
+    Dictionaries,
     native_order,
     parquet_options,
     part_files,
@@ -30,6 +29,8 @@ from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.write.imports import import_parquet_files
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _ENCODING: Final = "sun.jnu.encoding"
 _UTF8: Final = "UTF-8"
 _FIELD_ID: Final = "parquet.field.id"
+_MAX_FACTORIES: Final = 4
 
 
 def names_any_directory(bridge: Bridge) -> bool:
@@ -55,48 +57,106 @@ def order_of_files(bridge: Bridge, ref: TableRef, columns: StructType) -> tuple[
     return native_order(columns, ref)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    """The rows of one write.
+class WriterFactories:
+    """Makes factories of the writers of Spark's Parquet source in one session, for one write or those of a query.
 
-    Attributes:
-        columns: those of the table.
+    They are kept: to make one takes a clone of the session, copies of Hadoop's configuration, and directories, for each
+    of which Hadoop starts a process on a local disk.
     """
 
-    query_id: str
-    columns: StructType
+    def __init__(self, bridge: Bridge, session: JavaObject) -> None:
+        self.bridge = bridge
+        self.session = session
+        self._made: dict[object, JavaObject] = {}
+        self.dictionaries = Dictionaries()
+
+    def make(self, columns: JavaObject, options: Mapping[str, str], directory: str) -> JavaObject:
+        """Return a factory whose writers write into some directory; see ``Driver.intoDirectory``.
+
+        Args:
+            columns: of the files, with their ids.
+            options: of the write.
+            directory: in which others may be made, as a URI.
+        """
+        chosen = {**options, **self.dictionaries.options()}
+        key = str(columns.json()), tuple(chosen.items())
+        if key not in self._made:
+            if len(self._made) >= _MAX_FACTORIES:
+                self._made.clear()
+            self._made[key] = self._new(columns, chosen, directory)
+        return self._made[key]
+
+    def _new(self, columns: JavaObject, options: Mapping[str, str], directory: str) -> JavaObject:
+        bridge, name = self.bridge, "staged"
+        session = clone_session(self.session, WRITE_SETTINGS)
+        java_options, nothing = bridge.case_insensitive(options), bridge.java("java.util.Optional").empty()
+        described = bridge.private("WriteInfo")(name, columns, java_options, nothing, nothing)
+        kind = bridge.java_class(bridge.class_names("ParquetFileFormat")[0])
+        paths = bridge.sequence([directory])
+        table = bridge.private("ParquetTable")(name, session, java_options, paths, bridge.scala_none(), kind)
+        sessions = bridge.private("SparkSession")
+        # The source takes its settings from the active session.
+        sessions.setActiveSession(session)
+        try:
+            return table.newWriteBuilder(described).build().toBatch().createBatchWriterFactory(None)
+        finally:
+            sessions.setActiveSession(self.session)
 
 
 class StagedFiles:
     """One write of Spark's Parquet source into a staging directory.
 
     Args:
+        factories: of the writers.
         ref: the table, with the rules that its rows are subject to.
+        columns: of the rows, which are those of the table.
         job_id: of the names of the files and of the directory.
         takes: whether the files may become files of the table.
         by_partition: whether rows are sorted by partition, so that each file gets those of one partition.
     """
 
     def __init__(
-        self, bridge: Bridge, ref: TableRef, rows: Rows, *, job_id: str, takes: bool, by_partition: bool
+        self,
+        factories: WriterFactories,
+        ref: TableRef,
+        columns: StructType,
+        *,
+        job_id: str,
+        takes: bool,
+        by_partition: bool,
     ) -> None:
         self.job_id = job_id
-        self._bridge = bridge
+        self._bridge = factories.bridge
         self._ref = ref
         self._takes = takes
         self.staging = StagingDirectory.of(ref, job_id)
-        self._session = bridge.session()
+        self._session = factories.session
+        self._factories = factories
         self._keys = ref.schema.partition_keys if by_partition else ()
-        self._rows = rows
-        self._plain = StructType([StructField(each.name, each.dataType) for each in rows.columns])
+        self._columns = columns
+        self._names: frozenset[str] = frozenset()
 
-    def writer_factory(self, info: JavaObject) -> JavaObject:
-        """Return the factory of the writers in tasks."""
-        made = self.write.createBatchWriterFactory(info)
+    def writer_factory(self) -> JavaObject:
+        """Return the factory of the writers in tasks, and make the staging directory.
+
+        Not before the rows come: Spark does not abort a write whose query fails before, in a shuffle.
+        """
+        bridge, ref = self._bridge, self._ref
+        self.staging.create()
+        ids = {field.name: field.id for field in ref.schema.fields}
+        row_schema = bridge.schema(
+            StructType(
+                [StructField(each.name, each.dataType, metadata={_FIELD_ID: ids[each.name]}) for each in self._columns]
+            )
+        )
+        options = parquet_options(ref, rows_of_target(row_schema, ref)) if self._takes else WRITE_OPTIONS
+        directory = self.staging.uri(self.staging.path)
+        made = self._factories.make(row_schema, options, directory)
+        made = bridge.driver.intoDirectory(made, self.job_id, directory)
         if not self._keys:
             return made
-        names = self._plain.fieldNames()
-        return self._bridge.driver.byPartition(self._session, made, places_text(names.index(key) for key in self._keys))
+        names = self._columns.fieldNames()
+        return bridge.driver.byPartition(self._session, made, places_text(names.index(key) for key in self._keys))
 
     def delete(self) -> None:
         """Delete the files that are still staged."""
@@ -104,22 +164,27 @@ class StagedFiles:
 
     def parts_by_task(self) -> dict[int, list[str]]:
         """Return the files that each task wrote, in the order of its rows."""
-        return part_files_by_task(self.staging.file_io, self.staging.path)
+        return part_files_by_task(self._parts(levels=0))
 
     def commit(self, messages: JavaObject) -> tuple[CommitMessage, ...]:
         """Take over the files of new rows, after all tasks have succeeded; nothing stays staged."""
         try:
-            self.write.commit(messages)
-            return self.take_over(self._bridge.driver.writtenRows(messages))
+            return self.take_over(self.finish(messages))
         finally:
             self.delete()
 
-    def abort(self, messages: JavaObject) -> None:
-        """Delete the files that the tasks of a failed job have written."""
-        try:
-            self.write.abort(messages)
-        finally:
-            self.delete()
+    def finish(self, messages: JavaObject) -> int:
+        """Note which files the tasks have written, after all have succeeded; return the number of their rows.
+
+        Other files are of attempts whose result Spark has not taken.
+        """
+        rows, *names = str(self._bridge.driver.writtenFiles(messages)).split("\n")
+        self._names = frozenset(names)
+        return int(rows)
+
+    def _parts(self, *, levels: int) -> list[str]:
+        found = part_files(self.staging.file_io, self.staging.path, levels=levels)
+        return [path for path in found if path.rpartition("/")[2] in self._names]
 
     def take_over(self, row_count: int) -> tuple[CommitMessage, ...]:
         """Return messages for the rows that the tasks wrote: files are moved, or their rows are written again.
@@ -128,9 +193,10 @@ class StagedFiles:
             row_count: number of rows that Spark has written.
         """
         ref = self._ref
-        parts = part_files(self.staging.file_io, self.staging.path, levels=len(self._keys))
+        parts = self._parts(levels=len(self._keys))
         if self._takes:
-            found = import_parquet_files(ref, parts, job_id=self.job_id, row_count=row_count)
+            note = self._factories.dictionaries.note
+            found = import_parquet_files(ref, parts, job_id=self.job_id, row_count=row_count, note=note)
             if found is not None:
                 return found
         if not parts and not row_count:
@@ -146,7 +212,8 @@ class StagedFiles:
         return written
 
     def _read(self, parts: list[str]) -> DataFrame:
-        reader = self._session.read().schema(self._bridge.schema(self._plain)).option("datetimeRebaseMode", "CORRECTED")
+        plain = StructType([StructField(each.name, each.dataType) for each in self._columns])
+        reader = self._session.read().schema(self._bridge.schema(plain)).option("datetimeRebaseMode", "CORRECTED")
         # Without this, Spark would take the values of partition columns from the names of directories.
         reader = reader.option("recursiveFileLookup", "true")
         # Names of tables may have characters that are patterns to Spark.
@@ -154,32 +221,3 @@ class StagedFiles:
         rows = reader.parquet(self._bridge.sequence([self.staging.uri(each) for each in parts]))
         names = [field.name for field in self._ref.schema.fields]
         return DataFrame(rows, self._bridge.python_session(self._session)).toDF(*names)
-
-    @cached_property
-    def write(self) -> JavaObject:
-        """The write of Spark's Parquet source, which makes the staging directory.
-
-        Not before the rows come: Spark does not abort a write whose query fails before, in a shuffle.
-        """
-        bridge, ref, rows = self._bridge, self._ref, self._rows
-        session = clone_session(self._session, WRITE_SETTINGS)
-        ids = {field.name: field.id for field in ref.schema.fields}
-        row_schema = bridge.schema(
-            StructType(
-                [StructField(each.name, each.dataType, metadata={_FIELD_ID: ids[each.name]}) for each in rows.columns]
-            )
-        )
-        given_options = parquet_options(ref, rows_of_target(row_schema, ref)) if self._takes else WRITE_OPTIONS
-        options = bridge.case_insensitive(given_options)
-        optional = bridge.java("java.util.Optional")
-        described = bridge.private("WriteInfo")(rows.query_id, row_schema, options, optional.empty(), optional.empty())
-        kind = bridge.java_class(bridge.class_names("ParquetFileFormat")[0])
-        paths = bridge.sequence([self.staging.uri(self.staging.path)])
-        table = bridge.private("ParquetTable")(ref.name, session, options, paths, bridge.scala_none(), kind)
-        sessions = bridge.private("SparkSession")
-        # The source takes its settings from the active session.
-        sessions.setActiveSession(session)
-        try:
-            return table.newWriteBuilder(described).build().toBatch()
-        finally:
-            sessions.setActiveSession(self._session)

@@ -23,7 +23,6 @@ from penstock.spark.connector.actions.dynamic_overwrite import DynamicOverwrite
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import take_filters
-from penstock.spark.connector.staged_files import Rows
 from penstock.spark.connector.stream.table_write import StreamTableWrite, interrupted_by_stop
 from penstock.spark.write.sink import write_dataframe
 from penstock.spark.write.task import QUERY_ID
@@ -114,7 +113,7 @@ class TableWriteBuilder(Proxy):
         check_keys(self._own, table=ref.name)
         self._ref = ref.with_options(self._own)
         self._spark = spark
-        self._rows = Rows(query_id=info.queryId(), columns=schema_of(info.schema()))
+        self._columns = schema_of(info.schema())
         self._scope: OverwriteScope | None = None
         self._is_dynamic = False
 
@@ -158,7 +157,7 @@ class TableWriteBuilder(Proxy):
         check_writable(self._ref)
         if self._is_dynamic and self._scope is not None:
             check_batch(self._own, self._ref.name, Side.SINK)
-            return DynamicOverwrite(self._bridge, self._spark, self._ref, self._rows, self._scope)
+            return DynamicOverwrite(self._bridge, self._spark, self._ref, self._columns, self._scope)
         kind = CatalogWrite
         if self._ref.schema.partition_keys and self._bridge.local_property(QUERY_ID) is not None:
             kind = SortedStreamWrite
@@ -172,7 +171,7 @@ class TableWriteBuilder(Proxy):
         assert self._sinks is not None  # noqa: S101 - tables without them do not claim to take streams
         check_side(self._own, self._ref.name, Side.SINK)
         with interrupted_by_stop(self._bridge):
-            return StreamTableWrite(self._bridge, self._sinks.batches_of(self._ref), self._ref, self._rows)
+            return StreamTableWrite(self._bridge, self._sinks.open(self._ref), self._ref, self._columns)
 
 
 class CatalogWrite(Proxy):

@@ -8,10 +8,10 @@ Source:
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JJavaError
 
 from penstock.errors import CheckpointError, FormatError, StorageError
@@ -23,16 +23,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _NO_CONNECTOR: Final = re.compile("ClassNotFoundException|No FileSystem for scheme")
+_LOCAL: Final = frozenset({"org.apache.hadoop.fs.LocalFileSystem", "org.apache.hadoop.hive.ql.io.ProxyLocalFileSystem"})
 _CURE: Final = (
     "Spark has no connector for this location on its class path: add the JAR (hadoop-aws for s3a://, hadoop-azure "
     "for abfss://), or keep the checkpoint on a file system that the next driver sees too"
 )
-_BUFFER_BYTES: Final = 4096
-_BLOCK_BYTES: Final = 1 << 26
 
 
 class HadoopDirectory:
     """A directory of small files. Any thread of the driver may use it; every failure is a ``StorageError``.
+
+    Files on a disk are read and written by this process, which runs on the driver's machine: through Hadoop each takes
+    several calls of the JVM, and a process that sets permissions.
 
     Args:
         location: a path or URI as Spark takes it.
@@ -46,15 +48,20 @@ class HadoopDirectory:
         with _as_storage_error("open", location):
             root = self._path(location)
             files = root.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())  # noqa: SLF001
-            self.place: str = files.makeQualified(root).toString()
-            if is_instance_of(context._gateway, files, "org.apache.hadoop.fs.ChecksumFileSystem"):  # noqa: SLF001
-                # For each file and each checksum file, it starts a process that sets the permissions.
-                files = files.getRawFileSystem()
+            whole = files.makeQualified(root)
+            self.place: str = whole.toString()
+            is_disk = str(files.getClass().getName()) in _LOCAL and self.place.startswith("file:")
+            # A JVM that has another encoding gives other names to files.
+            self._disk = Path(str(whole.toUri().getPath())) if is_disk and self.place.isascii() else None
         self._files = files
 
     def list(self, directory: str) -> Sequence[str]:
         """List the names in a subdirectory; empty if the subdirectory does not exist."""
         with _as_storage_error("list", f"{self.place}/{directory}"):
+            if self._disk is not None:
+                with suppress(FileNotFoundError):
+                    return tuple(each.name for each in (self._disk / directory).iterdir())
+                return ()
             path = self._path(f"{self.place}/{directory}")
             if not self._files.exists(path):
                 return ()
@@ -63,6 +70,10 @@ class HadoopDirectory:
     def read(self, name: str) -> bytes | None:
         """Read a file, given by its path below the directory; None if it does not exist."""
         with _as_storage_error("read", f"{self.place}/{name}"):
+            if self._disk is not None:
+                with suppress(FileNotFoundError):
+                    return (self._disk / name).read_bytes()
+                return None
             path = self._path(f"{self.place}/{name}")
             if not self._files.exists(path):
                 return None
@@ -75,9 +86,11 @@ class HadoopDirectory:
     def write(self, name: str, data: bytes) -> None:
         """Create or replace a file, given by its path below the directory."""
         with _as_storage_error("write", f"{self.place}/{name}"):
-            # With these arguments, the local file system takes permissions from the process's umask.
-            path = self._path(f"{self.place}/{name}")
-            stream = self._files.create(path, True, _BUFFER_BYTES, 1, _BLOCK_BYTES, None)  # noqa: FBT003 - Java
+            if self._disk is not None:
+                (self._disk / name).parent.mkdir(parents=True, exist_ok=True)
+                (self._disk / name).write_bytes(data)
+                return
+            stream = self._files.create(self._path(f"{self.place}/{name}"), True)  # noqa: FBT003 - Java
             try:
                 stream.write(data)
             finally:
@@ -86,6 +99,9 @@ class HadoopDirectory:
     def delete(self, name: str) -> None:
         """Delete a file, given by its path below the directory, if it exists."""
         with _as_storage_error("delete", f"{self.place}/{name}"):
+            if self._disk is not None:
+                (self._disk / name).unlink(missing_ok=True)
+                return
             self._files.delete(self._path(f"{self.place}/{name}"), False)  # noqa: FBT003 - Java
 
 
@@ -175,8 +191,8 @@ class OwnFiles:
 def _as_storage_error(verb: str, path: str) -> Iterator[None]:
     try:
         yield
-    except Py4JJavaError as error:
-        cause = str(error.java_exception.toString())
+    except (OSError, Py4JJavaError) as error:
+        cause = str(error if isinstance(error, OSError) else error.java_exception.toString())
         if _NO_CONNECTOR.search(cause):
             cause += "; " + _CURE
         raise StorageError(f"cannot {verb} {path} of the query's checkpoint: {cause}", True) from error  # noqa: FBT003 - positional, so that pickling works

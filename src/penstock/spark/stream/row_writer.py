@@ -25,6 +25,7 @@ from penstock.printable import open_log
 from penstock.spark.compact.job import merge_on_executors
 from penstock.spark.versions.python_api import classic, to_arrow
 from penstock.spark.versions.python_api import types as newest_types
+from penstock.spark.write.native_sink import Dictionaries, StreamRows
 from penstock.spark.write.sink import write_dataframe
 from penstock.spark.write.task import write_batches
 from penstock.table.compact.write import TableWrite
@@ -78,7 +79,7 @@ class RowWriter:
         # Small batches may read rows twice, and metrics would count them twice.
         self._max_rows = 0 if is_observed else max_small_rows(sdf)
         self._last_rows = 0
-        self._query = sdf
+        self._query = StreamRows(rows=sdf, dictionaries=Dictionaries())
 
     def write(self, df: DataFrame, ref: TableRef, job_id: str, times: TaskTimes | None = None) -> Written:
         """Write the rows of a batch; nothing is committed.

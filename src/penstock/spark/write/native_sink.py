@@ -31,8 +31,9 @@ from penstock.table.row_tracking import has_tracked
 from penstock.table.write.imports import import_parquet_files
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from penstock.datafile.data_format import WrittenFile
     from penstock.format.types.data_types import DataField
     from penstock.io.file_io import FileIO
     from penstock.table.message import CommitMessage
@@ -74,13 +75,59 @@ _PARTITION: Final = "penstock_partition"
 # Counts rows of committed tasks only (BasicWriteJobStatsTracker).
 _ROWS_METRIC: Final = "numOutputRows"
 _FIELD_ID: Final = "parquet.field.id"
+_DICTIONARY: Final = "parquet.enable.dictionary"
+# Of Parquet's writer, which decides about the dictionary of a column after so many rows.
+_PAGE_ROWS: Final = 20_000
+_WRITES_WITHOUT: Final = 10
 # In a file, rows take about half of Spark's default sizes. If rows differ from that, so does the file size.
 _FILE_BYTES_PER_DEFAULT_BYTE: Final = 0.5
 _PART: Final = re.compile(r"part-(\d+)-.*[-.]c(\d+)\..*parquet")
 
 
+class Dictionaries:
+    """Which columns of the files of a query's next micro-batch get no dictionary.
+
+    Parquet's writer tries a dictionary for the first page of each column, and encodes this page again if its values
+    repeat too rarely. So none is tried for columns that have none in the files of the micro-batch before, until all are
+    tried again.
+    """
+
+    def __init__(self) -> None:
+        self._without: frozenset[str] = frozenset()
+        self._writes_until_all = 0
+
+    def options(self) -> dict[str, str]:
+        """Return options of a write, which are the same for several writes."""
+        return {f"{_DICTIONARY}#{name}": "false" for name in sorted(self._without)}
+
+    def note(self, written: Sequence[WrittenFile]) -> None:
+        """Note which columns the files of a write have no dictionaries for."""
+        self._writes_until_all -= 1
+        if self._writes_until_all > 0:
+            return
+        has_tried_all, self._without = not self._without, frozenset()
+        if has_tried_all and written and min(file.row_count for file in written) >= _PAGE_ROWS:
+            plain = frozenset[str].intersection(*(file.without_dictionary for file in written))
+            # Nested columns, and names with points, would need other keys.
+            self._without = frozenset(filter(str.isidentifier, plain))
+            self._writes_until_all = _WRITES_WITHOUT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamRows:
+    """A query whose micro-batches are written.
+
+    Attributes:
+        rows: the streaming DataFrame: the plan of a micro-batch does not show what the query does.
+        dictionaries: of its files.
+    """
+
+    rows: DataFrame
+    dictionaries: Dictionaries
+
+
 def write_natively(
-    df: DataFrame, ref: TableRef, job_id: str, file_rows: int | None = None
+    df: DataFrame, ref: TableRef, job_id: str, file_rows: int | None = None, query: StreamRows | None = None
 ) -> tuple[CommitMessage, ...] | None:
     """Let Spark write the rows of a DataFrame to Parquet files, and import these files; nothing is committed.
 
@@ -91,6 +138,7 @@ def write_natively(
     Args:
         job_id: part of the names of the files and of the directory where Spark writes them.
         file_rows: number of rows that reach ``target-file-size``; None to estimate it.
+        query: of which the rows are a micro-batch.
 
     Returns:
         One message for each partition, with files in the order of tasks. None if Spark would not write exactly what the
@@ -110,8 +158,9 @@ def write_natively(
         )
         return None
     staging = staging_directory(ref, job_id)
+    dictionaries = Dictionaries() if query is None else query.dictionaries
     try:
-        row_count = _write_files(_columns_with_ids(moved, ref, order), ref, staging, file_rows)
+        row_count = _write_files(_columns_with_ids(moved, ref, order), ref, staging, file_rows, dictionaries.options())
         if row_count is None:
             return None
         return import_parquet_files(
@@ -119,6 +168,7 @@ def write_natively(
             part_files(ref.file_io, staging, levels=1 if ref.schema.partition_keys else 0),
             job_id=job_id,
             row_count=row_count,
+            note=dictionaries.note,
         )
     finally:
         delete_staging(ref, job_id)
@@ -255,9 +305,12 @@ def _columns_with_ids(df: DataFrame, ref: TableRef, order: tuple[int, ...]) -> D
     )
 
 
-def _write_files(df: DataFrame, ref: TableRef, staging: str, file_rows: int | None) -> int | None:
+def _write_files(
+    df: DataFrame, ref: TableRef, staging: str, file_rows: int | None, more_options: Mapping[str, str]
+) -> int | None:
     """Run Spark's job; return the number of rows that its tasks report as written, None if Spark does not report it."""
-    options = parquet_options(ref, file_rows or rows_of_target(df._jdf.schema(), ref))  # noqa: SLF001 - Python's types have no sizes
+    rows = file_rows or rows_of_target(df._jdf.schema(), ref)  # noqa: SLF001 - Python's types have no sizes
+    options = {**parquet_options(ref, rows), **more_options}
     name = _PARTITION
     while name in {field.name.lower() for field in ref.schema.fields}:
         name += "_"
@@ -322,10 +375,10 @@ class _Part:
     path: str
 
 
-def part_files_by_task(file_io: FileIO, staging: str) -> dict[int, list[str]]:
-    """Return the files of a staging directory by the task that wrote them, in the order of its rows."""
+def part_files_by_task(paths: Iterable[str]) -> dict[int, list[str]]:
+    """Return the result of ``part_files`` by the task that wrote the files."""
     found: dict[int, list[str]] = {}
-    for path in part_files(file_io, staging, levels=0):
+    for path in paths:
         match = _PART.fullmatch(path.rpartition("/")[2])
         assert match is not None  # noqa: S101 - others are not listed
         found.setdefault(int(match[1]), []).append(path)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from penstock.spark.write.native_sink import StreamRows
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
     from penstock.table.write.assign import Group, Ids
@@ -57,7 +58,7 @@ def write_dataframe(
     *,
     file_rows: int | None = None,
     is_staged: bool = False,
-    query: DataFrame | None = None,
+    query: StreamRows | None = None,
 ) -> tuple[CommitMessage, ...]:
     """Write the rows of a DataFrame to data files of a table; nothing is committed.
 
@@ -65,17 +66,18 @@ def write_dataframe(
         job_id: from ``new_job_id``; None to create one.
         file_rows: approximate number of rows that reach the target file size, if the caller knows it.
         is_staged: the table may have no schema on storage yet.
-        query: the streaming query of which the rows are a micro-batch, whose own plan does not show what it does.
+        query: of which the rows are a micro-batch.
 
     Returns:
         Messages in the order of the DataFrame: one Spark partition after another, each in its own order.
     """
     job_id = job_id or new_job_id()
     with described_jobs(df.sparkSession.sparkContext, f"{mask_locations(ref.name)}: writing rows"):
-        native = write_natively(df, ref, job_id, file_rows)
+        native = write_natively(df, ref, job_id, file_rows, query)
         if native is not None:
             return native
-        return _write_by_python(_in_short_batches(df, query or df, ref), ref, job_id, is_staged=is_staged)
+        whole = df if query is None else query.rows
+        return _write_by_python(_in_short_batches(df, whole, ref), ref, job_id, is_staged=is_staged)
 
 
 def _write_by_python(df: DataFrame, ref: TableRef, job_id: str, *, is_staged: bool) -> tuple[CommitMessage, ...]:

@@ -150,7 +150,12 @@ _BUCKET: Final = 0
 
 
 def import_parquet_files(
-    ref: TableRef, paths: Iterable[str], *, job_id: str, row_count: int
+    ref: TableRef,
+    paths: Iterable[str],
+    *,
+    job_id: str,
+    row_count: int,
+    note: Callable[[Sequence[WrittenFile]], None] = lambda _: None,
 ) -> tuple[CommitMessage, ...] | None:
     """Move Parquet files into bucket 0 of their partitions, and return the messages to commit.
 
@@ -160,6 +165,7 @@ def import_parquet_files(
         paths: on the table's storage, in the order of the rows. Files without rows are not moved.
         job_id: prefix of the id in the new file names.
         row_count: total number of rows that the other writer reports for all files.
+        note: called with the metadata of the files that have rows.
 
     Returns:
         One message for each partition; no messages if there are no rows. None if the statistics of a file do not show
@@ -175,6 +181,7 @@ def import_parquet_files(
     found = [(path, written) for path, written in described if written.row_count]
     _check_row_count(ref, sum(written.row_count for _, written in found), row_count)
     _check_not_null(ref, [written for _, written in found])
+    note([written for _, written in found])
     by_partition: dict[bytes, list[tuple[str, WrittenFile]]] = {}
     for path, written in found:
         partition = _common_partition(ref, written)

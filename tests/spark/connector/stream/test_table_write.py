@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +29,11 @@ from tests.spark.stream_feed import (
 import penstock
 from penstock.catalog.changes import AddColumn
 from penstock.errors import StorageError
+from penstock.spark.connector.staged_files import StagedFiles, WriterFactories
 from penstock.spark.connector.stream.table_write import StreamTableWrite
 from penstock.spark.stream import micro_batches
 from penstock.spark.versions.facts import PYTHON_WRITES
+from penstock.spark.write import native_sink
 from penstock.table.lease import LeaseKeeper, acquire
 from penstock.table.stream_sink.committer import BATCH_DIGEST, StreamCommitter
 
@@ -139,6 +143,58 @@ def test_spark_writes_the_files_that_it_writes_as_we_do(
     assert found == [{"n": n, "k": n % 5, "s": texts[n % 4], "p": n % 3 or None} for n in range(60)]
     partitions = [(row["s"], row["p"]) for row in found] if partition_by else [()]
     assert len({row["partition"] for row in table.files().to_pylist()}) == len(set(partitions))
+
+
+def test_micro_batches_share_writers_and_try_no_dictionaries_that_the_batch_before_did_without(
+    spark: SparkSession, catalog: Catalog, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = catalog.create_table("d.t", COLUMNS, options={"write-only": "true"})
+    tried: list[frozenset[str]] = []
+    made: list[dict[str, str]] = []
+    make, new = WriterFactories.make, WriterFactories._new
+
+    def noted_make(self: WriterFactories, *arguments: Any) -> Any:
+        tried.append(self.dictionaries._without)
+        return make(self, *arguments)
+
+    def noted_new(self: WriterFactories, columns: Any, options: dict[str, str], directory: str) -> Any:
+        made.append({key: value for key, value in options.items() if "#" in key})
+        return new(self, columns, options, directory)
+
+    monkeypatch.setattr(WriterFactories, "make", noted_make)
+    monkeypatch.setattr(WriterFactories, "_new", noted_new)
+    monkeypatch.setattr(native_sink, "_WRITES_WITHOUT", 2)
+    feed = new_feed(spark, tmp_path / "many", *[20_001] * 5, 10)
+    run(feed.stream().withColumn("s", F.lit(None).cast("string")), checkpoint)
+    plain = frozenset({"n"})
+    assert tried == [frozenset(), plain, plain, frozenset(), plain, plain]
+    assert made == [{}, {"parquet.enable.dictionary#n": "false"}]
+    files = [pq.read_metadata(path) for path in Path(table.location).rglob("data-*.parquet")]
+    encodings = [tuple(file.row_group(0).column(place).encodings for place in (0, 1)) for file in files]
+    assert len(files) == 6
+    assert {any("DICTIONARY" in name for name in n) for n, _ in encodings} == {False}
+    assert {any("DICTIONARY" in name for name in k) for _, k in encodings} == {True}
+    assert numbers(table) == list(range(5 * 20_001 + 10))
+
+
+def test_files_of_attempts_that_spark_has_not_taken_are_not_read(
+    catalog: Catalog, feed: Feed, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = catalog.create_table("d.t", COLUMNS)
+    finish, copies = StagedFiles.finish, []
+
+    def with_another_attempt(self: StagedFiles, messages: Any) -> int:
+        directory = Path(self.staging.path)
+        for path in list(directory.glob("part-*.parquet")):
+            name = f"part-00000-{uuid.uuid4()}-c000.zstd.parquet"
+            copies.append(shutil.copy(path, directory / name))
+        return finish(self, messages)
+
+    monkeypatch.setattr(StagedFiles, "finish", with_another_attempt)
+    run(feed.stream(), checkpoint)
+    assert len(copies) >= 3
+    assert (numbers(table), writers(table)) == (list(range(60)), {"parquet-mr"})
+    assert data_files(table) == live_files(table)
 
 
 def test_rows_of_a_queue_go_to_python_in_batches_limited_by_rows(

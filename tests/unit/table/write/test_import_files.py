@@ -52,6 +52,23 @@ def test_files_keep_their_order_and_are_described_for_the_commit() -> None:
     assert (stats["n"].min, stats["n"].max, stats["n"].null_count) == (5, 5, 1)
 
 
+def test_columns_that_have_values_and_no_dictionary_are_noted() -> None:
+    ref = table_of({"id": "BIGINT NOT NULL", "n": "BIGINT", "m": "BIGINT"})
+    path = f"{ref.location}/{STAGING}/a"
+    table = pa.table({"id": [1, 2], "n": [1, 1], "m": pa.nulls(2, pa.int64())})
+    with ref.file_io.open_output(path) as output:
+        pq.write_table(table, output, use_dictionary=["n"], row_group_size=1)
+    noted: list[frozenset[str]] = []
+    import_parquet_files(
+        ref,
+        [path],
+        job_id=JOB_ID,
+        row_count=2,
+        note=lambda files: noted.extend(each.without_dictionary for each in files),
+    )
+    assert noted == [frozenset({"id"})]
+
+
 def test_files_without_rows_stay_where_they_are() -> None:
     ref = table_of(COLUMNS)
     empty = put(ref, "empty", {"id": [], "n": []})

@@ -11,7 +11,6 @@ Source:
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -20,7 +19,7 @@ from pyspark.sql.types import StructField, StructType
 from penstock.spark.compact.job import merge_on_executors
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.python_workers import OUTCOME, made_factory, outcomes_of, writer_source
-from penstock.spark.connector.staged_files import StagedFiles, order_of_files
+from penstock.spark.connector.staged_files import StagedFiles, WriterFactories, order_of_files
 from penstock.spark.native_settings import unknown_parquet_keys
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.shared_storage import mark_storage
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
-    from penstock.spark.connector.staged_files import Rows
     from penstock.table.partition_scope import OverwriteScope
     from penstock.table.ref import TableRef
 
@@ -44,25 +42,27 @@ class DynamicOverwrite(Proxy):
     """One dynamic overwrite, as Spark plans it.
 
     Args:
-        rows: whose columns have the places of the table's.
+        columns: of the rows, in the places of the table's.
         scope: the rows to replace.
     """
 
     interfaces: ClassVar = (f"{_WRITE}RequiresDistributionAndOrdering",)
 
-    def __init__(self, bridge: Bridge, spark: SparkSession, ref: TableRef, rows: Rows, scope: OverwriteScope) -> None:
+    def __init__(
+        self, bridge: Bridge, spark: SparkSession, ref: TableRef, columns: StructType, scope: OverwriteScope
+    ) -> None:
         super().__init__(bridge, f"{ref.name} replaces {scope} {id(self)}")
         self._spark = spark
         self._ref = ref
         names = (field.name for field in ref.schema.fields)
-        fields = [StructField(name, each.dataType) for name, each in zip(names, rows.columns, strict=True)]
-        self._rows = replace(rows, columns=StructType(fields))
+        fields = [StructField(name, each.dataType) for name, each in zip(names, columns, strict=True)]
+        self._columns = StructType(fields)
         self._scope = scope
 
     @cached_property
     def _takes_files(self) -> bool:
         """Whether the files of the tasks can be files of the table."""
-        order = order_of_files(self._bridge, self._ref, self._rows.columns)
+        order = order_of_files(self._bridge, self._ref, self._columns)
         return order is not None and not unknown_parquet_keys(self._bridge.session())
 
     def description(self) -> str:
@@ -73,10 +73,11 @@ class DynamicOverwrite(Proxy):
     def toBatch(self) -> JavaObject:
         """Return the write."""
         if not self._takes_files:
-            return DynamicBatchWrite(self._bridge, self._spark, self._ref, self._rows.columns, self._scope)
+            return DynamicBatchWrite(self._bridge, self._spark, self._ref, self._columns, self._scope)
         by_partition = bool(self._ref.schema.partition_keys)
+        factories = WriterFactories(self._bridge, self._bridge.session())
         files = StagedFiles(
-            self._bridge, self._ref, self._rows, job_id=new_job_id(), takes=True, by_partition=by_partition
+            factories, self._ref, self._columns, job_id=new_job_id(), takes=True, by_partition=by_partition
         )
         return DynamicFileWrite(self._bridge, self._ref, files, self._scope)
 
@@ -107,12 +108,12 @@ class DynamicFileWrite(Proxy):
     @from_spark
     def createBatchWriterFactory(self, info: JavaObject) -> JavaObject:
         """Return the factory of Spark's Parquet source."""
-        return self._staged.writer_factory(info)
+        return self._staged.writer_factory()
 
     @from_spark
     def useCommitCoordinator(self) -> bool:
-        """Return the value of Spark's Parquet source: its own protocol commits only one attempt of each task."""
-        return bool(self._staged.write.useCommitCoordinator())
+        """Return that there is none: the files of only one attempt of each task are taken."""
+        return False
 
     @from_spark
     def commit(self, messages: JavaObject, summary: JavaObject = None) -> None:
@@ -124,7 +125,7 @@ class DynamicFileWrite(Proxy):
     @from_spark
     def abort(self, messages: JavaObject) -> None:
         """Delete the staged files; files that were moved into the table may be live after a failed commit."""
-        self._staged.abort(messages)
+        self._staged.delete()
 
 
 class DynamicBatchWrite(Proxy):

@@ -17,7 +17,7 @@ from penstock.errors import StorageError
 from penstock.spark.connector.changes.queue_files import RewrittenRows, write_queue
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.proxy import Proxy, from_spark
-from penstock.spark.connector.staged_files import Rows, StagedFiles, names_any_directory
+from penstock.spark.connector.staged_files import StagedFiles, WriterFactories, names_any_directory
 from penstock.spark.native_settings import unknown_parquet_keys
 from penstock.spark.write.native_sink import takes_spark_files
 from penstock.table.actions.changes import open_committer
@@ -119,9 +119,10 @@ class ReplaceFiles(Proxy):
         self._statement.check(self._ref)
         is_arranged = self._arrangement is not Arrangement.AS_READ
         target = for_existing_rows(self._ref, keep_lengths=False)
-        rows = Rows(query_id=self._info.queryId(), columns=schema_of(self._info.schema()))
+        columns = schema_of(self._info.schema())
+        factories = WriterFactories(self._bridge, self._bridge.session())
         files = StagedFiles(
-            self._bridge, target, rows, job_id=new_job_id(), takes=self._takes_files, by_partition=is_arranged
+            factories, target, columns, job_id=new_job_id(), takes=self._takes_files, by_partition=is_arranged
         )
         return ReplaceFilesBatch(self._bridge, self._ref, self._statement, files, self._places)
 
@@ -178,19 +179,18 @@ class ReplaceFilesBatch(Proxy):
     def createBatchWriterFactory(self, info: JavaObject) -> JavaObject:
         """Return the factory of Spark's Parquet source."""
         self._task_count = int(info.numPartitions())
-        return self._staged.writer_factory(info)
+        return self._staged.writer_factory()
 
     @from_spark
     def useCommitCoordinator(self) -> bool:
-        """Return the value of Spark's Parquet source: its own protocol commits only one attempt of each task."""
-        return bool(self._staged.write.useCommitCoordinator())
+        """Return that there is none: the files of only one attempt of each task are taken."""
+        return False
 
     @from_spark
     def commit(self, messages: JavaObject, summary: JavaObject = None) -> None:
         """Replace the files that were read, unless no row has changed."""
         try:
-            self._staged.write.commit(messages)
-            counts = _Counts(self._bridge, self._statement, messages, summary)
+            counts = _Counts(self._bridge, self._statement, self._staged.finish(messages), summary)
             read = self._statement.read_files()
             deleted = DeletedRows(self._ref)
             rows = sum(split.row_count - deleted.count(split.files, split.vectors) for split in read.splits)
@@ -224,24 +224,24 @@ class ReplaceFilesBatch(Proxy):
     @from_spark
     def abort(self, messages: JavaObject) -> None:
         """Delete the files that the tasks of a failed job have written."""
-        self._staged.abort(messages)
+        self._staged.delete()
 
 
 class _Counts:
     """Row counts of a statement; some versions of Spark report those of some statements only, and -1 for unknown ones.
 
     Args:
-        messages: what the tasks of the write have returned.
+        written: rows in the new files, by what the tasks of the write have returned.
     """
 
-    def __init__(self, bridge: Bridge, statement: Statement, messages: JavaObject, summary: JavaObject) -> None:
+    def __init__(self, bridge: Bridge, statement: Statement, written: int, summary: JavaObject) -> None:
         reported: dict[str, int] = json.loads(bridge.driver.counts(summary))
         known = [reported[name] for name in (*_KEPT, *_CHANGED) if name in reported]
         self._is_reported = bool(known) and min(known) >= 0
         self._counts = reported if self._is_reported else {}
         self._bridge = bridge
         self._statement = statement
-        self.written: int = sum(known) if self._is_reported else bridge.driver.writtenRows(messages)
+        self.written: int = sum(known) if self._is_reported else written
         """Rows in the new files."""
 
     def _sum(self, *names: str) -> int:

@@ -17,6 +17,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Set;
+import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
@@ -83,6 +84,7 @@ import org.apache.spark.sql.execution.datasources.WriteTaskResult;
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.FileWriterFactory;
+import org.apache.spark.sql.execution.streaming.ManifestFileCommitProtocol;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.connector.PredicateUtils;
 import org.apache.spark.sql.sources.Filter;
@@ -979,16 +981,34 @@ public class Driver {
         return json.writeValueAsString(made);
     }
 
-    /** Return the number of rows that the tasks of a write to files have written, by what they have returned. */
-    public long writtenRows(WriterCommitMessage[] messages) {
+    /**
+     * Return what the tasks of a write to files have returned: the number of rows, and the names of the files, by line.
+     *
+     * The tasks run {@code ManifestFileCommitProtocol}, whose messages are lists of {@code SinkFileStatus}, which begin
+     * with the URI of a file.
+     */
+    public String writtenFiles(WriterCommitMessage[] messages) {
         long rows = 0;
+        StringBuilder names = new StringBuilder();
         for (int i = 0; i < messages.length; i++) {
-            scala.collection.Iterator stats = ((WriteTaskResult) messages[i]).summary().stats().iterator();
+            WriteTaskResult result = (WriteTaskResult) messages[i];
+            scala.collection.Iterator stats = result.summary().stats().iterator();
             while (stats.hasNext()) {
                 rows += ((BasicWriteTaskStats) stats.next()).numRows();
             }
+            scala.collection.Iterator files = ((scala.collection.Seq) result.commitMsg().obj()).iterator();
+            while (files.hasNext()) {
+                String uri = (String) ((scala.Product) files.next()).productElement(0);
+                names.append('\n').append(uri.substring(uri.lastIndexOf('/') + 1));
+            }
         }
-        return rows;
+        return rows + names.toString();
+    }
+
+    /** Return the streaming query on whose thread Spark has called; null if it is not found. */
+    public Object runningStream(SparkSession session) {
+        String id = SparkContext.getOrCreate().getLocalProperty("sql.streaming.queryId");
+        return id == null ? null : session.sharedState().activeStreamingQueries().get(UUID.fromString(id));
     }
 
     /** Return how many rows the scans of a text have returned in a running statement; 0 if its plan has none. */
@@ -1026,6 +1046,17 @@ public class Driver {
             plans.addAll(list(plan.children()));
         }
         return rows;
+    }
+
+    /**
+     * Return a factory whose writers write into a directory itself, under names of their attempt, which they return; see
+     * {@code writtenFiles}.
+     *
+     * @param factory of writers of the same files, in any directory
+     */
+    public DataWriterFactory intoDirectory(DataWriterFactory factory, String job, String directory) {
+        WriteJobDescription description = ((FileWriterFactory) factory).description();
+        return new FileWriterFactory(description, new ManifestFileCommitProtocol(job, directory));
     }
 
     /**

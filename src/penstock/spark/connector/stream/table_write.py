@@ -15,7 +15,8 @@ from __future__ import annotations
 import pickle
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import pyarrow as pa
@@ -27,7 +28,7 @@ from penstock.errors import UnsupportedFeatureError
 from penstock.spark.connector.jvm.driver import places_text
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.python_workers import OUTCOME, made_factory, outcomes_of, writer_source
-from penstock.spark.connector.staged_files import StagedFiles, order_of_files
+from penstock.spark.connector.staged_files import StagedFiles, WriterFactories, order_of_files
 from penstock.spark.failures import SparkFailureError
 from penstock.spark.native_settings import unknown_parquet_keys
 from penstock.spark.python_worker import ensure_python_worker
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
     from penstock.format.types.data_types import DataField
     from penstock.spark.connector.gateway import Bridge, JavaObject
-    from penstock.spark.connector.staged_files import Rows
     from penstock.spark.stream.micro_batches import BegunBatch, MicroBatches
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
@@ -77,11 +77,11 @@ class StreamSinks:
 
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
-        self._open: dict[str, MicroBatches] = {}
+        self._open: dict[str, OpenQuery] = {}
         self._lock = threading.Lock()
 
-    def batches_of(self, ref: TableRef) -> MicroBatches:
-        """Return the batches of the running query, opened at its first batch."""
+    def open(self, ref: TableRef) -> OpenQuery:
+        """Return the running query, opened at its first batch."""
         running = self._bridge.running_stream()
         if running is None or running.trigger().getClass().getSimpleName() not in _ENDS:
             # Spark plans a query of continuous processing before it is there.
@@ -94,8 +94,10 @@ class StreamSinks:
             if run not in self._open:
                 batches = self._opened(running, ref)
                 # Spark may use this object for later queries, too.
-                self._open = {key: each for key, each in self._open.items() if each.is_active}
-                self._open[run] = batches
+                self._open = {key: each for key, each in self._open.items() if each.batches.is_active}
+                session = self._bridge.session()
+                factories = WriterFactories(self._bridge, session)
+                self._open[run] = OpenQuery(batches=batches, running=running, session=session, factories=factories)
             return self._open[run]
 
     def _opened(self, running: JavaObject, ref: TableRef) -> MicroBatches:
@@ -114,6 +116,32 @@ class StreamSinks:
         query = running.sparkSession().streams().get(running.id())
         join_in_background(batches, StreamingQuery(query))
         return batches
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenQuery:
+    """A running query.
+
+    Attributes:
+        running: its object in the JVM.
+        session: its private session.
+        factories: of its writers of files.
+    """
+
+    batches: MicroBatches
+    running: JavaObject
+    session: JavaObject
+    factories: WriterFactories
+
+    @cached_property
+    def id(self) -> str:
+        """The id of the query."""
+        return str(self.running.id().toString())
+
+    @cached_property
+    def unknown_keys(self) -> tuple[str, ...]:
+        """Keys that none of its micro-batches may be written with: the writers have the configuration of the first."""
+        return unknown_parquet_keys(self.session)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,20 +185,22 @@ class StreamTableWrite(Proxy):
     """The write of one micro-batch.
 
     Args:
+        query: whose micro-batch it is.
         ref: the table as the query has loaded it.
-        rows: of the query.
+        columns: of the query's rows.
     """
 
     interfaces: ClassVar = (f"{_WRITE}streaming.StreamingWrite", "java.util.function.Function")
     names_errors: ClassVar = True
 
-    def __init__(self, bridge: Bridge, batches: MicroBatches, ref: TableRef, rows: Rows) -> None:
+    def __init__(self, bridge: Bridge, query: OpenQuery, ref: TableRef, columns: StructType) -> None:
         super().__init__(bridge, f"stream {id(self)}")
-        self._batches = batches
+        self._query = query
+        self._batches = batches = query.batches
         self._ref = ref
-        self._rows = rows
-        needs_python = batches.wall_clocks or unknown_parquet_keys(bridge.session())
-        self._order = None if needs_python else order_of_files(bridge, ref, rows.columns)
+        self._columns = columns
+        needs_python = batches.wall_clocks or query.unknown_keys
+        self._order = None if needs_python else order_of_files(bridge, ref, columns)
         self._begun: BegunBatch | None = None
         self._staged: StagedFiles | None = None
 
@@ -178,10 +208,8 @@ class StreamTableWrite(Proxy):
         """Return the object in the JVM, with what it does without Python; see ``MicroBatchFiles.java``."""
         bridge, made = self._bridge, super().exposed(answers)
         if self._order is not None:
-            return bridge.micro_batch_files.planned(bridge.session(), made, places_text(self._order))
-        running = bridge.running_stream()
-        assert running is not None  # noqa: S101 - Spark calls this on the query's thread
-        settings = short_batches(self._ref, running.analyzedPlan(), bridge.session(), bridge.jvm)
+            return bridge.micro_batch_files.planned(self._query.session, made, places_text(self._order))
+        settings = short_batches(self._ref, self._query.running.analyzedPlan(), self._query.session, bridge.jvm)
         return bridge.micro_batch_files.withSettings(made, bridge.java_map(settings)) if settings else made
 
     @property
@@ -197,27 +225,26 @@ class StreamTableWrite(Proxy):
         """
         batch = self._begin()
         with self._given_up_on_error():
-            order = order_of_files(self._bridge, batch.ref, self._rows.columns)
+            order = order_of_files(self._bridge, batch.ref, self._columns)
             is_as_planned = order == self._order
             # Spark has planned the rows in this order, also for Python workers.
-            fields = [self._rows.columns.fields[place] for place in self._order or ()]
-            self._rows = replace(self._rows, columns=StructType(fields))
+            self._columns = StructType([self._columns.fields[place] for place in self._order or ()])
             if batch.job_id is None or not is_as_planned:
                 return None
             self._staged = StagedFiles(
-                self._bridge,
+                self._query.factories,
                 batch.ref,
-                self._rows,
+                self._columns,
                 job_id=batch.job_id,
                 takes=True,
                 by_partition=bool(batch.ref.schema.partition_keys),
             )
-            return self._staged.writer_factory(info)
+            return self._staged.writer_factory()
 
     @from_spark
     def useCommitCoordinator(self) -> bool:
-        """Return the value of Spark's Parquet source for its files; Spark asks after it has got the factory."""
-        return self._staged is None or bool(self._staged.write.useCommitCoordinator())
+        """Return whether only one attempt of a task may commit: not for files, of which those of one are taken."""
+        return self._staged is None
 
     @from_spark
     def createStreamingWriterFactory(self, info: JavaObject) -> JavaObject:
@@ -230,10 +257,8 @@ class StreamTableWrite(Proxy):
 
     def _begin(self) -> BegunBatch:
         with interrupted_by_stop(self._bridge):
-            running = self._bridge.running_stream()
-            assert running is not None  # noqa: S101 - Spark calls this on the query's thread
             batch_id = self._bridge.local_property(_BATCH_ID) or ""
-            self._begun = self._batches.begin(str(running.id().toString()), int(batch_id))
+            self._begun = self._batches.begin(self._query.id, int(batch_id))
             return self._begun
 
     @contextmanager
@@ -250,7 +275,7 @@ class StreamTableWrite(Proxy):
             raise
 
     def _factory(self, session: SparkSession, begun: BegunBatch) -> JavaObject:
-        ref, columns = begun.ref, self._rows.columns
+        ref, columns = begun.ref, self._columns
         task = None if begun.job_id is None else WriteTask(ref=ref, job_id=begun.job_id, storage=mark_storage(ref))
         function = StreamWriteTask(
             task=task,
@@ -282,7 +307,7 @@ class StreamTableWrite(Proxy):
             return
         try:
             if self._staged is not None:
-                self._staged.abort(messages)
+                self._staged.delete()
             elif begun.job_id is not None:
                 delete_failed_job(begun.ref, begun.job_id)
         finally:
