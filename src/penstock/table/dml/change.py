@@ -50,6 +50,12 @@ class ChangedBatch:
         """Return some of the rows; None for none."""
         return None if rows is None else self.after.filter(pa.array(rows))
 
+    def only_updated(self) -> ChangedBatch:
+        """Return the updated rows alone."""
+        updated, moved = self.updated, self.moved
+        after = self.after if updated is None else self.after.filter(pa.array(updated))
+        return ChangedBatch(after=after, moved=moved if moved is None or updated is None else some(moved[updated]))
+
     def old_places(self) -> npt.NDArray[np.int64]:
         """Return the positions of the rows that are deleted or updated."""
         changed = self._any(self.deleted, self.updated)

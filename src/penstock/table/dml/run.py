@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from penstock.format.manifest.index_manifest import VectorPlace
     from penstock.format.snapshot import Snapshot
     from penstock.table.commit.committer import TableCommitter
-    from penstock.table.dml.change import ChangedBatch, RowChange
+    from penstock.table.dml.change import ChangedBatch, RowChange, Rows
     from penstock.table.read.scan import ScanPlan
     from penstock.table.read.split import DataSplit
     from penstock.table.ref import TableRef
@@ -146,42 +146,44 @@ class FileRewriter:
         """Give one file a vector of the rows that are deleted or updated, and append the updated ones."""
         (file,), count = files, _Counts()
         check_schema_of_rewritten(self._ref, files)
-        marked = CommitMessage(partition=split.partition, bucket=split.bucket, total_buckets=split.total_buckets)
-        # Until its end, the block deletes what it has written.
-        with enough_memory(self._ref.name), TableWriter(self._ref) as writer:
-            gone = self._mark(split, file, count, writer)
+        with enough_memory(self._ref.name), ExitStack() as unless_changed:
+            gone = np.zeros(file.row_count, dtype=bool)
+            written = _write_rows(self._ref, split, self._updated(split, file, count, gone))
+            unless_changed.callback(delete_new_files, self._ref, written)
             matched = tuple(count.matched)
             if not count.deleted and not count.updated:
                 return FileOutcome(matched=matched)
-            if len(gone) == file.row_count:
+            marked = CommitMessage(partition=split.partition, bucket=split.bucket, total_buckets=split.total_buckets)
+            if gone.all():
                 marked = replace(marked, compact_before=files)
             else:
                 marked = replace(marked, new_vectors=(self._new_vector(file, gone),))
-            changes = (self._changed(split, file, count),)
-            appended = writer.prepare_commit()
-        moved = (self._as_replacement(split, files, message) for message in appended)
-        return FileOutcome(messages=(marked, *moved), changes=changes, matched=matched)
+            added = (self._as_replacement(split, files, message) for message in written if message.new_files)
+            outcome = FileOutcome(
+                messages=(marked, *added), changes=(self._changed(split, file, count),), matched=matched
+            )
+            unless_changed.pop_all()
+        return outcome
 
-    def _mark(self, split: DataSplit, file: DataFileMeta, count: _Counts, writer: TableWriter) -> npt.NDArray[np.int64]:
-        """Write the updated rows of a file; return the positions of all its deleted rows."""
+    def _updated(self, split: DataSplit, file: DataFileMeta, count: _Counts, gone: Rows) -> Iterator[ChangedBatch]:
+        """Yield the updated rows of a file, and note in ``gone`` which of its rows are deleted, before or now."""
         place = dict(split.vectors).get(file.file_name)
-        before = np.empty(0, np.int64) if place is None else self._deleted.load(file, place)
+        if place is not None:
+            gone[self._deleted.load(file, place)] = True
         whole = replace(split, rest=NO_FILTER, vectors=())
         reader = TableReader(self._ref, self._store, split.rest.columns) if self._change.only_deletes else self._rows
-        parts, first = [before], 0
+        first = 0
         for batch in reader.read_file(whole, file):
-            stays = np.ones(batch.num_rows, dtype=bool)
-            stays[before[np.searchsorted(before, first) : np.searchsorted(before, first + len(stays))] - first] = False
+            stays = ~gone[first : first + batch.num_rows]
             changed = self._change.apply(batch.filter(pa.array(stays)), split.rest)
             count.add(changed)
-            parts.append(np.flatnonzero(stays)[changed.old_places()] + first)
-            rows = changed.rows_of(changed.updated)
-            if rows is not None and not self._is_dry_run:
-                writer.write(rows)
+            gone[np.flatnonzero(stays)[changed.old_places()] + first] = True
+            if changed.updated is not None and not self._is_dry_run:
+                yield changed.only_updated()
             first += batch.num_rows
-        return np.sort(np.concatenate(parts))
 
-    def _new_vector(self, file: DataFileMeta, rows: npt.NDArray[np.int64]) -> NewVector:
+    def _new_vector(self, file: DataFileMeta, gone: Rows) -> NewVector:
+        rows = np.flatnonzero(gone)
         is_64 = self._ref.parsed(DeletionVectorOptions).is_64
         return NewVector(
             data_file=file.file_name, framed=encode_deletion_vector(rows, is_64=is_64), row_count=len(rows)
@@ -236,7 +238,24 @@ def write_in_place(
     Returns:
         The replacement, at the position of the files in the order of the bucket; then the rows that moved.
     """
-    target = plan_files(ref, ref.parsed(WriteOptions))
+    message, *moved = _write_rows(ref, split, rows)
+    replaced = replace(
+        message,
+        new_files=(),
+        compact_before=files,
+        compact_after=_as_outputs(files, as_replacement(ref, files, message.new_files)),
+    )
+    return (replaced, *moved)
+
+
+def _write_rows(ref: TableRef, split: DataSplit, rows: Iterable[ChangedBatch]) -> tuple[CommitMessage, ...]:
+    """Write the rows that stay in a bucket, and those that move; a failure leaves no file.
+
+    Returns:
+        A message of the bucket, which has the number of buckets that its partition has; then those of the rows that
+        moved.
+    """
+    target = replace(plan_files(ref, ref.parsed(WriteOptions)), total_buckets=split.total_buckets)
     with enough_memory(ref.name), TableWriter(ref) as mover, ExitStack() as on_error:
         writer = GroupWriter(target, Group(partition=split.partition, bucket=split.bucket))
         on_error.callback(writer.abort)
@@ -250,14 +269,7 @@ def write_in_place(
         on_error.callback(delete_new_files, ref, moved)
         message = writer.take_message()
         on_error.pop_all()
-    replaced = CommitMessage(
-        partition=split.partition,
-        bucket=split.bucket,
-        total_buckets=split.total_buckets,
-        compact_before=files,
-        compact_after=_as_outputs(files, as_replacement(ref, files, message.new_files)),
-    )
-    return (replaced, *moved)
+    return (message, *moved)
 
 
 def _as_outputs(files: tuple[DataFileMeta, ...], outputs: tuple[DataFileMeta, ...]) -> tuple[DataFileMeta, ...]:

@@ -11,12 +11,13 @@ import pytest
 from tests.deletion_vectors import delete_keys
 
 import penstock
-from penstock import MergeDelete, MergeInsert, MergeUpdate
+from penstock import MergeDelete, MergeInsert, MergeUpdate, SetOption
 from penstock.clocks import utc_millis
-from penstock.errors import CommitConflictError, OutOfMemoryError
+from penstock.errors import CommitConflictError, OptionWarning, OutOfMemoryError
 from penstock.format.snapshot import CommitKind
 from penstock.io.memory import MemoryFileIO
 from penstock.table.dml import run
+from penstock.table.read.live import load_live_entries
 from penstock.table.read.scan import load_vector_places
 
 if TYPE_CHECKING:
@@ -35,6 +36,10 @@ def new_table(options: dict[str, str] | None = None, *, parts: tuple[str, ...] =
     for first in range(0, 10 * files, 10):
         made.append([{"k": k, "p": "ab"[k % 2] if parts else "a", "n": 0} for k in range(first, first + 10)])
     return made
+
+
+def alter(table: penstock.Table, change: SetOption) -> None:
+    penstock.Catalog(table.location.removesuffix("/d.db/t")).alter_table("d.t", change)
 
 
 def keys(table: penstock.Table) -> list[int]:
@@ -188,6 +193,25 @@ def test_a_lost_race_is_evaluated_again(monkeypatch: pytest.MonkeyPatch, other: 
     assert not penstock.Table.at(table.location).inspect.fsck().findings
 
 
+def test_partitions_with_another_number_of_buckets_keep_it() -> None:
+    table = new_table({"bucket": "2", "bucket-key": "k"}, parts=("p",))
+    with pytest.warns(OptionWarning, match="existing ones keep 2 buckets"):
+        alter(table, SetOption(key="bucket", value="3"))
+    table = penstock.Table.at(table.location)
+    planned = table.update({"n": 1}, "k IN (3, 4)", dry_run=True)
+    done = table.update({"n": 1}, "k IN (3, 4)")
+    assert (planned.rows_updated, done.rows_updated) == (2, 2)
+    table.merge([{"k": 5, "p": "b", "n": 7}], "k", matched=MergeUpdate())
+    assert len(places(table)) == 3
+    snapshot = table._store.load_latest_snapshot()
+    assert snapshot is not None
+    assert {entry.total_buckets for entry in load_live_entries(table._store, snapshot).values()} == {2}
+    rows = {row["k"]: row["n"] for row in penstock.Table.at(table.location).to_arrow().to_pylist()}
+    assert rows == {k: {3: 1, 4: 1, 5: 7}.get(k, 0) for k in range(30)}
+    # By bucket, as later reads look for them.
+    assert [len(table.to_arrow(filter=f"k = {k}")) for k in (3, 4, 5)] == [1, 1, 1]
+
+
 def test_memory_that_runs_out_for_a_vector_leaves_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
     table = new_table()
     files = {status.path for status in table._ref.file_io.list(f"{table.location}/bucket-0")}
@@ -205,7 +229,7 @@ def test_memory_that_runs_out_for_a_vector_leaves_no_file(monkeypatch: pytest.Mo
 def test_a_change_whose_base_expires_is_evaluated_again(monkeypatch: pytest.MonkeyPatch, retries: str) -> None:
     table = new_table({"commit.max-retries": retries})
     table.delete("k = 1")
-    real, others = run.FileRewriter._mark, iter([True])
+    real, others = run.FileRewriter._updated, iter([True])
 
     def mark(self: run.FileRewriter, *arguments: Any) -> Any:
         if next(others, False):
@@ -214,7 +238,7 @@ def test_a_change_whose_base_expires_is_evaluated_again(monkeypatch: pytest.Monk
             also.expire_snapshots(retain_max=1, retain_min=1)
         return real(self, *arguments)
 
-    monkeypatch.setattr(run.FileRewriter, "_mark", mark)
+    monkeypatch.setattr(run.FileRewriter, "_updated", mark)
     if retries == "0":
         with pytest.raises(CommitConflictError, match="snapshot 4, of which the change has read the rows, has expired"):
             table.delete("k = 3")
