@@ -209,6 +209,20 @@ def test_bytes_that_look_like_the_start_of_an_entry_are_not_taken_for_one() -> N
     check(encode_manifest(entries), is_known=True)
 
 
+@pytest.mark.parametrize("cut", [1, 2, 3, 4])
+def test_a_last_entry_that_is_cut_off_is_left_to_the_reference(cut: int) -> None:
+    start = usual(0).partition
+    start = start[:12] + b"\x04\x00\x38" + start[:4] + start[19:]
+    many = [usual(1, file_name=f"data-{n:06d}.parquet", row_count=2_000 + n) for n in range(400)]
+    many = [replace(entry, partition=start) for entry in many]
+    payload = b"".join(map(_encode_entry, many))
+    schema = decode_container(encode_manifest(many[:1]), "m").schema
+    data = encode_container(schema, [Block(400, payload[:-cut])], codec=AvroCodec.ZSTANDARD)
+    with pytest.raises(FormatError):
+        decode_manifest(data, "m")
+    assert decode_manifest_columns(data, "m") is None
+
+
 def test_an_entry_that_ends_in_a_block_of_no_entries_is_left_to_the_reference() -> None:
     payload = b"".join(_encode_entry(usual(number)) for number in range(300))
     schema = decode_container(encode_manifest([usual(0)]), "x").schema

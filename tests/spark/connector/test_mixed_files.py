@@ -255,3 +255,37 @@ def test_files_with_a_type_that_spark_converts_otherwise_are_left_to_python_alon
     assert everything() == _rows(table.to_arrow())
     frame = spark.sql("SELECT id FROM penstock.d.texts WHERE m > 2")
     assert sorted(row.id for row in frame.collect()) == [1, 3, 4]
+
+
+@needs(PYTHON_SCANS)
+def test_filters_see_nanoseconds_that_spark_does_not_have(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.nanos", "id INT")
+    table.append([{"id": 1}])
+    table = catalog.alter_table("d.nanos", AddColumn(column="t", type="TIMESTAMP(9)"))
+    nanos = pa.array([1_767_225_600_123_456_789, 1_767_225_600_123_456_001], pa.timestamp("ns"))
+    table.append(pa.table({"id": pa.array([2, 3], pa.int32()), "t": nanos}))
+    for condition, wanted in (
+        ("t IS NULL OR t > TIMESTAMP '2026-01-01 00:00:00.1234561'", [1, 2]),
+        ("id = 1 OR t <> TIMESTAMP '2026-01-01 00:00:00.123456789'", [1, 3]),
+    ):
+        assert sorted(table.to_arrow(["id"], filter=condition)["id"].to_pylist()) == wanted
+        assert sorted(row.id for row in table.to_spark(spark, filter=condition).collect()) == wanted
+
+
+@needs(PYTHON_SCANS)
+@pytest.mark.parametrize("column", ["VARIANT", "a`b"])
+def test_orc_files_without_a_column_that_orc_cannot_name_are_left_to_python(
+    spark: SparkSession, catalog: Catalog, column: str
+) -> None:
+    name = f"d.lacking_{column[0].lower()}"
+    table = catalog.create_table(name, "id INT, s STRING", options={"file.format": "orc"})
+    table.append([{"id": 1, "s": "x"}])
+    new, kind = ("v", "VARIANT") if column == "VARIANT" else (column, "INT")
+    changes = [SetOption(key="file.format", value="parquet"), AddColumn(column=new, type=kind)]
+    table = catalog.alter_table(name, *changes)
+    value = "parse_json('[1]')" if column == "VARIANT" else "5"
+    spark.sql(f"INSERT INTO penstock.{name} SELECT 2, 'y', {value}")
+    quoted = new.replace("`", "``")
+    found = spark.sql(f"SELECT id, `{quoted}` IS NULL FROM penstock.{name} ORDER BY id")
+    assert [tuple(row) for row in found.collect()] == [(1, True), (2, False)]
+    assert [row.id for row in spark.sql(f"SELECT id FROM penstock.{name} ORDER BY id").collect()] == [1, 2]

@@ -146,7 +146,7 @@ def _read_name(reading: EntryReading) -> None:
 
 
 def _end_with(rows: Array, sizes: Array, suffix: bytes) -> Array:
-    if int(sizes.min(initial=0)) == int(sizes.max(initial=0)) >= len(suffix):
+    if len(sizes) and int(sizes.min()) == int(sizes.max()) >= len(suffix):
         ends = rows[:, int(sizes[0]) - len(suffix) : int(sizes[0])]
     else:
         places = np.maximum(sizes[:, None] - len(suffix) + np.arange(len(suffix)), 0)

@@ -622,6 +622,8 @@ def _follow(reading: EntryReading, size: int) -> dict[str, Array]:
                 raise _NotKnownError
             kept.append(index)
             position = end_of[index]
+        if position != size:
+            raise _NotKnownError  # the last one is cut off
         rows = np.array(kept, np.int64)
         columns, is_good = {name: column[rows] for name, column in columns.items()}, is_good[rows]
     if not is_good.all():

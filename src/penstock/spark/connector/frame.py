@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from penstock.datafile.types import has_leaf
 from penstock.format.text.names import quoted
 from penstock.predicate.tree import TRUE
 from penstock.spark.connector.executor_classes import have_file_readers
@@ -18,7 +19,7 @@ from penstock.spark.connector.scan_builder import TableScanBuilder, read_variant
 from penstock.spark.read.filters import to_column
 from penstock.spark.read.frame import to_frame
 from penstock.spark.read.native_reading import plan_reading
-from penstock.spark.types import nullable, to_spark_schema
+from penstock.spark.types import has_nanoseconds, nullable, to_spark_schema
 from penstock.table.assumptions import load_identity
 from penstock.table.read.batches import select_fields
 from penstock.table.read.split import plan_splits
@@ -53,7 +54,9 @@ def batch_frame(
     needed = (*fields, *(field for field in query.plan.predicate.fields if field not in fields))
     splits = plan_splits(query.ref, query.plan)
     reading = plan_reading(query.ref, store, splits, needed, has_class=partial(have_file_readers, bridge))
-    if isinstance(reading, str):
+    # The filter is applied to all rows, while those of Python workers come without nanoseconds.
+    is_exact = not any(has_leaf(field.type, has_nanoseconds) for field in query.plan.predicate.fields)
+    if isinstance(reading, str) or (reading.left and not is_exact):
         return to_frame(spark, query.ref, store, query.plan, columns)
     table = PlannedTable(bridge, spark, query)
     frame = bridge.batch_frame(spark, table.exposed())

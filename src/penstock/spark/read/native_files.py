@@ -163,7 +163,7 @@ def has_names_alike(fields: Iterable[DataField]) -> bool:
 def _native_column(file_format: FileFormat, stored: DataField | None, field: DataField) -> NativeColumn | str:
     """Return how Spark reads a column of a file, or why it would read it wrong."""
     if stored is None:
-        return NativeColumn(field=field, file_field=None)
+        return _missing_column(file_format, field)
     is_safe = file_format is not FileFormat.ORC or _is_safe_in_orc(stored.name, stored.type)
     if not is_safe or not _is_native(file_format, stored.type):
         kind = format_sql_type(stored.type)
@@ -177,6 +177,15 @@ def _native_column(file_format: FileFormat, stored: DataField | None, field: Dat
         return NativeColumn(field=field, file_field=stored, converts=True)
     old, new = (format_sql_type(with_nullability(each, nullable=True)) for each in (stored.type, field.type))
     return f"column '{field.name}' is {old} in files and {new} in the table"
+
+
+def _missing_column(file_format: FileFormat, field: DataField) -> NativeColumn | str:
+    """Return how Spark reads a column that files lack; to the ORC library it gives these columns, too."""
+    if file_format is FileFormat.ORC and (
+        has_leaf(field.type, is_variant) or not _is_safe_in_orc(field.name, field.type)
+    ):
+        return f"files lack the column '{field.name}', whose type or name Spark's ORC reader does not take"
+    return NativeColumn(field=field, file_field=None)
 
 
 def _is_native(file_format: FileFormat, data_type: DataType) -> bool:
