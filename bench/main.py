@@ -114,6 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, help="timed rounds (5)")
     parser.add_argument("--rows", type=int, help="rows of the seven-column table on Spark (8,000,000)")
     parser.add_argument("--scale", type=float, help="scale of TPC-H (1)")
+    parser.add_argument("--files", type=int, help="of the only table of scale (100,000 and 1,000,000)")
     parser.add_argument("--peer", action="append", choices=Settings().peers, help="on Spark, only beside this one")
     parser.add_argument("--quick", action="store_true", help="toy sizes: shows that it runs, nothing more")
     parser.add_argument("--name", help="first part of the name of each result's files")
@@ -127,6 +128,8 @@ def _settings(given: argparse.Namespace) -> Settings:
         settings = replace(settings, rounds=given.rounds)
     if given.rows:
         settings = replace(settings, rows=given.rows, python_rows=min(given.rows, settings.python_rows))
+    if given.files:
+        settings = replace(settings, scale_files=(given.files,))
     if given.scale:
         settings = replace(settings, scale=given.scale)
     return replace(settings, peers=tuple(given.peer)) if given.peer else settings

@@ -38,11 +38,16 @@ def make_table(warehouse: str, files: int, buckets: int = -1, commits: int = COM
         buckets: of a queue, among which the files are distributed in turn; -1 for a scalable table.
         commits: in which the files are added.
     """
+    return add_files(create_table(warehouse, buckets), files, commits)
+
+
+def create_table(warehouse: str, buckets: int) -> TableRef:
+    """Create an empty table in a new warehouse; ``buckets`` as of ``make_table``."""
     catalog = penstock.Catalog(warehouse)
     catalog.create_database("bench")
     options = {"bucket": str(buckets), "bucket-key": "product_id"} if buckets > 0 else {}
     table = catalog.create_table("bench.many", COLUMNS, partition_by=["dt"], options=options)
-    return add_files(load_location(table.location), files, commits)
+    return load_location(table.location)
 
 
 def add_files(ref: TableRef, files: int, commits: int = COMMITS) -> TableRef:

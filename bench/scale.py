@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from bench.fresh_process import ask_fresh
-from bench.many_files import COMMITS, FILE_ROWS, make_table, partition_value
+from bench.many_files import FILE_ROWS, make_table, partition_value
+from bench.many_manifests import make_large_table
 from bench.result import Check, Section
 from bench.settings import DATA
 
@@ -15,10 +16,11 @@ if TYPE_CHECKING:
     from bench.settings import Settings
     from penstock.table.ref import TableRef
 
-_COMMIT_FILES: Final = 5_000
 _BUCKETS: Final = 8
 _MILLION: Final = 1_000_000
-_MAX_PEAK_MB: Final = 300
+_MAX_PEAK_MB: Final = {_MILLION: 300, 10 * _MILLION: 4096}
+_BY_KEY: Final = "plan by key"
+_MAX_BY_KEY_SECONDS: Final = {_MILLION: 1, 10 * _MILLION: 10}
 
 
 class Work(NamedTuple):
@@ -31,7 +33,7 @@ class Work(NamedTuple):
 
 WORKS: Final = (
     Work("plan of all files", "plan", 4),
-    Work("plan by key", "plan", 2),
+    Work(_BY_KEY, "plan", 2),
     Work("plan of one partition of 100", "plan", 0.1),
     Work("drop of one partition", "drop", 0.5),
     Work("overwrite of one partition", "overwrite", 0.5),
@@ -39,12 +41,14 @@ WORKS: Final = (
 )
 
 
-def measure(settings: Settings) -> Section:
-    """Measure all works, in turns, on tables of each size."""
+def measure(settings: Settings, *, with_spark: bool = True) -> Section:
+    """Measure all works, in turns, on tables of each size; with Spark also the plan by key through a catalog."""
     DATA.mkdir(parents=True, exist_ok=True)
     folder = tempfile.mkdtemp(prefix="run-", dir=DATA)
     figures: dict[tuple[int, Work], list[dict[str, float]]] = {}
+    by_catalog: dict[int, list[dict[str, Any]]] = {}
     try:
+        small = make_table(f"{folder}/small", 10)
         tables = {files: _make_tables(f"{folder}/{files}", files) for files in settings.scale_files}
         for number in range(-settings.warm_ups, settings.rounds):
             for files, (scalable, queue) in tables.items():
@@ -53,19 +57,20 @@ def measure(settings: Settings) -> Section:
                     answer = ask_fresh("scale", ref.location, work.name, *_arguments(work, files, 50 + number))
                     if number >= 0:
                         figures.setdefault((files, work), []).append(answer)
+                if with_spark and number >= 0:
+                    answer = ask_fresh("catalog", scalable.location, small.location, _key_filter(files))
+                    by_catalog.setdefault(files, []).append(answer)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     checks = [check for (files, work), answers in figures.items() for check in _checks(files, work, answers)]
+    checks += [check for files, answers in by_catalog.items() for check in _catalog_checks(files, answers)]
     note = "processor seconds of a fresh process, without its imports; warm: the same plan again, with a filled cache"
-    return Section(name="scale", title="Growth with the number of files", checks=tuple(checks), notes=(note,))
+    catalog = "through a catalog: seconds that pass in a Spark session that runs already; memory of Python and the JVM"
+    return Section(name="scale", title="Growth with the number of files", checks=tuple(checks), notes=(note, catalog))
 
 
 def _make_tables(folder: str, files: int) -> tuple[TableRef, TableRef]:
-    commits = max(COMMITS, files // _COMMIT_FILES)
-    return (
-        make_table(f"{folder}/scalable", files, commits=commits),
-        make_table(f"{folder}/queue", files, _BUCKETS, commits=commits),
-    )
+    return make_large_table(f"{folder}/scalable", files), make_large_table(f"{folder}/queue", files, _BUCKETS)
 
 
 def _arguments(work: Work, files: int, number: int) -> tuple[str, ...]:
@@ -74,20 +79,43 @@ def _arguments(work: Work, files: int, number: int) -> tuple[str, ...]:
         return str(files), str(number)
     if work.title == "plan of all files":
         return ()
-    file = files // 4
-    if work.title == "plan by key":
-        return (f"order_id = {file * FILE_ROWS + 7}",)
-    return (f"dt = '{partition_value(file, files)}'",)
+    if work.title == _BY_KEY:
+        return (_key_filter(files),)
+    return (f"dt = '{partition_value(files // 4, files)}'",)
+
+
+def _key_filter(files: int) -> str:
+    return f"order_id = {files // 4 * FILE_ROWS + 7}"
 
 
 def _checks(files: int, work: Work, answers: list[dict[str, float]]) -> list[Check]:
     title = f"{files:,} files, {work.title}"
-    is_target = files == _MILLION
     cold = tuple(each["cold"] for each in answers)
-    checks = [Check(name=title, values=cold, unit="s", at_most=work.at_most if is_target else None)]
+    checks = [Check(name=title, values=cold, unit="s", at_most=work.at_most if files == _MILLION else None)]
     if work.name == "plan":
         checks.append(Check(name=f"{title}, warm", values=tuple(each["warm"] for each in answers), unit="s"))
+    return [*checks, _peak_check(f"{title}: peak memory of the process", answers, _MAX_PEAK_MB.get(files))]
+
+
+def _catalog_checks(files: int, answers: list[dict[str, Any]]) -> list[Check]:
+    title = f"{files:,} files, {_BY_KEY} through a catalog"
+    checks = [
+        Check(
+            name=f"{title}{again}{what}",
+            values=tuple(each[run][figure] for each in answers),
+            unit="s",
+            at_most=_MAX_BY_KEY_SECONDS.get(files) if (run, figure) == ("cold", "seconds") else None,
+        )
+        for run, again in (("cold", ""), ("warm", ", warm"))
+        for figure, what in (
+            ("seconds", ""),
+            ("python", ": processor time of Python"),
+            ("jvm", ": processor time of the JVM"),
+        )
+    ]
+    return [*checks, _peak_check(f"{title}: peak memory", answers)]
+
+
+def _peak_check(name: str, answers: list[dict[str, Any]], at_most: float | None = None) -> Check:
     peaks = tuple(each["peak_bytes"] / 2**20 for each in answers)
-    most = _MAX_PEAK_MB if is_target else None
-    checks.append(Check(name=f"{title}: peak memory of the process", values=peaks, unit="MB", at_most=most))
-    return checks
+    return Check(name=name, values=peaks, unit="MB", at_most=at_most)

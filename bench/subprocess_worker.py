@@ -1,6 +1,7 @@
 """Run one of our steps in a fresh process and print how long it took, without imports.
 
-``python -m bench.subprocess_worker plan LOCATION [FILTER]``, ``... commit LOCATION`` or ``... scale LOCATION WORK``.
+``python -m bench.subprocess_worker plan LOCATION [FILTER]``, ``... commit LOCATION`` ``... scale LOCATION WORK`` or
+``... catalog LOCATION SMALL FILTER``.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 import json
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from bench import catalog_plan
+from bench.catalog_plan import peak_bytes
 from bench.history import append_once, open_recorded
 from bench.scale_works import WORKS
 from penstock.catalog.place import load_location
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 def plan(location: str, filter: str | None = None) -> dict[str, Any]:
     """Plan a read in a fresh process."""
-    before = _peak_bytes()
+    before = peak_bytes("self")
     started = time.perf_counter()
     ref = load_location(location)
     query = plan_query(ref, MetadataStore(ref), None if filter is None else parse_filter(filter))
@@ -33,7 +35,7 @@ def plan(location: str, filter: str | None = None) -> dict[str, Any]:
     return {
         "seconds": seconds,
         "files": query.plan.file_count,
-        "peak_bytes": _peak_bytes(),
+        "peak_bytes": peak_bytes("self"),
         "peak_bytes_before": before,
     }
 
@@ -55,18 +57,15 @@ def scale(location: str, work: str, *arguments: str) -> dict[str, Any]:
         started = time.process_time()
         answer["files"] = WORKS[work](ref, *arguments)
         answer[name] = time.process_time() - started
-    return answer | {"peak_bytes": _peak_bytes()}
+    return answer | {"peak_bytes": peak_bytes("self")}
 
 
-def _peak_bytes() -> int:
-    """Peak of resident memory. ``getrusage`` would include the parent's, from before the exec."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    return 0
-
-
-STEPS: Final[dict[str, Callable[..., dict[str, Any]]]] = {"plan": plan, "commit": commit, "scale": scale}
+STEPS: Final[dict[str, Callable[..., dict[str, Any]]]] = {
+    "plan": plan,
+    "commit": commit,
+    "scale": scale,
+    "catalog": catalog_plan.plan,
+}
 
 if __name__ == "__main__":
     print(json.dumps(STEPS[sys.argv[1]](*sys.argv[2:])))

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 from bench import (
@@ -24,9 +25,20 @@ from bench import (
     versions,
 )
 from bench.main import _parser
+from bench.many_files import FILE_ROWS, make_table
+from bench.many_manifests import make_large_table
 from bench.measure import Contender, DisagreementError, Series, race
 from bench.result import Check, Section, faster_than, from_json, to_json, to_markdown
 from bench.settings import ROOT, TOY
+
+from penstock.table.read.query import plan_query
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.format.manifest.entry import ManifestEntry, ManifestFileMeta
+    from penstock.table.ref import TableRef
 
 
 def test_planning_finds_all_files_of_a_table_and_one_by_the_filter() -> None:
@@ -36,7 +48,7 @@ def test_planning_finds_all_files_of_a_table_and_one_by_the_filter() -> None:
 
 
 def test_growth_is_measured_of_plans_and_commits() -> None:
-    section = scale.measure(TOY)
+    section = scale.measure(TOY, with_spark=False)
     names = [check.name for check in section.checks]
     assert "200 files, plan by key, warm" in names
     assert len(names) == 2 * len(scale.WORKS) + 3
@@ -209,3 +221,22 @@ def test_benchmarks_are_named_with_commas_or_one_by_one(capsys: pytest.CaptureFi
     with pytest.raises(SystemExit):
         _parser().parse_args(["--only", "append,nothing"])
     assert "no benchmark is named 'nothing'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("buckets", [-1, 8])
+def test_tables_written_as_bytes_have_the_files_of_those_that_are_committed(tmp_path: Path, buckets: int) -> None:
+    def entries(ref: TableRef) -> list[ManifestEntry]:
+        planned = plan_query(ref, MetadataStore(ref)).plan
+        assert planned.snapshot is not None
+        assert planned.snapshot.total_record_count == 300 * FILE_ROWS
+        assert len({entry.file.file_name for entry in planned.entries}) == 300
+        return [replace(each, file=replace(each.file, file_name="x")) for each in planned.entries]
+
+    written = make_large_table(str(tmp_path / "written"), 300, buckets)
+    assert entries(written) == entries(make_table(str(tmp_path / "committed"), 300, buckets))
+    assert [len(entries) for entries in MetadataStore(written).iter_manifests(_metas(written))] == [15] * 19 + [14, 1]
+
+
+def _metas(ref: TableRef) -> tuple[ManifestFileMeta, ...]:
+    store = MetadataStore(ref)
+    return store.load_manifests(store.load_snapshot(1))
