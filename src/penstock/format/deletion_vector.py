@@ -44,10 +44,12 @@ def encode_deletion_vector(rows: npt.NDArray[np.int64], *, is_64: bool) -> bytes
     """
     if is_64:
         keys = range(int(rows[-1] >> 32) + 1)
-        parts = [struct.pack("<I", key) + _encode_bitmap(rows[rows >> 32 == key] & 0xFFFFFFFF) for key in keys]
+        ends = np.searchsorted(rows, [(key + 1) << 32 for key in keys])
+        bitmaps = zip(keys, np.split(rows, ends[:-1]), strict=True)
+        parts = [struct.pack("<I", key) + _encode_bitmap(part, key << 32) for key, part in bitmaps]
         body = struct.pack("<IQ", MAGIC_64, len(parts)) + b"".join(parts)
     else:
-        body = struct.pack(">I", MAGIC) + _encode_bitmap(rows)
+        body = struct.pack(">I", MAGIC) + _encode_bitmap(rows, 0)
     return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
 
 
@@ -56,18 +58,20 @@ def stored_length(framed: bytes) -> int:
     return len(framed) - (0 if _is_64(framed) else FRAME_BYTES)
 
 
-def _encode_bitmap(rows: npt.NDArray[np.int64]) -> bytes:
-    keys, firsts = np.unique(rows >> 16, return_index=True)
-    containers = [_encode_container(part & _LAST_ROW) for part in np.split(rows, firsts[1:])] if len(keys) else []
+def _encode_bitmap(rows: npt.NDArray[np.int64], start: int) -> bytes:
+    """Encode ascending rows between ``start`` and 2^32 rows later; no copy of all of them is made."""
+    last = int(rows[-1]) if len(rows) else start
+    ends = np.searchsorted(rows, np.arange(start, last + 1, 1 << 16)[1:])
+    parts = [(key, part) for key, part in enumerate(np.split(rows, ends)) if len(part)]
+    keys = [key for key, _ in parts]
+    containers = [_encode_container(part & _LAST_ROW) for _, part in parts]
     flags = np.array([is_run for is_run, _, _ in containers], dtype=bool)
     has_runs = bool(flags.any())
     if has_runs:
         head = struct.pack("<I", _COOKIE | len(keys) - 1 << 16) + np.packbits(flags, bitorder="little").tobytes()
     else:
         head = struct.pack("<II", _COOKIE_WITHOUT_RUNS, len(keys))
-    head += b"".join(
-        struct.pack("<HH", key, count - 1) for key, (_, count, _) in zip(keys.tolist(), containers, strict=True)
-    )
+    head += b"".join(struct.pack("<HH", key, count - 1) for key, (_, count, _) in zip(keys, containers, strict=True))
     if not has_runs or len(keys) >= _LEAST_WITH_OFFSETS:
         ends = np.cumsum([len(head) + 4 * len(keys), *(len(data) for _, _, data in containers)])
         head += ends[:-1].astype("<u4").tobytes()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+import tracemalloc
 import zlib
 
 import numpy as np
@@ -55,6 +56,18 @@ def test_rows_of_a_container_of_bits() -> None:
 def test_random_rows_are_read_as_written(count: int, of: int, *, is_64: bool) -> None:
     rows = np.sort(np.random.default_rng(count).choice(of, count, replace=False))
     assert np.array_equal(decode_deletion_vector(encode_deletion_vector(rows, is_64=is_64), "index-1"), rows)
+
+
+@pytest.mark.parametrize("is_64", [False, True])
+def test_a_large_vector_takes_little_memory_beside_its_rows(*, is_64: bool) -> None:
+    rows = np.arange(0, 8_000_000, 2)
+    tracemalloc.start()
+    try:
+        data = encode_deletion_vector(rows, is_64=is_64)
+        assert tracemalloc.get_traced_memory()[1] < rows.nbytes / 4
+    finally:
+        tracemalloc.stop()
+    assert np.array_equal(decode_deletion_vector(data, "p"), rows)
 
 
 def test_rows_beyond_32_bits_are_read_as_written() -> None:
