@@ -371,6 +371,8 @@ class TableCommitter:
     ) -> Prepared:
         _check_keys_known(self.ref, base)
         schema_id = self._next_schema_id(request)
+        if request.adds_vectors and not request.restores and schema_id != self.ref.schema.id:
+            raise self._altered()  # maybe to a table without 'deletion-vectors.enabled', whose vectors nobody reads
         snapshot_id, next_row_id = (base.id + 1, base.next_row_id or 0) if base else (1, 0)
         check_schema_of_rewrites(self.ref, self.store, request.rewritten_files, schema_id)
         known = self.index.total_buckets if self.index.snapshot == base else {}

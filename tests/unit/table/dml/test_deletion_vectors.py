@@ -212,6 +212,24 @@ def test_partitions_with_another_number_of_buckets_keep_it() -> None:
     assert [len(table.to_arrow(filter=f"k = {k}")) for k in (3, 4, 5)] == [1, 1, 1]
 
 
+def test_a_table_that_loses_the_option_meanwhile_has_its_files_rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java would read no vector of it, and the deleted rows would be there."""
+    table = new_table({"deletion-vectors.modifiable": "true"})
+    before = names_of(table)
+    real, others = run.FileRewriter._updated, iter([True])
+
+    def updated(self: run.FileRewriter, *arguments: Any) -> Any:
+        if next(others, False):
+            alter(table, SetOption(key="deletion-vectors.enabled", value="false"))
+        return real(self, *arguments)
+
+    monkeypatch.setattr(run.FileRewriter, "_updated", updated)
+    assert table.delete("k = 3").rows_deleted == 1
+    assert not places(table)
+    assert len(set(names_of(penstock.Table.at(table.location))) & set(before)) == 2
+    assert sorted(keys(table)) == [k for k in range(30) if k != 3]
+
+
 def test_memory_that_runs_out_for_a_vector_leaves_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
     table = new_table()
     files = {status.path for status in table._ref.file_io.list(f"{table.location}/bucket-0")}
