@@ -5,9 +5,11 @@ import java.io.IOException;
 import java.net.URI;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.Iterator;
+import java.util.List;
 import java.util.zip.CRC32;
 
 import org.apache.hadoop.conf.Configuration;
@@ -15,10 +17,13 @@ import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.SparkContext;
 import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.MutableProjection;
+import org.apache.spark.sql.catalyst.expressions.MutableProjection$;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -162,6 +167,8 @@ public class FileReaders implements PartitionReaderFactory {
         private boolean hasNumbers;
         private int[][] columns;
         private Expression[] conversions;
+        private MutableProjection projection;
+        private RowToColumnConverter converter;
         private StructField[] fields;
         private long passed;
         private Object found;
@@ -198,6 +205,7 @@ public class FileReaders implements PartitionReaderFactory {
             passed = 0;
             columns = hasNumbers ? all.numberedColumns : all.columns;
             conversions = all.conversions[place];
+            projection = null;
             fields = columns == null && conversions.length == 0 ? null : fieldsOf(reader);
             FilePartition alone = new FilePartition(0, new PartitionedFile[] {file});
             current = isColumnar ? reader.createColumnarReader(alone) : reader.createReader(alone);
@@ -246,25 +254,31 @@ public class FileReaders implements PartitionReaderFactory {
             return new GenericInternalRow(values);
         }
 
+        /** Convert all columns in one pass over the rows, by code that Spark compiles. */
         private ColumnarBatch converted(ColumnarBatch batch) {
+            List expressions = new ArrayList();
+            StructType type = new StructType();
+            for (int i = 0; i < conversions.length; i++) {
+                if (conversions[i] != null) {
+                    expressions.add(conversions[i]);
+                    type = type.add("value", conversions[i].dataType(), true);
+                }
+            }
+            if (projection == null) {
+                projection = MutableProjection$.MODULE$.create(PythonUtils.toSeq(expressions));
+                converter = new RowToColumnConverter(type);
+            }
+            WritableColumnVector[] made = OnHeapColumnVector.allocateColumns(batch.numRows(), type);
+            for (Iterator rows = batch.rowIterator(); rows.hasNext(); ) {
+                converter.convert((InternalRow) projection.apply(rows.next()), made);
+            }
             ColumnVector[] columns = new ColumnVector[batch.numCols()];
+            int count = 0;
             for (int i = 0; i < columns.length; i++) {
                 boolean isSame = i >= conversions.length || conversions[i] == null;
-                columns[i] = isSame ? batch.column(i) : converted(batch, conversions[i]);
+                columns[i] = isSame ? batch.column(i) : made[count++];
             }
             return new ColumnarBatch(columns, batch.numRows());
-        }
-
-        private static ColumnVector converted(ColumnarBatch batch, Expression conversion) {
-            StructType type = new StructType().add("value", conversion.dataType(), true);
-            RowToColumnConverter converter = new RowToColumnConverter(type);
-            WritableColumnVector[] column = {new OnHeapColumnVector(batch.numRows(), conversion.dataType())};
-            GenericInternalRow value = new GenericInternalRow(1);
-            for (Iterator rows = batch.rowIterator(); rows.hasNext(); ) {
-                value.update(0, conversion.eval((InternalRow) rows.next()));
-                converter.convert(value, column);
-            }
-            return column[0];
         }
 
         private InternalRow made(InternalRow row) {
