@@ -19,6 +19,7 @@ from penstock import Catalog, Table
 from penstock.errors import SchemaMismatchError, TableStoreError
 from penstock.spark.versions.facts import MEASURES_BATCHES
 from penstock.spark.write import sink
+from penstock.spark.write.native_sink import Dictionaries, StreamRows
 from penstock.spark.write.sink import collect_messages, distribute, write_dataframe
 from penstock.spark.write.task import TaskOutcome, WriteTask, write_batches
 
@@ -153,7 +154,7 @@ def test_batches_for_python_are_limited_by_rows_unless_the_query_depends_on_them
     rows = spark.createDataFrame([(ROWS * 2, 1, "p")], numbered(spark).schema)
     write_dataframe(rows, table._ref)
     assert found.pop() == (default, 10_000)
-    write_dataframe(rows, table._ref, query=numbered(spark))
+    write_dataframe(rows, table._ref, query=StreamRows(rows=numbered(spark), dictionaries=Dictionaries()))
     assert found.pop() == (2**31 - 1, 1_000)
     images = catalog.create_table(
         "d.images", "k INT, image ROW<content BYTES>", options={"bucket": "2", "bucket-key": "k"}
