@@ -33,7 +33,7 @@ _NUMBER: Final = AtomicType(root=TypeRoot.BIGINT)
 ROW_ID: Final = DataField(id=SYSTEM_FIELD_IDS["_ROW_ID"], name="_ROW_ID", type=_NUMBER)
 SEQUENCE_NUMBER: Final = DataField(id=SYSTEM_FIELD_IDS["_SEQUENCE_NUMBER"], name="_SEQUENCE_NUMBER", type=_NUMBER)
 TRACKED: Final = (ROW_ID, SEQUENCE_NUMBER)
-"""Columns that files of rows have which were moved, after those of the table."""
+"""Columns of files with rows from other files, after those of the table."""
 
 
 def is_tracked(options: Mapping[str, str]) -> bool:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pytest
 from tests.deletion_vectors import delete_keys
+from tests.spark.connector.readers import reader
 from tests.spark.needs import needs
+from tests.spark.plans import plan_of
 
 from penstock.catalog.changes import AddColumn, DropColumn, RenameColumn, SetOption, UpdateColumnType
 from penstock.datafile.evolve import can_cast
@@ -23,12 +25,13 @@ from penstock.spark.versions.facts import METADATA_COLUMNS, PYTHON_SCANS
 from penstock.spark.versions.python_api import to_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from penstock import Catalog, Table
+
+__all__ = ["reader"]
 
 _DIGITS: Final = decimal.Context(prec=80)
 _POWERS: Final = (7, 8, 15, 16, 23, 24, 31, 32, 52, 53, 62, 63)
@@ -114,27 +117,11 @@ def _pairs(kinds: list[str]) -> list[tuple[str, str]]:
     ]
 
 
-def _plan(frame: DataFrame) -> str:
-    return str(frame._jdf.queryExecution().executedPlan().toString())
-
-
 def _shown(column: pa.ChunkedArray) -> str:
     """Return values as text, in which NaN equals itself and 0.0 is not -0.0."""
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
     return repr(column.to_pylist())
-
-
-@pytest.fixture(params=["vectorised", "row by row"])
-def reader(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
-    if request.param == "vectorised":
-        request.getfixturevalue("compiled")
-    keys = [f"spark.sql.{name}.enableVectorizedReader" for name in ("parquet", "orc")]
-    for key in keys:
-        spark.conf.set(key, str(request.param == "vectorised").lower())
-    yield str(request.param)
-    for key in keys:
-        spark.conf.unset(key)
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc"])
@@ -161,7 +148,7 @@ def test_every_change_that_spark_makes_gives_the_same_values(
         found = to_arrow(frame.orderBy("id"))
     finally:
         spark.conf.unset("spark.sql.ansi.enabled")
-    assert f"by {file_format} reader of Spark, values of older types converted, filter" in _plan(frame)
+    assert f"by {file_format} reader of Spark, values of older types converted, filter" in plan_of(frame)
     expected = table.to_arrow()
     for place, pair in enumerate(pairs):
         assert _shown(found[f"c{place}"]) == _shown(expected[f"c{place}"]), (pair, mode_of(*map(_atomic, pair)))
@@ -247,8 +234,8 @@ def test_renamed_retyped_and_nested_columns_are_converted(spark: SparkSession, c
         assert sorted(to_arrow(frame).to_pylist(), key=repr) == sorted(wanted.to_pylist(), key=repr), condition
     text = "with deletion vectors, columns by the names in files of 2 schemas, values of older types converted, filter"
     frame = spark.table("penstock.d.changed")
-    assert text in _plan(frame)
-    assert "converted" not in _plan(frame.select("id", "f"))
+    assert text in plan_of(frame)
+    assert "converted" not in plan_of(frame.select("id", "f"))
     assert spark.sql("SELECT r.s.x, r.c, r.b FROM penstock.d.changed WHERE id IN (1, 2, 100)").count() == 3
     nested = spark.sql("SELECT id, r.b FROM penstock.d.changed WHERE r.b = '4' OR r.c = 1 ORDER BY id")
     assert nested.collect() == [(4, "4"), (100, "k")]
@@ -287,5 +274,5 @@ def test_without_the_class_python_workers_convert(
     table = catalog.alter_table("d.classless", UpdateColumnType(column="v", type="TINYINT", allow_explicit=True))
     monkeypatch.setattr(scan, "have_file_readers", lambda _: False)
     frame = spark.table("penstock.d.classless")
-    assert "by Python workers, because the type of a column was changed, and some files" in _plan(frame)
+    assert "by Python workers, because the type of a column was changed, and some files" in plan_of(frame)
     assert _shown(to_arrow(frame)["v"]) == _shown(table.to_arrow()["v"]) == "[-24, None]"

@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 from pyspark.errors.exceptions.captured import UnsupportedOperationException
 from tests.deletion_vectors import delete_keys
+from tests.spark.connector.readers import readers_of
 from tests.spark.needs import needs
+from tests.spark.plans import plan_of
 
 from penstock.catalog.changes import AddColumn, RenameColumn, SetOption, UpdateColumnType
 from penstock.spark.connector import scan
@@ -37,17 +39,8 @@ def reader(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]
     """The readers that Spark has for a format; with one of each, all of them return rows."""
     if request.param == "vectorised":
         request.getfixturevalue("compiled")
-    columnar = {"vectorised": ("true", "true"), "row by row": ("false", "false"), "one of each": ("true", "false")}
-    keys = [f"spark.sql.{name}.enableVectorizedReader" for name in ("parquet", "orc")]
-    for key, value in zip(keys, columnar[request.param], strict=True):
-        spark.conf.set(key, value)
-    yield str(request.param)
-    for key in keys:
-        spark.conf.unset(key)
-
-
-def _plan(frame: DataFrame) -> str:
-    return str(frame._jdf.queryExecution().executedPlan().toString())
+    with readers_of(spark, parquet=request.param != "row by row", orc=request.param == "vectorised"):
+        yield str(request.param)
 
 
 def _rows(found: pa.Table) -> list[dict[str, Any]]:
@@ -112,12 +105,12 @@ def _check(spark: SparkSession, table: Table, way: str) -> None:
         wanted = table.to_arrow(filter=condition)
         frame = spark.sql(f"SELECT * FROM penstock.{table.name} WHERE {condition}")
         assert _rows(to_arrow(frame)) == _rows(wanted), condition
-    assert way in _plan(spark.sql(f"SELECT * FROM penstock.{table.name}"))
+    assert way in plan_of(spark.sql(f"SELECT * FROM penstock.{table.name}"))
     rows = table.to_arrow()
     for columns in (None, ["id", "r"]):
         frame = table.to_spark(spark, columns=columns)
         assert _rows(to_arrow(frame)) == _rows(rows if columns is None else rows.select(columns))
-        assert way in _plan(frame)
+        assert way in plan_of(frame)
     assert spark.sql(f"SELECT count(*), sum(id), count(str) FROM penstock.{table.name} WHERE id + 1 > 0").collect() == [
         (rows.num_rows, sum(rows["id"].to_pylist()), rows.num_rows)
     ]
@@ -139,7 +132,7 @@ def test_python_workers_read_only_the_files_that_spark_does_not(
     assert f"table {table.name}: 2 of 6 files read by Python workers, not by Spark's own reader: Spark" in caplog.text
     # A partition without Avro files has no need of Python.
     only = spark.sql(f"SELECT id FROM penstock.{table.name} WHERE id < 10")
-    assert "by parquet reader of Spark, filter" in _plan(only)
+    assert "by parquet reader of Spark, filter" in plan_of(only)
     table.compact(options={"compaction.force-rewrite-all-files": "true"})
     _check(spark, table, "by orc reader of Spark, filter")
 
@@ -168,7 +161,7 @@ def test_without_the_class_python_workers_read_all(
     table = _mixed(catalog, "d.no_class", "parquet", "orc")
     monkeypatch.setattr(scan, "have_file_readers", lambda _: False)
     frame = spark.table("penstock.d.no_class")
-    assert "by Python workers, because its files have several formats" in _plan(frame)
+    assert "by Python workers, because its files have several formats" in plan_of(frame)
     assert _rows(to_arrow(frame)) == _rows(table.to_arrow())
 
 
@@ -249,7 +242,7 @@ def test_files_with_a_type_that_spark_converts_otherwise_are_left_to_python_alon
     assert everything() == _rows(table.to_arrow())
     table = catalog.alter_table("d.texts", UpdateColumnType(column="m", type="DOUBLE", allow_explicit=True))
     table.append([{"id": 3, "m": 2.5}])
-    assert "and Python workers for 2 of 3 files, because column 'm' is STRING in" in _plan(
+    assert "and Python workers for 2 of 3 files, because column 'm' is STRING in" in plan_of(
         spark.table("penstock.d.texts")
     )
     assert everything() == _rows(table.to_arrow())

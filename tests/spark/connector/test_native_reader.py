@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from tests.spark.connector.readers import reader
 from tests.spark.needs import needs
+from tests.spark.plans import plan_of
 
 from penstock.catalog.changes import (
     AddColumn,
@@ -22,36 +24,19 @@ from penstock.spark.versions.facts import PYTHON_SCANS, PYTHON_SOURCES
 from penstock.spark.versions.python_api import to_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock import Catalog, Table
 
-
-def _plan(frame: DataFrame) -> str:
-    return str(frame._jdf.queryExecution().executedPlan().toString())
+__all__ = ["reader"]
 
 
 def _opened(frame: DataFrame) -> int:
-    return int(_plan(frame).split("snapshot ")[1].split(", ")[1].split(" of ")[0])
+    return int(plan_of(frame).split("snapshot ")[1].split(", ")[1].split(" of ")[0])
 
 
 def _rows(found: pa.Table) -> list[dict[str, Any]]:
     return sorted(found.to_pylist(), key=repr)
-
-
-@pytest.fixture(params=["vectorised", "row by row"])
-def reader(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Each of the two readers that Spark has for a format; the one that is the default with compiled queries, too."""
-    if request.param == "vectorised":
-        request.getfixturevalue("compiled")
-    keys = [f"spark.sql.{name}.enableVectorizedReader" for name in ("parquet", "orc")]
-    for key in keys:
-        spark.conf.set(key, str(request.param == "vectorised").lower())
-    yield str(request.param)
-    for key in keys:
-        spark.conf.unset(key)
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc"])
@@ -81,7 +66,7 @@ def test_rows_of_a_partition_are_found_without_its_column(
         "p = 1 OR q = 'q0'",
     ):
         found = frame.where(condition).select("s")
-        assert f"{file_format} reader of Spark" in _plan(found)
+        assert f"{file_format} reader of Spark" in plan_of(found)
         expected = table.to_arrow(columns=["s"], filter=condition)["s"].to_pylist()
         assert sorted(row.s for row in found.collect()) == sorted(expected), condition
         assert frame.where(condition).selectExpr("sum(v)", "count(s)").first()[1] == len(expected) > 0
@@ -132,7 +117,7 @@ def test_orc_is_read_by_spark(spark: SparkSession, catalog: Catalog, reader: str
         "r.a = 1": 3,
     }.items():
         frame = spark.sql(f"SELECT * FROM penstock.d.{name} WHERE {condition}")
-        assert "by orc reader of Spark" in _plan(frame), condition
+        assert "by orc reader of Spark" in plan_of(frame), condition
         assert _opened(frame) == files, condition
         found = to_arrow(frame.drop("flo")).to_pylist()
         wanted = {row.id for row in table.to_spark(spark).where(condition).select("id").collect()}
@@ -155,12 +140,12 @@ def test_orc_that_spark_reads_wrong_comes_through_python(spark: SparkSession, ca
     )
     for columns, reason in {"d": "dates before 1582-10-15", "t": "column 't' has type TIMESTAMP"}.items():
         frame = spark.sql(f"SELECT {columns} FROM penstock.d.old_dates")
-        assert reason in _plan(frame)
+        assert reason in plan_of(frame)
         assert to_arrow(frame)[columns].to_pylist() == table.to_arrow()[columns].to_pylist()
-    assert "orc reader" in _plan(spark.sql("SELECT id FROM penstock.d.old_dates"))
+    assert "orc reader" in plan_of(spark.sql("SELECT id FROM penstock.d.old_dates"))
     catalog.alter_table("d.old_dates", RenameColumn(column="id", new_name="key"))
     frame = spark.sql("SELECT key FROM penstock.d.old_dates WHERE key = 1")
-    assert "orc reader" in _plan(frame)
+    assert "orc reader" in plan_of(frame)
     assert frame.collect() == [(1,)]
 
 
@@ -203,15 +188,15 @@ def test_renamed_columns_are_read_by_their_names_in_files(spark: SparkSession, r
         "b LIKE 'a%' AND id > 1": [2, 3],
     }.items():
         frame = spark.sql(f"SELECT * FROM penstock.{renamed.name} WHERE {condition}")
-        assert " reader of Spark" in _plan(frame), (condition, reader)
+        assert " reader of Spark" in plan_of(frame), (condition, reader)
         assert sorted(to_arrow(frame).to_pylist(), key=repr) == sorted((everything[each] for each in ids), key=repr)
-    assert "files of 2 schemas" in _plan(spark.sql(f"SELECT a FROM penstock.{renamed.name}"))
-    assert "schemas" not in _plan(spark.sql(f"SELECT id FROM penstock.{renamed.name}"))
+    assert "files of 2 schemas" in plan_of(spark.sql(f"SELECT a FROM penstock.{renamed.name}"))
+    assert "schemas" not in plan_of(spark.sql(f"SELECT id FROM penstock.{renamed.name}"))
 
 
 def test_a_plan_made_before_the_reader_was_switched_off_reads_right(spark: SparkSession, renamed: Table) -> None:
     frame = spark.table(f"penstock.{renamed.name}")
-    assert "files of 2 schemas" in _plan(frame)
+    assert "files of 2 schemas" in plan_of(frame)
     spark.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
     try:
         assert _rows(to_arrow(frame)) == _rows(renamed.to_arrow())
@@ -225,7 +210,7 @@ def test_renamed_columns_come_through_python_where_executors_load_no_class(
 ) -> None:
     monkeypatch.setattr(scan, "have_file_readers", lambda _: False)
     frame = spark.sql(f"SELECT a, b FROM penstock.{renamed.name}")
-    assert "Python workers, because a column was renamed" in _plan(frame)
+    assert "Python workers, because a column was renamed" in plan_of(frame)
     assert _rows(to_arrow(frame)) == _rows(renamed.to_arrow(["a", "b"]))
 
 
@@ -267,7 +252,7 @@ def test_widened_columns_are_read_by_spark(spark: SparkSession, catalog: Catalog
         row[f"c{place}"] = ["12345"] if "CHAR" in new else [1e300] if new == "DOUBLE" else [_value(new, 20_000)]
     table.append(pa.Table.from_pydict(row, table.arrow_schema))
     frame = spark.sql(f"SELECT * FROM penstock.{name}")
-    assert "parquet reader of Spark" in _plan(frame)
+    assert "parquet reader of Spark" in plan_of(frame)
     assert _rows(to_arrow(frame)) == _rows(table.to_arrow())
     for place, (_, new) in enumerate(pairs):
         for value in ("'-50'", "'12345'") if "CHAR" in new else ("-50", "20000", "49"):
@@ -277,7 +262,7 @@ def test_widened_columns_are_read_by_spark(spark: SparkSession, catalog: Catalog
     # A type to which Spark's reader does not widen.
     table = catalog.alter_table(name, UpdateColumnType(column="c0", type="STRING", allow_explicit=True))
     frame = spark.sql(f"SELECT c0 FROM penstock.{name}")
-    assert "parquet reader of Spark, values of older types converted" in _plan(frame)
+    assert "parquet reader of Spark, values of older types converted" in plan_of(frame)
     assert _rows(to_arrow(frame)) == _rows(table.to_arrow(["c0"]))
 
 
@@ -288,7 +273,7 @@ def test_a_renamed_column_and_a_widened_decimal_are_read_by_spark(spark: SparkSe
     spark.sql("ALTER TABLE penstock.d.prices RENAME COLUMN item TO sku")
     spark.sql("INSERT INTO penstock.d.prices VALUES ('a', 123456789012.75)")
     frame = spark.sql("SELECT sku, sum(price) AS total FROM penstock.d.prices WHERE price > -2.5 GROUP BY sku")
-    assert "parquet reader of Spark" in _plan(frame)
+    assert "parquet reader of Spark" in plan_of(frame)
     assert frame.collect() == [("a", Decimal("123456789014.00"))]
 
 
@@ -310,7 +295,7 @@ def test_bucket_keys_prune_and_joins_prune_by_them(spark: SparkSession, catalog:
         "WHERE n.name = 'five'"
     )
     assert frame.collect() == [(5,)]
-    assert "dynamicpruning" in _plan(frame)
+    assert "dynamicpruning" in plan_of(frame)
 
 
 def test_statistics_count_the_columns_that_are_read(spark: SparkSession, catalog: Catalog) -> None:

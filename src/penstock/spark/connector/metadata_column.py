@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from penstock.catalog.checks.options import is_true
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.read.native_listing import (
     BUCKET,
@@ -22,6 +21,7 @@ from penstock.spark.read.native_listing import (
 )
 from penstock.spark.read.native_reading import ROW_ID, ROW_NUMBER, SEQUENCE_NUMBER
 from penstock.spark.types import nullable, to_spark_schema
+from penstock.table.row_tracking import is_tracked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -50,7 +50,7 @@ Source:
 def places_of(ref: TableRef) -> tuple[StructField, ...]:
     """Return the columns that say where a row of a table is."""
     partition = nullable(to_spark_schema(ref.schema.partition_fields))
-    tracked = TRACKED if is_true(ref.options, "row-tracking.enabled") else ()
+    tracked = TRACKED if is_tracked(ref.options) else ()
     return (
         StructField(ROW_INDEX, LongType()),
         StructField(FILE_PATH, StringType()),

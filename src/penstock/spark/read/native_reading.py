@@ -19,6 +19,7 @@ from penstock.spark.read.native_files import (
 )
 from penstock.spark.types import to_spark_type
 from penstock.spark.versions.facts import PYTHON_SCANS, READS_ORC_INSTANTS, WIDENS_VALUES
+from penstock.table import row_tracking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 PADDED: Final = "values of CHAR are padded here, which Spark's own reader does not do"
 _DELETED: Final = "rows of its files are deleted by deletion vectors"
 _RENAMED: Final = "a column was renamed, and some files have its old name, or another column of its name"
-ROW_ID: Final = "_ROW_ID"
-SEQUENCE_NUMBER: Final = "_SEQUENCE_NUMBER"
+ROW_ID: Final = row_tracking.ROW_ID.name
+SEQUENCE_NUMBER: Final = row_tracking.SEQUENCE_NUMBER.name
 """Metadata columns of tables with row tracking, which files that were rewritten have."""
 
 ROW_NUMBER: Final = "_tmp_metadata_row_index"

@@ -62,11 +62,13 @@ class _FilePlan:
     Attributes:
         evolution: converts the file's columns to ``fields``.
         fields: columns that the projection and the filter need, without partition columns.
+        is_tracked: whether some of ``fields`` are of row tracking.
         is_plain: whether ``fields`` are exactly the projected columns, so that batches need no further change.
     """
 
     evolution: Evolution
     fields: tuple[DataField, ...]
+    is_tracked: bool
     is_plain: bool
 
 
@@ -126,7 +128,7 @@ class TableReader:
             )
         else:
             rows = self._load(split, file, plan.evolution)
-            if has_tracked(plan.evolution.file_fields):
+            if plan.is_tracked:
                 rows = numbered(rows, file, self._ref.name)
         place = next((place for name, place in split.vectors if name == file.file_name), None)
         deleted = None if place is None else self._deleted.load(file, place)
@@ -185,11 +187,13 @@ class TableReader:
         check_schema_of_file(self._ref, self._store, schema_id, fields)
         is_today = schema_id == self._ref.schema.id
         file_fields = self._ref.schema.fields if is_today else self._store.load_schema(schema_id).fields
-        if has_tracked(fields) and not has_tracked(file_fields):
+        is_tracked = has_tracked(fields)
+        if is_tracked and not has_tracked(file_fields):
             file_fields = (*file_fields, *TRACKED)
         return _FilePlan(
             evolution=plan_evolution(file_fields, fields),
             fields=fields,
+            is_tracked=is_tracked,
             is_plain=fields == self._fields and bool(fields),
         )
 

@@ -55,6 +55,7 @@ class FileTarget:
 
     Attributes:
         stats_modes: one per column.
+        is_tracked: whether rows have the columns of row tracking.
         target_file_bytes: size at which a file is closed; a file may exceed it by the rows between two size checks.
         target_file_rows: exact number of rows at which a file is closed.
         total_buckets: -1 in unaware tables.
@@ -68,6 +69,7 @@ class FileTarget:
     format: FormatOptions
     stats_modes: tuple[StatsMode, ...]
     stats_are_dense: bool
+    is_tracked: bool
     target_file_bytes: int
     target_file_rows: int
     total_buckets: int
@@ -162,7 +164,7 @@ class GroupWriter:
 
     def _open(self) -> DataFileWriter:
         target = self._target
-        self._numbers = NumberRange() if has_tracked(target.ref.schema.fields) else None
+        self._numbers = NumberRange() if target.is_tracked else None
         self._file_name = next(self._names)
         self._file = target.data_format.open_writer(
             target.ref.file_io, f"{self._directory()}/{self._file_name}", target.ref.schema.fields, target.format
@@ -239,6 +241,7 @@ def plan_files(
             for field, mode in zip(ref.schema.fields, stats.modes(ref.schema.field_names), strict=True)
         ),
         stats_are_dense=stats.dense_store,
+        is_tracked=has_tracked(ref.schema.fields),
         target_file_bytes=options.target_file_bytes,
         target_file_rows=options.target_file_rows,
         total_buckets=ref.parsed(BucketOptions).bucket,
