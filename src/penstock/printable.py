@@ -41,7 +41,8 @@ _JOINTS: Final = re.compile("[-_. ]")
 _PAIR: Final = re.compile(r"'(?P<key>[^'\n]*)'(?P<between>\s*=\s*)'(?:[^']|'')*'?")
 # In abfss://container@account, the part before the @ is not a user.
 _USER: Final = re.compile(r"(?P<scheme>\b(?!abfss?://[\w$.-]+@)[A-Za-z][\w+.-]{0,30}://)[^\s/@'\"]+@")
-_QUERY: Final = re.compile(r"(?P<location>\b[A-Za-z][\w+.-]{0,30}://[^\s?'\"]{0,2000})\?[^\s'\"]*=[^\s'\"]*")
+# Up to the end of the URL, whether it has a query or not, so that a long text is searched once.
+_URL: Final = re.compile(r"(?P<location>\b[A-Za-z][\w+.-]{0,30}://[^\s?'\"]*)(?P<query>\?[^\s'\"]*)?")
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -83,7 +84,11 @@ def mask_locations(text: str) -> str:
     """Return the text without the user, the password and the query of the URLs in it."""
     if "://" not in text:
         return text
-    return _QUERY.sub(rf"\g<location>?{MASK}", _USER.sub(rf"\g<scheme>{MASK}@", text))
+    return _URL.sub(_without_query, _USER.sub(rf"\g<scheme>{MASK}@", text))
+
+
+def _without_query(found: re.Match[str]) -> str:
+    return f"{found['location']}?{MASK}" if "=" in (found["query"] or "") else found[0]
 
 
 def mask_text(text: str) -> str:
