@@ -18,6 +18,7 @@ from tests.property.test_spec_binary_manifest import PLAIN_SCHEMA, other_schemas
 from tests.support import strategies_manifest
 
 from penstock.errors import FormatError
+from penstock.format.avro import columns as avro_columns
 from penstock.format.avro.columns import Even
 from penstock.format.avro.container import AvroCodec, Block, decode_container, encode_container
 from penstock.format.avro.values import encode_bytes, encode_long
@@ -377,7 +378,7 @@ def test_blocks_that_state_their_size_are_uncompressed_at_once(monkeypatch: pyte
     calls: list[int] = []
 
     def counted(name: str) -> Any:
-        original = getattr(columns, name)
+        original = getattr(avro_columns, name)
 
         def call(*arguments: Any) -> Any:
             result = original(*arguments)
@@ -387,7 +388,7 @@ def test_blocks_that_state_their_size_are_uncompressed_at_once(monkeypatch: pyte
         return call
 
     for name in ("uncompress_into", "uncompress_all"):
-        monkeypatch.setattr(columns, name, counted(name))
+        monkeypatch.setattr(avro_columns, name, counted(name))
     monkeypatch.setattr(columns, "_GROUP_RECORDS", 500)
     records = list(map(_encode_entry, of_one_shape(1_000)))
     width = len(records[0])

@@ -17,9 +17,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
+from penstock.errors import FormatError
+from penstock.format.avro.container import stated_size, uncompress, uncompress_all, uncompress_into
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from penstock.format.avro.container import AvroCodec
     from penstock.format.avro.schemas import AvroType
 
     Array: TypeAlias = np.ndarray[Any, Any]
@@ -123,6 +127,77 @@ class Records:
         # A slice shares the memory, which callers must not change.
         rows = windows[starts.slice].copy() if isinstance(starts, Even) else windows[starts]
         return rows.view(np.uint8).reshape(len(starts), width)
+
+
+class BlockMemory:
+    """Uncompressed blocks that follow each other, in memory that the next ones use again.
+
+    Args:
+        size: of the memory, in bytes; one block may need more.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._bytes: Array = np.empty(size, np.uint8)
+        self._view = self._bytes.data
+        self._sizes: list[int] = []
+        self._end = 0
+        # Blocks that are uncompressed at once, the last of which ends at the end.
+        self._later: list[memoryview] = []
+        self._later_bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether half of the memory is used, so that the next block may need more than is left."""
+        return self._end >= self._size // 2
+
+    def add(self, codec: AvroCodec, data: memoryview, limit: int) -> int:
+        """Uncompress a block, now or with others; return its size.
+
+        Raises ``FormatError`` for more bytes than the limit, or one of ``CODEC_ERRORS``.
+        """
+        space = max(min(len(self._bytes) - len(PAD) - self._end, limit), 0)
+        size = stated_size(codec, data)
+        if size is not None and size <= space:
+            self._later.append(data)
+            self._later_bytes += size
+        else:
+            self._uncompress_later()
+            size = self._uncompress(codec, bytes(data), limit, space)
+        self._sizes.append(size)
+        self._end += size
+        return size
+
+    def _uncompress(self, codec: AvroCodec, data: bytes, limit: int, space: int) -> int:
+        size = uncompress_into(codec, data, self._view[self._end : self._end + space])
+        if size is not None:
+            return size
+        payload = uncompress(codec, data, limit)
+        if payload is None:
+            raise FormatError(f"a block has more than {limit} bytes")
+        size = len(payload)
+        if size > space:
+            self._bytes = np.concatenate([self._bytes[: self._end], np.empty(size + len(PAD), np.uint8)])
+            self._view = self._bytes.data
+        self._bytes[self._end : self._end + size] = np.frombuffer(payload, np.uint8)
+        return size
+
+    def _uncompress_later(self) -> None:
+        blocks, size = self._later, self._later_bytes
+        self._later, self._later_bytes = [], 0
+        if blocks and not uncompress_all(blocks, self._view[self._end - size : self._end]):
+            raise FormatError("a block is damaged")
+
+    def take(self) -> tuple[Records, Sequence[int]]:
+        """Return the blocks and their sizes; the memory is used again when the next block is added.
+
+        Raises ``FormatError`` for a damaged block.
+        """
+        self._uncompress_later()
+        sizes, end = self._sizes, self._end
+        self._sizes, self._end = [], 0
+        self._bytes[end : end + len(PAD)] = 0
+        return Records(self._bytes[: end + len(PAD)]), sizes
 
 
 class Cursor:

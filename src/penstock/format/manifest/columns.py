@@ -18,16 +18,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from penstock.errors import FormatError
-from penstock.format.avro.columns import PAD, Cursor, Even, Records, repeated
+from penstock.format.avro.columns import BlockMemory, Cursor, Even, Records, repeated
 from penstock.format.avro.container import (
     CODEC_ERRORS,
     AvroCodec,
     BlockPlace,
     find_blocks,
-    stated_size,
     uncompress,
-    uncompress_all,
-    uncompress_into,
 )
 from penstock.format.avro.values import DEFAULT_LIMITS, ITEMS_PER_RECORD, AvroLimits, read_item_count, read_text
 from penstock.format.manifest.column_steps import (
@@ -193,13 +190,13 @@ class EncodedEntries:
 
     def statistics(self, rows: Array) -> Iterator[tuple[Array, Cursor]]:
         """Yield as ``ManifestColumns.statistics``."""
-        memory = _BlockMemory()
+        memory = BlockMemory(_GROUP_BYTES)
         for group, part in self._by_group(rows):
             yield part, Cursor(self._records(group, memory), group.places("stats_starts", part))
 
     def names(self, rows: Array) -> Iterator[Array]:
         """Yield the names of some files, as bytes."""
-        memory = _BlockMemory()
+        memory = BlockMemory(_GROUP_BYTES)
         for group, part in self._by_group(rows):
             cursor = Cursor(self._records(group, memory), group.places("starts", part))
             yield read_names(cursor, self.schema)
@@ -210,7 +207,7 @@ class EncodedEntries:
             if end > first:
                 yield group, rows[first:end]
 
-    def _records(self, group: _Group, memory: _BlockMemory) -> Records:
+    def _records(self, group: _Group, memory: BlockMemory) -> Records:
         data = memoryview(self.data)
         for place in group.blocks:
             memory.add(self.codec, data[place.start : place.end], self.limits.block_bytes)
@@ -326,69 +323,6 @@ class _Codes:
         return self.values.setdefault(value, len(self.values))
 
 
-class _BlockMemory:
-    """The uncompressed blocks of one group, in memory that the next group uses again."""
-
-    def __init__(self) -> None:
-        self._bytes: Array = np.empty(_GROUP_BYTES, np.uint8)
-        self._view = self._bytes.data
-        self._sizes: list[int] = []
-        self._end = 0
-        # Blocks that are uncompressed at once, the last of which ends at the end.
-        self._later: list[memoryview] = []
-        self._later_bytes = 0
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the next block begins a group."""
-        return self._end >= _GROUP_BYTES // 2
-
-    def add(self, codec: AvroCodec, data: memoryview, limit: int) -> int:
-        """Uncompress a block, now or with others; return its size. Raises as ``take``, or one of ``CODEC_ERRORS``."""
-        space = max(min(len(self._bytes) - len(PAD) - self._end, limit), 0)
-        size = stated_size(codec, data)
-        if size is not None and size <= space:
-            self._later.append(data)
-            self._later_bytes += size
-        else:
-            self._uncompress_later()
-            size = self._uncompress(codec, bytes(data), limit, space)
-        self._sizes.append(size)
-        self._end += size
-        return size
-
-    def _uncompress(self, codec: AvroCodec, data: bytes, limit: int, space: int) -> int:
-        size = uncompress_into(codec, data, self._view[self._end : self._end + space])
-        if size is not None:
-            return size
-        payload = uncompress(codec, data, limit)
-        if payload is None:
-            raise _NotKnownError
-        size = len(payload)
-        if size > space:
-            self._bytes = np.concatenate([self._bytes[: self._end], np.empty(size + len(PAD), np.uint8)])
-            self._view = self._bytes.data
-        self._bytes[self._end : self._end + size] = np.frombuffer(payload, np.uint8)
-        return size
-
-    def _uncompress_later(self) -> None:
-        blocks, size = self._later, self._later_bytes
-        self._later, self._later_bytes = [], 0
-        if blocks and not uncompress_all(blocks, self._view[self._end - size : self._end]):
-            raise _NotKnownError
-
-    def take(self) -> tuple[Records, Sequence[int]]:
-        """Return the blocks and their sizes; the memory is used again when the next block is added.
-
-        Raises ``_NotKnownError``.
-        """
-        self._uncompress_later()
-        sizes, end = self._sizes, self._end
-        self._sizes, self._end = [], 0
-        self._bytes[end : end + len(PAD)] = 0
-        return Records(self._bytes[: end + len(PAD)]), sizes
-
-
 class _Decoder:
     """Decodes one manifest, some blocks at a time."""
 
@@ -412,15 +346,15 @@ class _Decoder:
     ) -> Iterator[tuple[Sequence[BlockPlace], Records, Sequence[int]]]:
         """Yield the blocks of each group, their bytes, and the size of each; the bytes last until the one after next.
 
-        Raises ``_NotKnownError``, or one of ``CODEC_ERRORS``.
+        Raises ``_NotKnownError``, ``FormatError``, or one of ``CODEC_ERRORS``.
         """
         places: list[BlockPlace] = []
-        memory, other, data = _BlockMemory(), None, memoryview(self._data)
+        memory, other, data = BlockMemory(_GROUP_BYTES), None, memoryview(self._data)
         left, rows = self._limits.file_bytes, 0
         for place in blocks:
             if places and (rows + place.record_count > _GROUP_RECORDS or memory.is_full):
                 yield places, *memory.take()
-                memory, other = other or _BlockMemory(), memory
+                memory, other = other or BlockMemory(_GROUP_BYTES), memory
                 places, rows = [], 0
             limit = min(self._limits.block_bytes, left, _MAX_BLOCK_BYTES)
             size = memory.add(self._codec, data[place.start : place.end], limit)

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from tests.unit.table.metadata_tables import MemoryTable
 
 from penstock.errors import FormatError, NotFoundError
+from penstock.format.avro.columns import BlockMemory
 from penstock.format.manifest import columns
 from penstock.format.manifest import files as manifest_files
-from penstock.format.manifest.columns import EncodedEntries, _BlockMemory, columns_of_entries
+from penstock.format.manifest.columns import EncodedEntries, columns_of_entries
 from penstock.format.manifest.entry import FileKind, ManifestEntry
 from penstock.format.manifest.stats import ColumnStats
 from penstock.predicate.parse import parse_filter
@@ -213,13 +214,13 @@ def test_manifests_that_a_thread_uncompresses_come_in_their_order(
     in_columns.setattr(store, "_MIN_THREADED", 0)
     in_columns.setattr(os, "cpu_count", lambda: cores)
     in_columns.setattr(columns, "_GROUP_RECORDS", group_records)
-    take, threads, groups = _BlockMemory.take, set[str](), list[int]()
+    take, threads, groups = BlockMemory.take, set[str](), list[int]()
 
-    def noted(self: _BlockMemory) -> Any:
+    def noted(self: BlockMemory) -> Any:
         threads.add(threading.current_thread().name)
         return take(self)
 
-    in_columns.setattr(_BlockMemory, "take", noted)
+    in_columns.setattr(BlockMemory, "take", noted)
 
     def visit(files: ManifestColumns, _cursor: Any) -> Any:
         assert threading.current_thread() is threading.main_thread()
