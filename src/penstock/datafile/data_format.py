@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
 
@@ -30,6 +30,31 @@ class WrittenFile:
     row_count: int
     columns: tuple[ColumnStats | None, ...]
     without_dictionary: frozenset[str] = frozenset()
+
+
+# To judge the columns of a larger file takes little of the time of writing it.
+_MAX_SHARED_ROWS: Final = 16_384
+_FILES_PER_CHOICE: Final = 16
+
+
+class EncodingChoices:
+    """Which columns of small files have a dictionary: judged for one file in 16, as files of one partition are alike.
+
+    Only files of about the same number of rows share a choice. Threads may do so, too: two may judge at once.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Sequence[str], int]] = {}
+
+    def of(self, rows: int, judge: Callable[[], Sequence[str]]) -> Sequence[str]:
+        """Return the columns for a file whose first row group has ``rows`` rows."""
+        if rows > _MAX_SHARED_ROWS:
+            return judge()
+        columns, left = self._known.get(rows.bit_length(), ((), 0))
+        if not left:
+            columns, left = judge(), _FILES_PER_CHOICE
+        self._known[rows.bit_length()] = columns, left - 1
+        return columns
 
 
 class DataFileWriter(Protocol):
@@ -66,9 +91,19 @@ class OpenWriter(Protocol):
     """Opens a writer."""
 
     def __call__(
-        self, file_io: FileIO, path: str, fields: Sequence[DataField], options: FormatOptions, /
+        self,
+        file_io: FileIO,
+        path: str,
+        fields: Sequence[DataField],
+        options: FormatOptions,
+        choices: EncodingChoices | None = None,
+        /,
     ) -> DataFileWriter:
-        """Open a writer for a file at a new path."""
+        """Open a writer for a file at a new path.
+
+        Args:
+            choices: shared by the files of a partition; Parquet's writer alone makes such choices.
+        """
         ...
 
 

@@ -23,6 +23,7 @@ from penstock.format.avro.container import AvroCodec, parse_codec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.datafile.data_format import EncodingChoices
     from penstock.format.types.data_types import DataField
     from penstock.io.file_io import FileIO
     from penstock.options import FormatOptions
@@ -36,7 +37,14 @@ _WITH_LEVEL: Final = frozenset({AvroCodec.ZSTANDARD})
 class AvroFileWriter:
     """Writes each batch immediately; only the current block is buffered."""
 
-    def __init__(self, file_io: FileIO, path: str, fields: Sequence[DataField], options: FormatOptions) -> None:
+    def __init__(
+        self,
+        file_io: FileIO,
+        path: str,
+        fields: Sequence[DataField],
+        options: FormatOptions,
+        _choices: EncodingChoices | None = None,
+    ) -> None:
         self._file_io = file_io
         self._path = path
         self._fields = tuple(fields)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.datafile.conform import Array
+    from penstock.datafile.data_format import EncodingChoices
     from penstock.datafile.types import ArrowAny
     from penstock.format.types.data_types import DataField
     from penstock.io.file_io import FileIO
@@ -58,7 +59,14 @@ _UNITS_PER_MILLI: Final = {"us": 1_000, "ns": 1_000_000}
 class OrcFileWriter:
     """Passes batches to pyarrow, which buffers stripes. Collects statistics meanwhile."""
 
-    def __init__(self, file_io: FileIO, path: str, fields: Sequence[DataField], options: FormatOptions) -> None:
+    def __init__(
+        self,
+        file_io: FileIO,
+        path: str,
+        fields: Sequence[DataField],
+        options: FormatOptions,
+        _choices: EncodingChoices | None = None,
+    ) -> None:
         self._file_io = file_io
         self._path = path
         self._fields = tuple(fields)

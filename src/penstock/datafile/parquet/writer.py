@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from penstock.datafile.column_stats import holds_nan
 from penstock.datafile.conform import convert_leaves, leaf_arrays
-from penstock.datafile.data_format import WrittenFile
+from penstock.datafile.data_format import EncodingChoices, WrittenFile
 from penstock.datafile.int96 import carriers_as_int96, encode_int96
 from penstock.datafile.parquet.footer import FooterSink, drop_ranges
 from penstock.datafile.parquet.schema import (
@@ -100,7 +100,14 @@ def _layout_of(fields: tuple[DataField, ...]) -> _Layout:
 class ParquetFileWriter:
     """Buffers batches to row groups; the first row group opens the file, and its values decide on dictionaries."""
 
-    def __init__(self, file_io: FileIO, path: str, fields: Sequence[DataField], options: FormatOptions) -> None:
+    def __init__(
+        self,
+        file_io: FileIO,
+        path: str,
+        fields: Sequence[DataField],
+        options: FormatOptions,
+        choices: EncodingChoices | None = None,
+    ) -> None:
         self._file_io = file_io
         self._path = path
         self._fields = tuple(fields)
@@ -116,6 +123,7 @@ class ParquetFileWriter:
             leaf.place: 0 for leaf in self._leaves if leaf.is_int96 and not leaf.is_nested
         }
         self._options = dict(options.parquet)
+        self._choices = EncodingChoices() if choices is None else choices
         self._settings = _writer_settings(options, self._options)
         block_bytes = self._options.get("block.size")
         limit = options.block_bytes if block_bytes is None else parse_bytes(block_bytes)
@@ -248,7 +256,9 @@ class ParquetFileWriter:
         written = table.slice(0, rows)
         with writing(self._path):
             if self._writer is None:
-                self._open(dictionary_columns(written.slice(0, group_rows), self._leaves))
+                first = written.slice(0, group_rows)
+                chosen = self._choices.of(first.num_rows, lambda: dictionary_columns(first, self._leaves))
+                self._open(chosen)
             self._writer.write_table(written, row_group_size=group_rows)
         rest = table.slice(rows)
         self._flushed_rows += rows

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import uuid
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import local_wall_millis
+from penstock.datafile.data_format import EncodingChoices
 from penstock.datafile.formats import FORMATS
 from penstock.errors import NotFoundError
 from penstock.format.layout import compression_suffix, data_file_name
@@ -61,6 +62,7 @@ class FileTarget:
         total_buckets: -1 in unaware tables.
         clock_millis: returns creation times.
         job_id: prefix of the id in every file name.
+        choices: by partition.
     """
 
     ref: TableRef
@@ -75,6 +77,7 @@ class FileTarget:
     total_buckets: int
     job_id: str
     clock_millis: Callable[[], int] = local_wall_millis
+    choices: dict[bytes, EncodingChoices] = field(default_factory=dict)
 
 
 class GroupWriter:
@@ -167,7 +170,11 @@ class GroupWriter:
         self._numbers = NumberRange() if target.is_tracked else None
         self._file_name = next(self._names)
         self._file = target.data_format.open_writer(
-            target.ref.file_io, f"{self._directory()}/{self._file_name}", target.ref.schema.fields, target.format
+            target.ref.file_io,
+            f"{self._directory()}/{self._file_name}",
+            target.ref.schema.fields,
+            target.format,
+            target.choices.setdefault(self._group.partition, EncodingChoices()),
         )
         return self._file
 

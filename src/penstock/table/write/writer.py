@@ -61,6 +61,8 @@ WRITE_MAX_WRITERS_TO_SPILL: Final = "write-max-writers-to-spill"
 # 2.1 times as long if six of them are buffered.
 OPEN_FILES_BYTES: Final = 256 * 1024 * 1024
 MAX_OPEN_FILES: Final = 64
+# With more groups for each open file than this, hardly any row is written directly.
+MAX_GROUPS_PER_OPEN_FILE: Final = 8
 ROW_GROUP_ROWS: Final = 131_072
 # Bytes of sorted rows that threads are given at once, in a job each, so that small files share a job: handing over each
 # step of each file took longer than some of the steps.
@@ -186,9 +188,9 @@ class TableWriter:
                 self._write_batch(batch.slice(start, rows))
 
     def _write_batch(self, batch: pa.RecordBatch) -> None:
+        ids = self._assigner.assign(batch)
         if self._may_open_more:
             self._open_more(batch)
-        ids = self._assigner.assign(batch)
         self._is_spread = not isinstance(ids, int)
         if isinstance(ids, int):
             if ids < self._direct_groups:
@@ -200,10 +202,13 @@ class TableWriter:
         self._executor.end_round()
 
     def _open_more(self, batch: pa.RecordBatch) -> None:
-        """Let more groups write directly to open files if their row groups are small; this shrinks the buffer."""
+        """Let more groups write directly to open files if their row groups are small; this shrinks the buffer.
+
+        Not if most rows go through the buffer nevertheless: a smaller one would spill them earlier.
+        """
         row_group_bytes = max(ROW_GROUP_ROWS * batch.nbytes // batch.num_rows, 1)
         more = min(OPEN_FILES_BYTES // row_group_bytes, MAX_OPEN_FILES) - self._direct_groups
-        if more > 0:
+        if more > 0 and len(self._assigner.groups) <= MAX_GROUPS_PER_OPEN_FILE * (self._direct_groups + more):
             self._direct_groups += more
             self._buffer.yield_memory(more * row_group_bytes)
         self._may_open_more = False

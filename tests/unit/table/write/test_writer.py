@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.unit.table.write_tables import batch_of, message_files, rows_of, stored_files, table_of
 
 from penstock.clocks import local_wall_millis
+from penstock.datafile.data_format import EncodingChoices
 from penstock.datafile.formats import FORMATS
+from penstock.datafile.parquet import writer as parquet_writer
 from penstock.errors import InvalidOptionError, NotFoundError, SchemaMismatchError, StorageError
 from penstock.format.manifest.entry import EMPTY_STATS, FileSource
 from penstock.format.row.bucket import bucket_of
 from penstock.format.row.row import decode_row, encode_row
 from penstock.options import WriteOptions
+from penstock.table.ref import FileLocator
 from penstock.table.write import writer as write
 from penstock.table.write.assign import Assigner
 from penstock.table.write.writer import TableWriter, new_job_id, write_arrow
@@ -346,6 +350,52 @@ def test_small_rows_open_more_files_than_ten_only_where_no_option_says_how_many(
 
     assert most_open({}) == 32
     assert most_open({"write-max-writers-to-spill": "10"}) == 11
+
+
+def test_small_files_of_a_partition_share_the_choice_of_dictionaries(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[int] = []
+    judge = parquet_writer.dictionary_columns
+
+    def count(table: pa.Table, leaves: Any) -> list[str]:
+        judged.append(table.num_rows)
+        return judge(table, leaves)
+
+    monkeypatch.setattr(parquet_writer, "dictionary_columns", count)
+    ref = table_of(options={**QUEUE, "bucket": "64"}, partition_keys=("p",))
+    columns = random_columns(16_384, keys=64 * 64, partitions=2)
+    columns["s"] = [f"p{place % 3}" if part else f"row {place}" for place, part in enumerate(columns["p"].tolist())]
+    batches = [batch_of(ref, columns)]
+
+    messages = write_all(ref, batches)
+
+    check_messages(ref, batches, messages)
+    assert len(messages) == 128
+    # A file in 16 of each partition, for files of 64 to 127 rows, of more, and of fewer.
+    assert len(judged) <= 2 * (4 + 4 + 4)
+    with_dictionary: dict[bytes, set[bool]] = {}
+    for message in messages:
+        (file,) = message.new_files
+        data = ref.file_io.read(FileLocator.of(ref).path(message.partition, message.bucket, file))
+        column = pq.read_metadata(pa.BufferReader(data)).row_group(0).column(3)
+        with_dictionary.setdefault(message.partition, set()).add(column.has_dictionary_page)
+    assert sorted(map(tuple, with_dictionary.values())) == [(False,), (True,)]
+
+
+def test_large_files_choose_their_dictionaries_each() -> None:
+    choices = EncodingChoices()
+    assert [choices.of(20_000, lambda name=name: (name,)) for name in "abc"] == [("a",), ("b",), ("c",)]
+    assert [choices.of(200, lambda name=name: (name,)) for name in "abc"] == [("a",), ("a",), ("a",)]
+
+
+def test_no_more_files_than_ten_are_open_where_most_rows_are_buffered_in_any_case(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(write, "BATCH_ROWS", 4_000)
+    monkeypatch.setattr(write, "MAX_GROUPS_PER_OPEN_FILE", 1)
+    file_io = RecordingFileIO(table_of().file_io)
+    ref = table_of(options={"bucket": "80", "bucket-key": "k", "file.block-size": "1 b"}, file_io=file_io)
+    assert len(write_all(ref, [batch_of(ref, random_columns(20_000, keys=1000))])) == 80
+    assert most_open_files(file_io) == 11
 
 
 def test_wide_rows_open_ten_files_and_no_more() -> None:
