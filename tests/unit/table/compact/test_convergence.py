@@ -27,8 +27,11 @@ SCALABLE_AND_QUEUE = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.parametrize("file_format", ["parquet", "avro"])
-@SCALABLE_AND_QUEUE
+@pytest.mark.parametrize(
+    ("file_format", "bucket"),
+    [("parquet", {"bucket": "1", "bucket-key": "id"}), ("avro", {"bucket": "-1"})],
+    ids=["queue-parquet", "scalable-avro"],
+)
 def test_rows_that_compress_well_are_not_merged_again_and_again(file_format: str, bucket: dict[str, str]) -> None:
     catalog = Catalog(f"memory://convergence-{file_format}-{bucket['bucket']}")
     catalog.create_database("db")

@@ -315,19 +315,19 @@ def test_deletion_vectors_are_refused_once_there_are_some(index_manifest: bytes,
         plan_scan(table.store, table.ref, table.snapshots[-1])
 
 
-def test_a_hundred_thousand_files_are_planned_in_seconds() -> None:
+def test_twenty_thousand_files_are_planned_in_little_time() -> None:
     table = MemoryTable(partition_keys=("dt",))
     file = table.file("f", ids(0, 9))
     entries = [
         table.entry(replace(file, file_name=f"data-{number}.parquet"), [f"2024-{number % 100}"])
-        for number in range(100_000)
+        for number in range(20_000)
     ]
     table.commit(*entries)
-    started = time.perf_counter()
+    started = time.process_time()
     plan = plan_scan(table.store, table.ref, table.snapshots[-1])
-    assert plan.file_count == 100_000
-    # 5 s is promised on a quiet machine; this only catches work per file that should not be there.
-    assert time.perf_counter() - started < 20
+    assert plan.file_count == 20_000
+    # It takes 0.05 s; work in Python for each of the files takes longer than this.
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize("minimum", [0, 10**9])

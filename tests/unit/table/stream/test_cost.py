@@ -33,7 +33,7 @@ def calls_of_a_step(snapshots: int, *, partitions: int) -> list[str]:
 
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_a_micro_batch_reads_as_much_however_long_the_history(partitions: int) -> None:
-    few, many = (calls_of_a_step(count, partitions=partitions) for count in (10, 500))
+    few, many = (calls_of_a_step(count, partitions=partitions) for count in (10, 100))
     assert few == many
     # The latest id, the predecessor, the snapshot, its list and its manifest; the creation tracker looks at where it
     # stands.
