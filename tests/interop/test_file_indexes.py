@@ -10,6 +10,8 @@ from tests.interop.engines import Engine
 from tests.interop.values import SCALARS, Case
 
 import penstock
+from penstock.table.read.live import load_live_entries
+from penstock.table.store import MetadataStore
 
 FILES: Final = 8
 BYTES: Final = ("BINARY", "VARBINARY", "BYTES")
@@ -66,3 +68,47 @@ def test_points_find_the_rows_that_a_read_without_indexes_finds(
             skipped[name] += FILES - table.explain_values(where)["files"]
     without = {name for name, case in columns.items() if case.sql.startswith(NOT_USED)}
     assert {name for name, files in skipped.items() if not files} == without
+
+
+LONGS: Final = Case(sql="BIGINT", json_type="BIGINT", values=tuple(range(-40 * 2**33, 40 * 2**33, 2**33 - 7)))
+TEXTS: Final = Case(sql="STRING", json_type="STRING", values=tuple("text é" * (n % 7) + str(n) for n in range(90)))
+
+
+def index_bytes(location: Path) -> list[bytes]:
+    """Return the index of each file in the order of the manifest, from there or from beside the file."""
+    table = ours.load(location)
+    store = MetadataStore(table._ref)
+    files = [entry.file for entry in load_live_entries(store, store.load_latest_snapshot()).values()]
+    paths = {path.name: path for path in location.rglob("*.index")}
+    return [file.embedded_file_index or paths[file.extra_files[0]].read_bytes() for file in files]
+
+
+ROWS: Final = 300
+
+
+@pytest.mark.parametrize("threshold", ["10 mb", "1 b"])
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("bloom-filter", {"items": "40", "fpp": "0.02"}),
+        ("bitmap", {"version": "1"}),
+        ("bitmap", {}),
+        ("bitmap", {"index-block-size": "100b"}),
+    ],
+)
+def test_our_indexes_have_the_bytes_of_javas(
+    java: Engine, location: Path, kind: str, more: dict[str, str], threshold: str
+) -> None:
+    source = random.Random(f"{kind}{more}")  # noqa: S311 - not for secrets
+    types = {**{f"c{number}": case for number, case in enumerate(cases(kind))}, "many": LONGS, "texts": TEXTS}
+    options = {
+        f"file-index.{kind}.columns": ",".join(types),
+        "file-index.in-manifest-threshold": threshold,
+        **{f"file-index.{kind}.{name}.{key}": value for name in types for key, value in more.items()},
+    }
+    java.create(location, [(name, case.json_type) for name, case in types.items()], options=options)
+    rows = [{name: source.choice([*case.values, None]) for name, case in types.items()} for _ in range(ROWS)]
+    java.append(location, rows)
+    ours.append(location, rows)
+    theirs, mine = index_bytes(location)
+    assert mine == theirs

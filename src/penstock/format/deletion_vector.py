@@ -46,10 +46,10 @@ def encode_deletion_vector(rows: npt.NDArray[np.int64], *, is_64: bool) -> bytes
         keys = range(int(rows[-1] >> 32) + 1)
         ends = np.searchsorted(rows, [(key + 1) << 32 for key in keys])
         bitmaps = zip(keys, np.split(rows, ends[:-1]), strict=True)
-        parts = [struct.pack("<I", key) + _encode_bitmap(part, key << 32) for key, part in bitmaps]
+        parts = [struct.pack("<I", key) + encode_bitmap(part, key << 32) for key, part in bitmaps]
         body = struct.pack("<IQ", MAGIC_64, len(parts)) + b"".join(parts)
     else:
-        body = struct.pack(">I", MAGIC) + _encode_bitmap(rows, 0)
+        body = struct.pack(">I", MAGIC) + encode_bitmap(rows)
     return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
 
 
@@ -58,8 +58,8 @@ def stored_length(framed: bytes) -> int:
     return len(framed) - (0 if _is_64(framed) else FRAME_BYTES)
 
 
-def _encode_bitmap(rows: npt.NDArray[np.int64], start: int) -> bytes:
-    """Encode ascending rows between ``start`` and 2^32 rows later; no copy of all of them is made."""
+def encode_bitmap(rows: npt.NDArray[np.int64], start: int = 0) -> bytes:
+    """Return the bitmap of ascending rows between ``start`` and 2^32 rows later; no copy of all of them is made."""
     last = int(rows[-1]) if len(rows) else start
     ends = np.searchsorted(rows, np.arange(start, last + 1, 1 << 16)[1:])
     parts = [(key, part) for key, part in enumerate(np.split(rows, ends)) if len(part)]

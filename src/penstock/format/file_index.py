@@ -1,6 +1,6 @@
 """The index of a data file: for some columns, the values that the file may contain.
 
-Bloom filters and bitmaps are read; other kinds are ignored.
+Bloom filters and bitmaps are read; other kinds are ignored. ``file_index_writer`` encodes them.
 
 Source:
     Paimon ``common:fileindex/FileIndexFormat.java``, ``bloomfilter/BloomFilterFileIndex.java``,
@@ -69,7 +69,7 @@ def _rotated(value: int, bits: int) -> int:
 
 BLOOM_FILTER: Final = "bloom-filter"
 BITMAP: Final = "bitmap"
-_MAGIC: Final = 1493475289347502
+MAGIC: Final = 1493475289347502
 _HEAD: Final = Struct(">qii")
 _BYTE, _SHORT, _INT, _LONG, _LENGTH = (Struct(f">{code}") for code in "bhiqH")
 _NANOS_PER_MILLI: Final = 1_000_000
@@ -117,7 +117,7 @@ def decode_index_places(data: bytes) -> Mapping[str, Mapping[str, IndexPlace]]:
     try:
         source = io.BytesIO(data)
         magic, version, head_bytes = _HEAD.unpack(source.read(_HEAD.size))
-        if (magic, version) != (_MAGIC, 1):
+        if (magic, version) != (MAGIC, 1):
             return {}
         for _ in range(_number(source, _INT)):
             kinds = found.setdefault(_text(source), {})
@@ -250,7 +250,9 @@ def _number(source: io.BytesIO, layout: Struct) -> int:
 
 
 def _text(source: io.BytesIO) -> str:
-    return _exactly(source, _number(source, _LENGTH)).decode()
+    """Read a text of Java's ``DataInput.readUTF``, whose characters are those of UTF-16; 0 has two bytes."""
+    data = _exactly(source, _number(source, _LENGTH)).replace(b"\xc0\x80", b"\0")
+    return data.decode("utf-8", "surrogatepass").encode("utf-16", "surrogatepass").decode("utf-16")
 
 
 def _exactly(source: io.BytesIO, size: int) -> bytes:

@@ -24,6 +24,7 @@ __all__ = [
     "BRANCH_MARK",
     "DATABASE_SUFFIX",
     "DATA_PREFIX",
+    "FILE_INDEX_SUFFIX",
     "INDEX_MANIFEST_PREFIX",
     "MAIN_BRANCH",
     "MANIFEST_LIST_PREFIX",
@@ -366,6 +367,9 @@ def _rest_after(prefix: str, name: str) -> str | None:
 
 
 # Data files
+
+
+FILE_INDEX_SUFFIX: Final = ".index"
 
 
 def extra_file_paths(data_path: str, file: DataFileMeta) -> tuple[str, ...]:

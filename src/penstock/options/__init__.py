@@ -38,7 +38,7 @@ from penstock.options.group import (
     parse_bytes,
     parse_duration_ms,
 )
-from penstock.options.layout import BucketOptions, FormatOptions, LayoutOptions, StatsOptions
+from penstock.options.layout import BucketOptions, FileIndexOptions, FormatOptions, LayoutOptions, StatsOptions
 from penstock.options.metadata import MetadataOptions, metadata_limits
 from penstock.options.retain import MarkDoneOptions, PartitionExpireOptions, RetentionOptions, TagOptions
 from penstock.options.scan import ReadOptions
@@ -64,6 +64,7 @@ __all__ = [
     "ConsumerOptions",
     "DeletionVectorOptions",
     "ExpireMode",
+    "FileIndexOptions",
     "FormatOptions",
     "IncrementalScanMode",
     "LayoutOptions",

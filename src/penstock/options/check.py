@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidOptionError, OptionWarning, UnsupportedFeatureError, warn
 from penstock.options.group import Key, option_fields
-from penstock.options.layout import BucketOptions, LayoutOptions, StatsOptions
+from penstock.options.layout import BucketOptions, FileIndexOptions, LayoutOptions, StatsOptions
 from penstock.options.scan import ReadOptions
 from penstock.options.status.keys import (
     GROUPS,
@@ -47,7 +47,7 @@ class Side(StrEnum):
 _ALIKE: Final = 0.85
 _GROUPS_OF_SIDES: Final = {
     Side.SOURCE: (ReadOptions, StreamOptions, ConsumerOptions),
-    Side.SINK: (StatsOptions, WriteOptions, CommitOptions, ManifestOptions),
+    Side.SINK: (StatsOptions, FileIndexOptions, WriteOptions, CommitOptions, ManifestOptions),
 }
 # Keys of groups that both sides use, and keys that belong to the other side than their group.
 _KEYS_OF_SIDES: Final = {

@@ -180,6 +180,12 @@ def _decode_float(text: str) -> float:
     return float(text)
 
 
+def _decode_fraction(text: str) -> float:
+    if not _DECIMAL.fullmatch(text) or not 0 < float(text) < 1:
+        raise ValueError("a number between 0 and 1, such as '0.01'")
+    return float(text)
+
+
 def _decode_names(text: str) -> tuple[str, ...]:
     return tuple(text.split(",")) if text else ()
 
@@ -204,6 +210,9 @@ parse_millis: Final = ValueKind("integer", _decode_millis)
 
 parse_float: Final = ValueKind("number", _decode_float)
 """A decimal number."""
+
+parse_fraction: Final = ValueKind("number", _decode_fraction)
+"""A number between 0 and 1, without these."""
 
 parse_text: Final[ValueKind[str]] = ValueKind("text", str)
 """Any text, unchanged."""

@@ -23,6 +23,7 @@ from penstock.options.group import (
     option,
     parse_bool,
     parse_bytes,
+    parse_fraction,
     parse_int,
     parse_lower,
     parse_names,
@@ -158,6 +159,33 @@ class FormatOptions(OptionGroup):
     parquet: tuple[tuple[str, str], ...] = family("parquet.", "", parse_text, "passed to the Parquet writer")
     orc: tuple[tuple[str, str], ...] = family("orc.", "", parse_text, "passed to the ORC writer")
     avro: tuple[tuple[str, str], ...] = family("avro.", "", parse_text, "passed to the Avro writer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileIndexOptions(OptionGroup):
+    """Which columns of new data files are indexed, and how; the settings are pairs of column and value."""
+
+    in_manifest_bytes: int = option(
+        "file-index.in-manifest-threshold", parse_bytes, 500, "largest index that the manifest contains"
+    )
+    bloom_columns: tuple[str, ...] = option(
+        "file-index.bloom-filter.columns", parse_names, (), "columns with a Bloom filter for each file"
+    )
+    bitmap_columns: tuple[str, ...] = option(
+        "file-index.bitmap.columns", parse_names, (), "columns with a bitmap of each value for each file"
+    )
+    bloom_items: tuple[tuple[str, int], ...] = family(
+        "file-index.bloom-filter.", ".items", at_least(1, parse_int), "expected values of a column in a file"
+    )
+    bloom_false_positives: tuple[tuple[str, float], ...] = family(
+        "file-index.bloom-filter.", ".fpp", parse_fraction, "rate at which values that are not in the file are found"
+    )
+    bitmap_version: tuple[tuple[str, int], ...] = family(
+        "file-index.bitmap.", ".version", parse_int, "version of the format, 1 or 2"
+    )
+    bitmap_block_bytes: tuple[tuple[str, int], ...] = family(
+        "file-index.bitmap.", ".index-block-size", parse_bytes, "size of a block of values"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

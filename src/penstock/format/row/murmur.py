@@ -1,6 +1,6 @@
-"""Murmur3 over whole 4-byte words: the hash for bucket assignment.
+"""Murmur3 over whole 4-byte words: the hash for bucket assignment; and the one of texts.
 
-The length of rows is a multiple of 8 bytes, so the tail step of general Murmur3 is not implemented.
+The length of rows is a multiple of 8 bytes; the tail step for texts is not that of general Murmur3.
 
 Source:
     Paimon ``common:utils/MurmurHashUtils.java``; docs/spec/commit.md section 2.1.
@@ -55,6 +55,20 @@ def hash_words(words: Words, seed: int = DEFAULT_SEED) -> Hashes:
     for column in range(width):
         _mix(state, words[:, column])
     return _finish(state, np.uint32(4 * width))
+
+
+def hash_text_rows(matrix: NDArray[np.uint8]) -> Hashes:
+    """Hash n texts of the same length, given as an array of shape (n, length); this is the hash code of a BinaryString.
+
+    The last bytes, fewer than a word, are mixed one by one, with their signs.
+    """
+    rows, length = matrix.shape
+    state = np.full(rows, DEFAULT_SEED, dtype=np.uint32)
+    for words in np.ascontiguousarray(matrix[:, : length - length % 4]).view("<u4").T:
+        _mix(state, words)
+    for signed in matrix[:, length - length % 4 :].view(np.int8).T:
+        _mix(state, signed.astype(np.int32).view(np.uint32))
+    return _finish(state, np.uint32(length))
 
 
 def _mix(state: Words, words: Words) -> None:

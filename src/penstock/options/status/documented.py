@@ -24,7 +24,6 @@ class KnownKey:
 
 _FLINK: Final = "flink deployment"
 _LAYOUT: Final = "layout"
-_INDEX: Final = "file index"
 _COMMIT: Final = "commit"
 _MAINTENANCE: Final = "maintenance"
 _SORT: Final = "sort"
@@ -50,7 +49,6 @@ DOCUMENTED: Final = (
     ),
     KnownKey("async-file-write", "boolean", "true", _LAYOUT, "write files in a separate thread"),
     KnownKey("file-reader-async-threshold", "size", "10 mb", _LAYOUT, "size from which files are read ahead"),
-    KnownKey("file-index.in-manifest-threshold", "size", "500 b", _INDEX, "largest index kept in the manifest"),
     KnownKey("partition.timestamp-format.strict", "boolean", "false", "write", "refuse partitions without a time"),
     KnownKey("commit.callbacks", "text", "", _COMMIT, "Java classes called after a commit"),
     KnownKey("commit.custom-listeners", "text", "", _COMMIT, "Java classes called after a commit"),

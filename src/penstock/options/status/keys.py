@@ -13,7 +13,7 @@ from typing import Final
 from penstock.options.compact import CompactOptions, SortOptions
 from penstock.options.external import ExternalPathOptions, ViewOptions
 from penstock.options.group import Family, Key, OptionField, OptionGroup, option_fields
-from penstock.options.layout import BucketOptions, FormatOptions, LayoutOptions, StatsOptions
+from penstock.options.layout import BucketOptions, FileIndexOptions, FormatOptions, LayoutOptions, StatsOptions
 from penstock.options.metadata import MetadataOptions
 from penstock.options.object_store import ObjectStoreOptions
 from penstock.options.retain import MarkDoneOptions, PartitionExpireOptions, RetentionOptions, TagOptions
@@ -32,6 +32,7 @@ GROUPS: Final[dict[str, type[OptionGroup]]] = {
     "buckets": BucketOptions,
     "format": FormatOptions,
     "statistics": StatsOptions,
+    "file indexes": FileIndexOptions,
     "write": WriteOptions,
     "commit": CommitOptions,
     "deletion vectors": DeletionVectorOptions,

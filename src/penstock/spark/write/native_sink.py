@@ -28,6 +28,7 @@ from penstock.spark.versions.python_api import classic
 from penstock.spark.watermark.query_shape import observes_rows
 from penstock.table.commit.cleanup import delete_staging, staging_directory
 from penstock.table.row_tracking import has_tracked
+from penstock.table.write.file_index import plan_indexes
 from penstock.table.write.imports import import_parquet_files
 
 if TYPE_CHECKING:
@@ -202,6 +203,7 @@ def _is_native_table(ref: TableRef) -> bool:
         and encoding.block_bytes is None
         and not encoding.parquet
         and not has_tracked(ref.schema.fields)
+        and plan_indexes(ref) is None
     )
 
 

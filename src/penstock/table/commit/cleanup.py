@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.errors import StorageError, TableStoreError
-from penstock.format.layout import extra_file_paths
+from penstock.format.layout import FILE_INDEX_SUFFIX, extra_file_paths
 from penstock.io.failures import enough_memory
 from penstock.options import LayoutOptions
 from penstock.table.bulk_files import delete_empty_directories
@@ -84,7 +84,7 @@ def _delete_in(ref: TableRef, directory: str, job_ids: tuple[str, ...], keep: Co
     prefix = ref.parsed(LayoutOptions).data_file_prefix
     starts = tuple(f"{prefix}{job_id}" for job_id in job_ids)
     for status in ref.file_io.list(directory):
-        if status.name.startswith(starts) and status.name not in keep:
+        if status.name.startswith(starts) and status.name.removesuffix(FILE_INDEX_SUFFIX) not in keep:
             with suppress(StorageError):
                 ref.file_io.delete(status.path)
 

@@ -203,8 +203,9 @@ def flush_new_files(ref: TableRef, messages: Iterable[CommitMessage], manifests:
         return
     locator = FileLocator.of(ref)
     data = [
-        f"{locator.directory(message.partition, message.bucket)}/{file.file_name}"
+        f"{locator.directory(message.partition, message.bucket)}/{name}"
         for message in messages
         for file in (*message.new_files, *message.compact_after)
+        for name in (file.file_name, *file.extra_files)
     ]
     ref.file_io.flush([*data, *manifests], root=ref.location)

@@ -16,11 +16,11 @@ from penstock.format.manifest.entry import FileSource
 from penstock.io.failures import enough_memory
 from penstock.options import WriteOptions
 from penstock.table.actions.rewriting import as_replacement, for_existing_rows
+from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.commit.put import flush_new_files
 from penstock.table.message import CommitMessage
 from penstock.table.read.batches import DeletedRows, TableReader
 from penstock.table.read.split import make_unfiltered_split
-from penstock.table.ref import FileLocator
 from penstock.table.row_tracking import has_ids, with_numbers
 from penstock.table.store import MetadataStore
 from penstock.table.write.assign import Group
@@ -68,7 +68,7 @@ def rewrite(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> C
                 ) from error
             raise
         message = writer.take_message()
-        on_error.callback(_delete_new, ref, message)
+        on_error.callback(delete_new_files, ref, [message])
         check_rows(task, message.new_files, ref)
         flush_new_files(ref, [message])
         on_error.pop_all()
@@ -101,12 +101,6 @@ def check_rows(task: CompactTask, new_files: Sequence[DataFileMeta], ref: TableR
             f"table {ref.name}: the files {_names(task)} should hold {before} rows, but {after} were read; nothing was "
             "changed: look at them with 'penstock fsck', and roll back to a snapshot without the damaged one"
         )
-
-
-def _delete_new(ref: TableRef, message: CommitMessage) -> None:
-    locator = FileLocator.of(ref)
-    for file in message.new_files:
-        ref.file_io.delete(locator.path(message.partition, message.bucket, file))
 
 
 def _as_outputs(task: CompactTask, outputs: Sequence[DataFileMeta]) -> tuple[DataFileMeta, ...]:

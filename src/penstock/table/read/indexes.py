@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.errors import TableStoreError, UnsupportedFeatureError
 from penstock.format.file_index import BITMAP, BLOOM_FILTER, decode_index_places, is_indexed_type, may_hold, part_of
-from penstock.format.layout import extra_file_paths
+from penstock.format.layout import FILE_INDEX_SUFFIX, extra_file_paths
 from penstock.options import ReadOptions
 from penstock.predicate.evaluate import allowed_values
 from penstock.printable import open_log
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from penstock.format.types.data_types import DataField, DataType
     from penstock.predicate.tree import BoundPredicate
     from penstock.table.ref import TableRef
-
-INDEX_SUFFIX: Final = ".index"
 
 _LOG: Final = open_log(__name__)
 # Holds the positions of the indexes of a hundred columns, or a whole small index.
@@ -261,7 +259,7 @@ class FileIndexPruner:
             path = self._locator.path(entry.partition, entry.bucket, entry.file)
         except UnsupportedFeatureError:
             return None  # the read of the data file reports this
-        paths = [each for each in extra_file_paths(path, entry.file) if each.endswith(INDEX_SUFFIX)]
+        paths = [each for each in extra_file_paths(path, entry.file) if each.endswith(FILE_INDEX_SUFFIX)]
         return paths[0] if len(paths) == 1 else None
 
 
@@ -272,7 +270,7 @@ def _indexed_columns(options: Mapping[str, str]) -> frozenset[str]:
 
 def has_index(file: DataFileMeta) -> bool:
     """Whether a file has an index of any kind, in its manifest entry or in a separate file."""
-    return file.embedded_file_index is not None or any(name.endswith(INDEX_SUFFIX) for name in file.extra_files)
+    return file.embedded_file_index is not None or any(name.endswith(FILE_INDEX_SUFFIX) for name in file.extra_files)
 
 
 def _may_hold(data: bytes, questions: Sequence[Question]) -> bool:

@@ -26,7 +26,7 @@ from penstock.datafile.python_values import parse_floats
 from penstock.datafile.streams import as_native_file, reading
 from penstock.datafile.types import ArrowAny, from_arrow_schema, to_arrow_schema, to_arrow_type
 from penstock.errors import FormatError, NotFoundError, SchemaMismatchError, StorageError, UnsupportedFeatureError
-from penstock.format.layout import FileFormat
+from penstock.format.layout import FILE_INDEX_SUFFIX, FileFormat
 from penstock.format.row.row import encode_row
 from penstock.format.text.partitions import DEFAULT_PARTITION_NAME
 from penstock.format.types.data_types import AtomicType, with_nullability
@@ -247,7 +247,6 @@ def _check_not_null(ref: TableRef, files: Iterable[WrittenFile]) -> None:
 
 
 _MAGIC: Final = {b"PAR1": FileFormat.PARQUET, b"ORC": FileFormat.ORC}
-_INDEX: Final = ".index"
 _TABLE_DIRECTORIES: Final = frozenset({"schema", "snapshot", "manifest"})
 _COPY_INSTEAD: Final = "penstock import copies the rows of Parquet files instead"
 
@@ -283,7 +282,7 @@ def plan_adoption(file_io: FileIO, root: str) -> AdoptionPlan:
     found_files = tuple(files_below(file_io, root))
     paths = {file.path for file in found_files}
     # Indexes of data files, written by other engines: without them only performance is lost.
-    files = tuple(file for file in found_files if file.path.removesuffix(_INDEX) not in paths - {file.path})
+    files = tuple(file for file in found_files if file.path.removesuffix(FILE_INDEX_SUFFIX) not in paths - {file.path})
     if not files:
         raise NotFoundError(f"{root} holds no files; check the path (files that begin with _ or . do not count)")
     first = files[0]

@@ -16,7 +16,7 @@ from penstock.clocks import local_wall_millis
 from penstock.datafile.data_format import EncodingChoices
 from penstock.datafile.formats import FORMATS
 from penstock.errors import NotFoundError
-from penstock.format.layout import compression_suffix, data_file_name
+from penstock.format.layout import compression_suffix, data_file_name, extra_file_paths
 from penstock.format.manifest.entry import DataFileMeta, FileSource
 from penstock.format.manifest.stats import NO_STATS, build_stats
 from penstock.options import BucketOptions, FormatOptions, StatsOptions
@@ -24,6 +24,7 @@ from penstock.table.message import CommitMessage
 from penstock.table.ref import FileLocator
 from penstock.table.row_tracking import TRACKED, NumberRange, has_tracked
 from penstock.table.write.assign import BucketRule
+from penstock.table.write.file_index import FileIndexWriter, plan_indexes, write_index_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from penstock.options import WriteOptions
     from penstock.table.ref import TableRef
     from penstock.table.write.assign import Group
+    from penstock.table.write.file_index import IndexPlan
 
 # A file's size is checked about once per 1/8 of the target size, and never more often than in the reference.
 CHECKS_PER_FILE: Final = 8
@@ -60,6 +62,7 @@ class FileTarget:
         target_file_bytes: size at which a file is closed; a file may exceed it by the rows between two size checks.
         target_file_rows: exact number of rows at which a file is closed.
         total_buckets: -1 in unaware tables.
+        indexes: of each file; None for none.
         clock_millis: returns creation times.
         job_id: prefix of the id in every file name.
         choices: by partition.
@@ -76,6 +79,7 @@ class FileTarget:
     target_file_rows: int
     total_buckets: int
     job_id: str
+    indexes: IndexPlan | None = None
     clock_millis: Callable[[], int] = local_wall_millis
     choices: dict[bytes, EncodingChoices] = field(default_factory=dict)
 
@@ -86,7 +90,18 @@ class GroupWriter:
     A file is closed when it has reached the target size or row count, and by ``finish_file``.
     """
 
-    __slots__ = ("_file", "_file_name", "_file_rows", "_finished", "_group", "_names", "_numbers", "_rows", "_target")
+    __slots__ = (
+        "_file",
+        "_file_name",
+        "_file_rows",
+        "_finished",
+        "_group",
+        "_index",
+        "_names",
+        "_numbers",
+        "_rows",
+        "_target",
+    )
 
     def __init__(self, target: FileTarget, group: Group) -> None:
         self._target = target
@@ -97,6 +112,7 @@ class GroupWriter:
         self._file_rows = 0
         self._rows = 0
         self._numbers: NumberRange | None = None
+        self._index: FileIndexWriter | None = None
         self._finished: list[DataFileMeta] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -109,6 +125,8 @@ class GroupWriter:
             file.write(part)
             if self._numbers is not None:
                 self._numbers.add(part)
+            if self._index is not None:
+                self._index.write(part)
             offset += part.num_rows
             self._file_rows += part.num_rows
             is_long = self._file_rows >= self._target.target_file_rows
@@ -122,7 +140,12 @@ class GroupWriter:
         written = self._file.close()
         self._file = None
         meta = describe_file(self._target, self._file_name, written, first_row=self._rows)
-        self._finished.append(meta if self._numbers is None else self._numbers.describe(meta, self._target.ref.schema))
+        if self._numbers is not None:
+            meta = self._numbers.describe(meta, self._target.ref.schema)
+        meta, data = (meta, None) if self._index is None else self._index.attach(meta)
+        # Before the index file is written, so that an abort deletes the data file.
+        self._finished.append(meta)
+        write_index_file(self._target.ref.file_io, self._directory(), meta, data)
         self._rows += written.row_count
         self._file_rows = 0
 
@@ -146,7 +169,9 @@ class GroupWriter:
         """Delete every file that no message contains yet."""
         with ExitStack() as deletions:
             for meta in self._finished:
-                deletions.callback(self._target.ref.file_io.delete, f"{self._directory()}/{meta.file_name}")
+                path = f"{self._directory()}/{meta.file_name}"
+                for each in (path, *extra_file_paths(path, meta)):
+                    deletions.callback(self._target.ref.file_io.delete, each)
             if self._file is not None:
                 # If opening failed after the storage had created the file, the file writer does not delete it.
                 deletions.callback(self._target.ref.file_io.delete, f"{self._directory()}/{self._file_name}")
@@ -168,6 +193,7 @@ class GroupWriter:
     def _open(self) -> DataFileWriter:
         target = self._target
         self._numbers = NumberRange() if target.is_tracked else None
+        self._index = None if target.indexes is None else FileIndexWriter(target.indexes)
         self._file_name = next(self._names)
         self._file = target.data_format.open_writer(
             target.ref.file_io,
@@ -253,6 +279,7 @@ def plan_files(
         target_file_rows=options.target_file_rows,
         total_buckets=ref.parsed(BucketOptions).bucket,
         job_id=job_id or new_job_id(),
+        indexes=plan_indexes(ref),
         clock_millis=clock_millis or local_wall_millis,
     )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -249,24 +248,13 @@ def test_renaming_the_table_moves_its_index_files(copied: Path) -> None:
     assert files(catalog.load_table("d.u"), M == "m3") == 1
 
 
-def test_a_merge_of_files_drops_their_indexes(copied: Path) -> None:
+def test_a_merge_of_files_indexes_the_new_ones(copied: Path) -> None:
     table = table_at(copied)
     table.compact(strategy="full", options={"compaction.min.file-num": "2"})
-    assert table.explain_values(M == "m3")["index_files"] == 0
-    assert files(table, M == "m3") == files(table, M == "nothing") >= 1
+    assert table.explain_values(M == "m3")["index_files"] == 1
+    assert files(table, M == "m3") == 1
+    assert files(table, M == "nothing") == 0
     table.expire_snapshots(retain_max=1, retain_min=1)
-    assert not indexes(copied)
-
-
-def test_files_of_equal_names_have_their_own_indexes(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Paimon's ``rewrite_file_index`` adds them to files of an adopted directory, too, which keep their names."""
-    table = table_at(copied)
-    query = table._handle.plan(None, None, {})
-    entry = next(each for part in query.plan.partitions for each in part.entries)
-    predicate = table._handle.plan(B == "k1", None, {}).plan.predicate
-    other = replace(entry, bucket=1)
-    pruner = index_files.FileIndexPruner(query.ref, table._store.load_schema)
-    monkeypatch.setattr(index_files.IndexFiles, "ask", lambda _, files, __: [False] * len(files))
-    assert pruner.kept([(entry, predicate)], pruner.new_budget()) == [False]
-    monkeypatch.setattr(index_files.IndexFiles, "ask", lambda _, files, __: [True] * len(files))
-    assert pruner.kept([(other, predicate)], pruner.new_budget()) == [True]
+    [beside] = indexes(copied)
+    kinds = {column: set(kinds) for column, kinds in decode_index_places(beside.read_bytes()).items()}
+    assert kinds == {"b": {"bloom-filter"}, "m": {"bitmap"}}  # those of other kinds are lost

@@ -1,0 +1,357 @@
+"""Encoding of the index of a data file, byte for byte as Java Paimon does: Bloom filters and bitmaps.
+
+Java iterates over hash maps, so the order of columns, and of the bitmaps of values, is that of ``java.util.HashMap``.
+
+Source:
+    Paimon ``common:fileindex/FileIndexFormat.java``, ``bloomfilter/BloomFilterFileIndex.java``,
+    ``bloomfilter/FastHash.java``, ``common:utils/BloomFilter64.java``, ``bitmap/BitmapFileIndex.java``,
+    ``bitmap/BitmapFileIndexMeta.java``, ``bitmap/BitmapFileIndexMetaV2.java``, ``core:io/DataFileIndexWriter.java``.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from penstock.format.deletion_vector import encode_bitmap
+from penstock.format.file_index import MAGIC, xxh64
+from penstock.format.row.murmur import hash_text_rows
+from penstock.format.types.data_types import TypeRoot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
+    Hashes = npt.NDArray[np.uint64]
+
+_U32: Final = 0xFFFFFFFF
+# For fewer texts of one length, single steps of Python are faster than those of numpy.
+_MIN_ROWS: Final = 8
+_MIN_TABLE: Final = 16
+_P1, _P2, _P3, _P4, _P5 = (
+    np.uint64(each)
+    for each in (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
+)
+
+
+class Texts(NamedTuple):
+    """Byte strings without nulls.
+
+    Attributes:
+        offsets: where each begins in ``data``, and where the last one ends.
+        data: the bytes of all.
+    """
+
+    offsets: npt.NDArray[np.int32]
+    data: npt.NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def to_list(self) -> list[bytes]:
+        """Return the texts."""
+        data, offsets = self.data.tobytes(), self.offsets.tolist()
+        return [data[offsets[row] : offsets[row + 1]] for row in range(len(self))]
+
+    def by_length(self) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.uint8]]]:
+        """Yield the rows of each length, and their bytes as a matrix."""
+        lengths = np.diff(self.offsets)
+        order = np.argsort(lengths, kind="stable")
+        starts = np.flatnonzero(np.diff(lengths[order], prepend=-1))
+        for rows in np.split(order, starts[1:]) if len(order) else ():
+            length = int(lengths[rows[0]])
+            yield rows, self.data[self.offsets[rows][:, None] + np.arange(length)]
+
+
+class BloomFilter:
+    """Collects the hashes of a column's values; a value may be added many times.
+
+    Args:
+        items: expected number of different values.
+        false_positives: probability that a value which is not in the file is found.
+    """
+
+    def __init__(self, items: int, false_positives: float) -> None:
+        bits = bloom_bits(items, false_positives)
+        self._bits = np.uint32(bits)
+        self._bytes = np.zeros(bits // 8, np.uint8)
+        self._hash_count = max(1, math.floor(bits / items * math.log(2) + 0.5))
+
+    def add(self, hashes: Hashes) -> None:
+        """Add values by their hashes."""
+        low, high = (hashes & np.uint64(_U32)).astype(np.uint32), (hashes >> np.uint64(32)).astype(np.uint32)
+        for _ in range(self._hash_count):
+            low += high
+            signed = low.view(np.int32)
+            places = (signed ^ signed >> 31).view(np.uint32) % self._bits
+            np.bitwise_or.at(self._bytes, places >> 3, np.left_shift(1, places & 7, dtype=np.uint8, casting="unsafe"))
+
+    def encode(self) -> bytes:
+        """Return the index."""
+        return struct.pack(">i", self._hash_count) + self._bytes.tobytes()
+
+
+def bloom_bits(items: int, false_positives: float) -> int:
+    """Return the number of bits of a Bloom filter, a multiple of 8."""
+    bits = int(-items * math.log(false_positives) / (math.log(2) * math.log(2)))
+    return bits + 8 - bits % 8
+
+
+def hash_integers(values: Ints) -> Hashes:
+    """Hash each value by Thomas Wang's hash of 64-bit integers, with shifts that keep the sign."""
+    key = ~values + (values << 21)
+    key ^= key >> 24
+    key += (key << 3) + (key << 8)
+    key ^= key >> 14
+    key += (key << 2) + (key << 4)
+    key ^= key >> 28
+    key += key << 31
+    return key.view(np.uint64)
+
+
+def hash_texts(texts: Texts) -> Hashes:
+    """Hash each text by XXH64 with seed 0."""
+    found = np.empty(len(texts), np.uint64)
+    for rows, matrix in texts.by_length():
+        if len(rows) < _MIN_ROWS:
+            found[rows] = [xxh64(row.tobytes()) for row in matrix]
+        else:
+            found[rows] = _xxh64_of_rows(matrix)
+    return found
+
+
+def _xxh64_of_rows(matrix: npt.NDArray[np.uint8]) -> Hashes:
+    rows, length = matrix.shape
+    words = np.ascontiguousarray(matrix[:, : length - length % 8]).view("<u8").T
+    stripes = length // 32
+    if stripes:
+        lanes = [
+            np.full(rows, start, np.uint64) for start in (_wrapped(_P1, _P2), _P2, np.uint64(0), ~_P1 + np.uint64(1))
+        ]
+        for number in range(stripes):
+            lanes = [_round(lane, words[4 * number + place]) for place, lane in enumerate(lanes)]
+        value = np.zeros(rows, np.uint64)
+        for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True):
+            value = value + _rotated(lane, bits)
+        for lane in lanes:
+            value = (value ^ _round(np.zeros_like(lane), lane)) * _P1 + _P4
+    else:
+        value = np.full(rows, _P5, np.uint64)
+    value = value + np.uint64(length)
+    for word in words[4 * stripes :]:
+        value = _rotated(value ^ _round(np.zeros_like(word), word), 27) * _P1 + _P4
+    place = length - length % 8
+    if length % 8 >= 4:
+        half = np.ascontiguousarray(matrix[:, place : place + 4]).view("<u4")[:, 0].astype(np.uint64)
+        value = _rotated(value ^ half * _P1, 23) * _P2 + _P3
+        place += 4
+    for byte in matrix[:, place:].T:
+        value = _rotated(value ^ byte.astype(np.uint64) * _P5, 11) * _P1
+    value = (value ^ value >> np.uint64(33)) * _P2
+    value = (value ^ value >> np.uint64(29)) * _P3
+    return value ^ value >> np.uint64(32)
+
+
+def _wrapped(one: np.uint64, two: np.uint64) -> np.uint64:
+    return np.uint64(int(one) + int(two) & (1 << 64) - 1)
+
+
+def _round(lane: Hashes, word: Hashes) -> Hashes:
+    return _rotated(lane + word * _P2, 31) * _P1
+
+
+def _rotated(value: Hashes, bits: int) -> Hashes:
+    return value << np.uint64(bits) | value >> np.uint64(64 - bits)
+
+
+class Values(NamedTuple):
+    """The different values of a column, in the order of their first rows.
+
+    Attributes:
+        keys: as they are stored: in big endian, after their length if they are texts.
+        hashes: their hash codes in Java.
+        ranks: positions of the keys in the order in which Java sorts the values.
+    """
+
+    keys: list[bytes]
+    hashes: npt.NDArray[np.int32]
+    ranks: npt.NDArray[np.intp]
+
+
+_WIDTHS: Final = {
+    TypeRoot.BOOLEAN: 1,
+    TypeRoot.TINYINT: 1,
+    TypeRoot.SMALLINT: 2,
+    TypeRoot.INT: 4,
+    TypeRoot.DATE: 4,
+    TypeRoot.TIME: 4,
+    TypeRoot.FLOAT: 4,
+    TypeRoot.BIGINT: 8,
+    TypeRoot.DOUBLE: 8,
+    TypeRoot.TIMESTAMP: 8,
+    TypeRoot.TIMESTAMP_LTZ: 8,
+}
+_FLOATS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
+_JAVA_TRUE, _JAVA_FALSE = 1231, 1237
+
+
+def describe_numbers(values: Ints, root: TypeRoot) -> Values:
+    """Describe different numbers; those of floating-point types are given as their bits."""
+    width = _WIDTHS[root]
+    data = values.astype(f">i{width}").tobytes()
+    keys = [data[start : start + width] for start in range(0, len(data), width)]
+    hashes = values ^ (values >> 32 & _U32) if width == 8 else values
+    if root is TypeRoot.BOOLEAN:
+        hashes = np.where(values, _JAVA_TRUE, _JAVA_FALSE)
+    sorted_by = np.where(values < 0, ~values ^ np.int64(-(2**63)), values) if root in _FLOATS else values
+    return Values(keys, hashes.astype(np.int32), np.argsort(sorted_by, kind="stable"))
+
+
+def describe_texts(texts: Texts) -> Values:
+    """Describe different texts."""
+    hashes = np.empty(len(texts), np.int32)
+    for rows, matrix in texts.by_length():
+        hashes[rows] = hash_text_rows(matrix)
+    plain = texts.to_list()
+    ranks = sorted(range(len(plain)), key=plain.__getitem__)
+    return Values([struct.pack(">i", len(each)) + each for each in plain], hashes, np.array(ranks, np.intp))
+
+
+def encode_bitmap_index(codes: npt.NDArray[np.int32], values: Values, *, version: int, block_bytes: int) -> bytes:
+    """Return a bitmap index.
+
+    Args:
+        codes: for each row of the file the position of its value; -1 for null.
+        version: 1 or 2.
+        block_bytes: of version 2, bytes of values after which a new block begins.
+    """
+    ends = np.cumsum(np.bincount(codes + 1, minlength=len(values.keys) + 1))
+    nulls, *rows_of = np.split(np.argsort(codes, kind="stable").astype(np.int64), ends[:-1])
+    body: list[bytes] = []
+    end = 0
+
+    def place(rows: Ints) -> tuple[int, int]:
+        """Return offset and length of a bitmap; of one row, which is stored in place of the offset, no length."""
+        nonlocal end
+        if len(rows) == 1:
+            return -1 - int(rows[0]), -1
+        start = end
+        body.append(encode_bitmap(rows))
+        end += len(body[-1])
+        return start, end - start
+
+    head = struct.pack(">bii?", version, len(codes), len(values.keys), len(nulls) > 0)
+    if len(nulls):
+        offset, length = place(nulls)
+        head += struct.pack(">i", offset)
+        if version == 2:
+            head += struct.pack(">i", length if length >= 0 else len(encode_bitmap(nulls)))
+    present = codes[codes >= 0]
+    has_grown = len(present) > 0 and bool((present[:-1] == present[-1]).any())
+    order = hash_map_order(values.hashes, is_computed=True, has_grown=has_grown)
+    places = {code: place(rows_of[code]) for code in order}
+    if version == 1:
+        return b"".join([head, *(values.keys[code] + struct.pack(">i", places[code][0]) for code in order), *body])
+    entries = [values.keys[code] + struct.pack(">ii", *places[code]) for code in values.ranks.tolist()]
+    return b"".join([head, *_blocks(entries, block_bytes), *body])
+
+
+def _blocks(entries: Sequence[bytes], block_bytes: int) -> Iterator[bytes]:
+    """Yield the directory of the blocks of entries, and the blocks."""
+    blocks: list[list[bytes]] = []
+    sizes: list[int] = []
+    for entry in entries:
+        # Java fails if a value does not fit into a block; its reader takes blocks of any size.
+        if not blocks or sizes[-1] + len(entry) > block_bytes:
+            blocks.append([])
+            sizes.append(4)
+        blocks[-1].append(entry)
+        sizes[-1] += len(entry)
+    yield struct.pack(">i", len(blocks))
+    start = 0
+    for block, size in zip(blocks, sizes, strict=True):
+        yield block[0][:-8] + struct.pack(">i", start)
+        start += size
+    yield struct.pack(">i", start)
+    for block in blocks:
+        yield struct.pack(">i", len(block))
+        yield from block
+
+
+def hash_map_order(hashes: npt.NDArray[np.int32], *, is_computed: bool, has_grown: bool = True) -> list[int]:
+    """Return the positions of keys in the order in which a ``java.util.HashMap`` iterates over them.
+
+    Args:
+        hashes: of the keys, in the order in which they were added.
+        is_computed: added by ``computeIfAbsent``, which puts a key before those that it collides with, not by ``put``.
+        has_grown: False if the last key was added by the last call of ``computeIfAbsent``, which grows the map first.
+
+    Source:
+        OpenJDK ``java/util/HashMap.java`` (``hash``, ``resize``, ``computeIfAbsent``), without trees.
+    """
+    size = _MIN_TABLE
+    while len(hashes) - (not has_grown) > size * 3 // 4:
+        size *= 2
+    bits = hashes.view(np.uint32)
+    bins = (bits ^ bits >> 16) & np.uint32(size - 1)
+    if is_computed:
+        return [len(bins) - 1 - int(place) for place in np.argsort(bins[::-1], kind="stable")]
+    return [int(place) for place in np.argsort(bins, kind="stable")]
+
+
+def encode_file_index(indexes: Mapping[tuple[str, str], bytes]) -> bytes:
+    """Return the index of a data file.
+
+    Args:
+        indexes: by kind and column.
+    """
+    # The maps of the options, of the indexes that are written, and of those that are stored.
+    columns = list(dict.fromkeys(column for _, column in indexes))
+    columns = _in_map_order(columns, lambda name: ((31 + _java_hash(name)) * 31 * 31) + _JAVA_FALSE, is_computed=True)
+    kinds = _in_map_order(sorted({kind for kind, _ in indexes}), _java_hash, is_computed=True)
+    added = [
+        column
+        for kind in kinds
+        for column in _in_map_order([each for each in columns if (kind, each) in indexes], _java_hash)
+    ]
+    stored = _in_map_order([*dict.fromkeys(added)], _java_hash, is_computed=True, has_grown=added[-1] in added[:-1])
+    parts = {column: {kind: indexes[kind, column] for kind in kinds if (kind, column) in indexes} for column in stored}
+    names = [_utf(each) for column, of_column in parts.items() for each in (column, *of_column)]
+    start = sum(map(len, names)) + 24 + 4 * len(parts) + 8 * len(indexes)
+    head = [struct.pack(">qiii", MAGIC, 1, start, len(parts))]
+    for column, of_column in parts.items():
+        head += [_utf(column), struct.pack(">i", len(of_column))]
+        for kind, data in of_column.items():
+            head += [_utf(kind), struct.pack(">ii", start, len(data))]
+            start += len(data)
+    return b"".join([*head, bytes(4), *(data for of_column in parts.values() for data in of_column.values())])
+
+
+def _in_map_order(
+    keys: Sequence[str], hash_of: Callable[[str], int], *, is_computed: bool = False, has_grown: bool = True
+) -> list[str]:
+    hashes = np.array([hash_of(each) & _U32 for each in keys], np.uint32).view(np.int32)
+    return [keys[place] for place in hash_map_order(hashes, is_computed=is_computed, has_grown=has_grown)]
+
+
+def _java_hash(text: str) -> int:
+    value = 0
+    for unit in _utf16(text):
+        value = value * 31 + unit & _U32
+    return value
+
+
+def _utf16(text: str) -> tuple[int, ...]:
+    data = text.encode("utf-16-be")
+    return struct.unpack(f">{len(data) // 2}H", data)
+
+
+def _utf(text: str) -> bytes:
+    """Encode a text as Java's ``DataOutput.writeUTF`` does: characters are those of UTF-16, and 0 has two bytes."""
+    data = "".join(map(chr, _utf16(text))).encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")
+    return struct.pack(">H", len(data)) + data

@@ -1,0 +1,279 @@
+"""The indexes of a new data file, built from its rows while they are written (design/0103).
+
+Source:
+    Paimon ``core:io/DataFileIndexWriter.java``, ``api:fileindex/FileIndexOptions.java``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.errors import InvalidOptionError, UnsupportedFeatureError
+from penstock.format.file_index import BITMAP, BLOOM_FILTER
+from penstock.format.file_index_writer import (
+    BloomFilter,
+    Texts,
+    bloom_bits,
+    describe_numbers,
+    describe_texts,
+    encode_bitmap_index,
+    encode_file_index,
+    hash_integers,
+    hash_texts,
+)
+from penstock.format.layout import FILE_INDEX_SUFFIX
+from penstock.format.types.data_types import AtomicType, TypeRoot
+from penstock.format.types.text import format_sql_type
+from penstock.options import FileIndexOptions
+from penstock.options.group import KIB, MAX_INT
+from penstock.printable import open_log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from penstock.datafile.types import ArrowAny
+    from penstock.format.manifest.entry import DataFileMeta
+    from penstock.format.schema import TableSchema
+    from penstock.format.types.data_types import DataField
+    from penstock.io.file_io import FileIO
+    from penstock.table.ref import TableRef
+
+_LOG: Final = open_log(__name__)
+_TEXTS: Final = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
+_BYTES: Final = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
+_NUMBERS: Final = frozenset(
+    {
+        TypeRoot.TINYINT,
+        TypeRoot.SMALLINT,
+        TypeRoot.INT,
+        TypeRoot.BIGINT,
+        TypeRoot.FLOAT,
+        TypeRoot.DOUBLE,
+        TypeRoot.DATE,
+        TypeRoot.TIME,
+        TypeRoot.TIMESTAMP,
+        TypeRoot.TIMESTAMP_LTZ,
+    }
+)
+_TYPES: Final = {BLOOM_FILTER: _TEXTS | _BYTES | _NUMBERS, BITMAP: _TEXTS | _NUMBERS | {TypeRoot.BOOLEAN}}
+_NANOS_PER_MICRO: Final = 1_000
+_DEFAULT_ITEMS: Final = 1_000_000
+_DEFAULT_FALSE_POSITIVES: Final = 0.1
+_VERSIONS: Final = (1, 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedColumn:
+    """One index of each new data file.
+
+    Attributes:
+        kind: ``bloom-filter`` or ``bitmap``.
+        name: of the column in the file.
+        items: of a Bloom filter; likewise ``false_positives``.
+        version: of a bitmap; likewise ``block_bytes``.
+    """
+
+    kind: str
+    name: str
+    type: AtomicType
+    items: int = _DEFAULT_ITEMS
+    false_positives: float = _DEFAULT_FALSE_POSITIVES
+    version: int = _VERSIONS[-1]
+    block_bytes: int = 16 * KIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexPlan:
+    """The indexes of new data files.
+
+    Attributes:
+        in_manifest_bytes: largest index that is in the manifest entry of its file.
+    """
+
+    columns: tuple[IndexedColumn, ...]
+    in_manifest_bytes: int
+
+
+def plan_indexes(ref: TableRef, schema: TableSchema | None = None) -> IndexPlan | None:
+    """Return the indexes that the options of a table ask for; None if they ask for none.
+
+    Args:
+        schema: of the file, in which columns may have other names; a column that it lacks has no index.
+
+    Raises:
+        InvalidOptionError: a setting is for a column that is not indexed, or not valid.
+        UnsupportedFeatureError: an index cannot have the type of its column.
+    """
+    options = ref.parsed(FileIndexOptions)
+    stored = ref.schema.fields if schema is None else schema.fields
+    by_id = {field.id: field for field in stored}
+    fields = {field.name: by_id[field.id] for field in ref.schema.fields if field.id in by_id}
+    bloom = {"items": options.bloom_items, "false_positives": options.bloom_false_positives}
+    bitmap = {"version": options.bitmap_version, "block_bytes": options.bitmap_block_bytes}
+    columns: list[IndexedColumn] = []
+    for kind, texts, settings in (
+        (BLOOM_FILTER, options.bloom_columns, bloom),
+        (BITMAP, options.bitmap_columns, bitmap),
+    ):
+        names = [text.strip() for text in texts]
+        for key, pairs in settings.items():
+            _check_declared(ref, kind, names, pairs, key)
+        for name in dict.fromkeys(names):
+            if name in fields:
+                chosen = {key: dict(pairs)[name] for key, pairs in settings.items() if name in dict(pairs)}
+                columns.append(_indexed_column(ref, kind, fields[name], chosen))
+            elif name.endswith("]"):
+                _warn_of_key(ref.name, kind, name)
+    return IndexPlan(columns=tuple(columns), in_manifest_bytes=options.in_manifest_bytes) if columns else None
+
+
+def _check_declared(
+    ref: TableRef, kind: str, names: Sequence[str], pairs: Sequence[tuple[str, object]], key: str
+) -> None:
+    for name, _ in pairs:
+        if name not in names and not any(each.startswith(f"{name}[") for each in names):
+            raise InvalidOptionError(
+                f"table {ref.name}: 'file-index.{kind}.{name}.*' sets {key.replace('_', ' ')} of an index that the "
+                f"table does not have: add the column to 'file-index.{kind}.columns', or remove the option"
+            )
+
+
+def _indexed_column(ref: TableRef, kind: str, field: DataField, chosen: Mapping[str, Any]) -> IndexedColumn:
+    if not isinstance(field.type, AtomicType) or field.type.root not in _TYPES[kind]:
+        raise UnsupportedFeatureError(
+            f"table {ref.name}: column '{field.name}' has the type {format_sql_type(field.type)}, of which an index of "
+            f"kind {kind} has no values: remove it from 'file-index.{kind}.columns'"
+        )
+    column = IndexedColumn(kind=kind, name=field.name, type=field.type, **chosen)
+    if column.version not in _VERSIONS:
+        raise InvalidOptionError(
+            f"table {ref.name}: 'file-index.bitmap.{field.name}.version' = '{column.version}': expected 1 or 2"
+        )
+    if bloom_bits(column.items, column.false_positives) > MAX_INT:
+        raise InvalidOptionError(
+            f"table {ref.name}: the Bloom filter of column '{field.name}' for {column.items} values would have more "
+            "than 256 MB: choose fewer 'items' or a larger 'fpp'"
+        )
+    return column
+
+
+@lru_cache(maxsize=256)
+def _warn_of_key(table: str, kind: str, name: str) -> None:
+    _LOG.warning("table %s: files have no index of kind %s of %s: keys of maps are not indexed", table, kind, name)
+
+
+class FileIndexWriter:
+    """Collects the indexes of one data file."""
+
+    def __init__(self, plan: IndexPlan) -> None:
+        self._plan = plan
+        self._builders = [(column, _BUILDERS[column.kind](column)) for column in plan.columns]
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add the next rows of the file; the batch has the columns at least."""
+        for column, builder in self._builders:
+            builder.add(batch.column(column.name))
+
+    def encode(self) -> bytes:
+        """Return the indexes of all rows."""
+        return encode_file_index({(column.kind, column.name): builder.encode() for column, builder in self._builders})
+
+    def attach(self, meta: DataFileMeta) -> tuple[DataFileMeta, bytes | None]:
+        """Return the metadata of the file with its index, and the content of an index file if it is to be written.
+
+        Its name is in the metadata, and it is in the directory of the data file.
+        """
+        data = self.encode()
+        if len(data) <= self._plan.in_manifest_bytes:
+            return replace(meta, embedded_file_index=data), None
+        return replace(meta, extra_files=(*meta.extra_files, meta.file_name + FILE_INDEX_SUFFIX)), data
+
+
+class _Builder(Protocol):
+    def add(self, values: ArrowAny) -> None: ...
+
+    def encode(self) -> bytes: ...
+
+
+class _BloomBuilder:
+    def __init__(self, column: IndexedColumn) -> None:
+        self._type = column.type
+        self._filter = BloomFilter(column.items, column.false_positives)
+
+    def add(self, values: ArrowAny) -> None:
+        present = _stored_values(values.drop_null(), self._type)
+        self._filter.add(
+            hash_integers(present.to_numpy()) if pa.types.is_int64(present.type) else hash_texts(_texts(present))
+        )
+
+    def encode(self) -> bytes:
+        return self._filter.encode()
+
+
+class _BitmapBuilder:
+    """Keeps four bytes a row, and the different values of each batch."""
+
+    def __init__(self, column: IndexedColumn) -> None:
+        self._column = column
+        self._chunks: list[ArrowAny] = []
+
+    def add(self, values: ArrowAny) -> None:
+        self._chunks.append(_stored_values(values, self._column.type).dictionary_encode())
+
+    def encode(self) -> bytes:
+        joined: ArrowAny = pa.chunked_array(self._chunks).unify_dictionaries()
+        codes = pa.concat_arrays([chunk.indices for chunk in joined.chunks]).fill_null(-1).to_numpy()
+        different = joined.chunk(0).dictionary
+        root = self._column.type.root
+        values = (
+            describe_numbers(different.to_numpy(), root)
+            if pa.types.is_int64(different.type)
+            else describe_texts(_texts(different))
+        )
+        return encode_bitmap_index(codes, values, version=self._column.version, block_bytes=self._column.block_bytes)
+
+
+_BUILDERS: Final[Mapping[str, Callable[[IndexedColumn], _Builder]]] = {
+    BLOOM_FILTER: _BloomBuilder,
+    BITMAP: _BitmapBuilder,
+}
+
+
+def _stored_values(values: ArrowAny, data_type: AtomicType) -> ArrowAny:
+    """Return values as an index has them: binary, or integers of 64 bits; of floating-point numbers, their bits."""
+    match data_type.root:
+        case TypeRoot.CHAR | TypeRoot.VARCHAR | TypeRoot.BINARY | TypeRoot.VARBINARY:
+            return values.cast(pa.binary())
+        case TypeRoot.FLOAT | TypeRoot.DOUBLE:
+            # Java has one NaN.
+            bits = np.dtype(f"i{values.type.bit_width // 8}")
+            numbers = np.array(values.fill_null(0).to_numpy(zero_copy_only=False))
+            numbers[np.isnan(numbers)] = np.nan
+            return pa.array(numbers.view(bits).astype(np.int64), mask=values.is_null().to_numpy(zero_copy_only=False))
+        case TypeRoot.BOOLEAN:
+            return values.cast(pa.int8()).cast(pa.int64())
+        case TypeRoot.DATE | TypeRoot.TIME:
+            return values.cast(pa.int32()).cast(pa.int64())
+        case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ if values.type.unit == "ns":
+            numbers = values.fill_null(0).cast(pa.int64()).to_numpy() // _NANOS_PER_MICRO
+            return pa.array(numbers, mask=values.is_null().to_numpy(zero_copy_only=False))
+        case _:
+            return values.cast(pa.int64())
+
+
+def _texts(values: ArrowAny) -> Texts:
+    """Return binary values without nulls."""
+    _, offsets, data = values.buffers()
+    found = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
+    return Texts(found, np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8))
+
+
+def write_index_file(file_io: FileIO, directory: str, meta: DataFileMeta, data: bytes | None) -> None:
+    """Write the content from ``FileIndexWriter.attach``."""
+    if data is not None:
+        file_io.write(f"{directory}/{meta.extra_files[-1]}", data)
