@@ -164,8 +164,8 @@ def test_global_options_may_be_anywhere(penstock: Command) -> None:
 @pytest.mark.parametrize(
     "location",
     [
-        # Every third table, and those that have columns of all types.
-        pytest.param(each, id=each.name, marks=() if n % 3 == 0 or "types" in each.name else pytest.mark.slow)
+        # Every sixth table, and those that have columns of all types.
+        pytest.param(each, id=each.name, marks=() if n % 6 == 0 or "types" in each.name else pytest.mark.slow)
         for n, each in enumerate(TABLES)
     ],
 )

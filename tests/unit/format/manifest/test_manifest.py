@@ -35,6 +35,7 @@ from penstock.format.manifest.files import (
 )
 
 PATH = "memory://w/shop.db/orders/manifest/manifest-1-0"
+FLIPS = (0x01, 0x80, 0xFF)
 
 
 def entry(number: int) -> ManifestEntry:
@@ -289,7 +290,8 @@ def test_every_truncation_is_seen(codec: AvroCodec) -> None:
 def test_every_flipped_byte_is_an_error_of_ours_or_no_error(codec: AvroCodec) -> None:
     data = encode_manifest([entry(1), entry(2)], codec=codec)
     for place in range(len(data)):
-        for flip in (0x01, 0x80, 0xFF):
+        # One flip after the other where a codec notices most of them.
+        for flip in FLIPS if codec is AvroCodec.NULL else (FLIPS[place % len(FLIPS)],):
             broken = bytearray(data)
             broken[place] ^= flip
             try:
@@ -316,7 +318,7 @@ def test_numbers_of_entries_are_those_of_the_whole_entries() -> None:
     entries = [*ENTRIES[:50], odd, *ENTRIES[50:], odd, odd]
     data = encode_manifest(entries, codec="none")
     assert decode_file_numbers(data, PATH) == numbers_of(decode_manifest(data, PATH))
-    for end in range(len(data) - 300, len(data)):
+    for end in range(len(data) - 300, len(data), 5):
         with pytest.raises(FormatError):
             decode_file_numbers(data[:end], PATH)
 
