@@ -54,12 +54,15 @@ _PARTS: Final = {
 }
 """What a key has in the place of its free part; another key has 'x'."""
 
+_WITH: Final = {"clustering.incremental": {"clustering.columns": "a"}}
+"""Further options without which a feature means nothing."""
+
 CASES: Final = [(feature, key) for feature in FEATURES for key in feature.keys]
 
 
 def option_of(key: str) -> dict[str, str]:
-    """Return an option that turns on the feature of a key."""
-    return {key.replace("*", _PARTS.get(key, "x")): VALUES.get(key, "true")}
+    """Return an option that turns on the feature of a key, with those that it needs."""
+    return {key.replace("*", _PARTS.get(key, "x")): VALUES.get(key, "true"), **_WITH.get(key, {})}
 
 
 def _append(table: penstock.Table) -> None:

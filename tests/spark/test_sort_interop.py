@@ -36,3 +36,42 @@ def test_every_engine_reads_what_we_sorted_and_goes_on(
     java.ask("compact", location)
     for reader in (ours, java, pypaimon):
         assert reader.read(location) == sort_rows([*rows, *more])
+
+
+@pytest.mark.parametrize("feature", ["none", "deletion-vectors.enabled", "row-tracking.enabled"])
+def test_java_and_we_cluster_one_table_in_turn(
+    spark: SparkSession, java: JavaPaimon, pypaimon: Engine, location: Path, feature: str
+) -> None:
+    options = {"clustering.incremental": "true", "clustering.columns": "k", "num-sorted-run.compaction-trigger": "2"}
+    options |= {} if feature == "none" else {feature: "true"}
+    ours.create(location, "k INT, n INT, p STRING", partition_by=["p"], options=options)
+    rows: list[Row] = []
+    seen = set()
+    for turn in range(6):
+        count = 400 if turn == 0 else 40
+        new: list[Row] = [{"k": n * 37 % 61, "n": turn * 1_000 + n, "p": "xy"[n % 2]} for n in range(count)]
+        rows += new
+        ours.append(location, new[: count // 2])
+        java.append(location, new[count // 2 :])
+        ours.load(location).delete(f"n = {turn * 1_000 + 7}")
+        rows = [row for row in rows if row["n"] != turn * 1_000 + 7]
+        follower = f"before {turn}"
+        assert java.follow(location, follower, {"scan.mode": "latest-full"})["plans"]
+        planned = {row.partition: row.files_in for row in ours.load(location).compact(dry_run=True).partitions}
+        before = ours.load(location).files()
+        if turn % 2:
+            picked = java.ask("cluster", location, full=turn == 5)
+            assert turn == 5 or {f"p={each['partition']['p']}": len(each["files"]) for each in picked} == planned
+        else:
+            result = ours.load(location).compact(spark)
+            assert {row.partition: row.files_in for row in result.partitions} == planned
+        after = ours.load(location).files()
+        assert set(planned.values()) != {0}
+        assert after["file_path"].to_pylist() != before["file_path"].to_pylist()
+        assert ours.load(location).snapshots()["commit_kind"].to_pylist()[-1] == "COMPACT"
+        seen |= set(after["level"].to_pylist())
+        for reader in (ours, java, pypaimon):
+            assert reader.read(location) == sort_rows(rows)
+        assert not [split for plan in java.follow(location, follower)["plans"] for split in plan["splits"]]
+        assert not ours.load(location).inspect.fsck().findings
+    assert seen == {1, 2}

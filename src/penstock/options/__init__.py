@@ -14,6 +14,7 @@ from penstock.options.check import (
     check_values,
 )
 from penstock.options.choices import (
+    ClusteringMode,
     ClusteringStrategy,
     ConsumerMode,
     ExpireMode,
@@ -29,7 +30,7 @@ from penstock.options.choices import (
     TagPeriod,
     WatermarkEmitStrategy,
 )
-from penstock.options.compact import CompactOptions, SortOptions
+from penstock.options.compact import ClusteringOptions, CompactOptions, SortOptions
 from penstock.options.group import (
     OptionGroup,
     format_bytes,
@@ -57,6 +58,8 @@ from penstock.options.write import CommitOptions, DeletionVectorOptions, Manifes
 __all__ = [
     "KNOWN_KEYS",
     "BucketOptions",
+    "ClusteringMode",
+    "ClusteringOptions",
     "ClusteringStrategy",
     "CommitOptions",
     "CompactOptions",

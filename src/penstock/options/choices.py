@@ -128,3 +128,10 @@ class ClusteringStrategy(StrEnum):
     ORDER = "order"
     ZORDER = "zorder"
     HILBERT = "hilbert"
+
+
+class ClusteringMode(StrEnum):
+    """Whether incremental clustering sorts rows across files, or only within each of them."""
+
+    GLOBAL_SORT = "global-sort"
+    LOCAL_SORT = "local-sort"

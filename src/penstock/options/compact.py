@@ -1,4 +1,4 @@
-"""Options for compaction and sorting.
+"""Options for compaction, sorting and incremental clustering.
 
 Source:
     Paimon ``api:CoreOptions.java``, ``flink:FlinkConnectorOptions.java``; docs/spec/commit.md section 8.4,
@@ -9,8 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.options.choices import ClusteringStrategy, RangeStrategy
-from penstock.options.group import OptionGroup, at_least, option, parse_bool, parse_float, parse_int, parse_names
+from penstock.options.choices import ClusteringMode, ClusteringStrategy, RangeStrategy
+from penstock.options.group import (
+    OptionGroup,
+    at_least,
+    option,
+    parse_bool,
+    parse_duration_ms,
+    parse_float,
+    parse_int,
+    parse_names,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,22 +104,60 @@ class SortOptions(OptionGroup):
         "files that an external sort merges at once",
         honoured=False,
     )
-    clustering_columns: tuple[str, ...] = option(
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusteringOptions(OptionGroup):
+    """Which files incremental clustering takes, and how it sorts them.
+
+    Attributes:
+        columns: with the blanks of the text.
+        history_idle_ms: time without rows after which a partition out of scope is sorted as a whole; None for never.
+        max_levels: None for one more than ``trigger``.
+        size_ratio: percentage by which the next run may be larger than those before it, to be taken with them.
+        max_amplification: percentage of the oldest run; if all others together are larger, all runs are taken.
+    """
+
+    columns: tuple[str, ...] = option(
         "clustering.columns",
         parse_names,
         (),
-        "columns that batches are sorted by",
+        "columns that incremental clustering sorts by; batches are not sorted before they are written",
         ("sink.clustering.by-columns",),
-        honoured=False,
     )
-    clustering_strategy: ClusteringStrategy = option(
+    strategy: ClusteringStrategy = option(
         "clustering.strategy",
         ClusteringStrategy,
         ClusteringStrategy.AUTO,
         "order of the sorted rows",
         ("sink.clustering.strategy",),
-        honoured=False,
     )
-    incremental_clustering: bool = option(
-        "clustering.incremental", parse_bool, False, "files have levels; Penstock does not compact such tables"
+    is_incremental: bool = option(
+        "clustering.incremental", parse_bool, False, "files have levels, and compaction sorts some of them at a time"
+    )
+    mode: ClusteringMode = option(
+        "clustering.incremental.mode",
+        ClusteringMode,
+        ClusteringMode.GLOBAL_SORT,
+        "sort all rows that are taken together, or those of each file alone",
+    )
+    history_idle_ms: int | None = option(
+        "clustering.history-partition.idle-to-full-sort",
+        parse_duration_ms,
+        None,
+        "time without rows before a full sort of a history partition",
+    )
+    max_history_partitions: int = option(
+        "clustering.history-partition.limit", at_least(0, parse_int), 5, "idle partitions clustered at once"
+    )
+    trigger: int = option(
+        "num-sorted-run.compaction-trigger", at_least(1, parse_int), 5, "runs at which clustering starts"
+    )
+    max_levels: int | None = option("num-levels", parse_int, None, "levels of incremental clustering")
+    size_ratio: int = option("compaction.size-ratio", parse_int, 1, "percent of difference between runs of one size")
+    max_amplification: int = option(
+        "compaction.max-size-amplification-percent",
+        parse_int,
+        200,
+        "percentage of extra space at which all files are merged",
     )

@@ -19,10 +19,13 @@ import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.paimon.AppendOnlyFileStore;
 import org.apache.paimon.append.AppendCompactTask;
+import org.apache.paimon.append.cluster.IncrementalClusterManager;
+import org.apache.paimon.append.cluster.Sorter;
 import org.apache.paimon.catalog.Catalog;
 import org.apache.paimon.catalog.CatalogContext;
 import org.apache.paimon.catalog.CatalogFactory;
 import org.apache.paimon.catalog.Identifier;
+import org.apache.paimon.compact.CompactUnit;
 import org.apache.paimon.data.BinaryRow;
 import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.deletionvectors.Bitmap64DeletionVector;
@@ -41,11 +44,13 @@ import org.apache.paimon.manifest.ManifestCommittable;
 import org.apache.paimon.operation.BaseAppendFileStoreWrite;
 import org.apache.paimon.options.ExpireConfig;
 import org.apache.paimon.options.Options;
+import org.apache.paimon.partition.PartitionPredicate;
 import org.apache.paimon.partition.actions.SuccessFileMarkDoneAction;
 import org.apache.paimon.partition.file.SuccessFile;
 import org.apache.paimon.predicate.Predicate;
 import org.apache.paimon.predicate.PredicateBuilder;
 import org.apache.paimon.reader.RecordReader;
+import org.apache.paimon.reader.RecordReaderIterator;
 import org.apache.paimon.schema.Schema;
 import org.apache.paimon.schema.SchemaChange;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
@@ -75,6 +80,8 @@ import org.apache.paimon.types.DataType;
 import org.apache.paimon.types.DataTypeJsonParser;
 import org.apache.paimon.types.DataTypes;
 import org.apache.paimon.types.RowType;
+import org.apache.paimon.utils.MutableObjectIterator;
+import org.apache.paimon.utils.Pair;
 import org.apache.paimon.view.ViewImpl;
 
 /**
@@ -182,6 +189,8 @@ public final class Engine {
             case "compact":
                 compact(table, user);
                 return null;
+            case "cluster":
+                return cluster(table, user, request);
             case "tag":
                 if (request.has("snapshot")) table.createTag(request.get("name").asText(), request.get("snapshot").asLong());
                 else table.createTag(request.get("name").asText());
@@ -515,6 +524,69 @@ public final class Engine {
             for (List<Object> bucket : buckets) write.compact((BinaryRow) bucket.get(0), (Integer) bucket.get(1), true);
             commit.commit(Long.MAX_VALUE, write.prepareCommit(true, Long.MAX_VALUE));
         }
+    }
+
+    /**
+     * Clusters a table as the procedure of Spark does, but for its shuffle. {@code full}; {@code partition}: only this
+     * one, as an object; {@code dry}: only plan. Answer: for each partition its {@code level}, {@code files}.
+     */
+    private static JsonNode cluster(FileStoreTable table, String user, JsonNode request) throws Exception {
+        PartitionPredicate only = null;
+        if (request.has("partition")) {
+            RowType type = table.schema().logicalPartitionType();
+            only = PartitionPredicate.fromMultiple(
+                    type,
+                    PartitionPredicate.createBinaryPartitions(
+                            List.of(strings(request.get("partition"))), type, table.coreOptions().partitionDefaultName()));
+        }
+        IncrementalClusterManager manager = new IncrementalClusterManager(table, only);
+        Map<BinaryRow, CompactUnit> units = manager.createCompactUnits(request.get("full").asBoolean());
+        ArrayNode answer = MAPPER.createArrayNode();
+        for (Map.Entry<BinaryRow, CompactUnit> unit : units.entrySet()) {
+            ObjectNode picked = answer.addObject().put("level", unit.getValue().outputLevel());
+            picked.set("partition", Values.toJson(unit.getKey(), table.schema().logicalPartitionType()));
+            ArrayNode files = picked.putArray("files");
+            unit.getValue().files().forEach(file -> files.add(file.fileName()));
+        }
+        if (request.has("dry")) return answer;
+        List<CommitMessage> messages = new ArrayList<>();
+        FileStoreTable target = table.copy(Map.of("write-only", "true"));
+        for (Map.Entry<BinaryRow, Pair<List<DataSplit>, CommitMessage>> each :
+                manager.toSplitsAndRewriteDvFiles(units).entrySet()) {
+            CompactUnit unit = units.get(each.getKey());
+            CommitMessageImpl vectors = (CommitMessageImpl) each.getValue().getRight();
+            List<DataFileMeta> after = new ArrayList<>();
+            IOManager buffers = IOManager.create(System.getProperty("java.io.tmpdir"));
+            try (BatchTableWrite write = target.newBatchWriteBuilder().newWrite()) {
+                Sorter sorter = Sorter.getSorter(
+                        new RecordReaderIterator<>(
+                                table.newReadBuilder().newRead().createReader(new ArrayList<>(each.getValue().getLeft()))),
+                        buffers,
+                        table.rowType(),
+                        table.coreOptions());
+                MutableObjectIterator<BinaryRow> rows = sorter.sort();
+                BinaryRow row = new BinaryRow(sorter.arity());
+                while ((row = rows.next(row)) != null) write.write(sorter.removeSortKey(row));
+                for (CommitMessage message : write.prepareCommit())
+                    after.addAll(((CommitMessageImpl) message).newFilesIncrement().newFiles());
+                sorter.close();
+            }
+            messages.add(new CommitMessageImpl(
+                    each.getKey(),
+                    0,
+                    table.coreOptions().bucket(),
+                    DataIncrement.emptyIncrement(),
+                    new CompactIncrement(
+                            unit.files(),
+                            IncrementalClusterManager.upgrade(after, unit.outputLevel()),
+                            List.of(),
+                            vectors == null ? List.of() : vectors.compactIncrement().newIndexFiles(),
+                            vectors == null ? List.of() : vectors.compactIncrement().deletedIndexFiles())));
+        }
+        try (TableCommitImpl commit = table.newCommit(user)) {
+            commit.commit(Long.MAX_VALUE, messages);
+        }
+        return answer;
     }
 
     // ----------------------------------------------------------------- tables

@@ -122,7 +122,25 @@ def test_arguments_that_cannot_be_are_refused() -> None:
 def test_what_a_merge_would_break_is_refused() -> None:
     table = filled(catalog_of(), {}, a=4).with_options({"clustering.incremental": "true"})
     with pytest.raises(UnsupportedFeatureError, match=r"clustering\.incremental"):
+        table.compact(order_by=["k"])
+    with pytest.raises(UnsupportedFeatureError, match=r"clustering\.incremental"):
+        table.maintenance.compact_in_background()
+
+
+def test_levels_are_planned_without_spark_and_sorted_on_it() -> None:
+    options = {"clustering.incremental": "true", "clustering.columns": "k"}
+    table = filled(catalog_of(), options, a=4, b=5)
+    assert moved(table.compact(dry_run=True)) == {"p=a": (0, 0), "p=b": (5, 0)}
+    assert moved(table.compact(dry_run=True, strategy="full")) == {"p=a": (4, 0), "p=b": (5, 0)}
+    assert moved(table.compact(where="p = 'a'")) == {"p=a": (0, 0)}
+    with pytest.raises(UnsupportedFeatureError, match="sorts rows on Spark"):
         table.compact()
+    with pytest.raises(InvalidOptionError, match=r"'clustering\.columns' names 'x'"):
+        table.compact(dry_run=True, options={"clustering.columns": "x"})
+    with pytest.raises(InvalidOptionError, match="'num-levels' = '1' leaves no level"):
+        table.compact(dry_run=True, options={"num-levels": "1"})
+    with pytest.raises(InvalidOptionError, match=r"'clustering\.columns' names no column"):
+        table.compact(dry_run=True, options={"clustering.columns": "p"})
 
 
 def test_a_handle_that_does_not_know_the_newest_columns_keeps_their_values() -> None:
@@ -156,6 +174,8 @@ def test_tables_of_a_database_are_compacted_by_their_names() -> None:
     catalog.create_table(
         "db.leveled", "k BIGINT", options={"clustering.incremental": "true", "clustering.columns": "k"}
     )
+    for k in range(5):
+        catalog.load_table("db.leveled").append(pa.table({"k": [k]}))
     done = {each.table: each for each in catalog.compact_database("d.", including="db.*|leveled|t")}
     assert set(done) == {"db.t", "db.leveled"}
     result, error = done["db.t"].result, done["db.leveled"].error

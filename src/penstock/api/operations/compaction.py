@@ -27,11 +27,12 @@ from penstock.catalog.checks.features import check_writable
 from penstock.catalog.place import TablePlace, alter_place
 from penstock.catalog.selection import select_tables
 from penstock.errors import InvalidOptionError, TableStoreError
-from penstock.options import BucketOptions, check_keys
+from penstock.options import BucketOptions, ClusteringOptions, check_keys
 from penstock.table.actions.changes import open_committer
 from penstock.table.actions.manifests import ManifestCompaction, compact_manifests
 from penstock.table.actions.rescale import RescaledPartition, rescale_partitions
 from penstock.table.assumptions import at_latest_schema
+from penstock.table.compact.cluster import cluster_table
 from penstock.table.compact.job import CompactionResult
 from penstock.table.compact.local import compact_table, for_compaction, request_compaction, run_here
 from penstock.table.compact.plan import CompactionPlan
@@ -52,15 +53,16 @@ class Compact(Operation[TableHandle, CompactionResult]):
     """Merge small files without changing rows or, in a queue, their order; or sort the rows of a scalable table.
 
     Concurrent appends are not affected; a merge whose files another commit has replaced is discarded. Tables with the
-    option ``write-only`` are compacted too.
+    option ``write-only`` are compacted too. Of tables with ``clustering.incremental``, it sorts some files at a time.
 
     Args:
-        spark: merge on its executors; None to merge in this process.
+        spark: merge on its executors; None to merge in this process. Needed for every sort.
         partitions: only these partitions, such as ``dt=2026-01-01``; a spec may omit columns.
         where: only partitions that satisfy this condition on partition columns, such as ``dt < '2026-01-01'``, in any
             form that ``Table.to_arrow`` takes; not with ``partitions``.
         strategy: ``full``, the default, merges all small files; ``minor`` what a stream with compaction would have
-            merged by now.
+            merged by now. With ``clustering.incremental``, ``full`` sorts all files, and ``minor``, the default there,
+            those that are due.
         idle_time: only partitions that received no rows for this long, such as ``1 h``.
         order_strategy: rewrite all rows of each partition, sorted by the first column, then the next (``order``), or
             along a curve so that files have narrow ranges in all columns (``zorder``, ``hilbert``). Needs Spark.
@@ -77,8 +79,8 @@ class Compact(Operation[TableHandle, CompactionResult]):
 
     Raises:
         InvalidOptionError, InvalidFilterError: invalid arguments.
-        UnsupportedFeatureError: the table is read-only for Penstock, or has
-            ``clustering.incremental``.
+        UnsupportedFeatureError: the table is read-only for Penstock, or has ``clustering.incremental`` and buckets,
+            or an order is given for it.
         TableStoreError: a file cannot be read or written, or the commit failed; merges that were already committed
             remain, the others leave no files.
     """
@@ -121,9 +123,11 @@ class Compact(Operation[TableHandle, CompactionResult]):
                 if bar is not None and bar.is_shown:
                     bar.total = sum(file.row_count for task in plan.tasks for file in task.files)
 
+            sort = None if spark is None else partial(lazy_spark.sort_compact, spark, on_done=self.on_done)
             if order is not None:
-                sort = None if spark is None else partial(lazy_spark.sort_compact, spark, on_done=self.on_done)
                 return sort_table(ref, order, request, sort, dry_run=self.dry_run, on_plan=on_plan)
+            if ref.parsed(ClusteringOptions).is_incremental:
+                return cluster_table(ref, request, sort, dry_run=self.dry_run, on_plan=on_plan)
             merger = (
                 run_here(ref, self.threads) if spark is None else lazy_spark.SparkMerger(spark=spark, ref=ref).execute
             )

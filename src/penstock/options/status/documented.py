@@ -27,6 +27,7 @@ _LAYOUT: Final = "layout"
 _COMMIT: Final = "commit"
 _MAINTENANCE: Final = "maintenance"
 _SORT: Final = "sort"
+_CLUSTERING: Final = "incremental clustering"
 _TABLE: Final = "table"
 _REFUSED: Final = "refused"
 
@@ -77,28 +78,9 @@ DOCUMENTED: Final = (
     ),
     KnownKey("compaction.bucket-distribution-strategy", "text", "linear", _FLINK, "spread of buckets over tasks"),
     KnownKey("unaware-bucket.no-shuffle", "boolean", "false", _FLINK, "no shuffle in change data pipelines"),
-    KnownKey("clustering.history-partition.limit", "integer", "5", _SORT, "idle partitions clustered at once"),
-    KnownKey(
-        "clustering.history-partition.idle-to-full-sort",
-        "duration",
-        "",
-        _SORT,
-        "time without rows before a full sort of a history partition",
-    ),
-    KnownKey("clustering.incremental.mode", "text", "global-sort", _SORT, "how incremental clustering sorts"),
-    KnownKey("clustering.incremental.optimize-write", "boolean", "false", _SORT, "cluster before the write"),
+    KnownKey("clustering.incremental.optimize-write", "boolean", "false", _CLUSTERING, "cluster before the write"),
     KnownKey("sink.clustering.sample-factor", "integer", "100", _SORT, "samples of a range shuffle"),
     KnownKey("sink.clustering.sort-in-cluster", "boolean", "true", _SORT, "sort inside each range"),
-    KnownKey("num-sorted-run.compaction-trigger", "integer", "5", _SORT, "runs at which clustering starts"),
-    KnownKey("num-levels", "integer", "", _SORT, "levels of incremental clustering"),
-    KnownKey("compaction.size-ratio", "integer", "1", _SORT, "percent of difference between runs of one size"),
-    KnownKey(
-        "compaction.max-size-amplification-percent",
-        "integer",
-        "200",
-        _SORT,
-        "percentage of extra space at which all files are merged",
-    ),
     KnownKey("scan.fallback-branch", "text", "", "read", "branch for partitions that are missing, in batch reads only"),
     KnownKey("scan.primary-branch", "text", "", "read", "branch whose partitions come first"),
     KnownKey("scan.plan-auto-tag-for-read.time-retained", "duration", "", "read", "tag a snapshot while it is read"),

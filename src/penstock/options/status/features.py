@@ -176,8 +176,8 @@ FEATURES: Final = (
     Feature(
         name="incremental clustering",
         keys=("clustering.incremental",),
-        reason="keeps files in levels, which a merge would destroy: compact it with Paimon on Flink or Spark",
-        refused=frozenset({Operation.REWRITE}),
+        reason="compaction sorts some of the files at a time; it refuses tables with buckets, and nothing merges files "
+        "on its own",
     ),
     Feature(
         name="external paths",
@@ -193,7 +193,12 @@ FEATURES: Final = (
     ),
     Feature(
         name="clustering of writes",
-        keys=("clustering.columns", "clustering.strategy", "sink.clustering.*"),
+        keys=(
+            "clustering.columns",
+            "clustering.strategy",
+            "clustering.incremental.optimize-write",
+            "sink.clustering.*",
+        ),
         reason="the order of rows within an unordered table has no meaning",
     ),
     Feature(

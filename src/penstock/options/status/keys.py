@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from penstock.options.compact import CompactOptions, SortOptions
+from penstock.options.compact import ClusteringOptions, CompactOptions, SortOptions
 from penstock.options.external import ExternalPathOptions, ViewOptions
 from penstock.options.group import Family, Key, OptionField, OptionGroup, option_fields
 from penstock.options.layout import BucketOptions, FileIndexOptions, FormatOptions, LayoutOptions, StatsOptions
@@ -44,6 +44,7 @@ GROUPS: Final[dict[str, type[OptionGroup]]] = {
     "watermark": WatermarkOptions,
     "compaction": CompactOptions,
     "sort": SortOptions,
+    "incremental clustering": ClusteringOptions,
     "snapshots": RetentionOptions,
     "partitions": PartitionExpireOptions,
     "partitions that are done": MarkDoneOptions,

@@ -15,7 +15,6 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from penstock.errors import NotFoundError, TableStoreError
 from penstock.format.manifest.entry import FileKey, FileKind, ManifestEntry
 from penstock.format.row.row import decode_row
-from penstock.format.snapshot import CommitKind
 from penstock.options import CommitOptions, CompactOptions, SortOptions, WriteOptions
 from penstock.spark.compact.job import failed_job, spark_cause
 from penstock.spark.python_worker import ensure_python_worker
@@ -76,7 +75,7 @@ def sort_compact(
         committer,
         sorter.execute,
         commit_user=new_commit_user(options.user_prefix),
-        kind=CommitKind.OVERWRITE,
+        kind=job.kind,
         on_done=on_done,
     )
 
@@ -149,7 +148,7 @@ class SparkSorter:
 
 
 def sort_frame(frame: DataFrame, job: SortJob, *, ranges: int, rows: int) -> DataFrame:
-    """Return the rows in ``ranges`` Spark partitions, sorted within and across partitions.
+    """Return the rows in ``ranges`` Spark partitions, sorted within and, unless the job is local, across partitions.
 
     Args:
         rows: approximate number of rows.
@@ -165,7 +164,8 @@ def sort_frame(frame: DataFrame, job: SortJob, *, ranges: int, rows: int) -> Dat
     # The tie-breaker spreads many equal rows over several ranges, and makes their order deterministic.
     keyed = keyed.withColumn(_TIE, F.monotonically_increasing_id())
     keys.append(_TIE)
-    return keyed.repartitionByRange(ranges, *keys).sortWithinPartitions(*keys).drop(_KEY, _TIE).toDF(*names)
+    parts = keyed.coalesce(ranges) if job.is_local else keyed.repartitionByRange(ranges, *keys)
+    return parts.sortWithinPartitions(*keys).drop(_KEY, _TIE).toDF(*names)
 
 
 def _with_curve(frame: DataFrame, columns: list[str], job: SortJob, *, ranges: int, rows: int) -> DataFrame:

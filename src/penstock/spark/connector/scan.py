@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 from pyspark.sql.types import StructField, StructType
 
 from penstock.errors import UnsupportedFeatureError
-from penstock.options import BucketOptions, ReadOptions, SortOptions
+from penstock.options import BucketOptions, ClusteringOptions, ReadOptions
 from penstock.predicate.bind import columns_of
 from penstock.predicate.tree import And
 from penstock.printable import bytes_text
@@ -327,7 +327,7 @@ class TableScan(Proxy):
         laid_out = (
             *ref.schema.partition_keys,
             *ref.parsed(BucketOptions).bucket_key,
-            *ref.parsed(SortOptions).clustering_columns,
+            *ref.parsed(ClusteringOptions).columns,
         )
         return list(dict.fromkeys(name for name in laid_out if name in wanted))
 

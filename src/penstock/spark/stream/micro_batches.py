@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from penstock.catalog.checks.features import check_writable
 from penstock.errors import LeaseHeldError, StorageError, TableStoreError
 from penstock.metrics import BATCH_ROWS, BATCH_SECONDS, record
-from penstock.options import WatermarkOptions, WriteOptions
+from penstock.options import WatermarkOptions
 from penstock.printable import mask_locations, open_log
 from penstock.spark.compact.job import merge_on_executors
 from penstock.spark.compact.stream import StreamCompaction
@@ -26,6 +26,7 @@ from penstock.spark.types import to_spark_type
 from penstock.spark.watermark.wall_clock import with_wall_clocks
 from penstock.spark.write.task import QUERY_ID
 from penstock.table.assumptions import digest_of
+from penstock.table.compact.plan import merges_on_its_own
 from penstock.table.compact.write import TableWrite
 from penstock.table.lease import LeaseKeeper, acquire
 from penstock.table.stream.checkpoint import decode_batch
@@ -244,7 +245,7 @@ class MicroBatches:
         self.lease.check()
         snapshot = self._committer.commit(batch, written.messages)
         self._last, self._last_seconds = (ref, batch), time.monotonic()
-        if self._compaction is not None and not ref.parsed(WriteOptions).write_only:
+        if self._compaction is not None and merges_on_its_own(ref):
             self._compaction.note_commit(ref, batch.commit_user)
         files = [file for message in written.messages for file in message.new_files]
         progress = WriteProgress(

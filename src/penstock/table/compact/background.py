@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import CommitConflictError, LeaseHeldError, TableStoreError
 from penstock.format.snapshot import CommitKind
-from penstock.options import BucketOptions, CompactOptions, WriteOptions
+from penstock.options import BucketOptions, CompactOptions
 from penstock.printable import open_log
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.compact.commit import MergeGroup, is_lost
 from penstock.table.compact.coordinator import SmallFiles
-from penstock.table.compact.plan import check_compactable
+from penstock.table.compact.plan import check_compactable, merges_on_its_own
 from penstock.table.compact.queue_files import QueueFiles
 from penstock.table.compact.task import CompactionState, CompactSizes, waiting_of
 from penstock.table.lease import LeaseKeeper, acquire, find_holder
@@ -336,7 +336,7 @@ class BackgroundCompactor:
             ref = replace(self._watch.ref, schema=latest)
             self._watch.use(ref)
             self._committer = open_committer(ref, adds_rows=False)
-        if self._watch.ref.parsed(WriteOptions).write_only:
+        if not merges_on_its_own(self._watch.ref):
             return  # the option was set while the stream runs: a dedicated job compacts the table
         self._queue.extend(self._watch.plan())
         found = self._watch.waiting()

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import FormatError, NotFoundError, warn_damaged
 from penstock.format.snapshot import CommitKind
-from penstock.table.compact.plan import CompactStrategy, check_compactable, picker, runs_of, with_many_deleted
+from penstock.options import ClusteringOptions
+from penstock.table.compact.cluster import plan_levels
+from penstock.table.compact.plan import CompactStrategy, check_rewritable, picker, plan_merges
 from penstock.table.compact.task import CompactSizes
 from penstock.table.read.live import load_live_entries
 from penstock.table.read.scan import load_vector_places
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Sequence
 
     from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
     from penstock.format.snapshot import Snapshot
-    from penstock.table.compact.plan import Pick
+    from penstock.table.compact.task import CompactTask
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
@@ -33,7 +36,8 @@ class PartitionDebt:
         data: the partition's values as a serialized BinaryRow.
         files: number of live files.
         small_files: files that are candidates for a merge, with ``small_bytes``.
-        waiting_files: files that a full compaction would merge now, with ``waiting_bytes``.
+        waiting_files: files that a full compaction, or with ``clustering.incremental`` one of the strategy ``minor``,
+            would merge now, with ``waiting_bytes``.
         buckets: number of buckets with a live file.
         most_files: live files of the bucket that has the most.
         last_compaction: id of the newest unexpired COMPACT snapshot that merged files of the partition; None if none
@@ -60,17 +64,20 @@ def measure_debt(
         snapshot: the snapshot to measure; None for a table without one.
         with_history: also find the last compaction of each partition.
     """
-    check_compactable(ref)
+    check_rewritable(ref)
     if snapshot is None:
         return ()
+    if ref.parsed(ClusteringOptions).is_incremental:
+        plan_tasks = plan_levels(ref, store, lambda _: False)
+    else:
+        plan_tasks = partial(plan_merges, ref, picker(ref, CompactStrategy.FULL), None)
     partitions: dict[bytes, list[ManifestEntry]] = {}
     for entry in load_live_entries(store, snapshot).values():
         partitions.setdefault(entry.partition, []).append(entry)
     vectors = load_vector_places(store, snapshot)
     compacted = _last_compactions(store, snapshot, frozenset(partitions)) if with_history else {}
-    pick = picker(ref, CompactStrategy.FULL)
     return tuple(
-        _measure(ref, entries, pick, with_many_deleted(ref, vectors, entries), compacted.get(data))
+        _measure(ref, entries, plan_tasks(data, entries, vectors), compacted.get(data))
         for data, entries in partitions.items()
     )
 
@@ -78,8 +85,7 @@ def measure_debt(
 def _measure(
     ref: TableRef,
     entries: Sequence[ManifestEntry],
-    pick: Pick,
-    dirty: Mapping[int, Collection[str]],
+    tasks: Sequence[CompactTask],
     last_compaction: int | None,
 ) -> PartitionDebt:
     sizes = CompactSizes.of(ref)
@@ -87,12 +93,7 @@ def _measure(
     for entry in entries:
         buckets.setdefault((entry.bucket, entry.total_buckets), []).append(entry.file)
     small = [file.file_size for files in buckets.values() for file in files if sizes.is_small(file)]
-    waiting = [
-        file.file_size
-        for (bucket, total), files in buckets.items()
-        for run in runs_of(ref, pick, files, dirty.get(bucket, ()), is_queue=total > 0)
-        for file in run
-    ]
+    waiting = [file.file_size for task in tasks for file in task.files]
     return PartitionDebt(
         data=entries[0].partition,
         files=sum(map(len, buckets.values())),

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidOptionError
-from penstock.options import CompactOptions, parse_duration_ms
+from penstock.options import ClusteringOptions, CompactOptions, parse_duration_ms
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.compact.job import merge_in_threads, merge_one, plan_only, run_compaction
@@ -64,7 +64,9 @@ def request_compaction(
     elif where is not None:
         scope = scope_of_filter(ref, where)
     return CompactionRequest(
-        strategy=_strategy(strategy), scope=scope, idle_ms=None if idle_time is None else parse_duration_ms(idle_time)
+        strategy=_strategy(ref, strategy),
+        scope=scope,
+        idle_ms=None if idle_time is None else parse_duration_ms(idle_time),
     )
 
 
@@ -116,10 +118,12 @@ def compact_table(
     return run_compaction(plan, committer, execute, commit_user=user, on_done=on_done)
 
 
-def _strategy(text: str | None) -> CompactStrategy:
+def _strategy(ref: TableRef, text: str | None) -> CompactStrategy:
     if text is None:
-        return CompactStrategy.FULL
+        return CompactStrategy.MINOR if ref.parsed(ClusteringOptions).is_incremental else CompactStrategy.FULL
     try:
         return CompactStrategy(text.lower())
     except ValueError as error:
-        raise InvalidOptionError(f"compaction strategy '{text}': expected 'minor' or 'full'") from error
+        raise InvalidOptionError(
+            f"table {ref.name}: compaction strategy '{text}': expected 'minor' or 'full'"
+        ) from error

@@ -20,7 +20,7 @@ from penstock.clocks import local_wall_millis, to_wall_clock
 from penstock.errors import InvalidFilterError, NotFoundError, UnsupportedFeatureError
 from penstock.format.manifest.entry import FileKind, FileSource
 from penstock.format.snapshot import CommitKind
-from penstock.options import CompactOptions, PartitionExpireOptions
+from penstock.options import ClusteringOptions, CompactOptions, PartitionExpireOptions, WriteOptions
 from penstock.options.group import MAX_INT
 from penstock.options.status.features import Operation, refusals_of
 from penstock.predicate.bind import bind
@@ -46,6 +46,11 @@ if TYPE_CHECKING:
 
 Pick: TypeAlias = "Callable[[list[DataFileMeta], bool], Iterable[tuple[DataFileMeta, ...]]]"
 """Takes the files of a bucket and whether the table is a queue; returns the files of each task."""
+
+Vectors: TypeAlias = "Mapping[FileKey, VectorPlace]"
+
+PlanTasks: TypeAlias = "Callable[[bytes, Sequence[ManifestEntry], Vectors], tuple[CompactTask, ...]]"
+"""Takes a serialized partition, its live files and the deletion vectors of the snapshot; returns the tasks."""
 
 # Maximum number of tiny files in one task of a full compaction; opening that many takes a few seconds.
 _MAX_FILES: Final = 4_096
@@ -114,17 +119,11 @@ def plan_compaction(
         scope: the partitions, also as serialized values; None for all.
         idle_ms: only partitions that received no rows for this long.
     """
+    check_compactable(ref)
     sizes = CompactSizes.of(ref)
     may_pick_large = sizes.max_files is not None or ref.parsed(CompactOptions).force_rewrite_all_files
-    return plan_partitions(
-        ref,
-        store,
-        picker(ref, strategy),
-        scope=scope,
-        idle_ms=idle_ms,
-        otherwise="too few small files",
-        of_small=None if may_pick_large else sizes,
-    )
+    plan_tasks = partial(plan_merges, ref, picker(ref, strategy), None if may_pick_large else sizes)
+    return plan_partitions(ref, store, plan_tasks, scope=scope, idle_ms=idle_ms, otherwise="too few small files")
 
 
 def _live_partitions(
@@ -148,29 +147,27 @@ def _has_small(sizes: CompactSizes, entries: Sequence[ManifestEntry]) -> bool:
     return any(sizes.is_small(entry.file) for entry in entries)
 
 
-def plan_partitions(  # noqa: PLR0913 - what differs between the kinds of compaction
+def plan_partitions(
     ref: TableRef,
     store: MetadataStore,
-    pick: Pick,
+    plan_tasks: PlanTasks,
     *,
     scope: OverwriteScope | frozenset[bytes] | None = None,
     idle_ms: int | None = None,
     otherwise: str,
-    of_small: CompactSizes | None = None,
 ) -> CompactionPlan:
-    """Plan the tasks that ``pick`` chooses; other arguments as in ``plan_compaction``.
+    """Plan the tasks that ``plan_tasks`` chooses; other arguments as in ``plan_compaction``.
 
     Args:
-        otherwise: the text of ``skipped`` for a partition in which ``pick`` chooses no file.
-        of_small: sizes by which ``pick`` chooses no file of a partition without small ones; None if it may.
+        otherwise: the text of ``skipped`` for a partition without tasks.
     """
     snapshot = store.load_latest_snapshot()
-    check_compactable(ref)
+    check_rewritable(ref)
     if snapshot is None:
         return CompactionPlan(snapshot=None, partitions=())
     partitions = _live_partitions(ref, store, snapshot, scope)
     idle_test = None if idle_ms is None else IdleTest(store, snapshot, idle_ms)
-    planner = _Planner(ref, pick, idle_test, otherwise, of_small, load_vector_places(store, snapshot))
+    planner = _Planner(ref, plan_tasks, idle_test, otherwise, load_vector_places(store, snapshot))
     plan = CompactionPlan(
         snapshot=snapshot, partitions=tuple(planner.plan(data, entries) for data, entries in partitions.items())
     )
@@ -212,16 +209,13 @@ class _Planner:
     def __init__(
         self,
         ref: TableRef,
-        pick: Pick,
+        plan_tasks: PlanTasks,
         idle_test: IdleTest | None,
         otherwise: str,
-        of_small: CompactSizes | None,
-        vectors: Mapping[FileKey, VectorPlace],
+        vectors: Vectors,
     ) -> None:
-        self._ref = ref
         self._vectors = vectors
-        self._pick = pick
-        self._of_small = of_small
+        self._plan_tasks = plan_tasks
         self._otherwise = otherwise
         self._idle_test = idle_test
         self._locator = FileLocator.of(ref)
@@ -240,23 +234,37 @@ class _Planner:
     def _tasks(self, data: bytes, entries: Sequence[ManifestEntry]) -> tuple[tuple[CompactTask, ...], str | None]:
         if self._idle_test is not None and not self._idle_test.is_idle(data, entries):
             return (), "written to within the idle time"
-        dirty = with_many_deleted(self._ref, self._vectors, entries)
-        if not dirty and self._of_small is not None and not _has_small(self._of_small, entries):
-            return (), self._otherwise
-        buckets: dict[tuple[int, int], list[DataFileMeta]] = {}
-        for entry in entries:
-            buckets.setdefault((entry.bucket, entry.total_buckets), []).append(entry.file)
-        tasks = tuple(
-            CompactTask(partition=data, bucket=bucket, total_buckets=total, files=run).with_vectors(self._vectors)
-            for (bucket, total), files in sorted(buckets.items(), key=lambda item: item[0])
-            for run in runs_of(self._ref, self._pick, files, dirty.get(bucket, ()), is_queue=total > 0)
-        )
+        tasks = self._plan_tasks(data, entries, self._vectors)
         return tasks, None if tasks else self._otherwise
 
 
-def with_many_deleted(
-    ref: TableRef, vectors: Mapping[FileKey, VectorPlace], entries: Iterable[ManifestEntry]
-) -> dict[int, set[str]]:
+def plan_merges(
+    ref: TableRef,
+    pick: Pick,
+    of_small: CompactSizes | None,
+    data: bytes,
+    entries: Sequence[ManifestEntry],
+    vectors: Vectors,
+) -> tuple[CompactTask, ...]:
+    """Plan the merges of one partition; arguments as in ``PlanTasks``.
+
+    Args:
+        of_small: sizes by which ``pick`` chooses no file of a partition without small ones; None if it may.
+    """
+    dirty = _with_many_deleted(ref, vectors, entries)
+    if not dirty and of_small is not None and not _has_small(of_small, entries):
+        return ()
+    buckets: dict[tuple[int, int], list[DataFileMeta]] = {}
+    for entry in entries:
+        buckets.setdefault((entry.bucket, entry.total_buckets), []).append(entry.file)
+    return tuple(
+        CompactTask(partition=data, bucket=bucket, total_buckets=total, files=run).with_vectors(vectors)
+        for (bucket, total), files in sorted(buckets.items(), key=lambda item: item[0])
+        for run in _runs_of(ref, pick, files, dirty.get(bucket, ()), is_queue=total > 0)
+    )
+
+
+def _with_many_deleted(ref: TableRef, vectors: Vectors, entries: Iterable[ManifestEntry]) -> dict[int, set[str]]:
     """Return the files of a partition of which so many rows are deleted that they are rewritten, whatever their size.
 
     Returns:
@@ -271,7 +279,7 @@ def with_many_deleted(
     return found
 
 
-def runs_of(
+def _runs_of(
     ref: TableRef, pick: Pick, files: list[DataFileMeta], dirty: Collection[str], *, is_queue: bool
 ) -> Iterator[tuple[DataFileMeta, ...]]:
     """Yield the files of each task of a bucket: those that are picked, and others with many deleted rows.
@@ -334,6 +342,21 @@ def _all_in_bins(files: list[DataFileMeta], sizes: CompactSizes) -> list[tuple[D
 
 def check_compactable(ref: TableRef) -> None:
     """Check that a merge keeps the meaning of the table's files. Raises ``UnsupportedFeatureError``."""
+    check_rewritable(ref)
+    if ref.parsed(ClusteringOptions).is_incremental:
+        raise UnsupportedFeatureError(
+            f"table {ref.name}: 'clustering.incremental' = 'true' keeps files in levels, which merging or sorting them "
+            "would destroy: call compact without an order strategy, as a job of its own, which clusters them"
+        )
+
+
+def merges_on_its_own(ref: TableRef) -> bool:
+    """Whether writers merge the table's small files, and not only a job that is called."""
+    return not (ref.parsed(WriteOptions).write_only or ref.parsed(ClusteringOptions).is_incremental)
+
+
+def check_rewritable(ref: TableRef) -> None:
+    """Check that files can be written again at all. Raises ``UnsupportedFeatureError``."""
     for reason in refusals_of(ref.options, Operation.REWRITE):
         raise UnsupportedFeatureError(f"table {ref.name}: {reason}")
 

@@ -13,9 +13,11 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import FormatError, InvalidOptionError, UnsupportedFeatureError
+from penstock.format.snapshot import CommitKind
 from penstock.format.types.data_types import (
     ArrayType,
     AtomicType,
@@ -30,7 +32,7 @@ from penstock.format.types.text import format_sql_type
 from penstock.options import BucketOptions
 from penstock.table.actions.rewriting import as_replacement
 from penstock.table.compact.job import plan_only
-from penstock.table.compact.plan import CompactStrategy, plan_partitions
+from penstock.table.compact.plan import CompactStrategy, check_compactable, plan_merges, plan_partitions
 from penstock.table.compact.rewrite import check_rows
 from penstock.table.message import CommitMessage
 from penstock.table.row_tracking import with_numbers
@@ -82,12 +84,16 @@ class SortJob:
 
     Attributes:
         ref: the table at its latest schema: with an older one, columns that were added later would be lost.
-        plan: one task for each partition, with all its files.
+        plan: one task for each partition; those of a sort compaction have all its files.
+        kind: of the commits: OVERWRITE for a sort compaction, COMPACT for incremental clustering.
+        is_local: sort the rows of each new file alone.
     """
 
     ref: TableRef
     order: SortOrder
     plan: CompactionPlan
+    kind: CommitKind = CommitKind.OVERWRITE
+    is_local: bool = False
 
 
 def plan_sort(
@@ -104,15 +110,26 @@ def plan_sort(
         scope: the partitions; None for all.
         idle_ms: only partitions that got no rows for this long.
     """
+    check_compactable(ref)
+    plan_tasks = partial(plan_merges, ref, _every_file, None)
     plan = plan_partitions(
-        ref, store, _every_file, scope=scope, idle_ms=idle_ms, otherwise="its files are those of a queue"
+        ref, store, plan_tasks, scope=scope, idle_ms=idle_ms, otherwise="its files are those of a queue"
     )
     # Loaded after the snapshot, so the schema is not older than that of any of its files.
     ref = replace(ref, schema=store.load_latest_schema())
-    _check_is_scalable(ref)
-    _check_order(ref, order)
-    check_types(ref)
+    check_sortable(ref, order)
     return SortJob(ref=ref, order=order, plan=plan)
+
+
+def check_sortable(ref: TableRef, order: SortOrder, *, source: str = "order_by") -> None:
+    """Check that Spark can sort the rows of a table.
+
+    Args:
+        source: what names the columns, for messages.
+    """
+    _check_is_scalable(ref)
+    _check_order(ref, order, source)
+    check_types(ref)
 
 
 def parse_order(ref: TableRef, strategy: str | None, order_by: Sequence[str] | None) -> SortOrder | None:
@@ -149,17 +166,30 @@ def sort_table(
         dry_run: only plan; the result has no outputs.
         on_plan: called with the plan before the sort.
     """
+    check_compactable(ref)
     if request.strategy is CompactStrategy.MINOR:
         raise InvalidOptionError(
             f"table {ref.name}: sorting rewrites all files, so the strategy 'minor' is not possible"
         )
     job = plan_sort(ref, MetadataStore(ref), order, scope=request.scope, idle_ms=request.idle_ms)
+    return run_sort(job, sort, dry_run=dry_run, on_plan=on_plan)
+
+
+def run_sort(
+    job: SortJob,
+    sort: Callable[[SortJob], CompactionResult] | None,
+    *,
+    dry_run: bool,
+    on_plan: Callable[[CompactionPlan], None],
+) -> CompactionResult:
+    """Run a planned job; arguments as for ``sort_table``."""
     on_plan(job.plan)
     if dry_run:
         return plan_only(job.plan)
     if sort is None:
         raise InvalidOptionError(
-            f"table {ref.name}: sorting runs on Spark: give compact a session, or 'penstock compact' a --spark MASTER"
+            f"table {job.ref.name}: sorting runs on Spark: give compact a session, or 'penstock compact' a --spark "
+            "MASTER"
         )
     return sort(job)
 
@@ -184,7 +214,7 @@ def sorted_message(task: CompactTask, messages: Sequence[CommitMessage], ref: Ta
     outputs = []
     number = 0
     for file in as_replacement(ref, task.files, files):
-        outputs.append(with_numbers(file, number, number + file.row_count - 1))
+        outputs.append(replace(with_numbers(file, number, number + file.row_count - 1), level=task.level))
         number += file.row_count
     return CommitMessage(
         partition=task.partition,
@@ -217,9 +247,9 @@ def _check_is_scalable(ref: TableRef) -> None:
         )
 
 
-def _check_order(ref: TableRef, order: SortOrder) -> None:
+def _check_order(ref: TableRef, order: SortOrder, source: str) -> None:
     if not order.columns:
-        raise InvalidOptionError(f"table {ref.name}: order_by names no column: give those that queries filter by")
+        raise InvalidOptionError(f"table {ref.name}: {source} names no column: give those that queries filter by")
     if order.strategy is OrderStrategy.HILBERT and len(order.columns) == 1:
         raise InvalidOptionError(
             f"table {ref.name}: a Hilbert curve needs two columns; with '{order.columns[0]}' alone say "
@@ -228,24 +258,24 @@ def _check_order(ref: TableRef, order: SortOrder) -> None:
     fields = {field.name: field for field in ref.schema.fields}
     for place, name in enumerate(order.columns):
         if name in order.columns[:place]:
-            raise InvalidOptionError(f"table {ref.name}: order_by names column '{name}' twice")
-        _check_column(ref, name, fields)
+            raise InvalidOptionError(f"table {ref.name}: {source} names column '{name}' twice")
+        _check_column(ref, name, fields, source)
 
 
-def _check_column(ref: TableRef, name: str, fields: dict[str, DataField]) -> None:
+def _check_column(ref: TableRef, name: str, fields: dict[str, DataField], source: str) -> None:
     if name not in fields:
         near = difflib.get_close_matches(name, fields, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"its columns are {', '.join(fields)}"
-        raise InvalidOptionError(f"table {ref.name}: order_by names '{name}', which is not a column; {hint}")
+        raise InvalidOptionError(f"table {ref.name}: {source} names '{name}', which is not a column; {hint}")
     if name in ref.schema.partition_keys:
         raise InvalidOptionError(
-            f"table {ref.name}: order_by names the partition column '{name}', which has one value in each partition; "
+            f"table {ref.name}: {source} names the partition column '{name}', which has one value in each partition; "
             "leave it out, partitions are sorted one by one"
         )
     data_type = fields[name].type
     if not isinstance(data_type, AtomicType) or data_type.root in _UNSORTABLE:
         raise InvalidOptionError(
-            f"table {ref.name}: order_by names '{name}', and values of type {format_sql_type(data_type)} have no order"
+            f"table {ref.name}: {source} names '{name}', and values of type {format_sql_type(data_type)} have no order"
         )
 
 

@@ -31,6 +31,7 @@ class CompactTask:
         files: at least one, in the order in which their rows are written; in a queue this is the order of their
             sequence numbers.
         vectors: names of those with a deletion vector, whose rows are left out, and the vector.
+        level: level of the new files; above 0 by incremental clustering only.
     """
 
     partition: bytes
@@ -38,6 +39,7 @@ class CompactTask:
     total_buckets: int
     files: tuple[DataFileMeta, ...]
     vectors: tuple[tuple[str, VectorPlace], ...] = ()
+    level: int = 0
 
     @property
     def keys(self) -> tuple[FileKey, ...]:

@@ -19,7 +19,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.errors import TableStoreError, UnsupportedFeatureError
-from penstock.options import BucketOptions, CompactOptions, WriteOptions
+from penstock.options import BucketOptions, CompactOptions
 from penstock.printable import open_log
 from penstock.table.actions.changes import commit_append, commit_overwrite, open_committer
 from penstock.table.assumptions import at_latest_schema
@@ -28,7 +28,7 @@ from penstock.table.commit.committer import new_commit_user
 from penstock.table.compact.background import LEASE_NAME
 from penstock.table.compact.job import run_compaction
 from penstock.table.compact.local import run_here
-from penstock.table.compact.plan import CompactStrategy, plan_compaction
+from penstock.table.compact.plan import CompactStrategy, merges_on_its_own, plan_compaction
 from penstock.table.compact.queue_files import OpenTails
 from penstock.table.compact.task import CompactSizes, CompactTask
 from penstock.table.lease import find_holder
@@ -184,7 +184,7 @@ class TableWrite:
 def open_appender(ref: TableRef, store: MetadataStore | None = None) -> TableCommitter:
     """Return a committer for ``compact_appended``; arguments as in ``open_committer``."""
     committer = open_committer(ref, store)
-    if ref.parsed(BucketOptions).bucket > 0 and not ref.parsed(WriteOptions).write_only:
+    if ref.parsed(BucketOptions).bucket > 0 and merges_on_its_own(ref):
         committer.index.watch = OpenTails(CompactSizes.of(ref))
     return committer
 
@@ -224,9 +224,9 @@ def compact_written(ref: TableRef, messages: Sequence[CommitMessage], *, commit_
         messages: of the commit.
 
     Returns:
-        None if the table is ``write-only``, the commit had no files, or the merges failed.
+        None if the table is ``write-only`` or clustered, the commit had no files, or the merges failed.
     """
-    if ref.parsed(WriteOptions).write_only:
+    if not merges_on_its_own(ref):
         return None
     written = frozenset(message.partition for message in messages if message.new_files)
     return _merge(ref, MetadataStore(ref), written, commit_user, run_here)

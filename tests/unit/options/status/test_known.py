@@ -64,7 +64,7 @@ def test_keys_that_are_acted_on_pass_older_names_and_families_too(key: str) -> N
         "commit.callback.my.Class.param",
         "merge-engine",
         "sink.parallelism",
-        "clustering.columns",
+        "clustering.incremental.optimize-write",
         "data-file.external-paths.weights",
     ],
 )

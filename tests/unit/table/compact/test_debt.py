@@ -75,10 +75,18 @@ def test_a_file_that_is_large_enough_is_no_debt() -> None:
     assert debts(table)["p=a"]["small_file_count"] == 0
 
 
+def test_of_files_in_levels_those_wait_that_are_due() -> None:
+    table = table_of(**{"clustering.incremental": "true", "clustering.columns": "k"})
+    for p, count in {"a": 4, "b": 5}.items():
+        for k in range(count):
+            append(table, p, k)
+    assert {name: row["waiting_file_count"] for name, row in debts(table).items()} == {"p=a": 0, "p=b": 5}
+
+
 def test_a_table_that_is_not_compacted_here_has_none_to_show() -> None:
-    table = table_of()
+    table = table_of(bucket="1", **{"bucket-key": "k"})
     append(table, "a", 1)
     leveled = table.with_options({"clustering.incremental": "true"})
-    with pytest.raises(UnsupportedFeatureError, match="levels"):
+    with pytest.raises(UnsupportedFeatureError, match="with buckets"):
         leveled.inspect.compaction_debt()
     assert describe_table(leveled)["small_files"] is None

@@ -79,7 +79,7 @@ def test_a_table_without_snapshots_has_an_empty_story() -> None:
 
 
 def test_what_we_do_not_compact_is_reported() -> None:
-    made = MemoryTable(options={"clustering.incremental": "true"})
+    made = MemoryTable(options={"clustering.incremental": "true", "bucket": "1"})
     made.commit(made.entry(made.file("a")))
     history = HistoryReader(made.ref, made.store).load()
     assert history.debt is None

@@ -1,0 +1,222 @@
+"""Incremental clustering: which files of a table are sorted together next, and the level of those that replace them.
+
+A new file is at level 0. The files of a higher level are the result of one sort, or of a few, and are one run; at level
+0, each file is a run of its own. As in an LSM tree, small runs are sorted often, and large ones seldom.
+
+A job commits COMPACT snapshots, which replace exactly the files that it took: rows written meanwhile stay at level 0.
+
+Source:
+    Paimon ``core:append/cluster/IncrementalClusterManager.java``, ``IncrementalClusterStrategy.java``,
+    ``HistoryPartitionCluster.java``, ``core:mergetree/compact/UniversalCompaction.java``; docs/spec/compaction.md
+    section 9. Two deviations, of history partitions: the limit takes those without rows for longest, where the
+    reference takes them in the order of a hash table; and where none is idle, none is taken, where the reference takes
+    all, since its scan takes an empty list of partitions for no condition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from penstock.clocks import local_wall_millis
+from penstock.errors import InvalidOptionError, UnsupportedFeatureError
+from penstock.format.snapshot import CommitKind
+from penstock.options import BucketOptions, ClusteringMode, ClusteringOptions, ClusteringStrategy
+from penstock.table.compact.plan import CompactStrategy, plan_partitions
+from penstock.table.compact.sort import OrderStrategy, SortJob, SortOrder, check_sortable, run_sort
+from penstock.table.compact.task import CompactTask
+from penstock.table.partition_scope import partition_test
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
+    from penstock.table.compact.job import CompactionResult
+    from penstock.table.compact.local import CompactionRequest
+    from penstock.table.compact.plan import CompactionPlan, PartitionPlan, PlanTasks, Vectors
+    from penstock.table.ref import TableRef
+
+Run: TypeAlias = "tuple[DataFileMeta, ...]"
+"""Files of one level that were sorted together: at level 0 one file, else all."""
+
+Pick: TypeAlias = "tuple[int, int]"
+"""How many runs are sorted, from the lowest level on, and the level of the new files."""
+
+_MIN_LEVELS: Final = 2
+# ``auto`` takes the Hilbert curve from this number of columns on.
+_MANY_COLUMNS: Final = 5
+
+
+def cluster_table(
+    ref: TableRef,
+    request: CompactionRequest,
+    sort: Callable[[SortJob], CompactionResult] | None,
+    *,
+    dry_run: bool = False,
+    on_plan: Callable[[CompactionPlan], None] = lambda _: None,
+) -> CompactionResult:
+    """Cluster a table once; arguments as for ``sort_table``.
+
+    Args:
+        request: ``full`` takes all files, ``minor`` those that the options say.
+    """
+    job = plan_clustering(ref, MetadataStore(ref), request)
+    if sort is None and not dry_run:
+        if job.plan.tasks:
+            raise UnsupportedFeatureError(
+                f"table {ref.name}: incremental clustering sorts rows on Spark: give compact a session, or 'penstock "
+                "compact' a --spark MASTER"
+            )
+        dry_run = True  # there is nothing to do
+    return run_sort(job, sort, dry_run=dry_run, on_plan=on_plan)
+
+
+def plan_clustering(ref: TableRef, store: MetadataStore, request: CompactionRequest) -> SortJob:
+    """Plan the sorts of the latest snapshot; reads metadata only.
+
+    If the request has partitions, history partitions outside of them may be added, as the options say.
+    """
+    options = ref.parsed(ClusteringOptions)
+    scope, is_full = request.scope, request.strategy is CompactStrategy.FULL
+    has_history = scope is not None and options.history_idle_ms is not None and bool(ref.schema.partition_keys)
+    in_scope = partition_test(scope, touched=frozenset(), ref=ref) if scope is not None else lambda _: True
+    plan = plan_partitions(
+        ref,
+        store,
+        plan_levels(ref, store, lambda data: is_full or not in_scope(data)),
+        scope=None if has_history else scope,
+        idle_ms=request.idle_ms,
+        otherwise="nothing to cluster",
+    )
+    if has_history:
+        wanted = tuple(each for each in plan.partitions if in_scope(each.data))
+        others = (each for each in plan.partitions if not in_scope(each.data))
+        plan = replace(plan, partitions=(*wanted, *_history_of(ref, others)))
+    # As for a sort compaction: not older than the schema of any file.
+    ref = replace(ref, schema=store.load_latest_schema())
+    order = order_of(ref)
+    check_sortable(ref, order, source="'clustering.columns'")
+    is_local = options.mode is ClusteringMode.LOCAL_SORT
+    return SortJob(ref=ref, order=order, plan=plan, kind=CommitKind.COMPACT, is_local=is_local)
+
+
+def plan_levels(ref: TableRef, store: MetadataStore, is_full: Callable[[bytes], bool]) -> PlanTasks:
+    """Return the function that plans the sort of one partition.
+
+    Args:
+        is_full: whether all files of a partition are sorted, which has these values.
+    """
+    if ref.parsed(BucketOptions).bucket != -1:
+        raise UnsupportedFeatureError(
+            f"table {ref.name}: 'clustering.incremental' of tables with buckets is not supported: compact it with "
+            "Paimon on Flink or Spark, or copy it into a table with 'bucket' = '-1'"
+        )
+    options = ref.parsed(ClusteringOptions)
+    if _max_level(options) < _MIN_LEVELS - 1:
+        raise InvalidOptionError(
+            f"table {ref.name}: 'num-levels' = '{options.max_levels}' leaves no level for clustered files: set at "
+            f"least {_MIN_LEVELS}, or remove it"
+        )
+
+    @cache
+    def is_by_these_columns(schema_id: int) -> bool:
+        stored = ClusteringOptions.parse(store.load_schema(schema_id).option_map, table=ref.name)
+        return _names(stored) == _names(options)
+
+    def plan(data: bytes, entries: Sequence[ManifestEntry], vectors: Vectors) -> tuple[CompactTask, ...]:
+        runs = runs_of([entry.file for entry in entries])
+        if is_full(data):
+            top = _max_level(options)
+            is_done = len(runs) == 1 and runs[0][0].level == top and is_by_these_columns(runs[0][0].schema_id)
+            picked = None if is_done else (len(runs), top)
+        else:
+            picked = pick(runs, options)
+        if picked is None:
+            return ()
+        count, level = picked
+        task = CompactTask(
+            partition=data,
+            bucket=entries[0].bucket,
+            total_buckets=entries[0].total_buckets,
+            files=tuple(file for run in runs[:count] for file in run),
+            level=level,
+        )
+        return (task.with_vectors(vectors),)
+
+    return plan
+
+
+def runs_of(files: Sequence[DataFileMeta]) -> list[Run]:
+    """Return the runs of a partition, lowest level first; at level 0 in the order of their sequence numbers."""
+    levels: dict[int, list[DataFileMeta]] = {}
+    for file in sorted(files, key=lambda file: (file.level, file.min_sequence_number)):
+        levels.setdefault(file.level, []).append(file)
+    new = [(file,) for file in levels.pop(0, ())]
+    return [*new, *map(tuple, levels.values())]
+
+
+def pick(runs: Sequence[Run], options: ClusteringOptions) -> Pick | None:
+    """Return which runs are sorted now, by the rules of universal compaction; None if there are too few."""
+    if len(runs) < options.trigger:
+        return None
+    sizes = [sum(file.file_size for file in run) for run in runs]
+    top = _max_level(options)
+    if sum(sizes[:-1]) * 100 > options.max_amplification * sizes[-1]:
+        return len(runs), top
+    count = _extend(sizes, 1, options)
+    if count == 1 and len(runs) > options.trigger:
+        count = _extend(sizes, len(runs) - options.trigger + 1, options)
+    return None if count == 1 else _with_level(runs, count, top)
+
+
+def _extend(sizes: Sequence[int], count: int, options: ClusteringOptions) -> int:
+    """Return how many runs to take: at least ``count``, and the next ones that are about as large as those before."""
+    total = sum(sizes[:count])
+    for size in sizes[count:]:
+        if total * (100.0 + options.size_ratio) / 100.0 < size:
+            break
+        total, count = total + size, count + 1
+    return count
+
+
+def _with_level(runs: Sequence[Run], count: int, top: int) -> Pick:
+    """Return the pick of ``count`` runs or, since no clustered file is at level 0, of more."""
+    level = max(0, runs[count][0].level - 1) if count < len(runs) else top
+    while level == 0 and count < len(runs):
+        level = runs[count][0].level
+        count += 1
+    return count, top if count == len(runs) else level
+
+
+def order_of(ref: TableRef) -> SortOrder:
+    """Return the order of clustered files; without partition columns, which have one value in each partition."""
+    options = ref.parsed(ClusteringOptions)
+    columns = tuple(name for name in _names(options) if name not in ref.schema.partition_keys)
+    if options.strategy is not ClusteringStrategy.AUTO:
+        return SortOrder(strategy=OrderStrategy(options.strategy), columns=columns)
+    curve = OrderStrategy.ZORDER if len(columns) < _MANY_COLUMNS else OrderStrategy.HILBERT
+    return SortOrder(strategy=curve if len(columns) > 1 else OrderStrategy.ORDER, columns=columns)
+
+
+def _history_of(ref: TableRef, partitions: Iterable[PartitionPlan]) -> tuple[PartitionPlan, ...]:
+    """Return those with a file below the highest level and without new rows for the time of the options."""
+    options = ref.parsed(ClusteringOptions)
+    newest_allowed = local_wall_millis() - (options.history_idle_ms or 0)
+    found: list[tuple[int, PartitionPlan]] = []
+    for partition in partitions:
+        files = [file for task in partition.tasks for file in task.files if file.level < _max_level(options)]
+        newest = max((file.creation_millis or 0 for file in files), default=newest_allowed)
+        if newest < newest_allowed:
+            found.append((newest, partition))
+    found.sort(key=lambda each: each[0])
+    return tuple(partition for _, partition in found[: options.max_history_partitions])
+
+
+def _names(options: ClusteringOptions) -> tuple[str, ...]:
+    return tuple(name.strip() for name in options.columns)
+
+
+def _max_level(options: ClusteringOptions) -> int:
+    return (options.trigger + 1 if options.max_levels is None else options.max_levels) - 1
