@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tests.class_archive import archive_options
 
 from penstock.spark.versions.facts import class_here
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # The usual one starts readlink and chmod for each file where Hadoop's native library is missing.
 CHECKPOINT_FILES: Final = class_here(
@@ -54,3 +57,19 @@ def quick_environment() -> dict[str, str]:
         "PYSPARK_SUBMIT_ARGS": shlex.join([*settings, "pyspark-shell"]),
         "SPARK_SUBMIT_OPTS": " ".join(JVM_OPTIONS),
     }
+
+
+def forget_sources(session: SparkSession) -> None:
+    """Let Hadoop's configuration forget which file each of its 1,100 values is from; the values stay.
+
+    Spark serialises the configuration several times for each query, and Hadoop compresses the name of the file of each
+    value by itself. A short statement takes 0.85 s of the JVM's processor time with these names, 0.58 s without.
+    """
+    context = session.sparkContext
+    assert context._jvm is not None
+    context._jvm.org.apache.hadoop.mapred.JobConf()  # loading its class makes all configurations read their files again
+    configuration = context._jsc.hadoopConfiguration()
+    assert configuration.size() > 0
+    sources = configuration.getClass().getDeclaredField("updatingResource")
+    sources.setAccessible(True)
+    sources.get(configuration).clear()
