@@ -53,6 +53,7 @@ __all__ = [
     "DropColumn",
     "Expiration",
     "ExpiredPartition",
+    "FileIndexRewrite",
     "Finding",
     "FindingKind",
     "FormatError",
@@ -172,6 +173,7 @@ if TYPE_CHECKING:
     from penstock.format.types.data_types import DataField
     from penstock.predicate.tree import Predicate, col
     from penstock.spark.stream.progress import StreamProgress, WriteProgress, last_progress, last_write
+    from penstock.table.actions.file_indexes import FileIndexRewrite
     from penstock.table.actions.manifests import ManifestCompaction
     from penstock.table.actions.missing_files import MissingFile, MissingManifest
     from penstock.table.actions.rescale import RescaledPartition
@@ -232,6 +234,7 @@ _MODULES: Final = {
     "penstock.format.types.data_types": ("DataField",),
     "penstock.predicate.tree": ("Predicate", "col"),
     "penstock.spark.stream.progress": ("StreamProgress", "WriteProgress", "last_progress", "last_write"),
+    "penstock.table.actions.file_indexes": ("FileIndexRewrite",),
     "penstock.table.actions.manifests": ("ManifestCompaction",),
     "penstock.table.actions.missing_files": ("MissingFile", "MissingManifest"),
     "penstock.table.actions.rescale": ("RescaledPartition",),

@@ -31,6 +31,7 @@ REWRITING: Final = {
 }
 # The others that name files to remove.
 REMOVING: Final = {
+    "table/actions/file_indexes.py": "replaces the indexes of files, which stay",
     "table/actions/missing_files.py": "removes files that are lost",
     "table/actions/rescale.py": "removes files whose rows deletion vectors have all deleted",
     "table/actions/restore.py": "puts files back as they were",

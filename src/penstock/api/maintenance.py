@@ -9,7 +9,7 @@ from penstock.api.arguments import INTEGER, NONE, NUMBER, Options, accepts, enco
 from penstock.api.handle import TableMethods
 from penstock.api.lazy import lazy_spark
 from penstock.api.operations.branches import CreateBranch, DeleteBranch, FastForward, RenameBranch
-from penstock.api.operations.compaction import CompactManifests, Rescale
+from penstock.api.operations.compaction import CompactManifests, Rescale, RewriteFileIndex
 from penstock.api.operations.consumers import ClearConsumers, DeleteConsumer, ResetConsumer
 from penstock.api.operations.declaration import method
 from penstock.api.operations.partitions import ExpirePartitions, MarkPartitionsDone
@@ -48,6 +48,7 @@ class TableMaintenance(TableMethods):
     mark_partitions_done = method(MarkPartitionsDone)
     rescale = method(Rescale)
     compact_manifests = method(CompactManifests)
+    rewrite_file_index = method(RewriteFileIndex)
     remove_missing_files = method(RemoveMissingFiles)
     remove_missing_manifests = method(RemoveMissingManifests)
 

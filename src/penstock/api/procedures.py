@@ -62,7 +62,6 @@ UNSUPPORTED: Final[Mapping[str, str]] = {
     "refresh_object_table": "object tables are not supported",
     "repair": "there is no metastore to repair: a warehouse lists its directories, and Table.at opens one table's",
     "repair_earliest_snapshot": "missing snapshots are skipped; fsck lists what is missing",
-    "rewrite_file_index": "file indexes are not written; those that other engines wrote skip files",
     "vector_search": _NO_SEARCH,
 }
 """Reasons by the names of procedures."""

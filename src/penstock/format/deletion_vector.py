@@ -61,8 +61,11 @@ def stored_length(framed: bytes) -> int:
 def encode_bitmap(rows: npt.NDArray[np.int64], start: int = 0) -> bytes:
     """Return the bitmap of ascending rows between ``start`` and 2^32 rows later; no copy of all of them is made."""
     last = int(rows[-1]) if len(rows) else start
-    ends = np.searchsorted(rows, np.arange(start, last + 1, 1 << 16)[1:])
-    parts = [(key, part) for key, part in enumerate(np.split(rows, ends)) if len(part)]
+    count = last - start >> 16
+    # Few rows may be far apart.
+    cuts = np.unique(rows - start >> 16)[1:] if len(rows) < count else np.arange(1, count + 1)
+    ends = np.searchsorted(rows, (cuts << 16) + start)
+    parts = [(int(part[0] - start >> 16), part) for part in np.split(rows, ends) if len(part)]
     keys = [key for key, _ in parts]
     containers = [_encode_container(part & _LAST_ROW) for _, part in parts]
     flags = np.array([is_run for is_run, _, _ in containers], dtype=bool)

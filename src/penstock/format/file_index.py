@@ -69,6 +69,8 @@ def _rotated(value: int, bits: int) -> int:
 
 BLOOM_FILTER: Final = "bloom-filter"
 BITMAP: Final = "bitmap"
+WRITTEN: Final = frozenset({BLOOM_FILTER, BITMAP})
+"""The kinds of indexes that Penstock writes."""
 MAGIC: Final = 1493475289347502
 _HEAD: Final = Struct(">qii")
 _BYTE, _SHORT, _INT, _LONG, _LENGTH = (Struct(f">{code}") for code in "bhiqH")

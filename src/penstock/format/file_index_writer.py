@@ -30,8 +30,12 @@ if TYPE_CHECKING:
     Hashes = npt.NDArray[np.uint64]
 
 _U32: Final = 0xFFFFFFFF
-# For fewer texts of one length, single steps of Python are faster than those of numpy.
-_MIN_ROWS: Final = 8
+_STRIPE: Final = 32
+# A matrix of so many bytes takes eight times as much for a moment.
+_MATRIX_BYTES: Final = 1 << 20
+_ROWS_AT_ONCE: Final = _MATRIX_BYTES // _STRIPE
+# There are few texts that are longer, and for few texts single steps of Python are faster than those of numpy.
+_LONG: Final = 1 << 16
 _MIN_TABLE: Final = 16
 _P1, _P2, _P3, _P4, _P5 = (
     np.uint64(each)
@@ -59,13 +63,14 @@ class Texts(NamedTuple):
         return [data[offsets[row] : offsets[row + 1]] for row in range(len(self))]
 
     def by_length(self) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.uint8]]]:
-        """Yield the rows of each length, and their bytes as a matrix."""
+        """Yield rows of the same length, a limited number at a time, and their bytes as a matrix."""
         lengths = np.diff(self.offsets)
         order = np.argsort(lengths, kind="stable")
         starts = np.flatnonzero(np.diff(lengths[order], prepend=-1))
         for rows in np.split(order, starts[1:]) if len(order) else ():
             length = int(lengths[rows[0]])
-            yield rows, self.data[self.offsets[rows][:, None] + np.arange(length)]
+            for part in np.array_split(rows, 1 + len(rows) * length // _MATRIX_BYTES):
+                yield part, _gathered(self.data, self.offsets[part], length)
 
 
 class BloomFilter:
@@ -116,45 +121,68 @@ def hash_integers(values: Ints) -> Hashes:
 
 def hash_texts(texts: Texts) -> Hashes:
     """Hash each text by XXH64 with seed 0."""
+    lengths = np.diff(texts.offsets)
     found = np.empty(len(texts), np.uint64)
-    for rows, matrix in texts.by_length():
-        if len(rows) < _MIN_ROWS:
-            found[rows] = [xxh64(row.tobytes()) for row in matrix]
-        else:
-            found[rows] = _xxh64_of_rows(matrix)
+    order = np.argsort(lengths, kind="stable")[::-1]
+    long_count = int((lengths > _LONG).sum())
+    for row in order[:long_count].tolist():
+        found[row] = xxh64(texts.data[texts.offsets[row] : texts.offsets[row + 1]].tobytes())
+    for start in range(long_count, len(order), _ROWS_AT_ONCE):
+        rows = order[start : start + _ROWS_AT_ONCE]
+        found[rows] = _xxh64_of_rows(texts.data, texts.offsets[rows], lengths[rows])
     return found
 
 
-def _xxh64_of_rows(matrix: npt.NDArray[np.uint8]) -> Hashes:
-    rows, length = matrix.shape
-    words = np.ascontiguousarray(matrix[:, : length - length % 8]).view("<u8").T
-    stripes = length // 32
-    if stripes:
-        lanes = [
-            np.full(rows, start, np.uint64) for start in (_wrapped(_P1, _P2), _P2, np.uint64(0), ~_P1 + np.uint64(1))
-        ]
-        for number in range(stripes):
-            lanes = [_round(lane, words[4 * number + place]) for place, lane in enumerate(lanes)]
-        value = np.zeros(rows, np.uint64)
-        for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True):
-            value = value + _rotated(lane, bits)
-        for lane in lanes:
-            value = (value ^ _round(np.zeros_like(lane), lane)) * _P1 + _P4
-    else:
-        value = np.full(rows, _P5, np.uint64)
-    value = value + np.uint64(length)
-    for word in words[4 * stripes :]:
-        value = _rotated(value ^ _round(np.zeros_like(word), word), 27) * _P1 + _P4
-    place = length - length % 8
-    if length % 8 >= 4:
-        half = np.ascontiguousarray(matrix[:, place : place + 4]).view("<u4")[:, 0].astype(np.uint64)
-        value = _rotated(value ^ half * _P1, 23) * _P2 + _P3
-        place += 4
-    for byte in matrix[:, place:].T:
-        value = _rotated(value ^ byte.astype(np.uint64) * _P5, 11) * _P1
+def _xxh64_of_rows(
+    data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int32], lengths: npt.NDArray[np.int32]
+) -> Hashes:
+    """Hash texts that are sorted by length, the longest first."""
+    stripes = lengths // _STRIPE
+    lanes = np.empty((4, len(lengths)), np.uint64)
+    lanes[:] = np.array([_wrapped(_P1, _P2), _P2, 0, ~_P1 + np.uint64(1)], np.uint64)[:, None]
+    for number in range(int(stripes[0])):
+        count = len(stripes) - int(np.searchsorted(stripes[::-1], number, side="right"))
+        words = _words(_gathered(data, starts[:count] + _STRIPE * number, _STRIPE))
+        lanes[:, :count] = _round(lanes[:, :count], words)
+    value = np.zeros(len(lengths), np.uint64)
+    for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True):
+        value += _rotated(lane, bits)
+    for lane in lanes:
+        value = (value ^ _round(np.zeros_like(lane), lane)) * _P1 + _P4
+    value = np.where(stripes > 0, value, _P5) + lengths.astype(np.uint64)
+    rest = lengths % _STRIPE
+    for length in np.unique(rest).tolist():
+        rows = np.flatnonzero(rest == length)
+        value[rows] = _with_rest(value[rows], _gathered(data, starts[rows] + stripes[rows] * _STRIPE, length))
     value = (value ^ value >> np.uint64(33)) * _P2
     value = (value ^ value >> np.uint64(29)) * _P3
     return value ^ value >> np.uint64(32)
+
+
+def _with_rest(value: Hashes, rest: npt.NDArray[np.uint8]) -> Hashes:
+    """Mix the last bytes of texts, fewer than a stripe and the same number for each, into their hashes."""
+    length = rest.shape[1]
+    place = length - length % 8
+    for word in _words(rest[:, :place]):
+        value = _rotated(value ^ _round(np.zeros_like(word), word), 27) * _P1 + _P4
+    if length % 8 >= 4:
+        half = np.ascontiguousarray(rest[:, place : place + 4]).view("<u4")[:, 0].astype(np.uint64)
+        value = _rotated(value ^ half * _P1, 23) * _P2 + _P3
+        place += 4
+    for byte in rest[:, place:].T:
+        value = _rotated(value ^ byte.astype(np.uint64) * _P5, 11) * _P1
+    return value
+
+
+def _gathered(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int32], length: int) -> npt.NDArray[np.uint8]:
+    """Return so many bytes from each place, as the rows of a matrix."""
+    found: npt.NDArray[np.uint8] = data[starts[:, None] + np.arange(length)]
+    return found
+
+
+def _words(matrix: npt.NDArray[np.uint8]) -> Hashes:
+    """Return the first words of all rows, then the second ones, and so on."""
+    return np.ascontiguousarray(matrix).view("<u8").T
 
 
 def _wrapped(one: np.uint64, two: np.uint64) -> np.uint64:

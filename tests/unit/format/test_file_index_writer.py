@@ -49,6 +49,7 @@ def test_a_filter_of_java_has_the_same_bytes() -> None:
 def test_texts_of_all_lengths_have_the_hash_that_readers_compute() -> None:
     source = random.Random(1)  # noqa: S311 - not for secrets
     values = [source.randbytes(size) for size in range(100) for _ in range(source.choice([1, 12]))]
+    values += [source.randbytes(size) for size in (5_000, 70_000, 65_536)]
     source.shuffle(values)
     assert hash_texts(texts(values)).tolist() == [xxh64(value) for value in values]
     assert len(hash_texts(texts([]))) == 0

@@ -29,6 +29,7 @@ from penstock.catalog.selection import select_tables
 from penstock.errors import InvalidOptionError, TableStoreError
 from penstock.options import BucketOptions, ClusteringOptions, check_keys
 from penstock.table.actions.changes import open_committer
+from penstock.table.actions.file_indexes import FileIndexRewrite, rewrite_file_indexes
 from penstock.table.actions.manifests import ManifestCompaction, compact_manifests
 from penstock.table.actions.rescale import RescaledPartition, rescale_partitions
 from penstock.table.assumptions import at_latest_schema
@@ -38,7 +39,7 @@ from penstock.table.compact.local import compact_table, for_compaction, request_
 from penstock.table.compact.plan import CompactionPlan
 from penstock.table.compact.sort import parse_order, sort_table
 from penstock.table.compact.task import MergedFiles
-from penstock.table.partition_scope import partition_of_spec
+from penstock.table.partition_scope import WholeTable, partition_of_spec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -209,6 +210,39 @@ class CompactManifests(Operation[TableHandle, ManifestCompaction]):
         return compact_manifests(committer, dry_run=self.dry_run)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteFileIndex(Operation[TableHandle, FileIndexRewrite]):
+    """Give existing data files the indexes that the options ask for now, without rewriting the files.
+
+    Reads the indexed columns of every file, in this process; files that have exactly these indexes stay as they are.
+    Indexes of kinds that only other engines write are kept.
+
+    Args:
+        where: only partitions that satisfy this condition on partition columns, in any form that ``Table.to_arrow``
+            takes; not with ``partitions``.
+        partitions: only these partitions, such as ``dt=2026-01-01``; a spec may omit columns.
+        dry_run: only count the files.
+
+    Returns:
+        The number of files whose index changes, and of their partitions.
+
+    Raises:
+        UnsupportedFeatureError: an index cannot have the type of its column.
+        CommitConflictError: others replaced files at every attempt; nothing was changed.
+    """
+
+    where: Filter | None = None
+    partitions: Sequence[Mapping[str, object]] | None = None
+    dry_run: bool = False
+
+    def run(self, table: TableHandle, /) -> FileIndexRewrite:
+        check_writable(table.ref)
+        ref = at_latest_schema(table.ref, table.checked_store)
+        request = request_compaction(ref, partitions=self.partitions, where=to_predicate(self.where, ref.name))
+        committer = open_committer(ref, table.store, adds_rows=False)
+        return rewrite_file_indexes(committer, request.scope or WholeTable(), dry_run=self.dry_run)
+
+
 @dataclass(frozen=True, slots=True)
 class Rescale(Operation[TableHandle, tuple[RescaledPartition, ...]]):
     """Change the number of buckets of a queue: sets the option ``bucket``, then rewrites the partitions.
@@ -286,6 +320,11 @@ def _manifests(table: TableHandle, operation: CompactManifests) -> ResultRows:
     return [(done.manifests_before, done.rewritten, done.manifests_after)]
 
 
+def _indexed(table: TableHandle, operation: RewriteFileIndex) -> ResultRows:
+    done = operation.run(table)
+    return [(done.partitions, done.files)]
+
+
 def _rescaled(table: TableHandle, operation: Rescale) -> ResultRows:
     return [(each.directory or None, each.buckets_before, each.rows) for each in operation.run(table)]
 
@@ -311,6 +350,10 @@ PROCEDURES: Final = (
     Procedure(
         "compact_manifest", CompactManifests, "table, options, dry_run",
         "manifests_before BIGINT, rewritten BIGINT, manifests_after BIGINT", _manifests
+    ),
+    Procedure(
+        "rewrite_file_index", RewriteFileIndex, "table, where, partitions",
+        "written_partitions BIGINT, written_indexes BIGINT", _indexed
     ),
     Procedure(
         "rescale", Rescale, "table, bucket_num, partition, scan_parallelism, sink_parallelism",

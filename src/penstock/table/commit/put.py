@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import NotFoundError, StorageError
-from penstock.format.layout import TableLayout
+from penstock.format.layout import TableLayout, extra_file_paths
 from penstock.format.schema import encode_schema
 from penstock.format.snapshot import decode_snapshot
 from penstock.table.commit.expiring import is_announced
@@ -202,10 +202,11 @@ def flush_new_files(ref: TableRef, messages: Iterable[CommitMessage], manifests:
     if not ref.file_io.is_durable:
         return
     locator = FileLocator.of(ref)
-    data = [
-        f"{locator.directory(message.partition, message.bucket)}/{name}"
-        for message in messages
-        for file in (*message.new_files, *message.compact_after)
-        for name in (file.file_name, *file.extra_files)
-    ]
+    data = []
+    for message in messages:
+        old = {name for file in message.compact_before for name in (file.file_name, *file.extra_files)}
+        for file in (*message.new_files, *message.compact_after):
+            path = locator.path(message.partition, message.bucket, file)
+            files = zip((file.file_name, *file.extra_files), (path, *extra_file_paths(path, file)), strict=True)
+            data += [each for name, each in files if name not in old]
     ref.file_io.flush([*data, *manifests], root=ref.location)

@@ -118,7 +118,9 @@ def next_index_manifest(
         delta: the entries of the next snapshot.
         writer: writes what is new.
     """
+    # A file with another index is deleted and added, and keeps its vector.
     removed = {entry.key for entry in delta if entry.kind is FileKind.DELETE}
+    removed -= {entry.key for entry in delta if entry.kind is FileKind.ADD}
     if removed:
         removed &= load_vector_places(store, base).keys() if base is not None else set()
     added: dict[tuple[bytes, int], list[NewVector]] = {}

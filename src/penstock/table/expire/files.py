@@ -32,7 +32,7 @@ from penstock.table.read.live import is_in_history, load_live_entries, load_live
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from penstock.format.manifest.entry import FileIdentity, ManifestEntry
+    from penstock.format.manifest.entry import FileKey, ManifestEntry
     from penstock.format.snapshot import Snapshot
     from penstock.io.file_io import Directories, FileIO
     from penstock.table.ref import FileLocator, TableRef
@@ -90,15 +90,18 @@ class MetadataNames:
     lists: frozenset[str]
 
 
-def find_deletions(store: MetadataStore, snapshots: Sequence[Snapshot]) -> dict[FileIdentity, Deletion]:
+def find_deletions(store: MetadataStore, snapshots: Sequence[Snapshot]) -> dict[FileKey, Deletion]:
     """Find the data files that the deltas of the snapshots deleted and did not add again.
+
+    The key of a file decides: one that is added again with another index is the same file. Its old index file
+    becomes an orphan, as in the reference.
 
     A delta that cannot be read is skipped: its files were deleted by an earlier attempt, or remain as orphans.
 
     Args:
         snapshots: ascending.
     """
-    found: dict[FileIdentity, Deletion] = {}
+    found: dict[FileKey, Deletion] = {}
     for snapshot in snapshots:
         try:
             delta = store.load_delta(snapshot)
@@ -106,22 +109,22 @@ def find_deletions(store: MetadataStore, snapshots: Sequence[Snapshot]) -> dict[
             continue
         for entry in delta:
             if entry.kind is FileKind.DELETE:
-                found[entry.identity] = Deletion(entry=entry, snapshot_id=snapshot.id)
+                found[entry.key] = Deletion(entry=entry, snapshot_id=snapshot.id)
             else:
-                found.pop(entry.identity, None)
+                found.pop(entry.key, None)
     return found
 
 
-def retain_readded(store: MetadataStore, deletions: dict[FileIdentity, Deletion], later: Iterable[Snapshot]) -> None:
+def retain_readded(store: MetadataStore, deletions: dict[FileKey, Deletion], later: Iterable[Snapshot]) -> None:
     """Remove from the deletions the files that a later snapshot made live again."""
     for snapshot in later:
         for entry in store.load_delta(snapshot) if deletions else ():
             if entry.kind is FileKind.ADD:
-                deletions.pop(entry.identity, None)
+                deletions.pop(entry.key, None)
 
 
 def retain_tagged(
-    ref: TableRef, store: MetadataStore, deletions: dict[FileIdentity, Deletion], tags: Mapping[int, NamedSnapshot]
+    ref: TableRef, store: MetadataStore, deletions: dict[FileKey, Deletion], tags: Mapping[int, NamedSnapshot]
 ) -> Counter[str]:
     """Remove from the deletions the files that a tag still reads; return the number of such files by tag.
 
@@ -133,43 +136,50 @@ def retain_tagged(
     """
     spared: Counter[str] = Counter()
     ids = sorted(tags)
-    by_tag: dict[int, list[FileIdentity]] = {}
-    for identity, deletion in deletions.items():
+    by_tag: dict[int, list[FileKey]] = {}
+    for key, deletion in deletions.items():
         place = bisect_left(ids, deletion.snapshot_id)
         if place > 0:
-            by_tag.setdefault(ids[place - 1], []).append(identity)
-    for tag_id, identities in by_tag.items():
-        partitions = frozenset(identity.partition for identity in identities)
-        live = load_live_of_partitions(store, ref.schema, tags[tag_id].snapshot, partitions)
-        for identity in identities:
-            if identity in live:
-                del deletions[identity]
+            by_tag.setdefault(ids[place - 1], []).append(key)
+    for tag_id, keys in by_tag.items():
+        live = _load_live_keys(ref, store, tags[tag_id].snapshot, keys)
+        for key in keys:
+            if key in live:
+                del deletions[key]
                 spared[tags[tag_id].name] += 1
     return spared
 
 
 def retain_read(
-    ref: TableRef, store: MetadataStore, deletions: dict[FileIdentity, Deletion], readers: Iterable[NamedSnapshot]
+    ref: TableRef, store: MetadataStore, deletions: dict[FileKey, Deletion], readers: Iterable[NamedSnapshot]
 ) -> Counter[str]:
     """Remove from the deletions the files that one of the snapshots reads; return their number by snapshot name."""
     spared: Counter[str] = Counter()
     for reader in readers:
-        partitions = frozenset(identity.partition for identity in deletions)
-        live = load_live_of_partitions(store, ref.schema, reader.snapshot, partitions) if deletions else {}
-        for identity in [each for each in deletions if each in live]:
-            del deletions[identity]
+        live = _load_live_keys(ref, store, reader.snapshot, deletions) if deletions else frozenset()
+        for key in [each for each in deletions if each in live]:
+            del deletions[key]
             spared[reader.name] += 1
     return spared
 
 
+def _load_live_keys(
+    ref: TableRef, store: MetadataStore, snapshot: Snapshot, keys: Iterable[FileKey]
+) -> frozenset[FileKey]:
+    """Load the keys of the live files of the partitions of some files."""
+    partitions = frozenset(key.partition for key in keys)
+    live = load_live_of_partitions(store, ref.schema, snapshot, partitions)
+    return frozenset(entry.key for entry in live.values())
+
+
 def retain_added(
-    store: MetadataStore, deletions: dict[FileIdentity, Deletion], readers: Iterable[NamedSnapshot]
+    store: MetadataStore, deletions: dict[FileKey, Deletion], readers: Iterable[NamedSnapshot]
 ) -> Counter[str]:
     """Remove from the deletions the files that one of the snapshots added; return their number by snapshot name."""
     spared: Counter[str] = Counter()
     for reader in readers:
         for entry in store.load_delta(reader.snapshot) if deletions else ():
-            if entry.kind is FileKind.ADD and deletions.pop(entry.identity, None) is not None:
+            if entry.kind is FileKind.ADD and deletions.pop(entry.key, None) is not None:
                 spared[reader.name] += 1
     return spared
 

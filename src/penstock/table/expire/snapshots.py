@@ -51,7 +51,7 @@ from penstock.table.tags import TagReader
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from penstock.format.manifest.entry import FileIdentity
+    from penstock.format.manifest.entry import FileKey
     from penstock.format.snapshot import Snapshot
     from penstock.io.file_io import FileIO
     from penstock.table.expire.files import Deletion
@@ -120,7 +120,7 @@ class ChunkFinder:
         )
 
     def _find_files(
-        self, expired: list[Snapshot], kept: Snapshot, deletions: dict[FileIdentity, Deletion], later: LaterSnapshots
+        self, expired: list[Snapshot], kept: Snapshot, deletions: dict[FileKey, Deletion], later: LaterSnapshots
     ) -> FilesToDelete:
         retain_readded(self._store, deletions, later.adding)
         after_gaps = [NamedSnapshot(name="", snapshot=each) for each in later.after_gaps]

@@ -173,7 +173,7 @@ def _delete_files(ref: TableRef, store: MetadataStore, gone: Snapshot) -> None:
     branches = load_branch_readers(store, up_to=earliest.id)
     readers = [*(NamedSnapshot(name="", snapshot=each) for each in neighbours), *branches.oldest]
     live = load_live_entries(store, gone)
-    deletions = {identity: Deletion(entry=entry, snapshot_id=gone.id + 1) for identity, entry in live.items()}
+    deletions = {entry.key: Deletion(entry=entry, snapshot_id=gone.id + 1) for entry in live.values()}
     retain_read(ref, store, deletions, readers)
     retain_added(store, deletions, branches.later)
     threads = thread_count(ref.parsed(RetentionOptions).file_operation_threads, ref.file_io)

@@ -1,4 +1,4 @@
-"""Pruning of files by the indexes that other engines write, in the manifest entry of a file or in a separate file.
+"""Pruning of files by their indexes, in the manifest entry of a file or in a separate file.
 
 Of a separate file, first the headers are read, then only the indexes of the required columns.
 

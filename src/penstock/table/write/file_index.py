@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from penstock.format.manifest.entry import DataFileMeta
     from penstock.format.schema import TableSchema
     from penstock.format.types.data_types import DataField
-    from penstock.io.file_io import FileIO
     from penstock.table.ref import TableRef
 
 _LOG: Final = open_log(__name__)
@@ -98,6 +98,12 @@ class IndexPlan:
     columns: tuple[IndexedColumn, ...]
     in_manifest_bytes: int
 
+    @property
+    def bloom_bytes(self) -> int:
+        """Memory for the Bloom filters of an open file."""
+        blooms = (each for each in self.columns if each.kind == BLOOM_FILTER)
+        return sum(bloom_bits(each.items, each.false_positives) // 8 for each in blooms)
+
 
 def plan_indexes(ref: TableRef, schema: TableSchema | None = None) -> IndexPlan | None:
     """Return the indexes that the options of a table ask for; None if they ask for none.
@@ -113,8 +119,14 @@ def plan_indexes(ref: TableRef, schema: TableSchema | None = None) -> IndexPlan 
     stored = ref.schema.fields if schema is None else schema.fields
     by_id = {field.id: field for field in stored}
     fields = {field.name: by_id[field.id] for field in ref.schema.fields if field.id in by_id}
-    bloom = {"items": options.bloom_items, "false_positives": options.bloom_false_positives}
-    bitmap = {"version": options.bitmap_version, "block_bytes": options.bitmap_block_bytes}
+    bloom: dict[str, tuple[tuple[str, object], ...]] = {
+        "items": options.bloom_items,
+        "false_positives": options.bloom_false_positives,
+    }
+    bitmap: dict[str, tuple[tuple[str, object], ...]] = {
+        "version": options.bitmap_version,
+        "block_bytes": options.bitmap_block_bytes,
+    }
     columns: list[IndexedColumn] = []
     for kind, texts, settings in (
         (BLOOM_FILTER, options.bloom_columns, bloom),
@@ -122,13 +134,20 @@ def plan_indexes(ref: TableRef, schema: TableSchema | None = None) -> IndexPlan 
     ):
         names = [text.strip() for text in texts]
         for key, pairs in settings.items():
-            _check_declared(ref, kind, names, pairs, key)
+            # The reference ignores keys with more parts, so columns with a point in their names have the defaults.
+            settings[key] = tuple(pair for pair in pairs if "." not in pair[0])
+            _check_declared(ref, kind, names, settings[key], key)
         for name in dict.fromkeys(names):
             if name in fields:
                 chosen = {key: dict(pairs)[name] for key, pairs in settings.items() if name in dict(pairs)}
                 columns.append(_indexed_column(ref, kind, fields[name], chosen))
             elif name.endswith("]"):
                 _warn_of_key(ref.name, kind, name)
+            elif schema is None:
+                raise InvalidOptionError(
+                    f"table {ref.name}: option 'file-index.{kind}.columns' names column '{name}', which is not there; "
+                    f"name columns of {', '.join(ref.schema.field_names)}, separated by commas"
+                )
     return IndexPlan(columns=tuple(columns), in_manifest_bytes=options.in_manifest_bytes) if columns else None
 
 
@@ -179,19 +198,10 @@ class FileIndexWriter:
         for column, builder in self._builders:
             builder.add(batch.column(column.name))
 
-    def encode(self) -> bytes:
-        """Return the indexes of all rows."""
-        return encode_file_index({(column.kind, column.name): builder.encode() for column, builder in self._builders})
-
-    def attach(self, meta: DataFileMeta) -> tuple[DataFileMeta, bytes | None]:
-        """Return the metadata of the file with its index, and the content of an index file if it is to be written.
-
-        Its name is in the metadata, and it is in the directory of the data file.
-        """
-        data = self.encode()
-        if len(data) <= self._plan.in_manifest_bytes:
-            return replace(meta, embedded_file_index=data), None
-        return replace(meta, extra_files=(*meta.extra_files, meta.file_name + FILE_INDEX_SUFFIX)), data
+    def encode(self, others: Mapping[tuple[str, str], bytes] = MappingProxyType({})) -> bytes:
+        """Return the indexes of all rows, with others by kind and column."""
+        own = {(column.kind, column.name): builder.encode() for column, builder in self._builders}
+        return encode_file_index({**own, **others})
 
 
 class _Builder(Protocol):
@@ -273,7 +283,8 @@ def _texts(values: ArrowAny) -> Texts:
     return Texts(found, np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8))
 
 
-def write_index_file(file_io: FileIO, directory: str, meta: DataFileMeta, data: bytes | None) -> None:
-    """Write the content from ``FileIndexWriter.attach``."""
-    if data is not None:
-        file_io.write(f"{directory}/{meta.extra_files[-1]}", data)
+def with_index(meta: DataFileMeta, data: bytes, plan: IndexPlan) -> DataFileMeta:
+    """Return the metadata of a new file with its index, or with the name of its index file."""
+    if len(data) <= plan.in_manifest_bytes:
+        return replace(meta, embedded_file_index=data)
+    return replace(meta, extra_files=(*meta.extra_files, meta.file_name + FILE_INDEX_SUFFIX))

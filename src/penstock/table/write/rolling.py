@@ -24,7 +24,7 @@ from penstock.table.message import CommitMessage
 from penstock.table.ref import FileLocator
 from penstock.table.row_tracking import TRACKED, NumberRange, has_tracked
 from penstock.table.write.assign import BucketRule
-from penstock.table.write.file_index import FileIndexWriter, plan_indexes, write_index_file
+from penstock.table.write.file_index import FileIndexWriter, plan_indexes, with_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -79,7 +79,7 @@ class FileTarget:
     target_file_rows: int
     total_buckets: int
     job_id: str
-    indexes: IndexPlan | None = None
+    indexes: IndexPlan | None
     clock_millis: Callable[[], int] = local_wall_millis
     choices: dict[bytes, EncodingChoices] = field(default_factory=dict)
 
@@ -137,15 +137,20 @@ class GroupWriter:
         """Close the open file, if there is one."""
         if self._file is None:
             return
+        index, self._index = self._index, None
+        # Before the file is closed: an error leaves it to ``abort``.
+        data = None if index is None else index.encode()
         written = self._file.close()
         self._file = None
         meta = describe_file(self._target, self._file_name, written, first_row=self._rows)
         if self._numbers is not None:
             meta = self._numbers.describe(meta, self._target.ref.schema)
-        meta, data = (meta, None) if self._index is None else self._index.attach(meta)
+        if data is not None and self._target.indexes is not None:
+            meta = with_index(meta, data, self._target.indexes)
         # Before the index file is written, so that an abort deletes the data file.
         self._finished.append(meta)
-        write_index_file(self._target.ref.file_io, self._directory(), meta, data)
+        if data is not None and meta.extra_files:
+            self._target.ref.file_io.write(f"{self._directory()}/{meta.extra_files[0]}", data)
         self._rows += written.row_count
         self._file_rows = 0
 

@@ -206,7 +206,9 @@ class TableWriter:
 
         Not if most rows go through the buffer nevertheless: a smaller one would spill them earlier.
         """
-        row_group_bytes = max(ROW_GROUP_ROWS * batch.nbytes // batch.num_rows, 1)
+        indexes = self._target.indexes
+        index_bytes = 0 if indexes is None else indexes.bloom_bytes
+        row_group_bytes = max(ROW_GROUP_ROWS * batch.nbytes // batch.num_rows, 1) + index_bytes
         more = min(OPEN_FILES_BYTES // row_group_bytes, MAX_OPEN_FILES) - self._direct_groups
         if more > 0 and len(self._assigner.groups) <= MAX_GROUPS_PER_OPEN_FILE * (self._direct_groups + more):
             self._direct_groups += more

@@ -52,3 +52,14 @@ def test_manifests_are_merged_without_a_change_of_rows(shop: Sql) -> None:
     assert pa.Table.equals(shop("SELECT * FROM orders"), before)
     assert shop.rows(f"{call}, options => 'manifest.target-file-size=1 mb')")[0]["rewritten"] == 0
     assert shop("SELECT snapshot_id FROM orders$snapshots").num_rows == 6
+
+
+def test_existing_files_get_indexes(shop: Sql) -> None:
+    append(shop, 2)
+    shop("ALTER TABLE orders SET TBLPROPERTIES ('file-index.bitmap.columns' = 'dt')")
+    call = "CALL sys.rewrite_file_index(`table` => 'orders', `where` => 'dt = ''a''', dry_run => {dry})"
+    (row,) = shop.rows(call.format(dry="true"))
+    assert shop.rows(call.format(dry="false")) == [row]
+    assert row["written_partitions"] == 1
+    assert row["written_indexes"] >= 2
+    assert shop.rows(call.format(dry="false")) == [{"written_partitions": 0, "written_indexes": 0}]

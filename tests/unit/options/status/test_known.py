@@ -59,7 +59,7 @@ def test_keys_that_are_acted_on_pass_older_names_and_families_too(key: str) -> N
 @pytest.mark.parametrize(
     "key",
     [
-        "file-index.bloom-filter.columns",
+        "file-index.bsi.columns",
         "table-default.bucket",
         "commit.callback.my.Class.param",
         "merge-engine",

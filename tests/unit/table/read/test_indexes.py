@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -258,3 +259,17 @@ def test_a_merge_of_files_indexes_the_new_ones(copied: Path) -> None:
     [beside] = indexes(copied)
     kinds = {column: set(kinds) for column, kinds in decode_index_places(beside.read_bytes()).items()}
     assert kinds == {"b": {"bloom-filter"}, "m": {"bitmap"}}  # those of other kinds are lost
+
+
+def test_files_of_equal_names_have_their_own_indexes(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paimon's ``rewrite_file_index`` adds them to files of an adopted directory, too, which keep their names."""
+    table = table_at(copied)
+    query = table._handle.plan(None, None, {})
+    entry = next(each for part in query.plan.partitions for each in part.entries)
+    predicate = table._handle.plan(B == "k1", None, {}).plan.predicate
+    other = replace(entry, bucket=1)
+    pruner = index_files.FileIndexPruner(query.ref, table._store.load_schema)
+    monkeypatch.setattr(index_files.IndexFiles, "ask", lambda _, files, __: [False] * len(files))
+    assert pruner.kept([(entry, predicate)], pruner.new_budget()) == [False]
+    monkeypatch.setattr(index_files.IndexFiles, "ask", lambda _, files, __: [True] * len(files))
+    assert pruner.kept([(other, predicate)], pruner.new_budget()) == [True]

@@ -20,7 +20,7 @@ from penstock.format.file_index import decode_index_places
 from penstock.table.read.indexes import has_index
 from penstock.table.read.live import load_live_entries
 from penstock.table.store import MetadataStore
-from penstock.table.write.file_index import plan_indexes
+from penstock.table.write.file_index import FileIndexWriter, plan_indexes
 from penstock.table.write.writer import TableWriter
 from penstock.testing.file_io import FailingFileIO, Fault
 
@@ -137,6 +137,33 @@ def test_a_failed_append_leaves_nothing(tmp_path: Path, number: int, fault: Faul
     assert not stored(tmp_path)
 
 
+@pytest.mark.parametrize("column", ["k", "s"])
+def test_an_index_that_cannot_be_encoded_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str
+) -> None:
+    def fail(_: FileIndexWriter) -> bytes:
+        raise MemoryError
+
+    monkeypatch.setattr(FileIndexWriter, "encode", fail)
+    table = create(tmp_path, "k BIGINT, s STRING, n INT", {"file-index.bloom-filter.columns": column})
+    rows = pa.table({"k": [1], "s": ["a"], "n": pa.array([1], pa.int32())})
+    with pytest.raises(Exception, match="memory"):
+        table.append(rows)
+    assert not stored(tmp_path)
+
+
+def test_indexes_of_finished_files_take_no_memory(tmp_path: Path) -> None:
+    table = create(tmp_path, "k BIGINT, p INT", BLOOM, partition_by=["p"])
+    rows = pa.table({"k": range(40), "p": pa.array(range(40), pa.int32())}).to_batches()[0]
+    with TableWriter(table._ref) as writer:
+        writer.write(rows)
+        writer._write_waiting()
+        for group in writer._writers.values():
+            group.finish_file()
+        assert len(writer._writers) >= 10
+        assert not [group for group in writer._writers.values() if group._index is not None]
+
+
 def test_orphans_and_files_of_lost_jobs_go_with_their_index_files(tmp_path: Path) -> None:
     table = filled(tmp_path, {**BLOOM, **BESIDE})
     kept = stored(tmp_path)
@@ -158,6 +185,7 @@ def test_orphans_and_files_of_lost_jobs_go_with_their_index_files(tmp_path: Path
         ("k ARRAY<INT>", {"file-index.bitmap.columns": "k"}, UnsupportedFeatureError),
         ("k INT", {"file-index.bitmap.columns": "k", "file-index.bitmap.k.version": "3"}, InvalidOptionError),
         ("k INT, n INT", {"file-index.bitmap.columns": "n", "file-index.bitmap.k.version": "1"}, InvalidOptionError),
+        ("k INT", {"file-index.bitmap.columns": "k,"}, InvalidOptionError),
         ("k INT", {**BLOOM, "file-index.bloom-filter.k.fpp": "1.5"}, InvalidOptionError),
         ("k INT", {**BLOOM, "file-index.bloom-filter.k.items": "2000000000"}, InvalidOptionError),
     ],
@@ -200,7 +228,7 @@ NOT_IN: Final = {"BOOLEAN": {"bloom-filter"}, "BYTES": {"bitmap"}}
 def tables(draw: st.DrawFn) -> tuple[str, dict[str, str], list[list[Any]]]:
     """Draw a type, the options of its indexes, and the values of a few files."""
     sql = draw(st.sampled_from([*VALUES]))
-    kinds = draw(st.sets(st.sampled_from(["bloom-filter", "bitmap"]), min_size=1)) - NOT_IN.get(sql, set())
+    kinds = draw(st.sets(st.sampled_from(sorted({"bloom-filter", "bitmap"} - NOT_IN.get(sql, set()))), min_size=1))
     options = {f"file-index.{kind}.columns": "c" for kind in kinds}
     options["file-index.in-manifest-threshold"] = draw(st.sampled_from(["0 b", "500 b", "1 mb"]))
     if "bloom-filter" in kinds:
