@@ -527,10 +527,6 @@ _CONFLICTS: Final = (
 )
 
 
-def _is_untracked(world: World) -> bool:
-    return not world.tracked
-
-
 def _sort(strategy: str) -> Callable[[Table, World, tuple[int, int]], object]:
     columns = ["k", "u"]
     return lambda table, world, _keys: table.compact(world.spark, order_strategy=strategy, order_by=columns)
@@ -541,27 +537,24 @@ SPARK_REWRITES: Final = (
     Rewrite("sort zorder", _sort("zorder")),
     Rewrite("sort hilbert", _sort("hilbert")),
     Rewrite("compact on executors", lambda t, world, _: t.compact(world.spark, options=ALL_FILES)),
-    Rewrite("DELETE", _by_spark("DELETE FROM {t} WHERE {hits}"), remove_rows, _is_untracked),
-    Rewrite("DELETE by a query", _by_spark("DELETE FROM {t} WHERE k IN {source}"), remove_rows, _is_untracked),
+    Rewrite("DELETE", _by_spark("DELETE FROM {t} WHERE {hits}"), remove_rows),
+    Rewrite("DELETE by a query", _by_spark("DELETE FROM {t} WHERE k IN {source}"), remove_rows),
     Rewrite(
         "UPDATE",
         _by_spark("UPDATE {t} SET u = 7 WHERE {hits}"),
         set_column("u", 7),
-        _is_untracked,
         checks_whole_rows=True,
     ),
     Rewrite(
         "UPDATE of the partition",
         _by_spark("UPDATE {t} SET p = 'b' WHERE {hits}"),
         set_column("p", "b"),
-        _is_untracked,
         checks_whole_rows=True,
     ),
     Rewrite(
         "MERGE",
         _by_spark("MERGE INTO {t} t USING {source} s ON t.k = s.k WHEN MATCHED THEN UPDATE SET u = 8"),
         set_column("u", 8),
-        _is_untracked,
         checks_whole_rows=True,
     ),
     Rewrite(
@@ -571,7 +564,7 @@ SPARK_REWRITES: Final = (
             "WHEN NOT MATCHED AND s.k >= 2000000 THEN INSERT (k, u, p) VALUES (s.k, 1, 'a')"
         ),
         set_column("u", 8),
-        lambda world: can_insert(world) and _is_untracked(world),
+        can_insert,
         checks_whole_rows=True,
     ),
 )

@@ -116,7 +116,8 @@ def test_changes_leave_the_deleted_rows_out(spark: SparkSession, catalog: Catalo
     check()
     if bucket == "1":
         keys = table.to_arrow()["k"].to_pylist()
-        assert keys == [*(k for k in sorted(wanted) if k != 11), 11]
+        # Rows that a statement has updated or inserted come last.
+        assert keys == [*(k for k in sorted(wanted) if k not in {4, 11, 21}), 21, 4, 11]
 
 
 def test_a_delete_writes_vectors(spark: SparkSession, catalog: Catalog) -> None:

@@ -103,7 +103,7 @@ FEATURES: Final = (
     Feature(
         name="row tracking",
         keys=("row-tracking.enabled",),
-        reason="rows keep their ids when they are written again; UPDATE and MERGE through Spark's catalog are refused",
+        reason="rows keep their ids when they are written again",
     ),
     Feature(
         name="data evolution",

@@ -1,4 +1,4 @@
-"""Hand the class of ``FileReaders.java`` to executors, in a jar that the driver makes.
+"""Hand the classes of ``FileReaders.java`` and ``ChangeWriters.java`` to executors, in a jar that the driver makes.
 
 Source:
     ``SparkContext.addJar``; ``JobArtifactSet.getActiveOrDefault``, by which the tasks of a session of Spark Connect
@@ -26,7 +26,7 @@ _UNKNOWN_CLASS: Final = ("ClassNotFoundException", "NoClassDefFoundError", "Inva
 
 
 def have_file_readers(bridge: Bridge) -> bool:
-    """Return whether executors have the class; the first call for an application or session hands it to them."""
+    """Return whether executors have the classes; the first call for an application or session hands these to them."""
     context = bridge.session().sparkContext()
     # An application that follows a stopped one in this JVM has other executors. Tasks of a session of Connect load its
     # own jars, and those that the application had when the executor started.
@@ -54,7 +54,7 @@ def _add(bridge: Bridge, context: JavaObject, *, is_of_application: bool) -> boo
 def _probe(bridge: Bridge, context: JavaObject) -> bool:
     """Return whether a task could load the class; errors that do not concern it are raised."""
     try:
-        return bool(bridge.file_readers[0].probe(context) == 1)
+        return bool(bridge.file_readers.probe(context) == 1)
     except (Py4JError, CapturedException) as error:
         if not any(name in str(error) for name in _UNKNOWN_CLASS):
             raise
@@ -71,12 +71,13 @@ def _warn(error: Exception) -> None:
 
 
 def _make_jar(bridge: Bridge) -> str:
-    """Return the path of a jar with the class. Executors may start at any time, so it exists as long as the JVM."""
+    """Return the path of a jar with the classes. Executors may start at any time, so it exists as long as the JVM."""
     file = bridge.java("java.io.File").createTempFile("penstock-", ".jar")
     file.deleteOnExit()
     path = str(file.getPath())
-    codes = bridge.file_readers[1]
     with zipfile.ZipFile(path, "w") as jar:
-        for name in codes:
-            jar.writestr(f"{name.replace('.', '/')}.class", bytes(codes[name]))
+        for each in ("FileReaders", "ChangeWriters"):
+            codes = bridge.executor_class(each)[1]
+            for name in codes:
+                jar.writestr(f"{name.replace('.', '/')}.class", bytes(codes[name]))
     return path

@@ -170,16 +170,25 @@ class Bridge:
             "ServerMetadata", lambda: compile_class(self.private("Compiler")(), self._loader(), "ServerMetadata")
         )
 
-    @property
-    def file_readers(self) -> tuple[JavaObject, JavaObject]:
-        """The object of ``FileReaders.java``, and the bytecode of its classes by their names."""
+    def executor_class(self, name: str) -> tuple[JavaObject, JavaObject]:
+        """Return an object of ``FileReaders.java`` or ``ChangeWriters.java``, and the bytecode of its classes."""
 
         def make() -> tuple[JavaObject, JavaObject]:
             compiler = self.private("Compiler")()
-            return compile_class(compiler, self._loader(), "FileReaders"), compiler.getBytecodes()
+            return compile_class(compiler, self._loader(), name), compiler.getBytecodes()
 
-        made: tuple[JavaObject, JavaObject] = self.cached_once("FileReaders", make)
+        made: tuple[JavaObject, JavaObject] = self.cached_once(name, make)
         return made
+
+    @property
+    def file_readers(self) -> JavaObject:
+        """The object of ``FileReaders.java``."""
+        return self.executor_class("FileReaders")[0]
+
+    @property
+    def change_writers(self) -> JavaObject:
+        """The object of ``ChangeWriters.java``."""
+        return self.executor_class("ChangeWriters")[0]
 
     @property
     def variant_fields(self) -> JavaObject:

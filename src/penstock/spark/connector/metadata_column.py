@@ -17,6 +17,7 @@ from penstock.spark.read.native_listing import (
     FIRST_ROW_ID,
     LAST_SEQUENCE_NUMBER,
     PARTITION,
+    ROW_INDEX,
     partition_constant,
 )
 from penstock.spark.read.native_reading import ROW_ID, ROW_NUMBER, SEQUENCE_NUMBER
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.table.ref import TableRef
 
-ROW_INDEX: Final = "__paimon_row_index"
 TRACKED: Final = (ROW_ID, SEQUENCE_NUMBER)
 """Columns of tables with row tracking: an id that the row keeps, and the snapshot that has written it last."""
 
@@ -47,13 +47,21 @@ Source:
 """
 
 
-def places_of(ref: TableRef) -> tuple[StructField, ...]:
-    """Return the columns that say where a row of a table is."""
+POSITION: Final = (FILE_PATH, ROW_INDEX)
+"""Columns of these that name a row."""
+
+
+def places_of(ref: TableRef, *, name_rows: bool = False) -> tuple[StructField, ...]:
+    """Return the columns that say where a row of a table is.
+
+    Args:
+        name_rows: whether Spark names rows by them, for which they must not be NULL.
+    """
     partition = nullable(to_spark_schema(ref.schema.partition_fields))
     tracked = TRACKED if is_tracked(ref.options) else ()
     return (
-        StructField(ROW_INDEX, LongType()),
-        StructField(FILE_PATH, StringType()),
+        StructField(ROW_INDEX, LongType(), nullable=not name_rows),
+        StructField(FILE_PATH, StringType(), nullable=not name_rows),
         StructField(PARTITION, partition),
         StructField(BUCKET, IntegerType()),
         *(StructField(name, LongType()) for name in tracked),
@@ -124,7 +132,7 @@ class MetadataColumn(Proxy):
     """The column, as Spark asks a table for it."""
 
     interfaces: ClassVar = ("org.apache.spark.sql.connector.catalog.MetadataColumn",)
-    cached_methods: ClassVar = frozenset({"name", "dataType"})
+    cached_methods: ClassVar = frozenset({"name", "dataType", "isNullable"})
 
     def __init__(self, bridge: Bridge, field: StructField) -> None:
         super().__init__(bridge, field.json())
@@ -133,6 +141,10 @@ class MetadataColumn(Proxy):
     def name(self) -> str:
         """Return the name."""
         return self._field.name
+
+    def isNullable(self) -> bool:
+        """Return whether it may be NULL."""
+        return self._field.nullable
 
     @from_spark
     def dataType(self) -> JavaObject:

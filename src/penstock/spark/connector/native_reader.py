@@ -13,8 +13,9 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from penstock.format.layout import FileFormat
 from penstock.spark.connector.conversions import converting, nullable_type
-from penstock.spark.connector.metadata_column import ROW_INDEX, columns_text, constants_of, stored_of
+from penstock.spark.connector.metadata_column import columns_text, constants_of, stored_of
 from penstock.spark.native_settings import SCAN_OPTIONS
+from penstock.spark.read.native_listing import ROW_INDEX
 from penstock.spark.read.native_reading import ROW_ID, ROW_NUMBER
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def native_factory(
         for each in (plain, [*others, *number])
     ]
     place, conversions = len(schema) + len(others), converting(bridge, converted)
-    return bridge.file_readers[0].of(*arrays, place, *texts, conversions, python() if reading.left else None)
+    return bridge.file_readers.of(*arrays, place, *texts, conversions, python() if reading.left else None)
 
 
 def reader_factory(

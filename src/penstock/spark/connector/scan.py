@@ -18,7 +18,7 @@ from penstock.printable import bytes_text
 from penstock.spark.connector.executor_classes import have_file_readers
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.jvm.driver import listed_files, places_text
-from penstock.spark.connector.metadata_column import MADE, NUMBERED, PLACES, constants_of
+from penstock.spark.connector.metadata_column import MADE, NUMBERED, PLACES, POSITION, constants_of
 from penstock.spark.connector.native_reader import native_factory
 from penstock.spark.connector.partition_keys import keyed_files, read_keys, transforms_text
 from penstock.spark.connector.proxy import Proxy, from_spark
@@ -162,12 +162,15 @@ class _Files:
     top: Top | None
 
     @classmethod
-    def of(cls, bridge: Bridge, request: ScanRequest, *, pads: bool, refusal: str | None = None) -> Self:
+    def of(
+        cls, bridge: Bridge, request: ScanRequest, *, pads: bool, refusal: str | None = None, names_rows: bool = False
+    ) -> Self:
         """Plan the files, and choose their reader.
 
         Args:
             pads: whether the scan pads values of CHAR.
             refusal: why Spark's own reader must not read; None if it may.
+            names_rows: whether Python workers return the positions of rows if Spark's own reader does not.
         """
         ref = request.read.pinned.ref
         plan = request.plan()
@@ -176,10 +179,11 @@ class _Files:
         if top is not None:
             by = select_fields(ref, (top.column,))
             splits = files_of_top(splits, ColumnStatsReader(request.read.store.load_schema, by), top)
-        columns = request.schema
+        columns, places = request.schema, set(PLACES).intersection(request.metadata.fieldNames())
+        names_rows = names_rows and places.issubset(POSITION)
 
         def planned() -> NativeReading | str:
-            return refusal or plan_reading(
+            found = refusal or plan_reading(
                 ref,
                 request.read.store,
                 splits,
@@ -187,6 +191,7 @@ class _Files:
                 has_class=partial(have_file_readers, bridge),
                 pads=pads,
             )
+            return _why_no_places(request, found) or found if names_rows else found
 
         reading = planned()
         if not len(columns) and _left_of(reading) is not None:
@@ -196,7 +201,8 @@ class _Files:
         made = tuple(name for name in request.metadata.fieldNames() if name in MADE)
         if made and not isinstance(reading, str):
             reading = replace(reading, made=made) if have_file_readers(bridge) else "executors load no class for this"
-        _check_places(request, reading)
+        if not names_rows:
+            _check_places(request, reading)
         left = _left_of(reading)
         if left is not None and left != refusal:
             some = "" if isinstance(reading, str) else f"{len(reading.left)} of {reading.file_count} files "
@@ -239,6 +245,7 @@ class TableScan(Proxy):
     )
     cached_methods: ClassVar = frozenset({"description", "estimateStatistics", "filterAttributes", "readSchema"})
     driver_methods: ClassVar = frozenset({"outputPartitioning"})
+    _names_rows: ClassVar[bool] = False
 
     def __init__(self, bridge: Bridge, request: ScanRequest, files: _Files | None = None) -> None:
         self._planned = files
@@ -254,7 +261,10 @@ class TableScan(Proxy):
 
     @cached_property
     def _files(self) -> _Files:
-        return self._planned or _Files.of(self._bridge, self._request, pads=self._pads(), refusal=self._refusal())
+        if self._planned is not None:
+            return self._planned
+        pads, refusal = self._pads(), self._refusal()
+        return _Files.of(self._bridge, self._request, pads=pads, refusal=refusal, names_rows=self._names_rows)
 
     def _text(self) -> str:
         return self._request.key() if self._stream is None else self._stream.toString()
@@ -445,19 +455,24 @@ def _left_of(reading: NativeReading | str) -> str | None:
 
 def _check_places(request: ScanRequest, reading: NativeReading | str) -> None:
     """Raise ``UnsupportedFeatureError`` if the readers do not return where rows are, and the query asks for it."""
-    places = [name for name in PLACES if name in request.metadata.fieldNames()]
-    left = _left_of(reading)
-    if isinstance(reading, str) or left is not None:
-        reason = f"it is left to Python workers, because {left}"
-    elif not reading.numbers_rows:
-        places = [name for name in places if name in NUMBERED]
-        reason = f"Spark cannot number the rows of these {reading.formats} files"
-    else:
-        return
-    if places:
+    reason = _why_no_places(request, reading)
+    if reason is not None:
+        places = [name for name in PLACES if name in request.metadata.fieldNames()]
+        if not isinstance(reading, str) and not reading.left:
+            places = [name for name in places if name in NUMBERED]
         raise UnsupportedFeatureError(
             f"table {request.read.ref.name}: this query cannot return {', '.join(places)}: {reason}"
         )
+
+
+def _why_no_places(request: ScanRequest, reading: NativeReading | str) -> str | None:
+    """Return why the readers do not return the metadata columns of a query; None if they do."""
+    names, left = request.metadata.fieldNames(), _left_of(reading)
+    if left is not None:
+        return f"it is left to Python workers, because {left}" if any(name in PLACES for name in names) else None
+    if isinstance(reading, str) or reading.numbers_rows or not any(name in NUMBERED for name in names):
+        return None
+    return f"Spark cannot number the rows of these {reading.formats} files"
 
 
 def is_padded(spark: SparkSession) -> bool:

@@ -109,7 +109,7 @@ class StagedFiles:
     Args:
         factories: of the writers.
         ref: the table, with the rules that its rows are subject to.
-        columns: of the rows, which are those of the table.
+        columns: of the rows, which are those of the table, or others too if the files stay staged.
         job_id: of the names of the files and of the directory.
         takes: whether the files may become files of the table.
         by_partition: whether rows are sorted by partition, so that each file gets those of one partition.
@@ -143,11 +143,9 @@ class StagedFiles:
         """
         bridge, ref = self._bridge, self._ref
         self.staging.create()
-        ids = {field.name: field.id for field in ref.schema.fields}
+        ids = {field.name: {_FIELD_ID: field.id} for field in ref.schema.fields}
         row_schema = bridge.schema(
-            StructType(
-                [StructField(each.name, each.dataType, metadata={_FIELD_ID: ids[each.name]}) for each in self._columns]
-            )
+            StructType([StructField(each.name, each.dataType, metadata=ids.get(each.name)) for each in self._columns])
         )
         options = parquet_options(ref, rows_of_target(row_schema, ref)) if self._takes else WRITE_OPTIONS
         directory = self.staging.uri(self.staging.path)

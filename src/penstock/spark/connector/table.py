@@ -14,14 +14,16 @@ from penstock.options import check_keys
 from penstock.printable import mask_options
 from penstock.spark.connector.actions.defaults import with_defaults
 from penstock.spark.connector.actions.partitions import PartitionManagement
-from penstock.spark.connector.changes.group_scan import GroupScan, GroupScanBuilder
+from penstock.spark.connector.changes.group_scan import ChangeScan, ChangeScanBuilder, GroupScan
 from penstock.spark.connector.changes.operation import (
+    DeltaOperation,
     RowChangeBuilder,
     RowChangeOperation,
     check_row_level,
     metadata_of_changes,
 )
 from penstock.spark.connector.changes.queue_files import QueueScan, is_queue
+from penstock.spark.connector.changes.row_deltas import takes_deltas
 from penstock.spark.connector.definition import is_evolution
 from penstock.spark.connector.metadata_column import metadata_columns, places_of
 from penstock.spark.connector.partition_keys import partition_keys_of
@@ -177,7 +179,8 @@ class CatalogTable(PartitionManagement):
         """Return the columns that say where a row is, and those that a change of rows needs."""
         changes = metadata_of_changes(self._ref) if self.changes_rows else ()
         added = (StructField(name, LongType()) for name in changes)
-        return metadata_columns(self._bridge, (*places_of(self._read.ref), *added))
+        places = places_of(self._read.ref, name_rows=self.changes_rows and takes_deltas(self._ref))
+        return metadata_columns(self._bridge, (*places, *added))
 
     @from_spark
     def supportsColumnChange(self, change: JavaObject) -> bool:
@@ -195,9 +198,9 @@ class CatalogTable(PartitionManagement):
         """
         return self._scan_builder(options, TableScanBuilder)
 
-    def _group_scan_builder(self, options: JavaObject, made: Callable[[GroupScan], None]) -> GroupScanBuilder:
-        kind = QueueScan if is_queue(self._ref) else GroupScan
-        return self._scan_builder(options, partial(GroupScanBuilder, made, kind))
+    def _change_scan_builder(self, options: JavaObject, made: Callable[[ChangeScan], None]) -> ChangeScanBuilder:
+        kind = ChangeScan if takes_deltas(self._ref) else QueueScan if is_queue(self._ref) else GroupScan
+        return self._scan_builder(options, partial(ChangeScanBuilder, made, kind))
 
     def _scan_builder(self, options: JavaObject, kind: Callable[..., _Builder]) -> _Builder:
         own = own_options(self._bridge, options)
@@ -232,7 +235,8 @@ class CatalogTable(PartitionManagement):
         self._check_evolution()
         if command != "DELETE":
             check_row_level(self._ref, command)
-        operation = RowChangeOperation(self._bridge, self._ref, self._group_scan_builder, command)
+        kind = DeltaOperation if takes_deltas(self._ref) else RowChangeOperation
+        operation = kind(self._bridge, self._ref, self._change_scan_builder, command)
         return RowChangeBuilder(self._bridge, operation)
 
     @from_spark

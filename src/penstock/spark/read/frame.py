@@ -16,6 +16,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
@@ -30,19 +31,22 @@ from penstock.spark.native_settings import SCAN_OPTIONS, scan_session
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.read.filters import to_column, without_float_pushdown
 from penstock.spark.read.native_files import NativeFileChecker
+from penstock.spark.read.native_listing import FILE_PATH, ROW_INDEX
 from penstock.spark.types import nullable, to_spark_schema, to_spark_type
 from penstock.spark.versions.python_api import classic
-from penstock.table.read.batches import TableReader, select_fields
+from penstock.table.read.batches import DeletedRows, TableReader, select_fields
+from penstock.table.read.prune import NO_FILTER
 from penstock.table.read.split import plan_splits
 from penstock.table.ref import ExternalPaths
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import Column, SparkSession
     from pyspark.sql.types import StructType
 
+    from penstock.datafile.types import ArrowAny
     from penstock.format.types.data_types import DataField
     from penstock.spark.read.native_files import NativeColumn
     from penstock.table.read.scan import ScanPlan
@@ -146,7 +150,8 @@ class ReadTask:
 
     Attributes:
         pads: whether values of CHAR are padded.
-        metadata: names of columns of BIGINT to add, which are NULL in every row.
+        metadata: names of columns to add: the path of a row's file, the number of the row in it, and others of BIGINT,
+            which are NULL in every row.
     """
 
     ref: TableRef
@@ -162,14 +167,33 @@ class ReadTask:
 
     def read(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split, in order."""
-        fields = select_fields(self.ref, self.columns)
-        rows = TableReader(self.ref, MetadataStore(self.ref), self.columns).read_split(split)
-        for found in to_spark_batches(pad_chars(rows, fields) if self.pads else rows, to_spark_schema(fields)):
-            yield self._with_metadata(found)
+        reader = TableReader(self.ref, MetadataStore(self.ref), self.columns)
+        if ROW_INDEX not in self.metadata and FILE_PATH not in self.metadata:
+            yield from map(self._with_metadata, self._to_spark(reader.read_split(split)))
+            return
+        deleted, external = DeletedRows(self.ref), ExternalPaths.of(self.ref)
+        # Spark applies all filters, and the numbers are those of all rows.
+        split = replace(split, rest=NO_FILTER)
+        for file in split.files:
+            path, place = split.path_of(file, external), dict(split.vectors).get(file.file_name)
+            stays = np.ones(file.row_count, dtype=bool)
+            if place is not None:
+                stays[deleted.load(file, place)] = False
+            numbers, first = pa.array(np.flatnonzero(stays)), 0
+            for found in self._to_spark(reader.read_file(split, file)):
+                rows = found.num_rows
+                known = {ROW_INDEX: numbers.slice(first, rows), FILE_PATH: pa.repeat(path, rows)}
+                yield self._with_metadata(found, known)
+                first += rows
 
-    def _with_metadata(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _to_spark(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        fields = select_fields(self.ref, self.columns)
+        return to_spark_batches(pad_chars(rows, fields) if self.pads else rows, to_spark_schema(fields))
+
+    def _with_metadata(self, rows: pa.RecordBatch, known: Mapping[str, ArrowAny] | None = None) -> pa.RecordBatch:
         for name in self.metadata:
-            rows = rows.append_column(name, pa.nulls(rows.num_rows, pa.int64()))
+            column = known.get(name) if known else None
+            rows = rows.append_column(name, pa.nulls(rows.num_rows, pa.int64()) if column is None else column)
         return rows
 
 

@@ -37,9 +37,10 @@ _CELLS: Final = {
 }
 _UNLIKE_JAVA: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 FILE_PATH: Final = "__paimon_file_path"
+ROW_INDEX: Final = "__paimon_row_index"
 BUCKET: Final = "__paimon_bucket"
 PARTITION: Final = "__paimon_partition"
-"""Metadata columns with the path of a row's file, its bucket and its partition.
+"""Metadata columns with the path of a row's file, its number in the file, its bucket and its partition.
 
 Source:
     Paimon ``spark:schema/PaimonMetadataColumn.scala``.

@@ -268,6 +268,12 @@ QUEUE_CHANGES: Final = Feature(
     instead="use `Table.update`, `Table.merge`, `Table.delete`, or `penstock.sql`",
 )
 
+ROW_DELTAS: Final = Feature(
+    # Row ids are metadata columns.
+    what="`UPDATE`, `MERGE`, and `DELETE` with functions or subqueries, of a table with `row-tracking.enabled`",
+    since=(4, 0),
+    instead="use `Table.update`, `Table.merge`, `Table.delete`, or `penstock.sql`",
+)
 VARIANT_FIELDS: Final = Feature(
     what="a scan reads only the fields of a VARIANT that a query takes",
     since=(4, 1),
@@ -318,6 +324,7 @@ FEATURES: Final = (
     COUNTED_MERGES,
     MERGES_TO_NOTHING,
     QUEUE_CHANGES,
+    ROW_DELTAS,
     CONNECT_SERVER,
     STREAM_PRUNING,
     METADATA_COLUMNS,

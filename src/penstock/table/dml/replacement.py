@@ -196,16 +196,29 @@ def commit_replacement(
     Returns:
         The snapshot, of kind OVERWRITE, or APPEND where nothing is replaced; None if there is nothing to commit.
     """
-    is_replacing = any(split.files for split in read.splits)
-    if not is_replacing and not written:
-        return None
-    user = new_commit_user(committer.options.user_prefix)
-    deadline = time.monotonic() + (committer.options.timeout_ms or _DEFAULT_TIMEOUT_MS) / 1000
-    base = read.snapshot
     try:
         messages = (*_removals(read.splits, written), *_as_replacements(committer.ref, written, read.splits))
         if read.adds_rows:
             check_added_rows(committer.ref, committer.store, read.splits, written)
+    except BaseException:
+        delete_new_files(committer.ref, written)
+        raise
+    return commit_changes(committer, read, messages)
+
+
+def commit_changes(committer: TableCommitter, read: ReadFiles, messages: tuple[CommitMessage, ...]) -> Snapshot | None:
+    """Commit messages that were made from the files that were read, under the conditions of ``commit_replacement``.
+
+    Args:
+        read: its splits are the files that the messages replace, or give deletion vectors.
+    """
+    if not messages:
+        return None
+    is_replacing = any(message.compact_before or message.new_vectors for message in messages)
+    user = new_commit_user(committer.options.user_prefix)
+    deadline = time.monotonic() + (committer.options.timeout_ms or _DEFAULT_TIMEOUT_MS) / 1000
+    base = read.snapshot
+    try:
         check_same_table(committer.ref)
         check_index_files(committer.store, read.snapshot)
         while True:
@@ -226,7 +239,7 @@ def commit_replacement(
                     raise
     except BaseException:
         if not committer.may_be_committed:
-            delete_new_files(committer.ref, written)
+            delete_new_files(committer.ref, messages)
         raise
 
 

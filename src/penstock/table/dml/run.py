@@ -148,19 +148,15 @@ class FileRewriter:
         check_schema_of_rewritten(self._ref, files)
         with enough_memory(self._ref.name), ExitStack() as unless_changed:
             gone = np.zeros(file.row_count, dtype=bool)
-            written = _write_rows(self._ref, split, self._updated(split, file, count, gone))
+            written = write_rows(self._ref, split, self._updated(split, file, count, gone))
             unless_changed.callback(delete_new_files, self._ref, written)
             matched = tuple(count.matched)
             if not count.deleted and not count.updated:
                 return FileOutcome(matched=matched)
-            marked = CommitMessage(partition=split.partition, bucket=split.bucket, total_buckets=split.total_buckets)
-            if gone.all():
-                marked = replace(marked, compact_before=files)
-            else:
-                marked = replace(marked, new_vectors=(self._new_vector(file, gone),))
-            added = (self._as_replacement(split, files, message) for message in written if message.new_files)
             outcome = FileOutcome(
-                messages=(marked, *added), changes=(self._changed(split, file, count),), matched=matched
+                messages=as_marked(self._ref, split, file, gone, written),
+                changes=(self._changed(split, file, count),),
+                matched=matched,
             )
             unless_changed.pop_all()
         return outcome
@@ -181,20 +177,6 @@ class FileRewriter:
             if changed.updated is not None and not self._is_dry_run:
                 yield changed.only_updated()
             first += batch.num_rows
-
-    def _new_vector(self, file: DataFileMeta, gone: Rows) -> NewVector:
-        rows = np.flatnonzero(gone)
-        is_64 = self._ref.parsed(DeletionVectorOptions).is_64
-        return NewVector(
-            data_file=file.file_name, framed=encode_deletion_vector(rows, is_64=is_64), row_count=len(rows)
-        )
-
-    def _as_replacement(
-        self, split: DataSplit, files: tuple[DataFileMeta, ...], message: CommitMessage
-    ) -> CommitMessage:
-        if message.partition != split.partition:
-            return message
-        return replace(message, new_files=as_replacement(self._ref, files, message.new_files))
 
     def _counted(
         self, split: DataSplit, files: Sequence[DataFileMeta], counts: Sequence[_Counts]
@@ -238,7 +220,7 @@ def write_in_place(
     Returns:
         The replacement, at the position of the files in the order of the bucket; then the rows that moved.
     """
-    message, *moved = _write_rows(ref, split, rows)
+    message, *moved = write_rows(ref, split, rows)
     replaced = replace(
         message,
         new_files=(),
@@ -248,7 +230,7 @@ def write_in_place(
     return (replaced, *moved)
 
 
-def _write_rows(ref: TableRef, split: DataSplit, rows: Iterable[ChangedBatch]) -> tuple[CommitMessage, ...]:
+def write_rows(ref: TableRef, split: DataSplit, rows: Iterable[ChangedBatch]) -> tuple[CommitMessage, ...]:
     """Write the rows that stay in a bucket, and those that move; a failure leaves no file.
 
     Returns:
@@ -270,6 +252,32 @@ def _write_rows(ref: TableRef, split: DataSplit, rows: Iterable[ChangedBatch]) -
         message = writer.take_message()
         on_error.pop_all()
     return (message, *moved)
+
+
+def as_marked(
+    ref: TableRef, split: DataSplit, file: DataFileMeta, gone: Rows, written: Iterable[CommitMessage]
+) -> tuple[CommitMessage, ...]:
+    """Return messages that give a file a vector, or remove it if it has no row left, and add its updated rows.
+
+    Args:
+        gone: which rows are deleted, before or now.
+        written: by ``write_rows``.
+    """
+    marked = CommitMessage(partition=split.partition, bucket=split.bucket, total_buckets=split.total_buckets)
+    if gone.all():
+        marked = replace(marked, compact_before=(file,))
+    else:
+        rows = np.flatnonzero(gone)
+        framed = encode_deletion_vector(rows, is_64=ref.parsed(DeletionVectorOptions).is_64)
+        vector = NewVector(data_file=file.file_name, framed=framed, row_count=len(rows))
+        marked = replace(marked, new_vectors=(vector,))
+    return (marked, *(_as_replacement(ref, split, file, message) for message in written if message.new_files))
+
+
+def _as_replacement(ref: TableRef, split: DataSplit, file: DataFileMeta, message: CommitMessage) -> CommitMessage:
+    if message.partition != split.partition:
+        return message
+    return replace(message, new_files=as_replacement(ref, (file,), message.new_files))
 
 
 def _as_outputs(files: tuple[DataFileMeta, ...], outputs: tuple[DataFileMeta, ...]) -> tuple[DataFileMeta, ...]:
@@ -347,7 +355,7 @@ class _ChangeRun:
         self._committer = committer
         self._ref = committer.ref
         self._change = self._new_change(self._ref)
-        self._marks = _marks_rows(self._ref)
+        self._marks = marks_rows(self._ref)
         self._rewriter = FileRewriter(self._ref, self._store, self._change, is_dry_run=self._is_dry_run)
         self._locator = FileLocator.of(self._ref)
         self._progress = _Progress()
@@ -509,7 +517,7 @@ class _ChangeRun:
             delete_new_files(self._ref, self._progress.outcomes.pop(each).messages)
 
 
-def _marks_rows(ref: TableRef) -> bool:
+def marks_rows(ref: TableRef) -> bool:
     """Whether row changes delete rows by deletion vectors. Paimon reads these only if the table has the option."""
     is_enabled = DeletionVectorOptions.parse(ref.schema.option_map, table=ref.name).is_enabled
     return is_enabled and ref.parsed(DeletionVectorOptions).is_enabled and not are_among_data_files(ref)

@@ -16,7 +16,7 @@ from tests.spark.needs import needs
 
 from penstock.spark.connector import staged_files
 from penstock.spark.connector.changes import group_scan, replace_files
-from penstock.spark.versions.facts import COUNTED_UPDATES, MERGES_TO_NOTHING, METADATA_COLUMNS, PYTHON_SCANS
+from penstock.spark.versions.facts import COUNTED_UPDATES, MERGES_TO_NOTHING, METADATA_COLUMNS, PYTHON_SCANS, ROW_DELTAS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +70,13 @@ def test_rows_are_deleted_by_any_condition(run: Callable[[str], list[Any]], cata
 
 @needs(METADATA_COLUMNS)
 @pytest.mark.parametrize(
-    "properties", ["", "TBLPROPERTIES ('bucket' = '2', 'bucket-key' = 'k')"], ids=["rows", "queue"]
+    "properties",
+    [
+        "",
+        "TBLPROPERTIES ('bucket' = '2', 'bucket-key' = 'k')",
+        "TBLPROPERTIES ('deletion-vectors.enabled' = 'true')",
+    ],
+    ids=["rows", "queue", "vectors"],
 )
 def test_a_query_in_a_change_may_say_where_rows_are_and_its_condition_may_not(
     run: Callable[[str], list[Any]], catalog: Catalog, properties: str
@@ -328,19 +334,24 @@ def _data_files(table: Table) -> list[Path]:
     return list(Path(table.location).rglob("*.parquet"))
 
 
+KINDS = (
+    {"deletion-vectors.enabled": "true"},
+    {},
+    *([{"row-tracking.enabled": "true"}] if ROW_DELTAS.is_here else []),
+)
+
+
 @pytest.mark.parametrize(
-    "seed", [pytest.param(seed, marks=[pytest.mark.slow] if seed > 0 else []) for seed in range(8)]
+    "seed", [pytest.param(seed, marks=[pytest.mark.slow] if seed > 2 else []) for seed in range(12)]
 )
 def test_random_changes_agree_with_python(
     spark: SparkSession, run: Callable[[str], list[Any]], catalog: Catalog, seed: int
 ) -> None:
     dice = random.Random(seed)  # noqa: S311 - repeatable
     name = f"fuzz{seed}"
-    file_format = dice.choice(["parquet", "orc"])
-    run(
-        f"CREATE TABLE penstock.d.{name} (k INT, p STRING, v INT) PARTITIONED BY (p) "
-        f"TBLPROPERTIES ('file.format' = '{file_format}')"
-    )
+    options = {"file.format": dice.choice(["parquet", "orc"]), **KINDS[seed % len(KINDS)]}
+    properties = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
+    run(f"CREATE TABLE penstock.d.{name} (k INT, p STRING, v INT) PARTITIONED BY (p) TBLPROPERTIES ({properties})")
     table = catalog.load_table(f"d.{name}")
     model: list[Row] = []
     for _ in range(6):

@@ -1,9 +1,12 @@
-"""Scan of whole files for a row change: filters select files, but all rows of the selected files are read."""
+"""Scans for a row change: of single rows, or of whole files.
+
+Where files are rewritten by Spark, filters select files, but all rows of the selected files are read.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from penstock.errors import UnsupportedFeatureError
 from penstock.predicate.bind import columns_of
@@ -18,7 +21,7 @@ from penstock.table.dml.replacement import ReadFiles
 from penstock.table.read.prune import NO_FILTER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
@@ -26,13 +29,28 @@ if TYPE_CHECKING:
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.spark.connector.scan import TableRead
     from penstock.table.read.split import DataSplit
+    from penstock.table.ref import TableRef
 
 
 _MIN_SPLITS: Final = 2
 _MIN_PARTITIONS: Final = 2
 
 
-class GroupScanBuilder(TableScanBuilder):
+def check_condition(ref: TableRef, names: Iterable[str]) -> None:
+    """Refuse a condition of a change that has columns which say where a row is.
+
+    Args:
+        names: of the columns that Spark reads, or writes, because the condition has some of them.
+    """
+    places = [name for name in PLACES if name in names]
+    if places:
+        raise UnsupportedFeatureError(
+            f"table {ref.name}: the condition of a change of rows cannot have {places[0]}: let a query in it, which "
+            "has it, return the keys of the rows, as in WHERE key IN (SELECT key ...)"
+        )
+
+
+class ChangeScanBuilder(TableScanBuilder):
     """Collects the filters of a change, and builds its scan.
 
     Args:
@@ -42,8 +60,8 @@ class GroupScanBuilder(TableScanBuilder):
 
     def __init__(
         self,
-        made: Callable[[GroupScan], None],
-        kind: Callable[[Bridge, ScanRequest], GroupScan],
+        made: Callable[[ChangeScan], None],
+        kind: Callable[[Bridge, ScanRequest], ChangeScan],
         bridge: Bridge,
         spark: SparkSession,
         read: TableRead,
@@ -71,36 +89,29 @@ class GroupScanBuilder(TableScanBuilder):
         """Take none."""
         return False
 
-    def _scan(self) -> GroupScan:
+    def _scan(self) -> ChangeScan:
         scan = self._kind(self._bridge, self._request())
         self._made(scan)
         return scan
 
 
-class GroupScan(TableScan):
-    """A scan of all rows of the files in which rows may change."""
+class ChangeScan(TableScan):
+    """A scan of the rows that may change, each with its position: the file, and the number of the row in it."""
 
-    def __init__(self, bridge: Bridge, request: ScanRequest) -> None:
-        places = [name for name in PLACES if name in request.metadata.fieldNames()]
-        if places:
-            raise UnsupportedFeatureError(
-                f"table {request.read.ref.name}: the condition of a change of rows cannot have {places[0]}: let a "
-                "query in it, which has it, return the keys of the rows, as in WHERE key IN (SELECT key ...)"
-            )
-        # Readers must not skip row groups either.
-        pushed = tuple(replace(each, is_for_files=False) for each in request.pushed)
-        super().__init__(bridge, replace(request, pushed=pushed, limit=None))
-        self._scanned: tuple[DataSplit, ...] | None = None
+    _names_rows: ClassVar = True
 
     def read_files(self) -> ReadFiles:
-        """Return the files that the scan has read; if it has not run, those that it would read."""
+        """Return the files that the scan reads, at most."""
         request = self._request
         point = request.read.pinned.point
         return ReadFiles(
             snapshot=None if point is None else point.snapshot,
             predicate=conjunction_of(request.pushed),
-            splits=self._files.splits if self._scanned is None else self._scanned,
+            splits=self._splits_read(),
         )
+
+    def _splits_read(self) -> tuple[DataSplit, ...]:
+        return self._files.splits
 
     def _pads(self) -> bool:
         # In Spark's plan of an UPDATE or a MERGE, constants are padded, but not the values that are read.
@@ -117,20 +128,11 @@ class GroupScan(TableScan):
         That query reads the columns of the condition, so it is useful only if it can exclude some of the files. Spark
         fails to plan it for a condition on values that it pads.
         """
-        if len(self._files.splits) < _MIN_SPLITS or self._files.reading == PADDED:
+        if len(self._files.splits) < _MIN_SPLITS or PADDED in str(self._files.reading):
             return self._bridge.references(())
         keys = self._request.read.pinned.ref.schema.partition_keys
         without = frozenset(keys if self.partition_count() < _MIN_PARTITIONS else ())
         return self._bridge.references(name for name in self._laid_out() if name not in without)
-
-    def remember(self, splits: Sequence[DataSplit]) -> None:
-        """Record the files of the partitions that Spark reads."""
-        self._scanned = tuple(splits)
-
-    def partitions_of(self, splits: Sequence[DataSplit]) -> tuple[JavaObject, JavaObject]:
-        """Return the partitions and their reader factory."""
-        self.remember(splits)
-        return super().partitions_of([replace(split, rest=NO_FILTER) for split in splits])
 
     @from_spark
     def filter(self, predicates: JavaObject) -> None:
@@ -151,6 +153,31 @@ class GroupScan(TableScan):
             )
             for each in self._runtime
         )
+
+
+class GroupScan(ChangeScan):
+    """A scan of all rows of the files in which rows may change."""
+
+    _names_rows: ClassVar = False
+
+    def __init__(self, bridge: Bridge, request: ScanRequest) -> None:
+        check_condition(request.read.ref, request.metadata.fieldNames())
+        # Readers must not skip row groups either.
+        pushed = tuple(replace(each, is_for_files=False) for each in request.pushed)
+        super().__init__(bridge, replace(request, pushed=pushed, limit=None))
+        self._scanned: tuple[DataSplit, ...] | None = None
+
+    def _splits_read(self) -> tuple[DataSplit, ...]:
+        return self._files.splits if self._scanned is None else self._scanned
+
+    def remember(self, splits: Sequence[DataSplit]) -> None:
+        """Record the files of the partitions that Spark reads."""
+        self._scanned = tuple(splits)
+
+    def partitions_of(self, splits: Sequence[DataSplit]) -> tuple[JavaObject, JavaObject]:
+        """Return the partitions and their reader factory."""
+        self.remember(splits)
+        return super().partitions_of([replace(split, rest=NO_FILTER) for split in splits])
 
     def _text(self) -> str:
         return f"{super()._text()} whole files for {id(self)}"

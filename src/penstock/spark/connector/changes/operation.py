@@ -1,7 +1,8 @@
-"""UPDATE, MERGE and DELETE with subqueries through Spark's catalog: Spark computes the rows, files are replaced.
+"""UPDATE, MERGE and DELETE with subqueries through Spark's catalog: Spark computes the rows.
 
 Source:
-    ``SupportsRowLevelOperations`` of Spark, group-based: Spark reads whole files and rewrites all their rows.
+    ``SupportsRowLevelOperations`` of Spark: it names the rows that change (``SupportsDelta``), or reads whole files and
+    writes all their rows again.
 """
 
 from __future__ import annotations
@@ -14,19 +15,22 @@ from penstock.catalog.checks.features import check_writable
 from penstock.datafile.types import has_leaf
 from penstock.errors import UnsupportedFeatureError
 from penstock.options import BucketOptions
+from penstock.spark.connector.changes.group_scan import check_condition
 from penstock.spark.connector.changes.queue_files import QueueScan, is_queue, why_no_queue_changes
 from penstock.spark.connector.changes.replace_files import Arrangement, ReplaceFiles, Statement
-from penstock.spark.connector.metadata_column import metadata_column_of
+from penstock.spark.connector.changes.row_deltas import DeltaWriteBuilder, takes_deltas
+from penstock.spark.connector.gateway import schema_of
+from penstock.spark.connector.metadata_column import POSITION, metadata_column_of
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.staging_directory import why_not_staged
 from penstock.spark.types import has_nanoseconds
-from penstock.spark.versions.facts import NEEDS_METADATA_COLUMN, QUEUE_CHANGES
+from penstock.spark.versions.facts import NEEDS_METADATA_COLUMN, QUEUE_CHANGES, ROW_DELTAS
 from penstock.table.row_tracking import is_tracked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.spark.connector.changes.group_scan import GroupScan, GroupScanBuilder
+    from penstock.spark.connector.changes.group_scan import ChangeScan, ChangeScanBuilder
     from penstock.spark.connector.changes.queue_files import FilePlaces
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.table.dml.replacement import ReadFiles
@@ -50,7 +54,8 @@ _PLAN_COLUMNS: Final = {
 def check_row_level(ref: TableRef, command: str) -> None:
     """Refuse tables whose rows Spark must not rewrite."""
     check_writable(ref)
-    taken = [name for name in ref.schema.field_names if name.casefold() in _PLAN_COLUMNS[command]]
+    names = _PLAN_COLUMNS[command] | (frozenset(POSITION) if takes_deltas(ref) else frozenset())
+    taken = [name for name in ref.schema.field_names if name.casefold() in names]
     reason = f"Spark itself uses the name of its column '{taken[0]}' there" if taken else None
     nanos = [field.name for field in ref.schema.fields if has_leaf(field.type, has_nanoseconds)]
     if nanos:
@@ -60,8 +65,9 @@ def check_row_level(ref: TableRef, command: str) -> None:
         reason = reason or why_no_queue_changes(ref)
     elif ref.parsed(BucketOptions).bucket != -1:
         reason = "its rows are in buckets, whose order Spark would not keep"
-    elif is_tracked(ref.options):
-        reason = "it tracks its rows, and Spark does not keep their ids"
+    elif is_tracked(ref.options) and not takes_deltas(ref):
+        ROW_DELTAS.check(f"table {ref.name}")
+        reason = "it tracks its rows, and has a column of VARIANT"
     reason = reason or why_not_staged(ref)
     if reason is not None:
         raise UnsupportedFeatureError(
@@ -73,6 +79,8 @@ def check_row_level(ref: TableRef, command: str) -> None:
 def metadata_of_changes(ref: TableRef) -> tuple[str, ...]:
     """Return the names of the metadata columns that a change of rows needs: for a queue, file and number of a row."""
     names = ref.schema.field_names
+    if takes_deltas(ref):
+        return ()
     if is_queue(ref) and QUEUE_CHANGES.is_here:
         return metadata_column_of(names, of_file=True), metadata_column_of(names)
     return (metadata_column_of(names),) if NEEDS_METADATA_COLUMN else ()
@@ -107,14 +115,14 @@ class RowChangeOperation(Proxy):
         self,
         bridge: Bridge,
         ref: TableRef,
-        new_builder: Callable[[JavaObject, Callable[[GroupScan], None]], GroupScanBuilder],
+        new_builder: Callable[[JavaObject, Callable[[ChangeScan], None]], ChangeScanBuilder],
         command: str,
     ) -> None:
         super().__init__(bridge, f"{command} of {ref.name} {id(self)}")
         self._ref = ref
         self._new_builder = new_builder
         self._command = command
-        self._scan: GroupScan | None = None
+        self._scan: ChangeScan | None = None
 
     def description(self) -> str:
         """Return the name of the operation."""
@@ -153,7 +161,7 @@ class RowChangeOperation(Proxy):
     def _places(self) -> FilePlaces | None:
         return self._scan.places if isinstance(self._scan, QueueScan) else None
 
-    def _take(self, scan: GroupScan) -> None:
+    def _take(self, scan: ChangeScan) -> None:
         self._scan = scan
 
     def _arrangement(self) -> Arrangement:
@@ -173,6 +181,25 @@ class RowChangeOperation(Proxy):
             self._new_builder(self._bridge.case_insensitive({}), self._take).build()
         assert self._scan is not None  # noqa: S101 - the builder has passed it
         return replace(self._scan.read_files(), adds_rows=self._command != "DELETE")
+
+
+class DeltaOperation(RowChangeOperation):
+    """One UPDATE, MERGE or DELETE whose rows Spark names by their positions."""
+
+    interfaces: ClassVar = (f"{_WRITE}SupportsDelta",)
+
+    @from_spark
+    def rowId(self) -> JavaObject:
+        """Return the columns that name a row."""
+        return self._bridge.references(POSITION)
+
+    @from_spark
+    def newWriteBuilder(self, info: JavaObject) -> JavaObject:
+        """Return the builder of the write."""
+        columns, check = schema_of(info.schema()), partial(check_row_level, command=self._command)
+        # Spark takes all metadata columns for columns of the table if a condition has one of them.
+        check_condition(self._ref, columns.fieldNames())
+        return DeltaWriteBuilder(self._bridge, self._ref, columns, self._read_files, check)
 
 
 class ReplaceFilesBuilder(Proxy):

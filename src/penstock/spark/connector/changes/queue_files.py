@@ -33,12 +33,12 @@ from penstock.spark.read.frame import ReadTask
 from penstock.table.actions.rewriting import for_existing_rows
 from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.commit.delta import find_displaced
-from penstock.table.dml.change import ChangedBatch, some
+from penstock.table.dml.by_position import moved_rows
+from penstock.table.dml.change import ChangedBatch
 from penstock.table.dml.run import write_in_place
 from penstock.table.read.batches import DeletedRows
 from penstock.table.read.live import load_live_of_partitions
 from penstock.table.read.prune import NO_FILTER, is_key_of
-from penstock.table.write.assign import Assigner, Group
 from penstock.table.write.check_rows import conform_batches, plan_conform
 from penstock.table.write.rolling import plan_buckets
 from penstock.table.write.writer import TableWriter
@@ -273,7 +273,7 @@ def write_queue(committer: TableCommitter, read: ReadFiles, rows: RewrittenRows)
     deleted = DeletedRows(ref)
     rows.check(ref, {f.file_name: f.row_count - deleted.count((f,), split.vectors) for split, f in files})
     if rows.command != "DELETE":
-        _check_keys(committer.ref, store, files)
+        check_keys(committer.ref, store, files)
     with ThreadPoolExecutor(max_workers=_THREADS) as pool:
         futures = [
             pool.submit(write_in_place, ref, split, (file,), _changed(ref, split, rows.of(file, ref), rows.command))
@@ -295,17 +295,9 @@ def _changed(
     ref: TableRef, split: DataSplit, batches: Iterable[pa.RecordBatch], command: str
 ) -> Iterator[ChangedBatch]:
     """Yield the rows that replace those of a file, which may have other partitions and buckets now."""
-    own = Group(partition=split.partition, bucket=split.bucket)
-    # A partition from before the table was rescaled has buckets of another number.
-    assigner = Assigner(ref.schema, replace(plan_buckets(ref), num_buckets=split.total_buckets))
     for rows in batches:
-        if command == "DELETE" or not rows.num_rows:
-            yield ChangedBatch(after=rows)
-            continue
-        groups = assigner.assign(rows)
-        stays = np.full(rows.num_rows, fill_value=True)
-        stays &= np.isin(groups, [place for place, group in enumerate(assigner.groups) if group == own])
-        yield ChangedBatch(after=rows, moved=some(~stays))
+        moved = None if command == "DELETE" or not rows.num_rows else moved_rows(ref, split, rows)
+        yield ChangedBatch(after=rows, moved=moved)
 
 
 def _append(ref: TableRef, batches: Iterable[pa.RecordBatch]) -> tuple[CommitMessage, ...]:
@@ -330,7 +322,7 @@ def _row_count(file_io: FileIO, path: str) -> int:
         return int(file.metadata.num_rows)
 
 
-def _check_keys(ref: TableRef, store: MetadataStore, files: Iterable[tuple[DataSplit, DataFileMeta]]) -> None:
+def check_keys(ref: TableRef, store: MetadataStore, files: Iterable[tuple[DataSplit, DataFileMeta]]) -> None:
     """Refuse files in buckets by another type of the key, whose unchanged rows would seem to move."""
     keys = plan_buckets(ref).key
     fields = [field for field in ref.schema.fields if field.name in keys]

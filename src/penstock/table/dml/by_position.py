@@ -1,0 +1,278 @@
+"""Changes rows that another engine, such as Spark for UPDATE, has found: it names each by its file and position there.
+
+As for every row change, files are rewritten, or get deletion vectors where the table has these; see ``run``.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.errors import CommitConflictError, StorageError
+from penstock.table.actions.rewriting import check_schema_of_rewritten, for_existing_rows
+from penstock.table.assumptions import at_latest_schema
+from penstock.table.commit.cleanup import delete_new_files
+from penstock.table.dml.change import ChangedBatch, some
+from penstock.table.dml.replacement import commit_changes
+from penstock.table.dml.run import as_marked, marks_rows, write_in_place, write_rows
+from penstock.table.read.batches import DeletedRows, TableReader
+from penstock.table.read.prune import NO_FILTER
+from penstock.table.ref import ExternalPaths
+from penstock.table.row_tracking import ROW_ID, SEQUENCE_NUMBER, is_tracked
+from penstock.table.write.assign import Assigner, Group
+from penstock.table.write.rolling import plan_buckets
+from penstock.table.write.writer import TableWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from penstock.datafile.types import ArrowAny
+    from penstock.format.manifest.entry import DataFileMeta
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.commit.committer import TableCommitter
+    from penstock.table.dml.change import Rows
+    from penstock.table.dml.replacement import ReadFiles
+    from penstock.table.message import CommitMessage
+    from penstock.table.read.split import DataSplit
+    from penstock.table.ref import TableRef
+
+_THREADS: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowDelta:
+    """Some rows of a file that a statement deletes or updates.
+
+    Attributes:
+        positions: of the rows in the file, from 0, ascending.
+        updated: which of them are updated; the others are deleted.
+        after: the updated rows, in their order, with the columns of the table.
+    """
+
+    positions: npt.NDArray[np.int64]
+    updated: Rows
+    after: pa.RecordBatch
+
+
+class RowDeltas(Protocol):
+    """What a statement does to the rows of a table. Shared by threads."""
+
+    def paths(self) -> frozenset[str]:
+        """Return the paths of the files with rows that change."""
+        ...
+
+    def of(self, path: str) -> Sequence[Iterable[RowDelta]]:
+        """Return the rows of a file in parts, each in the order of their positions."""
+        ...
+
+    def new_rows(self) -> Iterable[pa.RecordBatch]:
+        """Return the rows to insert."""
+        ...
+
+
+def commit_deltas(committer: TableCommitter, read: ReadFiles, deltas: RowDeltas) -> Snapshot | None:
+    """Change the rows of a table in one commit.
+
+    Args:
+        read: the files that may have rows to change.
+
+    Returns:
+        The snapshot; None if no row changes.
+
+    Raises:
+        CommitConflictError: others have added a file on which the change depends, or removed or changed one of those
+            whose rows it changes.
+    """
+    _check_marks(committer)
+    writer, external = _DeltaWriter(committer, deltas), ExternalPaths.of(committer.ref)
+    paths = deltas.paths()
+    changed = {
+        split.path_of(file, external): (replace(split, files=(file,)), file)
+        for split in read.splits
+        for file in split.files
+    }
+    unread = paths.difference(changed)
+    if unread:
+        raise StorageError(
+            f"table {committer.ref.name}: rows of {min(unread)} are to change, which was not read; nothing was changed"
+        )
+    changed = {path: each for path, each in changed.items() if path in paths}
+    with ThreadPoolExecutor(max_workers=_THREADS) as pool:
+        futures = [pool.submit(writer.write, path, *each) for path, each in changed.items()]
+        futures.append(pool.submit(writer.insert))
+    messages = tuple(message for each in futures if each.exception() is None for message in each.result())
+    try:
+        for each in futures:
+            each.result()
+    except BaseException:
+        delete_new_files(committer.ref, messages)
+        raise
+    return commit_changes(committer, replace(read, splits=tuple(split for split, _ in changed.values())), messages)
+
+
+def _check_marks(committer: TableCommitter) -> None:
+    """Refuse vectors for a table that has lost the option, without which other engines do not read them."""
+    latest = at_latest_schema(committer.ref, committer.store)
+    if marks_rows(latest) != marks_rows(committer.ref):
+        raise CommitConflictError(
+            f"table {committer.ref.name}: 'deletion-vectors.enabled' was altered while rows changed; nothing was "
+            "committed: load the table again and repeat the change"
+        )
+
+
+class _DeltaWriter:
+    """Writes what changes. Shared by threads."""
+
+    def __init__(self, committer: TableCommitter, deltas: RowDeltas) -> None:
+        self._ref = ref = committer.ref
+        self._deltas = deltas
+        self._marks = marks_rows(ref)
+        self._target = for_existing_rows(ref, keep_lengths=False)
+        self._rows = TableReader(for_existing_rows(ref), committer.store)
+        self._store = committer.store
+        self._deleted = DeletedRows(ref)
+
+    def insert(self) -> tuple[CommitMessage, ...]:
+        """Write the new rows, to which the commit gives ids."""
+        with TableWriter(for_existing_rows(self._ref, keep_lengths=False, have_ids=False)) as writer:
+            for rows in self._deltas.new_rows():
+                writer.write(rows)
+            return writer.prepare_commit()
+
+    def write(self, path: str, split: DataSplit, file: DataFileMeta) -> tuple[CommitMessage, ...]:
+        """Rewrite a file, or mark its rows that change and write the updated ones."""
+        check_schema_of_rewritten(self._ref, split.files)
+        place = dict(split.vectors).get(file.file_name)
+        gone = np.zeros(file.row_count, dtype=bool)
+        if place is not None:
+            gone[self._deleted.load(file, place)] = True
+        whole = replace(split, rest=NO_FILTER, vectors=())
+        parts = [_Part(part, f"table {self._ref.name}: {file.file_name}") for part in self._deltas.of(path)]
+        if not self._marks:
+            return write_in_place(self._target, split, split.files, self._rewritten(whole, file, gone, parts))
+        written = write_rows(self._target, split, self._updated(whole, file, gone, parts))
+        return as_marked(self._ref, split, file, gone, written)
+
+    def _updated(
+        self, whole: DataSplit, file: DataFileMeta, gone: Rows, parts: Sequence[_Part]
+    ) -> Iterator[ChangedBatch]:
+        """Yield the updated rows of a file, and note in ``gone`` which of its rows are deleted, before or now."""
+        ids: ArrowAny = self._row_ids(whole, file) if is_tracked(self._ref.options) else None
+        for part in parts:
+            for delta in part.deltas():
+                places = _take(delta, gone, part.where)
+                if len(places):
+                    after = self._complete(delta.after, ids, places)
+                    yield ChangedBatch(after=after, moved=moved_rows(self._target, whole, after))
+
+    def _rewritten(
+        self, whole: DataSplit, file: DataFileMeta, gone: Rows, parts: Sequence[_Part]
+    ) -> Iterator[ChangedBatch]:
+        """Yield the rows of a file that stay, the updated ones at their positions."""
+        first = 0
+        for batch in self._rows.read_file(whole, file):
+            last = first + batch.num_rows
+            batches, places = [batch], np.arange(batch.num_rows)
+            moved = np.zeros(batch.num_rows, dtype=bool)
+            rows, stays = batch.num_rows, ~gone[first:last]
+            for delta in (delta for part in parts for delta in part.deltas(before=last)):
+                updated = _take(delta, gone, parts[0].where) - first
+                stays[delta.positions[~delta.updated] - first] = False
+                if not len(updated):
+                    continue
+                ids = batch.column(ROW_ID.name) if ROW_ID.name in batch.schema.names else None
+                after = self._complete(delta.after, ids, updated)
+                batches.append(after)
+                places[updated] = np.arange(rows, rows + after.num_rows)
+                rows += after.num_rows
+                moves = moved_rows(self._target, whole, after)
+                if moves is not None:
+                    moved[updated] = moves
+            left: ArrowAny = pa.array(places[stays], pa.int64())
+            table = pa.Table.from_batches(batches, schema=batch.schema).take(left).combine_chunks()
+            yield ChangedBatch(after=next(iter(table.to_batches()), batch.slice(0, 0)), moved=some(moved[stays]))
+            first = last
+        if any(True for part in parts for _ in part.deltas()):
+            raise StorageError(
+                f"{parts[0].where} has {file.row_count} rows, but others are to change; nothing was changed"
+            )
+
+    def _row_ids(self, whole: DataSplit, file: DataFileMeta) -> ArrowAny:
+        """Return the ids of all rows of a file."""
+        reader = TableReader(for_existing_rows(self._ref), self._store, (ROW_ID.name,))
+        return pa.concat_arrays([batch.column(0) for batch in reader.read_file(whole, file)])
+
+    @staticmethod
+    def _complete(rows: pa.RecordBatch, ids: ArrowAny, places: npt.NDArray[np.int64]) -> pa.RecordBatch:
+        """Return updated rows with the columns of row tracking: they keep their ids, and get the commit's number."""
+        if ids is None:
+            return rows
+        rows = rows.append_column(ROW_ID.name, ids.take(pa.array(places)))
+        return rows.append_column(SEQUENCE_NUMBER.name, pa.nulls(rows.num_rows, pa.int64()))
+
+
+class _Part:
+    """Rows of a file that change, in the order of their positions, of which some are taken at a time."""
+
+    def __init__(self, deltas: Iterable[RowDelta], where: str) -> None:
+        self.where = where
+        self._deltas = iter(deltas)
+        self._left: RowDelta | None = None
+
+    def deltas(self, before: int | None = None) -> Iterator[RowDelta]:
+        """Yield the next rows, up to a position."""
+        while True:
+            delta = self._left or next(self._deltas, None)
+            self._left = None
+            if delta is None:
+                return
+            count = len(delta.positions) if before is None else int(np.searchsorted(delta.positions, before))
+            if count < len(delta.positions):
+                self._left = _sliced(delta, count, len(delta.positions))
+                delta = _sliced(delta, 0, count)
+            if count:
+                yield delta
+            if self._left is not None:
+                return
+
+
+def _sliced(delta: RowDelta, start: int, end: int) -> RowDelta:
+    first, last = (int(np.count_nonzero(delta.updated[:place])) for place in (start, end))
+    return RowDelta(
+        positions=delta.positions[start:end],
+        updated=delta.updated[start:end],
+        after=delta.after.slice(first, last - first),
+    )
+
+
+def _take(delta: RowDelta, gone: Rows, where: str) -> npt.NDArray[np.int64]:
+    """Note which rows are gone from their file; return the positions of the updated ones.
+
+    Several rows of the source of a MERGE may delete the same row, but not update it.
+    """
+    positions = delta.positions
+    if positions[0] < 0 or positions[-1] >= len(gone):
+        raise StorageError(f"{where} has {len(gone)} rows, but row {positions[-1]} is to change; nothing was changed")
+    updated = positions[delta.updated]
+    is_twice = ((positions[1:] == positions[:-1]) & (delta.updated[1:] | delta.updated[:-1])).any()
+    if is_twice or gone[updated].any():
+        raise StorageError(f"{where} has a row that is to change twice, or was deleted before; nothing was changed")
+    gone[positions] = True
+    return updated
+
+
+def moved_rows(ref: TableRef, split: DataSplit, rows: pa.RecordBatch) -> Rows | None:
+    """Return which rows no longer belong to the partition and the bucket of a split; None for none."""
+    own = Group(partition=split.partition, bucket=split.bucket)
+    # A partition from before the table was rescaled has buckets of another number.
+    assigner = Assigner(ref.schema, replace(plan_buckets(ref), num_buckets=split.total_buckets))
+    groups = assigner.assign(rows)
+    stays = np.full(rows.num_rows, fill_value=True)
+    stays &= np.isin(groups, [place for place, group in enumerate(assigner.groups) if group == own])
+    return some(~stays)

@@ -1,0 +1,170 @@
+"""Rows that another engine names by their positions change as they do by ``Table.update`` and ``Table.delete``."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.unit.table.dml.test_deletion_vectors import NUMBERS, alter
+
+import penstock
+from penstock.errors import CommitConflictError, StorageError
+from penstock.table.actions.changes import open_committer
+from penstock.table.dml.by_position import RowDelta, commit_deltas
+from penstock.table.dml.replacement import ReadFiles
+from penstock.table.read.batches import DeletedRows, TableReader
+from penstock.table.read.scan import plan_scan
+from penstock.table.read.split import plan_splits
+from penstock.table.ref import ExternalPaths
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from penstock.format.snapshot import Snapshot
+
+# A position to new values, or None for a row that is deleted.
+Changes = dict[int, dict[str, Any] | None]
+
+
+class Deltas:
+    """Changes of files, each in several parts and batches."""
+
+    def __init__(self, table: penstock.Table, files: dict[str, list[list[tuple[int, dict[str, Any] | None]]]]) -> None:
+        self._schema = table.arrow_schema
+        self._files = files
+        self.new: list[dict[str, Any]] = []
+
+    def paths(self) -> frozenset[str]:
+        return frozenset(self._files)
+
+    def of(self, path: str) -> Sequence[Iterable[RowDelta]]:
+        return [
+            [self._delta(rows[start : start + 3]) for start in range(0, len(rows), 3)] for rows in self._files[path]
+        ]
+
+    def new_rows(self) -> Iterable[pa.RecordBatch]:
+        return [pa.RecordBatch.from_pylist(self.new, schema=self._schema)] if self.new else []
+
+    def _delta(self, rows: list[tuple[int, dict[str, Any] | None]]) -> RowDelta:
+        return RowDelta(
+            positions=np.array([place for place, _ in rows], dtype=np.int64),
+            updated=np.array([row is not None for _, row in rows]),
+            after=pa.RecordBatch.from_pylist([row for _, row in rows if row is not None], schema=self._schema),
+        )
+
+
+def commit(table: penstock.Table, deltas: Deltas, read: Snapshot | None = None) -> Snapshot | None:
+    committer = open_committer(table._ref)
+    snapshot = read or committer.store.load_latest_snapshot()
+    plan = plan_scan(committer.store, table._ref, snapshot, with_vectors=True)
+    read_files = ReadFiles(snapshot=snapshot, predicate=None, splits=plan_splits(table._ref, plan))
+    return commit_deltas(committer, read_files, deltas)
+
+
+def positions(table: penstock.Table) -> dict[int, tuple[str, int]]:
+    """Return the file and position of each row, by its key."""
+    store, deleted = open_committer(table._ref).store, DeletedRows(table._ref)
+    plan = plan_scan(store, table._ref, store.load_latest_snapshot(), with_vectors=True)
+    found = {}
+    for split in plan_splits(table._ref, plan):
+        for file in split.files:
+            place = dict(split.vectors).get(file.file_name)
+            gone = set() if place is None else set(deleted.load(file, place).tolist())
+            path = split.path_of(file, ExternalPaths.of(table._ref))
+            rows = TableReader(table._ref, store, ("k",)).read_file(replace(split, vectors=()), file)
+            keys = [key for batch in rows for key in batch.column(0).to_pylist()]
+            found |= {key: (path, number) for number, key in enumerate(keys) if number not in gone}
+    return found
+
+
+def new_table(options: dict[str, str]) -> penstock.Table:
+    catalog = penstock.Catalog(f"memory://positions-{next(NUMBERS)}/w")
+    catalog.create_database("d")
+    return catalog.create_table("d.t", "k INT, p STRING, n INT", partition_by=["p"], options=options)
+
+
+KINDS = {
+    "vectors": {"deletion-vectors.enabled": "true"},
+    "tracked": {"row-tracking.enabled": "true"},
+    "both": {"deletion-vectors.enabled": "true", "row-tracking.enabled": "true"},
+    "queue": {"bucket": "2", "bucket-key": "k"},
+    "marked queue": {"bucket": "2", "bucket-key": "k", "deletion-vectors.enabled": "true"},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_changes_by_position_are_those_of_the_methods(kind: str) -> None:
+    dice = random.Random(kind)  # noqa: S311 - repeatable
+    first, second = new_table(KINDS[kind]), new_table(KINDS[kind])
+    columns = ["k", "p", "n", *(["_ROW_ID", "_SEQUENCE_NUMBER"] if "row-tracking.enabled" in KINDS[kind] else [])]
+    moved: set[int] = set()
+    for step in range(8):
+        rows = [{"k": 100 * step + k, "p": dice.choice("ab"), "n": 0} for k in range(dice.randrange(4, 12))]
+        for table in (first, second):
+            table.append(rows)
+        live = {row["k"]: row for row in first.to_arrow(["k", "p", "n"]).to_pylist()}
+        chosen = dice.sample(sorted(live), dice.randrange(1, 1 + len(live) // 2))
+        updated = set(dice.sample(chosen, len(chosen) // 2))
+        found, files = positions(first), defaultdict[str, Changes](dict)
+        new = {key: {**live[key], "n": step, "p": dice.choice(["a", "b", live[key]["p"]])} for key in updated}
+        for key in chosen:
+            path, place = found[key]
+            files[path][place] = new.get(key)
+        parts = {path: [sorted(some.items())[half::2] for half in range(2)] for path, some in files.items()}
+        deltas = Deltas(first, {path: [part for part in each if part] for path, each in parts.items()})
+        deltas.new = [{"k": -step - 1, "p": "b", "n": step}]
+        commit(first, deltas)
+        source = [{**live[key], "n": -1} if key not in updated else new[key] for key in chosen]
+        second.merge(
+            pa.Table.from_pylist([*source, *deltas.new], schema=second.arrow_schema),
+            ["k"],
+            matched=[penstock.MergeDelete(where="source.n < 0"), penstock.MergeUpdate()],
+            not_matched=penstock.MergeInsert(),
+        )
+        ours, theirs = ([tuple(row.values()) for row in each.to_arrow(columns).to_pylist()] for each in (first, second))
+        moved |= {key for key, row in new.items() if row["p"] != live[key]["p"]}
+        if kind == "queue":
+            assert [row for row in ours if row[0] not in moved] == [row for row in theirs if row[0] not in moved]
+        assert sorted(ours) == sorted(theirs), step
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ([[(10, None)]], "has 10 rows, but row 10 is to change"),
+        ([[(3, None), (3, {"k": 3, "p": "a", "n": 1})]], "is to change twice"),
+        ([[(3, None)], [(3, {"k": 3, "p": "a", "n": 1})]], "is to change twice"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["vectors", "tracked"])
+def test_positions_that_do_not_fit_are_refused(
+    parts: list[list[tuple[int, dict[str, Any] | None]]], message: str, kind: str
+) -> None:
+    table = new_table(KINDS[kind])
+    table.append([{"k": k, "p": "a", "n": 0} for k in range(10)])
+    (path,) = table.files()["file_path"].to_pylist()
+    if kind == "tracked":
+        message = f"{message}|but others are to change"
+    with pytest.raises(StorageError, match=message):
+        commit(table, Deltas(table, {path: parts}))
+    with pytest.raises(StorageError, match="which was not read"):
+        commit(table, Deltas(table, {"other": parts}))
+    assert len(table.files()) == 1
+    # Several rows of a source may delete the same row.
+    commit(table, Deltas(table, {path: [[(3, None), (3, None), (4, None)]]}))
+    assert table.to_arrow()["k"].to_pylist() == [0, 1, 2, 5, 6, 7, 8, 9]
+
+
+def test_vectors_are_not_written_once_the_table_has_lost_the_option() -> None:
+    table = new_table({**KINDS["vectors"], "deletion-vectors.modifiable": "true"})
+    table.append([{"k": k, "p": "a", "n": 0} for k in range(10)])
+    (path,) = table.files()["file_path"].to_pylist()
+    alter(table, penstock.SetOption(key="deletion-vectors.enabled", value="false"))
+    with pytest.raises(CommitConflictError, match="was altered while rows changed"):
+        commit(table, Deltas(table, {path: [[(3, None)]]}))
+    assert table.to_arrow().num_rows == 10
