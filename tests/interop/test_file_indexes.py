@@ -112,3 +112,26 @@ def test_our_indexes_have_the_bytes_of_javas(
     ours.append(location, rows)
     theirs, mine = index_bytes(location)
     assert mine == theirs
+    for name in ("many", "texts"):
+        column = [row[name] for row in rows]
+        for value in {*source.sample(types[name].values, 5)} - {None}:
+            found = java.read(location, columns=[name], filter=[[name, "=", value]])
+            assert len([row for row in found if row[name] == value]) == 2 * column.count(value)
+
+
+def test_java_reads_files_that_got_indexes_later_(java: Engine, location: Path) -> None:
+    """Its files have no index, and then ours."""
+    java.create(location, [("id", "INT"), ("v", "STRING")])
+    rows = [{"id": number, "v": f"v{number % 3}"} for number in range(30)]
+    for number in range(3):
+        java.append(location, rows[10 * number : 10 * number + 10])
+    table = ours.load(location)
+    options = {"file-index.bitmap.columns": "v", "file-index.bloom-filter.columns": "id"}
+    table = ours.catalog_of(location).alter_table(
+        ours.name_of(location), *(penstock.SetOption(key=key, value=value) for key, value in options.items())
+    )
+    assert table.maintenance.rewrite_file_index().files == 3
+    found = java.read(location, filter=[["v", "=", "v1"]])
+    found = [row for row in found if row["v"] == "v1"]
+    assert sorted(found, key=lambda row: int(row["id"])) == [row for row in rows if row["v"] == "v1"]
+    assert java.read(location, filter=[["id", "=", 1000]]) == []

@@ -124,14 +124,17 @@ def compact_delta(
     Raises:
         CommitConflictError: a file to replace is not live any more, or the order of rows in a queue would change.
     """
-    delta = tuple(
-        entry
-        for message in messages
-        for kind, files in ((FileKind.DELETE, message.compact_before), (FileKind.ADD, message.compact_after))
-        for entry in _entries(kind, message, files)
-    )
     partitions = frozenset(message.partition for message in messages)
     live = load_live_of_partitions(store, ref.schema, base, partitions) if base is not None else {}
+    # A file may have got another index since it was read.
+    now = {entry.key: entry.file for entry in live.values()}
+    delta: list[ManifestEntry] = []
+    for message in messages:
+        replaced = (now.get(key, file) for key, file in zip(message.replaced, message.compact_before, strict=True))
+        delta += [
+            *_entries(FileKind.DELETE, message, replaced),
+            *_entries(FileKind.ADD, message, message.compact_after),
+        ]
     check_conflicts(live, delta, table=ref.name)
     if find_displaced(live.values(), messages):
         raise CommitConflictError(
@@ -139,7 +142,7 @@ def compact_delta(
             "that were merged; "
             "nothing was committed: plan again from the latest snapshot"
         )
-    return delta
+    return tuple(delta)
 
 
 def build_delta(

@@ -168,3 +168,19 @@ def test_a_rewrite_that_others_overtake_begins_again_and_leaves_no_index_file(
     with pytest.raises(CommitConflictError):
         penstock.Catalog(tmp_path).load_table("d.t").maintenance.rewrite_file_index()
     assert len([name for name in stored(tmp_path) if name.endswith(".index")]) == len(names) + 1
+
+
+def test_a_merge_goes_on_with_files_that_got_indexes_meanwhile(tmp_path: Path) -> None:
+    filled(tmp_path)
+    table = altered(tmp_path, {**ALL, **BESIDE})
+    expected = keys(table)
+
+    def index(_: int) -> None:
+        assert penstock.Catalog(tmp_path).load_table("d.t").maintenance.rewrite_file_index().files == FILES
+
+    result = table.compact(options={"compaction.min.file-num": "2"}, on_start=index)
+    assert sum(each.files_in for each in result.partitions) == FILES
+    [merged] = live_files(table)
+    assert has_index(merged)
+    assert keys(table) == expected
+    assert table.maintenance.rewrite_file_index().files == 0

@@ -17,11 +17,12 @@ import penstock
 from penstock.clocks import utc_millis
 from penstock.errors import InvalidOptionError, StorageError, UnsupportedFeatureError
 from penstock.format.file_index import decode_index_places
+from penstock.table.commit.cleanup import delete_job_files
 from penstock.table.read.indexes import has_index
 from penstock.table.read.live import load_live_entries
 from penstock.table.store import MetadataStore
 from penstock.table.write.file_index import FileIndexWriter, plan_indexes
-from penstock.table.write.writer import TableWriter
+from penstock.table.write.writer import TableWriter, new_job_id
 from penstock.testing.file_io import FailingFileIO, Fault
 
 if TYPE_CHECKING:
@@ -173,6 +174,19 @@ def test_orphans_and_files_of_lost_jobs_go_with_their_index_files(tmp_path: Path
     assert len(stored(tmp_path)) == len(kept) + 2
     table.remove_orphan_files(older_than=utc_millis(), allow_recent=True, dry_run=False)
     assert stored(tmp_path) == kept
+
+
+def test_files_of_a_job_that_are_kept_keep_their_index_files(tmp_path: Path) -> None:
+    table = create(tmp_path, "k BIGINT", {**BLOOM, **BESIDE})
+    job_id = new_job_id()
+    messages = []
+    for _ in range(2):
+        with TableWriter(table._ref, job_id=job_id) as writer:
+            writer.write(pa.table({"k": [1]}).to_batches()[0])
+            messages += writer.prepare_commit()
+    [kept] = messages[0].new_files
+    delete_job_files(table._ref, job_id, keep={kept.file_name})
+    assert stored(tmp_path) == {kept.file_name, *kept.extra_files}
 
 
 @pytest.mark.parametrize(
