@@ -126,9 +126,9 @@ def test_sql_clusters_as_the_method_does(spark: SparkSession, sql: Sql) -> None:
     table = sql.catalog.load_table("default.t")
     for seed in range(2):
         append(table, seed=seed, rows=100)
-    (row,) = sql("CALL sys.compact(`table` => 't')").collect()
+    (row,) = sql("CALL sys.compact(`table` => 't')").to_pylist()
     assert (row["files_in"], row["skipped"]) == (0, "nothing to cluster")
-    (row,) = sql("CALL sys.compact(`table` => 't', compact_strategy => 'full')").collect()
+    (row,) = sql("CALL sys.compact(`table` => 't', compact_strategy => 'full')").to_pylist()
     assert (row["files_in"], row["files_out"], levels(table)) == (2, 1, {3: 1})
     with pytest.raises(InvalidOptionError, match="expected 'minor' or 'full'"):
         table.compact(spark, strategy="auto")
@@ -136,26 +136,41 @@ def test_sql_clusters_as_the_method_does(spark: SparkSession, sql: Sql) -> None:
         table.compact(spark, order_strategy="zorder", order_by=["a", "b"])
 
 
-def test_row_changes_and_deletion_vectors(spark: SparkSession, catalog: Catalog) -> None:
+def test_deletion_vectors_stay_until_files_are_sorted_again(spark: SparkSession, catalog: Catalog) -> None:
     table = create(catalog, **{"deletion-vectors.enabled": "true"})
     for seed in range(3):
         append(table, seed=seed)
     table.compact(spark)
-    count = len(table.files())
+    before = set(table.files()["file_path"].to_pylist())
     table.delete("a < 500000000000")
-    assert levels(table) == {3: count}  # the files have deletion vectors now
+    assert set(table.files()["file_path"].to_pylist()) < before  # some have deletion vectors now, others are gone
+    assert levels(table).keys() == {3}
     append(table, seed=5)
     before = counted(table)
     table.compact(spark, strategy="full")
     assert counted(table) == before
     assert levels(table).keys() == {3}
-    rewriting = table.with_options({"deletion-vectors.enabled": "false"})
-    rewriting.delete("a < 550000000000")
-    assert levels(table)[0] >= 1
-    assert not [row for row in counted(table) if row[0] < 550_000_000_000]
     table.delete("a >= 0")
     table.compact(spark, strategy="full")
     assert table.to_arrow().num_rows == 0
+
+
+def test_rows_that_a_change_writes_again_are_at_level_0(spark: SparkSession, catalog: Catalog) -> None:
+    table = create(catalog)
+    for seed in range(3):
+        append(table, seed=seed)
+    table.compact(spark)
+    count = table.files().num_rows
+    table.delete("a < 100000000000 AND b < 0.1")
+    changed = levels(table)
+    assert changed[0] >= 1
+    assert 0 < changed[3] < count
+    table.update({"b": 0.5}, "a > 900000000000 AND b > 0.9")
+    assert levels(table)[3] < changed[3]
+    before = counted(table)
+    table.compact(spark, strategy="full")
+    assert levels(table).keys() == {3}
+    assert counted(table) == before
 
 
 def test_rows_keep_their_ids(spark: SparkSession, catalog: Catalog) -> None:
