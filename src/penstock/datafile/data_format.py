@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
 
@@ -32,29 +32,8 @@ class WrittenFile:
     without_dictionary: frozenset[str] = frozenset()
 
 
-# To judge the columns of a larger file takes little of the time of writing it.
-_MAX_SHARED_ROWS: Final = 16_384
-_FILES_PER_CHOICE: Final = 16
-
-
-class EncodingChoices:
-    """Which columns of small files have a dictionary: judged for one file in 16, as files of one partition are alike.
-
-    Only files of about the same number of rows share a choice. Threads may do so, too: two may judge at once.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[Sequence[str], int]] = {}
-
-    def of(self, rows: int, judge: Callable[[], Sequence[str]]) -> Sequence[str]:
-        """Return the columns for a file whose first row group has ``rows`` rows."""
-        if rows > _MAX_SHARED_ROWS:
-            return judge()
-        columns, left = self._known.get(rows.bit_length(), ((), 0))
-        if not left:
-            columns, left = judge(), _FILES_PER_CHOICE
-        self._known[rows.bit_length()] = columns, left - 1
-        return columns
+# By about the number of rows: the columns with a dictionary, and the number of further files that take them over.
+EncodingChoices: TypeAlias = "dict[int, tuple[Sequence[str], int]]"
 
 
 class DataFileWriter(Protocol):

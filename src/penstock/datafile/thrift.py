@@ -86,7 +86,7 @@ class _Reader:
         field_id = 0
         while header := self._byte():
             delta = header >> 4
-            field_id = field_id + delta if delta else _unzigzag(self._varint())
+            field_id = field_id + delta if delta else unzigzag(self._varint())
             kind = Kind(header & 0x0F)
             result.fields[field_id] = (kind, self._read(kind))
         return result
@@ -138,7 +138,8 @@ class _Reader:
         raise ValueError("a number has more than 64 bits")
 
 
-def _unzigzag(number: int) -> int:
+def unzigzag(number: int) -> int:
+    """Return the signed number of a zigzag form."""
     return (number >> 1) ^ -(number & 1)
 
 

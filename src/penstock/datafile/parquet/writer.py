@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from penstock.datafile.column_stats import holds_nan
 from penstock.datafile.conform import convert_leaves, leaf_arrays
-from penstock.datafile.data_format import EncodingChoices, WrittenFile
+from penstock.datafile.data_format import WrittenFile
 from penstock.datafile.int96 import carriers_as_int96, encode_int96
 from penstock.datafile.parquet.footer import FooterSink, drop_ranges
 from penstock.datafile.parquet.schema import (
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from penstock.datafile.conform import Array
+    from penstock.datafile.data_format import EncodingChoices
     from penstock.datafile.parquet.schema import Leaf
     from penstock.datafile.thrift import ThriftStruct
     from penstock.datafile.types import ArrowAny
@@ -123,7 +124,7 @@ class ParquetFileWriter:
             leaf.place: 0 for leaf in self._leaves if leaf.is_int96 and not leaf.is_nested
         }
         self._options = dict(options.parquet)
-        self._choices = EncodingChoices() if choices is None else choices
+        self._choices = {} if choices is None else choices
         self._settings = _writer_settings(options, self._options)
         block_bytes = self._options.get("block.size")
         limit = options.block_bytes if block_bytes is None else parse_bytes(block_bytes)
@@ -256,9 +257,7 @@ class ParquetFileWriter:
         written = table.slice(0, rows)
         with writing(self._path):
             if self._writer is None:
-                first = written.slice(0, group_rows)
-                chosen = self._choices.of(first.num_rows, lambda: dictionary_columns(first, self._leaves))
-                self._open(chosen)
+                self._open(shared_dictionary_columns(written.slice(0, group_rows), self._leaves, self._choices))
             self._writer.write_table(written, row_group_size=group_rows)
         rest = table.slice(rows)
         self._flushed_rows += rows
@@ -340,6 +339,26 @@ _SMALL_BYTES: Final = 4
 # pyarrow's limit; beyond it the writer would switch to plain pages within the column.
 _MOST_DICTIONARY_BYTES: Final = 1024 * 1024
 _ONLY_VALID: Final = pc.CountOptions(mode="only_valid")
+
+
+# To judge the columns of a larger file takes little of the time of writing it.
+_MAX_SHARED_ROWS: Final = 16_384
+_FILES_PER_CHOICE: Final = 16
+
+
+def shared_dictionary_columns(table: pa.Table, leaves: Sequence[Leaf], choices: EncodingChoices) -> Sequence[str]:
+    """Return ``dictionary_columns``, for small files judged by one in 16, as those of one partition are alike.
+
+    Only files of about the same number of rows share a choice. Threads may do so, too: two may judge at once.
+    """
+    if table.num_rows > _MAX_SHARED_ROWS:
+        return dictionary_columns(table, leaves)
+    size = table.num_rows.bit_length()
+    columns, left = choices.get(size, ((), 0))
+    if not left:
+        columns, left = dictionary_columns(table, leaves), _FILES_PER_CHOICE
+    choices[size] = columns, left - 1
+    return columns
 
 
 def dictionary_columns(table: pa.Table, leaves: Sequence[Leaf]) -> list[str]:

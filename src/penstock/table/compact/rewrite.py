@@ -18,6 +18,7 @@ from penstock.options import WriteOptions
 from penstock.table.actions.rewriting import as_replacement, for_existing_rows
 from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.commit.put import flush_new_files
+from penstock.table.compact.copy import copy_row_groups
 from penstock.table.message import CommitMessage
 from penstock.table.read.batches import DeletedRows, TableReader
 from penstock.table.read.split import make_unfiltered_split
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.format.manifest.entry import DataFileMeta
     from penstock.table.compact.task import CompactTask
     from penstock.table.ref import TableRef
+    from penstock.table.write.rolling import FileTarget
 
 
 def rewrite(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> CommitMessage:
@@ -49,12 +51,36 @@ def rewrite(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> C
         The message of a COMPACT commit: the task's files before, the new ones after.
     """
     store = MetadataStore(ref)
-    ref = for_existing_rows(_at_schema_of(task, ref, store), have_ids=any(map(has_ids, task.files)))
+    stored = _at_schema_of(task, ref, store).schema
+    ref = for_existing_rows(replace(ref, schema=stored), have_ids=any(map(has_ids, task.files)))
+    target = plan_files(ref, ref.parsed(WriteOptions), job_id=job_id)
+    with enough_memory(ref.name), ExitStack() as on_error:
+        new_files = copy_row_groups(task, stored, store, target)
+        if new_files is None:
+            new_files = _write_rows(task, ref, store, target)
+        message = CommitMessage(
+            partition=task.partition, bucket=task.bucket, total_buckets=task.total_buckets, new_files=new_files
+        )
+        on_error.callback(delete_new_files, ref, [message])
+        check_rows(task, new_files, ref)
+        flush_new_files(ref, [message])
+        on_error.pop_all()
+    return CommitMessage(
+        partition=task.partition,
+        bucket=task.bucket,
+        total_buckets=task.total_buckets,
+        compact_before=task.files,
+        compact_after=_as_outputs(task, as_replacement(ref, task.files, new_files)),
+        vectors=task.vectors,
+    )
+
+
+def _write_rows(task: CompactTask, ref: TableRef, store: MetadataStore, target: FileTarget) -> tuple[DataFileMeta, ...]:
+    """Read the rows of a task's files and write them to new files."""
     reader = TableReader(ref, store)
     split = replace(make_unfiltered_split(ref, task, task.files), vectors=task.vectors)
-    target = plan_files(ref, ref.parsed(WriteOptions), job_id=job_id)
     writer = GroupWriter(target, Group(partition=task.partition, bucket=task.bucket))
-    with enough_memory(ref.name), ExitStack() as on_error:
+    with ExitStack() as on_error:
         on_error.callback(writer.abort)
         try:
             for batch in reader.read_split(split):
@@ -67,19 +93,8 @@ def rewrite(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> C
                     "changed: find it with 'penstock fsck', and roll back to a snapshot without the damaged one"
                 ) from error
             raise
-        message = writer.take_message()
-        on_error.callback(delete_new_files, ref, [message])
-        check_rows(task, message.new_files, ref)
-        flush_new_files(ref, [message])
         on_error.pop_all()
-    return CommitMessage(
-        partition=task.partition,
-        bucket=task.bucket,
-        total_buckets=task.total_buckets,
-        compact_before=task.files,
-        compact_after=_as_outputs(task, as_replacement(ref, task.files, message.new_files)),
-        vectors=task.vectors,
-    )
+    return writer.take_message().new_files
 
 
 def _at_schema_of(task: CompactTask, ref: TableRef, store: MetadataStore) -> TableRef:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import local_wall_millis
-from penstock.datafile.data_format import EncodingChoices
 from penstock.datafile.formats import FORMATS
 from penstock.errors import NotFoundError
 from penstock.format.layout import compression_suffix, data_file_name, extra_file_paths
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.datafile.data_format import EncodingChoices
     from penstock.datafile.formats import DataFileWriter, DataFormat, WrittenFile
     from penstock.format.manifest.stats import StatsMode
     from penstock.options import WriteOptions
@@ -205,7 +205,7 @@ class GroupWriter:
             f"{self._directory()}/{self._file_name}",
             target.ref.schema.fields,
             target.format,
-            target.choices.setdefault(self._group.partition, EncodingChoices()),
+            target.choices.setdefault(self._group.partition, {}),
         )
         return self._file
 

@@ -13,9 +13,9 @@ import pytest
 from tests.unit.table.write_tables import batch_of, message_files, rows_of, stored_files, table_of
 
 from penstock.clocks import local_wall_millis
-from penstock.datafile.data_format import EncodingChoices
 from penstock.datafile.formats import FORMATS
 from penstock.datafile.parquet import writer as parquet_writer
+from penstock.datafile.parquet.schema import leaves_of
 from penstock.errors import InvalidOptionError, NotFoundError, SchemaMismatchError, StorageError
 from penstock.format.manifest.entry import EMPTY_STATS, FileSource
 from penstock.format.row.bucket import bucket_of
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from penstock.datafile.data_format import EncodingChoices
     from penstock.format.layout import FileFormat
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
@@ -382,9 +383,16 @@ def test_small_files_of_a_partition_share_the_choice_of_dictionaries(monkeypatch
 
 
 def test_large_files_choose_their_dictionaries_each() -> None:
-    choices = EncodingChoices()
-    assert [choices.of(20_000, lambda name=name: (name,)) for name in "abc"] == [("a",), ("b",), ("c",)]
-    assert [choices.of(200, lambda name=name: (name,)) for name in "abc"] == [("a",), ("a",), ("a",)]
+    leaves = leaves_of(table_of({"n": "BIGINT"}).schema.fields)
+    few, many = pa.table({"n": [1] * 20_000}), pa.table({"n": range(20_000)})
+
+    def choose(rows: int) -> list[list[str]]:
+        choices: EncodingChoices = {}
+        tables = (few, many, few)
+        return [list(parquet_writer.shared_dictionary_columns(each.slice(0, rows), leaves, choices)) for each in tables]
+
+    assert choose(20_000) == [["n"], [], ["n"]]
+    assert choose(200) == [["n"], ["n"], ["n"]]
 
 
 def test_no_more_files_than_ten_are_open_where_most_rows_are_buffered_in_any_case(
