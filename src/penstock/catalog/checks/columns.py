@@ -42,8 +42,9 @@ from penstock.format.types.data_types import (
 )
 from penstock.format.types.text import format_sql_type
 from penstock.format.watermark import ROWTIME_KEY, computed_columns, is_within, rowtime_type
-from penstock.options.layout import BucketOptions
+from penstock.options.layout import BucketOptions, FileIndexOptions
 from penstock.table.write.check_rows import decode_default
+from penstock.table.write.file_index import index_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -66,7 +67,8 @@ def check_schema(schema: TableSchema, table: str, *, is_stored: bool = False) ->
     Raises:
         InvalidSchemaError: columns, partition keys or the watermark are invalid.
         InvalidOptionError: an option is invalid, or two options exclude each other.
-        UnsupportedFeatureError: a key column has a type that cannot be a key.
+        UnsupportedFeatureError: a key column has a type that cannot be a key, or one with a file index a type of which
+            there is no index.
     """
     options = schema.option_map
     _check_texts(schema, table)
@@ -75,6 +77,8 @@ def check_schema(schema: TableSchema, table: str, *, is_stored: bool = False) ->
     _check_bucket(schema, options, table, is_stored=is_stored)
     check_options(options, table)
     _check_named_columns(schema, options, table)
+    if not is_stored:
+        index_columns(FileIndexOptions.parse(options, table=table), schema.fields, table)
     check_types(schema.fields, options, table)
     _check_rowtime(schema.fields, options, table)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -65,6 +65,7 @@ _NANOS_PER_MICRO: Final = 1_000
 _DEFAULT_ITEMS: Final = 1_000_000
 _DEFAULT_FALSE_POSITIVES: Final = 0.1
 _VERSIONS: Final = (1, 2)
+_Settings: TypeAlias = "dict[str, tuple[tuple[str, object], ...]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,73 +110,87 @@ def plan_indexes(ref: TableRef, schema: TableSchema | None = None) -> IndexPlan 
     """Return the indexes that the options of a table ask for; None if they ask for none.
 
     Args:
-        schema: of the file, in which columns may have other names; a column that it lacks has no index.
+        schema: of a file that exists, in which columns may have other names; a column that it lacks, or that has a
+            type there of which there is no index, has none.
 
     Raises:
-        InvalidOptionError: a setting is for a column that is not indexed, or not valid.
+        InvalidOptionError: an option names no column, or is not valid.
         UnsupportedFeatureError: an index cannot have the type of its column.
     """
     options = ref.parsed(FileIndexOptions)
-    stored = ref.schema.fields if schema is None else schema.fields
-    by_id = {field.id: field for field in stored}
-    fields = {field.name: by_id[field.id] for field in ref.schema.fields if field.id in by_id}
-    bloom: dict[str, tuple[tuple[str, object], ...]] = {
-        "items": options.bloom_items,
-        "false_positives": options.bloom_false_positives,
-    }
-    bitmap: dict[str, tuple[tuple[str, object], ...]] = {
-        "version": options.bitmap_version,
-        "block_bytes": options.bitmap_block_bytes,
-    }
+    columns = index_columns(options, ref.schema.fields, ref.name)
+    if schema is not None:
+        by_id = {field.id: field for field in schema.fields}
+        stored = {field.name: by_id.get(field.id) for field in ref.schema.fields}
+        columns = tuple(
+            replace(column, name=field.name, type=field.type)
+            for column in columns
+            for field in (stored[column.name],)
+            if field is not None and isinstance(field.type, AtomicType) and field.type.root in _TYPES[column.kind]
+        )
+    return IndexPlan(columns=columns, in_manifest_bytes=options.in_manifest_bytes) if columns else None
+
+
+def index_columns(options: FileIndexOptions, fields: Sequence[DataField], table: str) -> tuple[IndexedColumn, ...]:
+    """Return the indexes that options ask for.
+
+    Args:
+        fields: the columns of the table.
+        table: its name, for messages.
+
+    Raises:
+        InvalidOptionError, UnsupportedFeatureError: as ``plan_indexes``.
+    """
+    by_name = {field.name: field for field in fields}
+    bloom: _Settings = {"items": options.bloom_items, "false_positives": options.bloom_false_positives}
+    bitmap: _Settings = {"version": options.bitmap_version, "block_bytes": options.bitmap_block_bytes}
     columns: list[IndexedColumn] = []
     for kind, texts, settings in (
         (BLOOM_FILTER, options.bloom_columns, bloom),
         (BITMAP, options.bitmap_columns, bitmap),
     ):
-        names = [text.strip() for text in texts]
+        names = tuple(dict.fromkeys(text.strip() for text in texts))
         for key, pairs in settings.items():
             # The reference ignores keys with more parts, so columns with a point in their names have the defaults.
             settings[key] = tuple(pair for pair in pairs if "." not in pair[0])
-            _check_declared(ref, kind, names, settings[key], key)
-        for name in dict.fromkeys(names):
-            if name in fields:
+            _check_declared(kind, names, settings[key], key, table)
+        for name in names:
+            if name in by_name:
                 chosen = {key: dict(pairs)[name] for key, pairs in settings.items() if name in dict(pairs)}
-                columns.append(_indexed_column(ref, kind, fields[name], chosen))
+                columns.append(_indexed_column(kind, by_name[name], chosen, table))
             elif name.endswith("]"):
-                _warn_of_key(ref.name, kind, name)
-            elif schema is None:
+                _warn_of_key(table, kind, name)
+            else:
                 raise InvalidOptionError(
-                    f"table {ref.name}: option 'file-index.{kind}.columns' names column '{name}', which is not there; "
-                    f"name columns of {', '.join(ref.schema.field_names)}, separated by commas"
+                    f"table {table}: option 'file-index.{kind}.columns' names column '{name}', which is not there; "
+                    f"name columns of {', '.join(by_name)}, separated by commas"
                 )
-    return IndexPlan(columns=tuple(columns), in_manifest_bytes=options.in_manifest_bytes) if columns else None
+    return tuple(columns)
 
 
-def _check_declared(
-    ref: TableRef, kind: str, names: Sequence[str], pairs: Sequence[tuple[str, object]], key: str
-) -> None:
+def _check_declared(kind: str, names: Sequence[str], pairs: Sequence[tuple[str, object]], key: str, table: str) -> None:
     for name, _ in pairs:
         if name not in names and not any(each.startswith(f"{name}[") for each in names):
             raise InvalidOptionError(
-                f"table {ref.name}: 'file-index.{kind}.{name}.*' sets {key.replace('_', ' ')} of an index that the "
-                f"table does not have: add the column to 'file-index.{kind}.columns', or remove the option"
+                f"table {table}: 'file-index.{kind}.{name}.*' sets {key.replace('_', ' ')} of an index that the table "
+                f"does not have: add the column to 'file-index.{kind}.columns', or remove the option"
             )
 
 
-def _indexed_column(ref: TableRef, kind: str, field: DataField, chosen: Mapping[str, Any]) -> IndexedColumn:
+def _indexed_column(kind: str, field: DataField, chosen: Mapping[str, Any], table: str) -> IndexedColumn:
     if not isinstance(field.type, AtomicType) or field.type.root not in _TYPES[kind]:
         raise UnsupportedFeatureError(
-            f"table {ref.name}: column '{field.name}' has the type {format_sql_type(field.type)}, of which an index of "
+            f"table {table}: column '{field.name}' has the type {format_sql_type(field.type)}, of which an index of "
             f"kind {kind} has no values: remove it from 'file-index.{kind}.columns'"
         )
     column = IndexedColumn(kind=kind, name=field.name, type=field.type, **chosen)
     if column.version not in _VERSIONS:
         raise InvalidOptionError(
-            f"table {ref.name}: 'file-index.bitmap.{field.name}.version' = '{column.version}': expected 1 or 2"
+            f"table {table}: 'file-index.bitmap.{field.name}.version' = '{column.version}': expected 1 or 2"
         )
     if bloom_bits(column.items, column.false_positives) > MAX_INT:
         raise InvalidOptionError(
-            f"table {ref.name}: the Bloom filter of column '{field.name}' for {column.items} values would have more "
+            f"table {table}: the Bloom filter of column '{field.name}' for {column.items} values would have more "
             "than 256 MB: choose fewer 'items' or a larger 'fpp'"
         )
     return column

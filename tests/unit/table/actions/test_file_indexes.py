@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -184,3 +185,16 @@ def test_a_merge_goes_on_with_files_that_got_indexes_meanwhile(tmp_path: Path) -
     assert has_index(merged)
     assert keys(table) == expected
     assert table.maintenance.rewrite_file_index().files == 0
+
+
+def test_files_with_an_older_type_that_has_no_index_stay_without(tmp_path: Path) -> None:
+    catalog = penstock.Catalog(tmp_path)
+    catalog.create_database("d")
+    catalog.create_table("d.t", "k BIGINT, v DECIMAL(9, 2)").append([{"k": 1, "v": Decimal("1.50")}])
+    change = penstock.UpdateColumnType(column=("v",), type="STRING", allow_explicit=True)
+    table = catalog.alter_table("d.t", change, penstock.SetOption(key="file-index.bitmap.columns", value="k,v"))
+    table.append([{"k": 2, "v": "2.50"}])
+    assert table.maintenance.rewrite_file_index().files == 1
+    found = [decode_index_places(file.embedded_file_index or b"").keys() for file in live_files(table)]
+    assert sorted(map(len, found)) == [1, 2]
+    assert table.to_arrow(filter="v = '1.50'")["k"].to_pylist() == [1]

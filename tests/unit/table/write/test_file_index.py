@@ -208,7 +208,16 @@ def test_what_java_refuses_is_refused(
     tmp_path: Path, columns: str, options: dict[str, str], error: type[Exception]
 ) -> None:
     with pytest.raises(error, match=r"table d\.t.*k"):
-        plan_indexes(create(tmp_path, columns, options)._ref)
+        create(tmp_path, columns, options)
+    table = create(tmp_path, columns, {})
+    with pytest.raises(error, match=r"table d\.t.*k"):
+        penstock.Catalog(tmp_path).alter_table("d.t", *map(set_option, options.items()))
+    with pytest.raises(error, match=r"table d\.t.*k"):
+        plan_indexes(table._ref.with_options(options))
+
+
+def set_option(pair: tuple[str, str]) -> penstock.SetOption:
+    return penstock.SetOption(key=pair[0], value=pair[1])
 
 
 def test_keys_of_maps_are_left_out_with_one_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
