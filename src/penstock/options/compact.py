@@ -161,3 +161,8 @@ class ClusteringOptions(OptionGroup):
         200,
         "percentage of extra space at which all files are merged",
     )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns, without blanks around them."""
+        return tuple(name.strip() for name in self.columns)

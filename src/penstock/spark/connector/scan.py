@@ -337,7 +337,7 @@ class TableScan(Proxy):
         laid_out = (
             *ref.schema.partition_keys,
             *ref.parsed(BucketOptions).bucket_key,
-            *ref.parsed(ClusteringOptions).columns,
+            *ref.parsed(ClusteringOptions).names,
         )
         return list(dict.fromkeys(name for name in laid_out if name in wanted))
 

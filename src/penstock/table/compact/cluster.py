@@ -44,7 +44,6 @@ Run: TypeAlias = "tuple[DataFileMeta, ...]"
 Pick: TypeAlias = "tuple[int, int]"
 """How many runs are sorted, from the lowest level on, and the level of the new files."""
 
-_MIN_LEVELS: Final = 2
 # ``auto`` takes the Hilbert curve from this number of columns on.
 _MANY_COLUMNS: Final = 5
 
@@ -114,16 +113,16 @@ def plan_levels(ref: TableRef, store: MetadataStore, is_full: Callable[[bytes], 
             "Paimon on Flink or Spark, or copy it into a table with 'bucket' = '-1'"
         )
     options = ref.parsed(ClusteringOptions)
-    if _max_level(options) < _MIN_LEVELS - 1:
+    if _max_level(options) < 1:
         raise InvalidOptionError(
             f"table {ref.name}: 'num-levels' = '{options.max_levels}' leaves no level for clustered files: set at "
-            f"least {_MIN_LEVELS}, or remove it"
+            "least 2, or remove it"
         )
 
     @cache
     def is_by_these_columns(schema_id: int) -> bool:
         stored = ClusteringOptions.parse(store.load_schema(schema_id).option_map, table=ref.name)
-        return _names(stored) == _names(options)
+        return stored.names == options.names
 
     def plan(data: bytes, entries: Sequence[ManifestEntry], vectors: Vectors) -> tuple[CompactTask, ...]:
         runs = runs_of([entry.file for entry in entries])
@@ -193,7 +192,7 @@ def _with_level(runs: Sequence[Run], count: int, top: int) -> Pick:
 def order_of(ref: TableRef) -> SortOrder:
     """Return the order of clustered files; without partition columns, which have one value in each partition."""
     options = ref.parsed(ClusteringOptions)
-    columns = tuple(name for name in _names(options) if name not in ref.schema.partition_keys)
+    columns = tuple(name for name in options.names if name not in ref.schema.partition_keys)
     if options.strategy is not ClusteringStrategy.AUTO:
         return SortOrder(strategy=OrderStrategy(options.strategy), columns=columns)
     curve = OrderStrategy.ZORDER if len(columns) < _MANY_COLUMNS else OrderStrategy.HILBERT
@@ -212,10 +211,6 @@ def _history_of(ref: TableRef, partitions: Iterable[PartitionPlan]) -> tuple[Par
             found.append((newest, partition))
     found.sort(key=lambda each: each[0])
     return tuple(partition for _, partition in found[: options.max_history_partitions])
-
-
-def _names(options: ClusteringOptions) -> tuple[str, ...]:
-    return tuple(name.strip() for name in options.columns)
 
 
 def _max_level(options: ClusteringOptions) -> int:
