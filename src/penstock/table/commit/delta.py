@@ -455,10 +455,11 @@ class CommitRequest:
 
     @property
     def rewritten_files(self) -> Iterator[DataFileMeta]:
-        """The new files that may have rows of existing files."""
+        """The new files that may have rows of existing files; one that only gets another index is not new."""
         if self.restores:
             return
         for message in self.messages:
-            yield from message.compact_after
+            names = {key.file_name for key in message.replaced}
+            yield from (file for file in message.compact_after if file.file_name not in names)
             if self.has_read:
                 yield from message.new_files
