@@ -82,7 +82,8 @@ class Footer:
         places = [unzigzag(meta.get(field)) for field in (_DATA_PAGE, _DICTIONARY_PAGE) if meta.get(field)]
         first, size = min(places), unzigzag(meta.get(_CHUNK_BYTES))
         return (
-            b".".join(meta.get(_PATH).items) == column.encode()
+            0 <= unzigzag(meta.get(_BLOOM_FILTER) or 0) < self.start
+            and b".".join(meta.get(_PATH).items) == column.encode()
             and unzigzag(meta.get(_CODEC)) == codec
             and size >= 0
             and len(_MAGIC) <= first <= max(places) <= first + size <= self.start

@@ -9,7 +9,7 @@ from penstock.datafile.data_format import WrittenFile
 from penstock.datafile.parquet.concatenate import concatenate, load_footer
 from penstock.datafile.parquet.schema import leaves_of
 from penstock.datafile.streams import writing
-from penstock.errors import FormatError
+from penstock.errors import FormatError, NotFoundError
 from penstock.format.layout import FileFormat, format_of
 from penstock.format.manifest.stats import ColumnStats, decode_stats, float_order
 from penstock.options import CompactOptions
@@ -49,8 +49,8 @@ def copy_row_groups(
         if footers is None:
             return None
         parts = [(first, stop, _merge_stats(task.files[first:stop], schema)) for first, stop in _parts(task, target)]
-    except FormatError:
-        return None  # of damaged footers or statistics; decoding says what is wrong, if it matters
+    except (FormatError, NotFoundError):
+        return None  # of damaged or lost footers, or of statistics; decoding says what is wrong, if it matters
     names = file_names(target)
     directory = target.locator.directory(task.partition, task.bucket)
     with ExitStack() as on_error:

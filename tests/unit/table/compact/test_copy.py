@@ -15,7 +15,7 @@ from tests.unit.table.compact.test_compact import compact, live, ref_of, tasks_o
 
 from penstock.api.catalog import Catalog
 from penstock.catalog.changes import AddColumn, SetOption
-from penstock.errors import FormatError, StorageError
+from penstock.errors import FormatError, NotFoundError, StorageError
 from penstock.format.manifest.stats import decode_stats
 from penstock.table.compact import copy, rewrite
 from penstock.table.ref import FileLocator
@@ -265,6 +265,14 @@ def test_damaged_footers_fail_as_when_decoded_and_leave_no_file(damage: bytes) -
         compact(table, tasks_of(table))
 
     assert {status.name for status in ref.file_io.list(path.rpartition("/")[0])} == names
+
+
+def test_a_missing_file_is_reported_as_when_decoded() -> None:
+    table = create()
+    append_all(table, *(rows(n * 200) for n in range(5)))
+    ref_of(table).file_io.delete(path_of(table, live(table)[2]))
+    with pytest.raises(NotFoundError, match="is missing"):
+        compact(table, tasks_of(table))
 
 
 def test_a_failed_copy_leaves_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
