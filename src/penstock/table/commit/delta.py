@@ -459,7 +459,7 @@ class CommitRequest:
         if self.restores:
             return
         for message in self.messages:
-            names = {key.file_name for key in message.replaced}
+            names = {file.file_name for file in message.compact_before}
             yield from (file for file in message.compact_after if file.file_name not in names)
             if self.has_read:
                 yield from message.new_files
