@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Final
 from py4j.protocol import Py4JError
 from pyspark.errors.exceptions.captured import CapturedException
 
+from penstock.spark.versions.facts import ROW_DELTAS
+
 if TYPE_CHECKING:
     from penstock.spark.connector.gateway import Bridge, JavaObject
 
@@ -76,7 +78,7 @@ def _make_jar(bridge: Bridge) -> str:
     file.deleteOnExit()
     path = str(file.getPath())
     with zipfile.ZipFile(path, "w") as jar:
-        for each in ("FileReaders", "ChangeWriters"):
+        for each in ("FileReaders", "ChangeWriters") if ROW_DELTAS.is_here else ("FileReaders",):
             codes = bridge.executor_class(each)[1]
             for name in codes:
                 jar.writestr(f"{name.replace('.', '/')}.class", bytes(codes[name]))

@@ -458,7 +458,9 @@ def _check_places(request: ScanRequest, reading: NativeReading | str) -> None:
     reason = _why_no_places(request, reading)
     if reason is not None:
         places = [name for name in PLACES if name in request.metadata.fieldNames()]
-        if not isinstance(reading, str) and not reading.left:
+        if _left_of(reading) is not None:
+            reason = f"it is left to Python workers, because {reason}"
+        else:
             places = [name for name in places if name in NUMBERED]
         raise UnsupportedFeatureError(
             f"table {request.read.ref.name}: this query cannot return {', '.join(places)}: {reason}"
@@ -469,7 +471,7 @@ def _why_no_places(request: ScanRequest, reading: NativeReading | str) -> str | 
     """Return why the readers do not return the metadata columns of a query; None if they do."""
     names, left = request.metadata.fieldNames(), _left_of(reading)
     if left is not None:
-        return f"it is left to Python workers, because {left}" if any(name in PLACES for name in names) else None
+        return left if any(name in PLACES for name in names) else None
     if isinstance(reading, str) or reading.numbers_rows or not any(name in NUMBERED for name in names):
         return None
     return f"Spark cannot number the rows of these {reading.formats} files"

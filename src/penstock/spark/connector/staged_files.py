@@ -113,9 +113,10 @@ class StagedFiles:
         job_id: of the names of the files and of the directory.
         takes: whether the files may become files of the table.
         by_partition: whether rows are sorted by partition, so that each file gets those of one partition.
+        options: of files that stay staged.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - by name
         self,
         factories: WriterFactories,
         ref: TableRef,
@@ -124,11 +125,13 @@ class StagedFiles:
         job_id: str,
         takes: bool,
         by_partition: bool,
+        options: Mapping[str, str] = WRITE_OPTIONS,
     ) -> None:
         self.job_id = job_id
         self._bridge = factories.bridge
         self._ref = ref
         self._takes = takes
+        self._options = options
         self.staging = StagingDirectory.of(ref, job_id)
         self._session = factories.session
         self._factories = factories
@@ -147,7 +150,7 @@ class StagedFiles:
         row_schema = bridge.schema(
             StructType([StructField(each.name, each.dataType, metadata=ids.get(each.name)) for each in self._columns])
         )
-        options = parquet_options(ref, rows_of_target(row_schema, ref)) if self._takes else WRITE_OPTIONS
+        options = parquet_options(ref, rows_of_target(row_schema, ref)) if self._takes else self._options
         directory = self.staging.uri(self.staging.path)
         made = self._factories.make(row_schema, options, directory)
         made = bridge.driver.intoDirectory(made, self.job_id, directory)

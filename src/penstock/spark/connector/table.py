@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from pyspark.sql.types import LongType, StructField
@@ -121,6 +121,10 @@ class CatalogTable(PartitionManagement):
             return False
         return point.snapshot.schema_id > self._ref.schema.id
 
+    @cached_property
+    def _takes_deltas(self) -> bool:
+        return takes_deltas(self._bridge, self._ref)
+
     def _loaded_read(self) -> PinnedRead:
         """Pin the read; keep an error of the fallback branch for scans, so that ALTER TABLE can remove the option."""
         try:
@@ -177,16 +181,17 @@ class CatalogTable(PartitionManagement):
     @from_spark
     def metadataColumns(self) -> JavaObject:
         """Return the columns that say where a row is, and those that a change of rows needs."""
-        changes = metadata_of_changes(self._ref) if self.changes_rows else ()
+        takes_deltas = self.changes_rows and self._takes_deltas
+        changes = metadata_of_changes(self._ref) if self.changes_rows and not takes_deltas else ()
         added = (StructField(name, LongType()) for name in changes)
-        places = places_of(self._read.ref, name_rows=self.changes_rows and takes_deltas(self._ref))
+        places = places_of(self._read.ref, name_rows=takes_deltas)
         return metadata_columns(self._bridge, (*places, *added))
 
     @from_spark
     def supportsColumnChange(self, change: JavaObject) -> bool:
         """Whether ``WITH SCHEMA EVOLUTION`` makes a change; Spark casts the values of a type that does not change."""
         if self.changes_rows:
-            check_row_level(self._ref, "MERGE")
+            check_row_level(self._ref, "MERGE", takes_deltas=self._takes_deltas)
         return is_evolution(change, self._read.ref.schema, self._ref.name)
 
     @from_spark
@@ -199,7 +204,7 @@ class CatalogTable(PartitionManagement):
         return self._scan_builder(options, TableScanBuilder)
 
     def _change_scan_builder(self, options: JavaObject, made: Callable[[ChangeScan], None]) -> ChangeScanBuilder:
-        kind = ChangeScan if takes_deltas(self._ref) else QueueScan if is_queue(self._ref) else GroupScan
+        kind = ChangeScan if self._takes_deltas else QueueScan if is_queue(self._ref) else GroupScan
         return self._scan_builder(options, partial(ChangeScanBuilder, made, kind))
 
     def _scan_builder(self, options: JavaObject, kind: Callable[..., _Builder]) -> _Builder:
@@ -234,8 +239,8 @@ class CatalogTable(PartitionManagement):
         self._check_latest(command)
         self._check_evolution()
         if command != "DELETE":
-            check_row_level(self._ref, command)
-        kind = DeltaOperation if takes_deltas(self._ref) else RowChangeOperation
+            check_row_level(self._ref, command, takes_deltas=self._takes_deltas)
+        kind = DeltaOperation if self._takes_deltas else RowChangeOperation
         operation = kind(self._bridge, self._ref, self._change_scan_builder, command)
         return RowChangeBuilder(self._bridge, operation)
 
@@ -245,7 +250,7 @@ class CatalogTable(PartitionManagement):
         self._check_latest("DELETE")
         if partition_scope(self._bridge, self._ref, predicates) is not None or self._condition(predicates) is not None:
             return True
-        check_row_level(self._ref, "DELETE")
+        check_row_level(self._ref, "DELETE", takes_deltas=self._takes_deltas)
         return False
 
     @from_spark

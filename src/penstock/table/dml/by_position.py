@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 import pyarrow as pa
 
-from penstock.errors import CommitConflictError, StorageError
+from penstock.errors import CommitConflictError, StorageError, UnsupportedFeatureError
 from penstock.table.actions.rewriting import check_schema_of_rewritten, for_existing_rows
 from penstock.table.assumptions import at_latest_schema
 from penstock.table.commit.cleanup import delete_new_files
@@ -20,7 +20,7 @@ from penstock.table.dml.change import ChangedBatch, some
 from penstock.table.dml.replacement import commit_changes
 from penstock.table.dml.run import as_marked, marks_rows, write_in_place, write_rows
 from penstock.table.read.batches import DeletedRows, TableReader
-from penstock.table.read.prune import NO_FILTER
+from penstock.table.read.prune import NO_FILTER, is_key_of
 from penstock.table.ref import ExternalPaths
 from penstock.table.row_tracking import ROW_ID, SEQUENCE_NUMBER, is_tracked
 from penstock.table.write.assign import Assigner, Group
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from penstock.table.message import CommitMessage
     from penstock.table.read.split import DataSplit
     from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
 
 _THREADS: Final = 4
 
@@ -71,8 +72,8 @@ class RowDeltas(Protocol):
         """Return the rows of a file in parts, each in the order of their positions."""
         ...
 
-    def new_rows(self) -> Iterable[pa.RecordBatch]:
-        """Return the rows to insert."""
+    def new_rows(self) -> Sequence[Iterable[pa.RecordBatch]]:
+        """Return the rows to insert, in parts."""
         ...
 
 
@@ -105,7 +106,8 @@ def commit_deltas(committer: TableCommitter, read: ReadFiles, deltas: RowDeltas)
     changed = {path: each for path, each in changed.items() if path in paths}
     with ThreadPoolExecutor(max_workers=_THREADS) as pool:
         futures = [pool.submit(writer.write, path, *each) for path, each in changed.items()]
-        futures.append(pool.submit(writer.insert))
+        inserted = [pool.submit(writer.insert, part) for part in deltas.new_rows()]
+        futures += inserted
     messages = tuple(message for each in futures if each.exception() is None for message in each.result())
     try:
         for each in futures:
@@ -113,7 +115,10 @@ def commit_deltas(committer: TableCommitter, read: ReadFiles, deltas: RowDeltas)
     except BaseException:
         delete_new_files(committer.ref, messages)
         raise
-    return commit_changes(committer, replace(read, splits=tuple(split for split, _ in changed.values())), messages)
+    if not any(future.result() for future in inserted):
+        # Otherwise the new rows depend on all files, in which their source has found no row.
+        read = replace(read, splits=tuple(split for split, _ in changed.values()))
+    return commit_changes(committer, read, messages)
 
 
 def _check_marks(committer: TableCommitter) -> None:
@@ -138,41 +143,44 @@ class _DeltaWriter:
         self._store = committer.store
         self._deleted = DeletedRows(ref)
 
-    def insert(self) -> tuple[CommitMessage, ...]:
-        """Write the new rows, to which the commit gives ids."""
+    def insert(self, part: Iterable[pa.RecordBatch]) -> tuple[CommitMessage, ...]:
+        """Write some new rows, to which the commit gives ids."""
         with TableWriter(for_existing_rows(self._ref, keep_lengths=False, have_ids=False)) as writer:
-            for rows in self._deltas.new_rows():
+            for rows in part:
                 writer.write(rows)
             return writer.prepare_commit()
 
     def write(self, path: str, split: DataSplit, file: DataFileMeta) -> tuple[CommitMessage, ...]:
         """Rewrite a file, or mark its rows that change and write the updated ones."""
         check_schema_of_rewritten(self._ref, split.files)
+        where = f"table {self._ref.name}: {file.file_name}"
+        rows = _FileRows(where, file.row_count)
         place = dict(split.vectors).get(file.file_name)
-        gone = np.zeros(file.row_count, dtype=bool)
         if place is not None:
-            gone[self._deleted.load(file, place)] = True
+            rows.gone[self._deleted.load(file, place)] = True
         whole = replace(split, rest=NO_FILTER, vectors=())
-        parts = [_Part(part, f"table {self._ref.name}: {file.file_name}") for part in self._deltas.of(path)]
+        parts = [_Part(part) for part in self._deltas.of(path)]
         if not self._marks:
-            return write_in_place(self._target, split, split.files, self._rewritten(whole, file, gone, parts))
-        written = write_rows(self._target, split, self._updated(whole, file, gone, parts))
-        return as_marked(self._ref, split, file, gone, written)
+            return write_in_place(self._target, split, split.files, self._rewritten(whole, file, rows, parts))
+        written = write_rows(self._target, split, self._updated(whole, file, rows, parts))
+        return as_marked(self._ref, split, file, rows.gone, written)
 
     def _updated(
-        self, whole: DataSplit, file: DataFileMeta, gone: Rows, parts: Sequence[_Part]
+        self, whole: DataSplit, file: DataFileMeta, rows: _FileRows, parts: Sequence[_Part]
     ) -> Iterator[ChangedBatch]:
-        """Yield the updated rows of a file, and note in ``gone`` which of its rows are deleted, before or now."""
-        ids: ArrowAny = self._row_ids(whole, file) if is_tracked(self._ref.options) else None
-        for part in parts:
-            for delta in part.deltas():
-                places = _take(delta, gone, part.where)
-                if len(places):
-                    after = self._complete(delta.after, ids, places)
-                    yield ChangedBatch(after=after, moved=moved_rows(self._target, whole, after))
+        """Yield the updated rows of a file, and note which of its rows are deleted, before or now."""
+        ids: ArrowAny = None
+        for delta in (delta for part in parts for delta in part.deltas()):
+            places = rows.take(delta)
+            if not len(places):
+                continue
+            if ids is None and is_tracked(self._ref.options):
+                ids = self._row_ids(whole, file)
+            after = self._complete(delta.after, ids, places)
+            yield ChangedBatch(after=after, moved=self._moved(whole, file, after))
 
     def _rewritten(
-        self, whole: DataSplit, file: DataFileMeta, gone: Rows, parts: Sequence[_Part]
+        self, whole: DataSplit, file: DataFileMeta, rows: _FileRows, parts: Sequence[_Part]
     ) -> Iterator[ChangedBatch]:
         """Yield the rows of a file that stay, the updated ones at their positions."""
         first = 0
@@ -180,28 +188,33 @@ class _DeltaWriter:
             last = first + batch.num_rows
             batches, places = [batch], np.arange(batch.num_rows)
             moved = np.zeros(batch.num_rows, dtype=bool)
-            rows, stays = batch.num_rows, ~gone[first:last]
+            count, stays = batch.num_rows, ~rows.gone[first:last]
             for delta in (delta for part in parts for delta in part.deltas(before=last)):
-                updated = _take(delta, gone, parts[0].where) - first
+                updated = rows.take(delta, first) - first
                 stays[delta.positions[~delta.updated] - first] = False
                 if not len(updated):
                     continue
                 ids = batch.column(ROW_ID.name) if ROW_ID.name in batch.schema.names else None
                 after = self._complete(delta.after, ids, updated)
                 batches.append(after)
-                places[updated] = np.arange(rows, rows + after.num_rows)
-                rows += after.num_rows
-                moves = moved_rows(self._target, whole, after)
+                places[updated] = np.arange(count, count + after.num_rows)
+                count += after.num_rows
+                moves = self._moved(whole, file, after)
                 if moves is not None:
                     moved[updated] = moves
             left: ArrowAny = pa.array(places[stays], pa.int64())
-            table = pa.Table.from_batches(batches, schema=batch.schema).take(left).combine_chunks()
-            yield ChangedBatch(after=next(iter(table.to_batches()), batch.slice(0, 0)), moved=some(moved[stays]))
+            start, moved = 0, moved[stays]
+            for after in pa.Table.from_batches(batches, schema=batch.schema).take(left).combine_chunks().to_batches():
+                end = start + after.num_rows
+                yield ChangedBatch(after=after, moved=some(moved[start:end]))
+                start = end
             first = last
-        if any(True for part in parts for _ in part.deltas()):
-            raise StorageError(
-                f"{parts[0].where} has {file.row_count} rows, but others are to change; nothing was changed"
-            )
+        for delta in (delta for part in parts for delta in part.deltas()):
+            rows.take(delta, first)
+
+    def _moved(self, whole: DataSplit, file: DataFileMeta, after: pa.RecordBatch) -> Rows | None:
+        check_keys(self._ref, self._store, (file,))
+        return moved_rows(self._target, whole, after)
 
     def _row_ids(self, whole: DataSplit, file: DataFileMeta) -> ArrowAny:
         """Return the ids of all rows of a file."""
@@ -217,11 +230,49 @@ class _DeltaWriter:
         return rows.append_column(SEQUENCE_NUMBER.name, pa.nulls(rows.num_rows, pa.int64()))
 
 
+class _FileRows:
+    """Which rows of a file are gone, and which of these were updated.
+
+    Args:
+        where: names the file, for messages.
+    """
+
+    def __init__(self, where: str, row_count: int) -> None:
+        self.gone = np.zeros(row_count, dtype=bool)
+        self._updated = np.zeros(row_count, dtype=bool)
+        self._where = where
+
+    def take(self, delta: RowDelta, first: int = 0) -> npt.NDArray[np.int64]:
+        """Note the rows of a delta; return the positions of the updated ones.
+
+        Several rows of the source of a MERGE may delete the same row, but not update it.
+
+        Args:
+            first: position from which on rows may change.
+        """
+        positions, count = delta.positions, len(self.gone)
+        if positions[-1] >= count:
+            raise StorageError(
+                f"{self._where} has {count} rows, but row {positions[-1]} is to change; nothing was changed"
+            )
+        steps = np.diff(positions)
+        if positions[0] < first or (steps < 0).any():
+            raise StorageError(f"{self._where}: rows to change are not in the order of the file; nothing was changed")
+        updated = positions[delta.updated]
+        is_twice = ((steps == 0) & (delta.updated[1:] | delta.updated[:-1])).any()
+        if is_twice or self.gone[updated].any() or self._updated[positions].any():
+            raise StorageError(
+                f"{self._where} has a row that is to change twice, or was deleted before; nothing was changed"
+            )
+        self.gone[positions] = True
+        self._updated[updated] = True
+        return updated
+
+
 class _Part:
     """Rows of a file that change, in the order of their positions, of which some are taken at a time."""
 
-    def __init__(self, deltas: Iterable[RowDelta], where: str) -> None:
-        self.where = where
+    def __init__(self, deltas: Iterable[RowDelta]) -> None:
         self._deltas = iter(deltas)
         self._left: RowDelta | None = None
 
@@ -251,20 +302,17 @@ def _sliced(delta: RowDelta, start: int, end: int) -> RowDelta:
     )
 
 
-def _take(delta: RowDelta, gone: Rows, where: str) -> npt.NDArray[np.int64]:
-    """Note which rows are gone from their file; return the positions of the updated ones.
-
-    Several rows of the source of a MERGE may delete the same row, but not update it.
-    """
-    positions = delta.positions
-    if positions[0] < 0 or positions[-1] >= len(gone):
-        raise StorageError(f"{where} has {len(gone)} rows, but row {positions[-1]} is to change; nothing was changed")
-    updated = positions[delta.updated]
-    is_twice = ((positions[1:] == positions[:-1]) & (delta.updated[1:] | delta.updated[:-1])).any()
-    if is_twice or gone[updated].any():
-        raise StorageError(f"{where} has a row that is to change twice, or was deleted before; nothing was changed")
-    gone[positions] = True
-    return updated
+def check_keys(ref: TableRef, store: MetadataStore, files: Iterable[DataFileMeta]) -> None:
+    """Refuse files in buckets by another type of the key, whose unchanged rows would seem to move."""
+    keys = plan_buckets(ref).key
+    fields = [field for field in ref.schema.fields if field.name in keys]
+    for schema_id in {file.schema_id for file in files} - {ref.schema.id}:
+        if not is_key_of(store.load_schema(schema_id), fields):
+            raise UnsupportedFeatureError(
+                f"table {ref.name}: the type of its bucket key was changed after schema {schema_id}, by which files of "
+                "this change were written, so nothing was changed; use Table.update, Table.merge, Table.delete, or "
+                "penstock.sql"
+            )
 
 
 def moved_rows(ref: TableRef, split: DataSplit, rows: pa.RecordBatch) -> Rows | None:

@@ -175,9 +175,23 @@ def test_a_row_that_breaks_a_rule_is_refused_and_one_that_did_before_stays(
     assert len(_files(table)) == 1
 
 
+def test_where_executors_load_no_class_files_are_rewritten_and_tracked_tables_are_refused(
+    spark: SparkSession, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_deltas, "have_file_readers", lambda _: False)
+    table = _make(catalog, "classless", VECTORS)
+    before = _files(table)
+    spark.sql("UPDATE penstock.d.classless SET v = -1 WHERE k % 10 = 1 AND p = 'b'")
+    assert [row[2] for row in _rows(table) if row[0] == 1] == [-1]
+    assert not before <= _files(table)
+    _make(catalog, "classless_tracked", TRACKED)
+    with pytest.raises(PySparkException, match=r"tracks its rows, and .* executors load no class"):
+        spark.sql("UPDATE penstock.d.classless_tracked SET v = -1 WHERE k % 10 = 1")
+
+
 @needs(VARIANT)
 def test_a_tracked_table_with_a_variant_is_refused(spark: SparkSession, catalog: Catalog) -> None:
     spark.sql("CREATE TABLE penstock.d.variant (k INT, v VARIANT) TBLPROPERTIES ('row-tracking.enabled' = 'true')")
     spark.sql("INSERT INTO penstock.d.variant SELECT 1, parse_json('{}')")
-    with pytest.raises(PySparkException, match=r"UPDATE .* does not work .* VARIANT: use Table\.update"):
+    with pytest.raises(PySparkException, match=r"UPDATE .* does not work .* VARIANT.* use Table\.update"):
         spark.sql("UPDATE penstock.d.variant SET k = 2 WHERE abs(k) = 1")

@@ -128,7 +128,7 @@ class ChangeScan(TableScan):
         That query reads the columns of the condition, so it is useful only if it can exclude some of the files. Spark
         fails to plan it for a condition on values that it pads.
         """
-        if len(self._files.splits) < _MIN_SPLITS or PADDED in str(self._files.reading):
+        if len(self._files.splits) < _MIN_SPLITS or self._files.reading == PADDED:
             return self._bridge.references(())
         keys = self._request.read.pinned.ref.schema.partition_keys
         without = frozenset(keys if self.partition_count() < _MIN_PARTITIONS else ())

@@ -18,7 +18,7 @@ from penstock.options import BucketOptions
 from penstock.spark.connector.changes.group_scan import check_condition
 from penstock.spark.connector.changes.queue_files import QueueScan, is_queue, why_no_queue_changes
 from penstock.spark.connector.changes.replace_files import Arrangement, ReplaceFiles, Statement
-from penstock.spark.connector.changes.row_deltas import DeltaWriteBuilder, takes_deltas
+from penstock.spark.connector.changes.row_deltas import DeltaWriteBuilder
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.metadata_column import POSITION, metadata_column_of
 from penstock.spark.connector.proxy import Proxy, from_spark
@@ -51,10 +51,14 @@ _PLAN_COLUMNS: Final = {
 }
 
 
-def check_row_level(ref: TableRef, command: str) -> None:
-    """Refuse tables whose rows Spark must not rewrite."""
+def check_row_level(ref: TableRef, command: str, *, takes_deltas: bool) -> None:
+    """Refuse tables whose rows Spark must not rewrite.
+
+    Args:
+        takes_deltas: whether Spark names the rows that change.
+    """
     check_writable(ref)
-    names = _PLAN_COLUMNS[command] | (frozenset(POSITION) if takes_deltas(ref) else frozenset())
+    names = _PLAN_COLUMNS[command] | (frozenset(POSITION) if takes_deltas else frozenset())
     taken = [name for name in ref.schema.field_names if name.casefold() in names]
     reason = f"Spark itself uses the name of its column '{taken[0]}' there" if taken else None
     nanos = [field.name for field in ref.schema.fields if has_leaf(field.type, has_nanoseconds)]
@@ -65,9 +69,9 @@ def check_row_level(ref: TableRef, command: str) -> None:
         reason = reason or why_no_queue_changes(ref)
     elif ref.parsed(BucketOptions).bucket != -1:
         reason = "its rows are in buckets, whose order Spark would not keep"
-    elif is_tracked(ref.options) and not takes_deltas(ref):
+    elif is_tracked(ref.options) and not takes_deltas:
         ROW_DELTAS.check(f"table {ref.name}")
-        reason = "it tracks its rows, and has a column of VARIANT"
+        reason = "it tracks its rows, and has a column of VARIANT, or executors load no class that this session adds"
     reason = reason or why_not_staged(ref)
     if reason is not None:
         raise UnsupportedFeatureError(
@@ -77,10 +81,8 @@ def check_row_level(ref: TableRef, command: str) -> None:
 
 
 def metadata_of_changes(ref: TableRef) -> tuple[str, ...]:
-    """Return the names of the metadata columns that a change of rows needs: for a queue, file and number of a row."""
+    """Return the names of the metadata columns by which whole files change: for a queue, file and number of a row."""
     names = ref.schema.field_names
-    if takes_deltas(ref):
-        return ()
     if is_queue(ref) and QUEUE_CHANGES.is_here:
         return metadata_column_of(names, of_file=True), metadata_column_of(names)
     return (metadata_column_of(names),) if NEEDS_METADATA_COLUMN else ()
@@ -153,7 +155,7 @@ class RowChangeOperation(Proxy):
             arrangement=self._arrangement,
             positions=metadata_of_changes(self._ref) if is_queue(self._ref) else (),
             places=self._places,
-            check=partial(check_row_level, command=self._command),
+            check=partial(check_row_level, command=self._command, takes_deltas=False),
         )
         made = partial(ReplaceFiles, self._bridge, self._ref, info, statement)
         return ReplaceFilesBuilder(self._bridge, self._ref, made)
@@ -189,6 +191,11 @@ class DeltaOperation(RowChangeOperation):
     interfaces: ClassVar = (f"{_WRITE}SupportsDelta",)
 
     @from_spark
+    def requiredMetadataAttributes(self) -> JavaObject:
+        """Return none."""
+        return self._bridge.references(())
+
+    @from_spark
     def rowId(self) -> JavaObject:
         """Return the columns that name a row."""
         return self._bridge.references(POSITION)
@@ -196,7 +203,7 @@ class DeltaOperation(RowChangeOperation):
     @from_spark
     def newWriteBuilder(self, info: JavaObject) -> JavaObject:
         """Return the builder of the write."""
-        columns, check = schema_of(info.schema()), partial(check_row_level, command=self._command)
+        columns, check = schema_of(info.schema()), partial(check_row_level, command=self._command, takes_deltas=True)
         # Spark takes all metadata columns for columns of the table if a condition has one of them.
         check_condition(self._ref, columns.fieldNames())
         return DeltaWriteBuilder(self._bridge, self._ref, columns, self._read_files, check)

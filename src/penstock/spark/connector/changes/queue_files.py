@@ -33,12 +33,12 @@ from penstock.spark.read.frame import ReadTask
 from penstock.table.actions.rewriting import for_existing_rows
 from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.commit.delta import find_displaced
-from penstock.table.dml.by_position import moved_rows
+from penstock.table.dml.by_position import check_keys, moved_rows
 from penstock.table.dml.change import ChangedBatch
 from penstock.table.dml.run import write_in_place
 from penstock.table.read.batches import DeletedRows
 from penstock.table.read.live import load_live_of_partitions
-from penstock.table.read.prune import NO_FILTER, is_key_of
+from penstock.table.read.prune import NO_FILTER
 from penstock.table.write.check_rows import conform_batches, plan_conform
 from penstock.table.write.rolling import plan_buckets
 from penstock.table.write.writer import TableWriter
@@ -256,7 +256,7 @@ class RewrittenRows:
 
     def _read(self, task: int, ref: TableRef) -> Iterator[pa.RecordBatch]:
         for path in self.parts.get(task, ()):
-            with _opened(self.file_io, path) as file:
+            with opened_parquet(self.file_io, path) as file:
                 batches = (from_spark_batch(each, ref.schema.fields) for each in file.iter_batches())
                 plan = plan_conform(ref.schema, from_spark_batch(_no_rows(file), ref.schema.fields).schema, ref.name)
                 yield from conform_batches(batches, plan)
@@ -273,7 +273,7 @@ def write_queue(committer: TableCommitter, read: ReadFiles, rows: RewrittenRows)
     deleted = DeletedRows(ref)
     rows.check(ref, {f.file_name: f.row_count - deleted.count((f,), split.vectors) for split, f in files})
     if rows.command != "DELETE":
-        check_keys(committer.ref, store, files)
+        check_keys(committer.ref, store, (file for _, file in files))
     with ThreadPoolExecutor(max_workers=_THREADS) as pool:
         futures = [
             pool.submit(write_in_place, ref, split, (file,), _changed(ref, split, rows.of(file, ref), rows.command))
@@ -308,7 +308,8 @@ def _append(ref: TableRef, batches: Iterable[pa.RecordBatch]) -> tuple[CommitMes
 
 
 @contextmanager
-def _opened(file_io: FileIO, path: str) -> Iterator[pq.ParquetFile]:
+def opened_parquet(file_io: FileIO, path: str) -> Iterator[pq.ParquetFile]:
+    """Open a file that Spark's tasks have written."""
     with closing(file_io.open_input(path)) as stream, pq.ParquetFile(as_native_file(stream)) as file:
         yield file
 
@@ -318,20 +319,8 @@ def _no_rows(file: pq.ParquetFile) -> pa.RecordBatch:
 
 
 def _row_count(file_io: FileIO, path: str) -> int:
-    with _opened(file_io, path) as file:
+    with opened_parquet(file_io, path) as file:
         return int(file.metadata.num_rows)
-
-
-def check_keys(ref: TableRef, store: MetadataStore, files: Iterable[tuple[DataSplit, DataFileMeta]]) -> None:
-    """Refuse files in buckets by another type of the key, whose unchanged rows would seem to move."""
-    keys = plan_buckets(ref).key
-    fields = [field for field in ref.schema.fields if field.name in keys]
-    for schema_id in {file.schema_id for _, file in files} - {ref.schema.id}:
-        if not is_key_of(store.load_schema(schema_id), fields):
-            raise UnsupportedFeatureError(
-                f"table {ref.name}: the type of its bucket key was changed after schema {schema_id}, by which files of "
-                f"this change were written, so nothing was changed; {_CURE}"
-            )
 
 
 def _check_order(ref: TableRef, store: MetadataStore, read: ReadFiles, messages: Sequence[CommitMessage]) -> None:

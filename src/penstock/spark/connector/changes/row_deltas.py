@@ -10,25 +10,23 @@ Source:
 from __future__ import annotations
 
 from collections import defaultdict
-from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
-from penstock.datafile.streams import as_native_file
 from penstock.datafile.types import has_leaf, is_variant, to_arrow_schema
-from penstock.errors import StorageError, UnsupportedFeatureError
+from penstock.errors import StorageError
 from penstock.spark.batches import from_spark_batch
-from penstock.spark.connector.changes.queue_files import check_keys
+from penstock.spark.connector.changes.queue_files import opened_parquet
 from penstock.spark.connector.executor_classes import have_file_readers
 from penstock.spark.connector.metadata_column import POSITION
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.staged_files import StagedFiles, WriterFactories
+from penstock.spark.native_settings import WRITE_OPTIONS
 from penstock.spark.versions.facts import ROW_DELTAS
 from penstock.table.actions.changes import open_committer
 from penstock.table.actions.rewriting import for_existing_rows
@@ -50,13 +48,16 @@ if TYPE_CHECKING:
 
 _WRITE: Final = "org.apache.spark.sql.connector.write."
 _DELETED: Final = "_penstock_deleted"
+# The rows of each file of the table are read alone, with those of the other files in their row groups.
+_ROW_GROUP_BYTES: Final = "1048576"
 _FIRST_COLUMN: Final = 1 + len(POSITION)
 
 
-def takes_deltas(ref: TableRef) -> bool:
+def takes_deltas(bridge: Bridge, ref: TableRef) -> bool:
     """Whether Spark names the rows that change by their positions; otherwise it rewrites whole files."""
     has_variants = any(has_leaf(field.type, is_variant) for field in ref.schema.fields)
-    return ROW_DELTAS.is_here and not has_variants and (marks_rows(ref) or is_tracked(ref.options))
+    is_wanted = ROW_DELTAS.is_here and not has_variants and (marks_rows(ref) or is_tracked(ref.options))
+    return is_wanted and have_file_readers(bridge)
 
 
 class DeltaWriteBuilder(Proxy):
@@ -145,6 +146,7 @@ class DeltaBatch(Proxy):
             job_id=new_job_id(),
             takes=False,
             by_partition=False,
+            options={**WRITE_OPTIONS, "parquet.block.size": _ROW_GROUP_BYTES},
         )
         super().__init__(bridge, f"{ref.name} {self._staged.job_id}")
         self._ref = ref
@@ -154,11 +156,6 @@ class DeltaBatch(Proxy):
     @from_spark
     def createBatchWriterFactory(self, info: JavaObject) -> JavaObject:
         """Return the factory of our writers."""
-        if not have_file_readers(self._bridge):
-            raise UnsupportedFeatureError(
-                f"table {self._ref.name}: this statement needs a class that executors do not load from this session: "
-                "use Table.delete, Table.update, Table.merge, or penstock.sql"
-            )
         return self._bridge.change_writers.of(self._staged.writer_factory(), len(POSITION), self._count)
 
     @from_spark
@@ -182,11 +179,7 @@ class DeltaBatch(Proxy):
                 )
             if not row_count:
                 return
-            read = self._read_files()
-            if self._count:
-                # An updated row of a queue would seem to belong to another bucket.
-                check_keys(committer.ref, committer.store, ((s, f) for s in read.splits for f in s.files))
-            commit_deltas(committer, read, deltas)
+            commit_deltas(committer, self._read_files(), deltas)
         finally:
             self._staged.delete()
 
@@ -252,14 +245,12 @@ class StagedDeltas:
         """Return the rows of a file in parts, each in the order of their positions."""
         return [self._deltas(run) for run in self._runs[path]]
 
-    def new_rows(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows to insert."""
-        for run in self._runs.get(None, ()):
-            for batch in self._read(run):
-                yield self._conformed(batch)
+    def new_rows(self) -> Sequence[Iterator[pa.RecordBatch]]:
+        """Return the rows to insert, in parts."""
+        return [map(self._conformed, self._read(run)) for run in self._runs.get(None, ())]
 
     def _find_runs(self, part: str) -> Iterator[tuple[str | None, _Run]]:
-        with self._opened(part) as file:
+        with opened_parquet(self._file_io, part) as file:
             ends: list[tuple[str | None, int]] = []
             first, name = 0, file.schema_arrow.names[1]
             for batch in file.iter_batches(columns=[name]):
@@ -290,7 +281,7 @@ class StagedDeltas:
         return conform_batch(rows, plan_conform(self._open, rows.schema, self._ref.name))
 
     def _read(self, run: _Run) -> Iterator[pa.RecordBatch]:
-        with self._opened(run.part) as file:
+        with opened_parquet(self._file_io, run.part) as file:
             groups, first = [], 0
             skipped = None
             for place in range(file.num_row_groups):
@@ -307,8 +298,3 @@ class StagedDeltas:
                     yield batch.slice(start, end - start)
                 if row >= run.end:
                     return
-
-    @contextmanager
-    def _opened(self, path: str) -> Iterator[pq.ParquetFile]:
-        with closing(self._file_io.open_input(path)) as stream, pq.ParquetFile(as_native_file(stream)) as file:
-            yield file
