@@ -30,7 +30,7 @@ _ROWS, _ROW_GROUPS, _ENCRYPTION = 3, 4, 8
 _COLUMNS, _GROUP_ROWS, _GROUP_OFFSET, _ORDINAL = 1, 3, 5, 7
 _FILE_PATH, _CHUNK_OFFSET, _META_DATA, _CRYPTO = 1, 2, 3, (8, 9)
 _PAGE_INDEXES: Final = (4, 5, 6, 7)
-_PATH, _CODEC, _CHUNK_BYTES, _DATA_PAGE, _DICTIONARY_PAGE, _BLOOM_FILTER = 3, 4, 7, 9, 11, 14
+_PATH, _CODEC, _CHUNK_BYTES, _DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE, _BLOOM_FILTER = 3, 4, 7, 9, 10, 11, 14
 _CODECS: Final = {"none": 0, "uncompressed": 0, "snappy": 1, "gzip": 2, "brotli": 4, "zstd": 6, "lz4": 7, "lz4_raw": 7}
 
 
@@ -40,10 +40,12 @@ class Footer:
 
     Attributes:
         start: its position: the data ends there.
+        encoded_bytes: its size in the file.
     """
 
     path: str
     start: int
+    encoded_bytes: int
     metadata: ThriftStruct
 
     @property
@@ -61,13 +63,14 @@ class Footer:
         fields = {key: value for key, value in self.metadata.fields.items() if key not in (_ROWS, _ROW_GROUPS)}
         return encode_struct(ThriftStruct(fields))
 
-    def is_plain(self, columns: Sequence[str], compression: str) -> bool:
-        """Whether the file is of these columns and this codec, not encrypted, and places in it are inside of it."""
+    def is_plain(self, columns: Sequence[str], compression: str, row_count: int) -> bool:
+        """Whether the file is of these columns, codec and rows, not encrypted, and places in it are inside of it."""
         with reading(self.path):
             groups = self.metadata.get(_ROW_GROUPS).items
             rows = sum(unzigzag(group.get(_GROUP_ROWS)) for group in groups)
             codec = _CODECS[compression]
-            return rows == self.row_count and all(self._is_plain(group, columns, codec) for group in groups)
+            has_rows = rows == self.row_count == row_count
+            return has_rows and all(self._is_plain(group, columns, codec) for group in groups)
 
     def _is_plain(self, group: ThriftStruct, columns: Sequence[str], codec: int) -> bool:
         chunks = group.get(_COLUMNS).items
@@ -79,6 +82,8 @@ class Footer:
         if any(chunk.get(field) is not None for field in (_FILE_PATH, *_CRYPTO)):
             return False
         meta = chunk.get(_META_DATA)
+        if meta.get(_INDEX_PAGE) is not None:
+            return False
         places = [unzigzag(meta.get(field)) for field in (_DATA_PAGE, _DICTIONARY_PAGE) if meta.get(field)]
         first, size = min(places), unzigzag(meta.get(_CHUNK_BYTES))
         return (
@@ -113,21 +118,21 @@ def _move(struct: ThriftStruct, field: int, distance: int) -> None:
         struct.fields[field] = (kind, zigzag(unzigzag(place) + distance))
 
 
-def load_footer(file_io: FileIO, path: str) -> Footer:
-    """Return the footer of a file. Raises ``FormatError`` for damaged and encrypted files."""
+def load_footer(file_io: FileIO, path: str, *, max_bytes: int) -> Footer:
+    """Return the footer of a file. Raises ``FormatError`` for damaged and encrypted files, and for longer footers."""
     with reading(path), closing(file_io.open_input(path)) as opened:
         source = as_native_file(opened)
         size = source.size()
         source.seek(max(size - _TAIL_BYTES, 0))
         tail = source.read(_TAIL_BYTES)
         start = size - _TAIL_BYTES - int.from_bytes(tail[:4], "little")
-        if tail[4:] != _MAGIC or start < len(_MAGIC):
+        if tail[4:] != _MAGIC or start < len(_MAGIC) or size - start > max_bytes:
             raise FormatError("has no Parquet footer that can be read")
         source.seek(start)
         metadata = decode_struct(source.read(size - _TAIL_BYTES - start))
         if metadata.get(_ENCRYPTION) is not None or not metadata.get(_ROW_GROUPS).items:
             raise FormatError("has no row groups that can be copied")
-        return Footer(path=path, start=start, metadata=metadata)
+        return Footer(path=path, start=start, encoded_bytes=size - start, metadata=metadata)
 
 
 def concatenate(file_io: FileIO, footers: Sequence[Footer], target: Any) -> int:  # noqa: ANN401 - from open_output
@@ -142,15 +147,8 @@ def concatenate(file_io: FileIO, footers: Sequence[Footer], target: Any) -> int:
     rows = sum(footer.row_count for footer in footers)
     for footer in footers:
         groups += footer.moved_groups(position - len(_MAGIC), len(groups))
-        with reading(footer.path), closing(file_io.open_input(footer.path)) as source:
-            source.seek(len(_MAGIC))
-            left = footer.start - len(_MAGIC)
-            while left:
-                data = source.read(min(left, _COPIED_BYTES))
-                if not data:
-                    raise FormatError(f"ends {left} bytes before its footer")
-                target.write(data)
-                left -= len(data)
+        for data in _load_data(file_io, footer):
+            target.write(data)
         position += footer.start - len(_MAGIC)
     fields = dict(footers[0].metadata.fields)
     fields[_ROWS] = (Kind.I64, zigzag(rows))
@@ -158,3 +156,16 @@ def concatenate(file_io: FileIO, footers: Sequence[Footer], target: Any) -> int:
     footer_bytes = encode_struct(ThriftStruct(fields))
     target.write(footer_bytes + len(footer_bytes).to_bytes(4, "little") + _MAGIC)
     return position + len(footer_bytes) + _TAIL_BYTES
+
+
+def _load_data(file_io: FileIO, footer: Footer) -> Iterator[bytes]:
+    """Yield the bytes between magic and footer; errors of whoever takes them are not errors of this file."""
+    with reading(footer.path), closing(file_io.open_input(footer.path)) as source:
+        source.seek(len(_MAGIC))
+        left = footer.start - len(_MAGIC)
+        while left:
+            data = source.read(min(left, _COPIED_BYTES))
+            if not data:
+                raise FormatError(f"ends {left} bytes before its footer")
+            yield data
+            left -= len(data)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 import itertools
 import math
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +17,13 @@ from tests.unit.table.compact.test_compact import compact, live, ref_of, tasks_o
 
 from penstock.api.catalog import Catalog
 from penstock.catalog.changes import AddColumn, SetOption
+from penstock.datafile.parquet.concatenate import concatenate, load_footer
 from penstock.errors import FormatError, NotFoundError, StorageError
+from penstock.format.manifest.entry import EMPTY_STATS
 from penstock.format.manifest.stats import decode_stats
+from penstock.io.memory import MemoryFileIO
 from penstock.table.compact import copy, rewrite
+from penstock.table.compact.task import CompactTask
 from penstock.table.ref import FileLocator
 
 if TYPE_CHECKING:
@@ -273,6 +279,69 @@ def test_a_missing_file_is_reported_as_when_decoded() -> None:
     ref_of(table).file_io.delete(path_of(table, live(table)[2]))
     with pytest.raises(NotFoundError, match="is missing"):
         compact(table, tasks_of(table))
+
+
+def test_files_whose_entries_lack_statistics_are_decoded(decoded: list[int]) -> None:
+    table = create()
+    append_all(table, *(rows(n * 200) for n in range(5)))
+    (task,) = tasks_of(table)
+    bare = replace(task.files[1], value_stats=EMPTY_STATS, value_stats_cols=())
+
+    message = rewrite.rewrite(replace(task, files=(task.files[0], bare, *task.files[2:])), ref_of(table))
+
+    assert decoded == [5]
+    (file,) = message.compact_after
+    found = decode_stats(file.value_stats, file.value_stats_cols, ref_of(table).schema.fields)
+    assert (found["id"].min, found["id"].max) == (0, 999)
+    without = table.with_options({"metadata.stats-mode": "none"})
+    rewrite.rewrite(replace(task, files=(task.files[0], bare)), ref_of(without))
+    assert decoded == [5]
+
+
+def test_one_small_file_and_long_footers_prevent_a_copy(decoded: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    table = create()
+    append_all(table, *(rows(n * 200) for n in range(4)), rows(800, count=1))
+    files = sorted((entry.file for entry in live(table)), key=lambda file: file.min_sequence_number)
+    task = CompactTask(partition=live(table)[0].partition, bucket=0, total_buckets=1, files=tuple(files))
+    rewrite.rewrite(task, ref_of(table))
+    assert decoded == [5]
+    monkeypatch.setattr(copy, "_MAX_FOOTER_BYTES", 3_000)
+    rewrite.rewrite(replace(task, files=task.files[:4]), ref_of(table))
+    assert decoded == [5, 4]
+
+
+def test_files_with_page_indexes_are_read_equal_by_pyarrow() -> None:
+    file_io = MemoryFileIO(name="page-indexes")
+    parts = [pa.table({"n": range(start, start + 5_000), "s": ["x" * (start % 7)] * 5_000}) for start in (0, 5_000)]
+    paths = [f"memory://page-indexes/{place}" for place in range(2)]
+    for path, part in zip(paths, parts, strict=True):
+        out = pa.BufferOutputStream()
+        pq.write_table(part, out, write_page_index=True, row_group_size=2_000, data_page_size=1_000)
+        file_io.write(path, out.getvalue().to_pybytes())
+    target = io.BytesIO()
+
+    size = concatenate(file_io, [load_footer(file_io, path, max_bytes=1 << 20) for path in paths], target)
+
+    data = target.getvalue()
+    assert size == len(data)
+    metadata = pq.read_metadata(pa.BufferReader(data))
+    chunks = [metadata.row_group(place).column(0) for place in range(metadata.num_row_groups)]
+    assert len(chunks) == 6
+    assert not any(chunk.has_offset_index or chunk.has_column_index for chunk in chunks)
+    assert pq.read_table(pa.BufferReader(data)).equals(pa.concat_tables(parts).combine_chunks())
+
+
+def test_an_error_of_the_new_file_is_not_one_of_an_input() -> None:
+    table = create()
+    append_all(table, rows(0))
+    footer = load_footer(ref_of(table).file_io, path_of(table, live(table)[0]), max_bytes=1 << 20)
+
+    class Full(io.BytesIO):
+        def write(self, _data: Any) -> int:
+            raise ValueError("full")
+
+    with pytest.raises(ValueError, match=r"^full$"):
+        concatenate(ref_of(table).file_io, [footer], Full())
 
 
 def test_a_failed_copy_leaves_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
