@@ -32,6 +32,9 @@ def files_of(random: random.Random, name: str) -> Iterator[DataFileMeta]:
     for number in range(random.choice([1, 2, 3, 5, 8, 15])):
         rows = random.randint(1, 100)
         first = random.choice([0, random.randint(0, 1_000)])
+        level = random.choice([0, 0, random.randint(0, top)])
+        # Rows arrived when the files of level 0 were written; Java also looks at those of levels between.
+        days = 10 if level else random.choice([0, 10, 10])
         yield DataFileMeta(
             file_name=f"data-{name}-{number}.parquet",
             file_size=random.choice([scale, random.randint(1, scale), 1 + scale // random.randint(1, 50)]),
@@ -39,8 +42,8 @@ def files_of(random: random.Random, name: str) -> Iterator[DataFileMeta]:
             min_sequence_number=first,
             max_sequence_number=first + rows - 1,
             schema_id=0,
-            level=random.choice([0, 0, random.randint(0, top)]),
-            creation_millis=local_wall_millis() - random.choice([0, 0, 10]) * DAY_MS - random.randint(0, 10_000),
+            level=level,
+            creation_millis=local_wall_millis() - days * DAY_MS - random.randint(0, 10_000),
         )
 
 

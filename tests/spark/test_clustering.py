@@ -99,7 +99,8 @@ def test_rows_go_up_in_levels_and_only_new_ones_are_sorted_again(spark: SparkSes
     assert levels(table).keys() == {3}
     assert counted(table) == before
     # Other columns, by which no file is sorted yet; of one alone they are in order.
-    renewed = table.compact(spark, strategy="full", options={"clustering.columns": "b"})
+    catalog.alter_table("d.t", SetOption(key="clustering.columns", value="b"))
+    renewed = catalog.load_table("d.t").compact(spark, strategy="full")
     assert len(renewed.snapshots) == 1
     values = table.to_arrow(["b"])["b"].to_pylist()
     assert values == sorted(values)

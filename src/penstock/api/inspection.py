@@ -75,7 +75,7 @@ class TableInspection(TableMethods):
 
     @accepts(snapshot_id=INTEGER | NONE)
     def compaction_debt(self, *, snapshot_id: int | None = None) -> pa.Table:
-        """Small files of a snapshot per partition, and which of them a full compaction would merge."""
+        """Small files of a snapshot per partition, and which of them compact would take."""
         return self.system_table("compaction", snapshot_id=snapshot_id)
 
     @accepts(limit=INTEGER)

@@ -33,7 +33,7 @@ from penstock.table.actions.file_indexes import FileIndexRewrite, rewrite_file_i
 from penstock.table.actions.manifests import ManifestCompaction, compact_manifests
 from penstock.table.actions.rescale import RescaledPartition, rescale_partitions
 from penstock.table.assumptions import at_latest_schema
-from penstock.table.compact.cluster import cluster_table
+from penstock.table.compact.cluster import check_job_options, cluster_table
 from penstock.table.compact.job import CompactionResult
 from penstock.table.compact.local import compact_table, for_compaction, request_compaction, run_here
 from penstock.table.compact.plan import CompactionPlan
@@ -128,6 +128,7 @@ class Compact(Operation[TableHandle, CompactionResult]):
             if order is not None:
                 return sort_table(ref, order, request, sort, dry_run=self.dry_run, on_plan=on_plan)
             if ref.parsed(ClusteringOptions).is_incremental:
+                check_job_options(ref, encoded)
                 return cluster_table(ref, request, sort, dry_run=self.dry_run, on_plan=on_plan)
             merger = (
                 run_here(ref, self.threads) if spark is None else lazy_spark.SparkMerger(spark=spark, ref=ref).execute

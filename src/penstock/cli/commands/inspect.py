@@ -310,9 +310,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "partitions": _of_snapshot("partitions", "List partitions with rows, files and bytes."),
     "buckets": _of_snapshot("buckets", "List buckets with rows, files and bytes."),
     "manifests": _of_snapshot("manifests", "List manifests."),
-    "debt": _of_snapshot(
-        "compaction", "List the small files of each partition, and which of them a full compaction would merge."
-    ),
+    "debt": _of_snapshot("compaction", "List the small files of each partition, and which of them compact would take."),
     "tags": of_table("tags", "List tags; the same as tag list."),
     "consumers": of_table("consumers", "List consumers and the snapshot that each reads next."),
     "explain": explain,

@@ -108,7 +108,7 @@ def _files(history: TableHistory, status: HealthStatus) -> str:
     debt = history.debt
     text = f"{count_text(history.latest.live.files, 'file')}, {debt.small_files:,} small"
     if debt.waiting_files:
-        text += f"; a full compaction would merge {debt.waiting_files:,} ({bytes_text(debt.waiting_bytes)})"
+        text += f"; compact would take {debt.waiting_files:,} ({bytes_text(debt.waiting_bytes)})"
         text += f": penstock compact {name_text(history.name)}" if status is HealthStatus.LOOK else ""
     elif debt.small_files:
         text += ", none to merge with another"

@@ -68,7 +68,7 @@ def sort_compact(
     """
     ensure_python_worker(spark)
     sorter = SparkSorter(spark=spark, job=job)
-    committer = open_committer(job.ref)
+    committer = open_committer(job.ref, adds_rows=False)
     options = job.ref.parsed(CommitOptions)
     return run_compaction(
         job.plan,

@@ -8,9 +8,11 @@ A job commits COMPACT snapshots, which replace exactly the files that it took: r
 Source:
     Paimon ``core:append/cluster/IncrementalClusterManager.java``, ``IncrementalClusterStrategy.java``,
     ``HistoryPartitionCluster.java``, ``core:mergetree/compact/UniversalCompaction.java``; docs/spec/compaction.md
-    section 9. Two deviations, of history partitions: the limit takes those without rows for longest, where the
-    reference takes them in the order of a hash table; and where none is idle, none is taken, where the reference takes
-    all, since its scan takes an empty list of partitions for no condition.
+    section 9. Deviations. Of history partitions: they are idle by when rows arrived, as for every compaction, where the
+    reference looks at the creation times of the files below the highest level; the limit takes those without rows for
+    longest, where the reference takes them in the order of a hash table; and where none is idle, none is taken, where
+    the reference takes all, since its scan takes an empty list of partitions for no condition. Of ``full``: files of
+    which many rows are deleted are sorted again.
 """
 
 from __future__ import annotations
@@ -19,20 +21,21 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from penstock.clocks import local_wall_millis
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.format.snapshot import CommitKind
-from penstock.options import BucketOptions, ClusteringMode, ClusteringOptions, ClusteringStrategy
-from penstock.table.compact.plan import CompactStrategy, plan_partitions
+from penstock.options import BucketOptions, ClusteringMode, ClusteringOptions, ClusteringStrategy, CompactOptions
+from penstock.table.compact.plan import CompactStrategy, IdleTest, last_written, plan_partitions, with_many_deleted
 from penstock.table.compact.sort import OrderStrategy, SortJob, SortOrder, check_sortable, run_sort
 from penstock.table.compact.task import CompactTask
 from penstock.table.partition_scope import partition_test
+from penstock.table.read.files import LazyEntries
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
+    from penstock.format.snapshot import Snapshot
     from penstock.table.compact.job import CompactionResult
     from penstock.table.compact.local import CompactionRequest
     from penstock.table.compact.plan import CompactionPlan, PartitionPlan, PlanTasks, Vectors
@@ -46,6 +49,14 @@ Pick: TypeAlias = "tuple[int, int]"
 
 # ``auto`` takes the Hilbert curve from this number of columns on.
 _MANY_COLUMNS: Final = 5
+
+# Whether files are sorted by the table's columns is known from the schemas that the files name.
+_OF_TABLE: Final = (
+    "clustering.columns",
+    "clustering.strategy",
+    "sink.clustering.by-columns",
+    "sink.clustering.strategy",
+)
 
 
 def cluster_table(
@@ -72,6 +83,16 @@ def cluster_table(
     return run_sort(job, sort, dry_run=dry_run, on_plan=on_plan)
 
 
+def check_job_options(ref: TableRef, options: Mapping[str, str]) -> None:
+    """Check that the options of one job leave the order of the table's rows as it is."""
+    for key in options:
+        if key in _OF_TABLE:
+            raise InvalidOptionError(
+                f"table {ref.name}: '{key}' cannot be an option of one job of incremental clustering: set it in the "
+                "table"
+            )
+
+
 def plan_clustering(ref: TableRef, store: MetadataStore, request: CompactionRequest) -> SortJob:
     """Plan the sorts of the latest snapshot; reads metadata only.
 
@@ -89,16 +110,14 @@ def plan_clustering(ref: TableRef, store: MetadataStore, request: CompactionRequ
         idle_ms=request.idle_ms,
         otherwise="nothing to cluster",
     )
-    if has_history:
+    if has_history and plan.snapshot is not None:
         wanted = tuple(each for each in plan.partitions if in_scope(each.data))
         others = (each for each in plan.partitions if not in_scope(each.data))
-        plan = replace(plan, partitions=(*wanted, *_history_of(ref, others)))
+        plan = replace(plan, partitions=(*wanted, *_history_of(ref, store, plan.snapshot, others)))
     # As for a sort compaction: not older than the schema of any file.
     ref = replace(ref, schema=store.load_latest_schema())
-    order = order_of(ref)
-    check_sortable(ref, order, source="'clustering.columns'")
     is_local = options.mode is ClusteringMode.LOCAL_SORT
-    return SortJob(ref=ref, order=order, plan=plan, kind=CommitKind.COMPACT, is_local=is_local)
+    return SortJob(ref=ref, order=_checked_order(ref), plan=plan, kind=CommitKind.COMPACT, is_local=is_local)
 
 
 def plan_levels(ref: TableRef, store: MetadataStore, is_full: Callable[[bytes], bool]) -> PlanTasks:
@@ -106,6 +125,9 @@ def plan_levels(ref: TableRef, store: MetadataStore, is_full: Callable[[bytes], 
 
     Args:
         is_full: whether all files of a partition are sorted, which has these values.
+
+    Raises:
+        UnsupportedFeatureError: the table cannot be clustered with its options or types.
     """
     if ref.parsed(BucketOptions).bucket != -1:
         raise UnsupportedFeatureError(
@@ -114,10 +136,12 @@ def plan_levels(ref: TableRef, store: MetadataStore, is_full: Callable[[bytes], 
         )
     options = ref.parsed(ClusteringOptions)
     if _max_level(options) < 1:
-        raise InvalidOptionError(
+        raise UnsupportedFeatureError(
             f"table {ref.name}: 'num-levels' = '{options.max_levels}' leaves no level for clustered files: set at "
             "least 2, or remove it"
         )
+    _checked_order(ref)
+    is_forced = ref.parsed(CompactOptions).force_rewrite_all_files
 
     @cache
     def is_by_these_columns(schema_id: int) -> bool:
@@ -125,11 +149,15 @@ def plan_levels(ref: TableRef, store: MetadataStore, is_full: Callable[[bytes], 
         return stored.names == options.names
 
     def plan(data: bytes, entries: Sequence[ManifestEntry], vectors: Vectors) -> tuple[CompactTask, ...]:
+        is_all = is_full(data)
+        if not is_all and _count_runs(entries) < options.trigger:
+            return ()
         runs = runs_of([entry.file for entry in entries])
-        if is_full(data):
+        if is_all:
             top = _max_level(options)
             is_done = len(runs) == 1 and runs[0][0].level == top and is_by_these_columns(runs[0][0].schema_id)
-            picked = None if is_done else (len(runs), top)
+            is_again = is_forced or bool(with_many_deleted(ref, vectors, entries))
+            picked = None if is_done and not is_again else (len(runs), top)
         else:
             picked = pick(runs, options)
         if picked is None:
@@ -145,6 +173,15 @@ def plan_levels(ref: TableRef, store: MetadataStore, is_full: Callable[[bytes], 
         return (task.with_vectors(vectors),)
 
     return plan
+
+
+def _count_runs(entries: Sequence[ManifestEntry]) -> int:
+    """Return the number of runs of a partition; entries in columns are not decoded."""
+    if isinstance(entries, LazyEntries):
+        levels: list[int] = entries.files.column("level").tolist()
+    else:
+        levels = [entry.file.level for entry in entries]
+    return levels.count(0) + len({*levels} - {0})
 
 
 def runs_of(files: Sequence[DataFileMeta]) -> list[Run]:
@@ -193,22 +230,44 @@ def order_of(ref: TableRef) -> SortOrder:
     """Return the order of clustered files; without partition columns, which have one value in each partition."""
     options = ref.parsed(ClusteringOptions)
     columns = tuple(name for name in options.names if name not in ref.schema.partition_keys)
-    if options.strategy is not ClusteringStrategy.AUTO:
-        return SortOrder(strategy=OrderStrategy(options.strategy), columns=columns)
-    curve = OrderStrategy.ZORDER if len(columns) < _MANY_COLUMNS else OrderStrategy.HILBERT
-    return SortOrder(strategy=curve if len(columns) > 1 else OrderStrategy.ORDER, columns=columns)
+    if len(columns) == 1 < len(options.names):
+        strategy = OrderStrategy.ORDER  # which any curve through one column is
+    elif options.strategy is not ClusteringStrategy.AUTO:
+        strategy = OrderStrategy(options.strategy)
+    elif len(options.names) > 1:
+        strategy = OrderStrategy.ZORDER if len(options.names) < _MANY_COLUMNS else OrderStrategy.HILBERT
+    else:
+        strategy = OrderStrategy.ORDER
+    return SortOrder(strategy=strategy, columns=columns)
 
 
-def _history_of(ref: TableRef, partitions: Iterable[PartitionPlan]) -> tuple[PartitionPlan, ...]:
+def _checked_order(ref: TableRef) -> SortOrder:
+    """Return the order. Raises ``UnsupportedFeatureError`` if Spark cannot sort the table's rows by it."""
+    order = order_of(ref)
+    if not order.columns and ref.parsed(ClusteringOptions).names:
+        raise UnsupportedFeatureError(
+            f"table {ref.name}: 'clustering.columns' names partition columns alone, which have one value in each "
+            "partition: name others that queries filter by, or set 'clustering.incremental' = 'false'"
+        )
+    try:
+        check_sortable(ref, order, source="'clustering.columns'")
+    except InvalidOptionError as error:
+        raise UnsupportedFeatureError(str(error)) from error  # the option is the table's, not the call's
+    return order
+
+
+def _history_of(
+    ref: TableRef, store: MetadataStore, snapshot: Snapshot, partitions: Iterable[PartitionPlan]
+) -> tuple[PartitionPlan, ...]:
     """Return those with a file below the highest level and without new rows for the time of the options."""
     options = ref.parsed(ClusteringOptions)
-    newest_allowed = local_wall_millis() - (options.history_idle_ms or 0)
+    idle_test = IdleTest(store, snapshot, options.history_idle_ms or 0)
     found: list[tuple[int, PartitionPlan]] = []
     for partition in partitions:
-        files = [file for task in partition.tasks for file in task.files if file.level < _max_level(options)]
-        newest = max((file.creation_millis or 0 for file in files), default=newest_allowed)
-        if newest < newest_allowed:
-            found.append((newest, partition))
+        files = [file for task in partition.tasks for file in task.files]
+        is_below = any(file.level < _max_level(options) for file in files)
+        if is_below and idle_test.is_idle(partition.data, files):
+            found.append((last_written(files), partition))
     found.sort(key=lambda each: each[0])
     return tuple(partition for _, partition in found[: options.max_history_partitions])
 

@@ -232,7 +232,7 @@ class _Planner:
         )
 
     def _tasks(self, data: bytes, entries: Sequence[ManifestEntry]) -> tuple[tuple[CompactTask, ...], str | None]:
-        if self._idle_test is not None and not self._idle_test.is_idle(data, entries):
+        if self._idle_test is not None and not self._idle_test.is_idle(data, [each.file for each in entries]):
             return (), "written to within the idle time"
         tasks = self._plan_tasks(data, entries, self._vectors)
         return tasks, None if tasks else self._otherwise
@@ -251,7 +251,7 @@ def plan_merges(
     Args:
         of_small: sizes by which ``pick`` chooses no file of a partition without small ones; None if it may.
     """
-    dirty = _with_many_deleted(ref, vectors, entries)
+    dirty = with_many_deleted(ref, vectors, entries)
     if not dirty and of_small is not None and not _has_small(of_small, entries):
         return ()
     buckets: dict[tuple[int, int], list[DataFileMeta]] = {}
@@ -264,7 +264,7 @@ def plan_merges(
     )
 
 
-def _with_many_deleted(ref: TableRef, vectors: Vectors, entries: Iterable[ManifestEntry]) -> dict[int, set[str]]:
+def with_many_deleted(ref: TableRef, vectors: Vectors, entries: Iterable[ManifestEntry]) -> dict[int, set[str]]:
     """Return the files of a partition of which so many rows are deleted that they are rewritten, whatever their size.
 
     Returns:
@@ -346,7 +346,8 @@ def check_compactable(ref: TableRef) -> None:
     if ref.parsed(ClusteringOptions).is_incremental:
         raise UnsupportedFeatureError(
             f"table {ref.name}: 'clustering.incremental' = 'true' keeps files in levels, which merging or sorting them "
-            "would destroy: call compact without an order strategy, as a job of its own, which clusters them"
+            "would destroy: call compact without an order strategy, as a job of its own, which clusters them (with "
+            "'bucket' = '-1'; other tables are clustered by Paimon), or set 'clustering.incremental' = 'false'"
         )
 
 
@@ -375,14 +376,14 @@ class IdleTest:
         self._newest_allowed = local_wall_millis() - idle_ms
         self._merged_since: frozenset[bytes] | None = None
 
-    def is_idle(self, data: bytes, entries: Sequence[ManifestEntry]) -> bool:
+    def is_idle(self, data: bytes, files: Sequence[DataFileMeta]) -> bool:
         """Whether a partition got no rows within the idle time.
 
         Args:
             data: the partition's values as a serialized BinaryRow.
-            entries: the partition's live files.
+            files: the partition's live files.
         """
-        if _last_written(entries) > self._newest_allowed:
+        if last_written(files) > self._newest_allowed:
             return False
         if self._merged_since is None:
             self._merged_since = frozenset(entry.partition for entry in self._rewritten() if self._is_new(entry))
@@ -407,12 +408,10 @@ class IdleTest:
                 return  # there is no earlier snapshot, or all earlier ones have expired
 
 
-def _last_written(entries: Sequence[ManifestEntry]) -> int:
+def last_written(files: Sequence[DataFileMeta]) -> int:
     """Return when the newest of the live files was written, by the writers' wall clock in ms.
 
     Appended files count; merged files only where there are no others.
     """
-    appended = [
-        entry.file.creation_millis or 0 for entry in entries if entry.file.file_source is not FileSource.COMPACT
-    ]
-    return max(appended or [entry.file.creation_millis or 0 for entry in entries])
+    appended = [file.creation_millis or 0 for file in files if file.file_source is not FileSource.COMPACT]
+    return max(appended or [file.creation_millis or 0 for file in files])

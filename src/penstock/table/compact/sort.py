@@ -29,7 +29,7 @@ from penstock.format.types.data_types import (
     VectorType,
 )
 from penstock.format.types.text import format_sql_type
-from penstock.options import BucketOptions
+from penstock.options import BucketOptions, ClusteringOptions
 from penstock.table.actions.rewriting import as_replacement
 from penstock.table.compact.job import plan_only
 from penstock.table.compact.plan import CompactStrategy, check_compactable, plan_merges, plan_partitions
@@ -80,7 +80,7 @@ class SortOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortJob:
-    """A planned sort compaction.
+    """A planned sort compaction, or a job of incremental clustering.
 
     Attributes:
         ref: the table at its latest schema: with an older one, columns that were added later would be lost.
@@ -252,8 +252,8 @@ def _check_order(ref: TableRef, order: SortOrder, source: str) -> None:
         raise InvalidOptionError(f"table {ref.name}: {source} names no column: give those that queries filter by")
     if order.strategy is OrderStrategy.HILBERT and len(order.columns) == 1:
         raise InvalidOptionError(
-            f"table {ref.name}: a Hilbert curve needs two columns; with '{order.columns[0]}' alone say "
-            f"'{OrderStrategy.ORDER}'"
+            f"table {ref.name}: a Hilbert curve needs two columns, and {source} names '{order.columns[0]}' alone: "
+            f"choose '{OrderStrategy.ORDER}'"
         )
     fields = {field.name: field for field in ref.schema.fields}
     for place, name in enumerate(order.columns):
@@ -287,9 +287,12 @@ def check_types(ref: TableRef) -> None:
     """Check that Spark can hold every value of every column. Raises ``UnsupportedFeatureError``."""
     for each in ref.schema.fields:
         if not _holds(each.type):
+            cure = "compact without an order strategy"
+            if ref.parsed(ClusteringOptions).is_incremental:
+                cure = f"cluster it with Paimon on Flink, or set 'clustering.incremental' = 'false' and {cure}"
             raise UnsupportedFeatureError(
                 f"table {ref.name}: column '{each.name}' is {format_sql_type(each.type)}, which Spark cannot "
-                "represent exactly, so rows cannot be sorted there: compact without an order strategy"
+                f"represent exactly, so rows cannot be sorted there: {cure}"
             )
 
 

@@ -31,7 +31,7 @@ class TableSummary(Result):
             do not count.
         small_files: number of small files, which are candidates for a merge; None for a table that Penstock does not
             compact.
-        waiting_files: number of files that a full compaction would merge, with ``waiting_bytes``; None likewise.
+        waiting_files: number of files that compact would take, with ``waiting_bytes``; None likewise.
     """
 
     latest: Snapshot | None

@@ -73,7 +73,7 @@ def test_what_needs_attention_names_the_next_command(penstock: Command) -> None:
     for number in range(9):
         table.append(pa.table({"n": [number]}))
     shown = penstock("watch", "shop.days", "--once").stdout
-    assert "▲ files     9 files, 9 small; a full compaction would merge 9 " in shown
+    assert "▲ files     9 files, 9 small; compact would take 9 " in shown
     assert ": penstock compact shop.days;" in shown
     assert "small; a compaction would merge 9" in penstock("report", "shop.days", "-o", "-").stdout
     table.maintenance.reset_consumer("nightly", 2)

@@ -94,7 +94,7 @@ class Debt:
     """The compaction debt, over all partitions.
 
     Attributes:
-        waiting_files: that a full compaction would merge, with ``waiting_bytes``.
+        waiting_files: that compact would take, with ``waiting_bytes``.
         usual_small_files: number of small files that a compaction that keeps up leaves.
     """
 
