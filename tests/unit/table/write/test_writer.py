@@ -488,8 +488,14 @@ def test_no_failure_of_storage_leaves_a_file(fault: Fault, step: int, threads: i
         file_io = FailingFileIO(inner, fault, at)
         ref = table_of(options=options, file_io=file_io)
         batches = [batch_of(ref, random_columns(200, first_id=200 * i)) for i in range(2)]
-        with pytest.raises(StorageError, match="made to fail"):
+        failure = None
+        try:
             write_all(ref, batches, threads=threads)
+        except StorageError as error:
+            failure = error
+        if failure is None and threads > 1 and file_io.call_count < at:
+            continue  # which of two files is judged for its dictionaries differs, and so does the number of pages
+        assert "made to fail" in str(failure)
         left = stored_files(table_of(options=options, file_io=inner))
         assert left == [], f"call {at} of {calls}"
 
