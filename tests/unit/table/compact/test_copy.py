@@ -6,6 +6,7 @@ import datetime as dt
 import io
 import itertools
 import math
+from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.s3_server import counted
 from tests.unit.table.compact.test_compact import compact, live, ref_of, tasks_of
 
 from penstock.api.catalog import Catalog
@@ -28,6 +30,8 @@ from penstock.table.ref import FileLocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tests.s3_server import S3Bucket
 
     from penstock.api.table import Table
     from penstock.format.manifest.entry import ManifestEntry
@@ -61,8 +65,8 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return merges
 
 
-def create(**options: str) -> Table:
-    catalog = Catalog(f"memory://copies-{next(_NUMBERS)}")
+def create(catalog: Catalog | None = None, **options: str) -> Table:
+    catalog = catalog or Catalog(f"memory://copies-{next(_NUMBERS)}")
     catalog.create_database("db")
     options = {"bucket": "1", "bucket-key": "id", "write-only": "true", **options}
     return catalog.create_table("db.t", COLUMNS, partition_by=["p"], options=options)
@@ -184,6 +188,20 @@ def test_outputs_close_at_the_target_size(decoded: list[int]) -> None:
         (800, 1199),
     ]
     assert table.to_arrow().equals(before)
+    assert decoded == []
+
+
+def test_files_on_an_object_store_are_copied_in_few_requests(decoded: list[int], s3_bucket: S3Bucket) -> None:
+    table = create(Catalog(f"{s3_bucket.root}/copies", s3_bucket.options))
+    before = append_all(table, *(rows(n * 200) for n in range(5)))
+    (task,) = tasks_of(table)
+    with counted(s3_bucket) as requests:
+        rewrite.rewrite(task, ref_of(table))
+    # The end of each file, and then the whole file, which is small; the new file is small, too.
+    assert Counter(requests) <= Counter(get=10, put=1)
+    compact(table, [task])
+    assert table.to_arrow().equals(before)
+    assert len(live(table)) == 1
     assert decoded == []
 
 
