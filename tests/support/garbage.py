@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.format.layout import extra_file_paths
+from penstock.format.layout import all_file_paths
 from penstock.format.manifest.index_manifest import decode_index_files
 from penstock.table.read.live import load_live_entries
 from penstock.table.ref import FileLocator
@@ -37,7 +37,7 @@ def needed_files(ref: TableRef) -> set[str]:
             needed.add(ref.layout.statistics_path(snapshot.statistics))
         for entry in load_live_entries(store, snapshot).values():
             path = locator.path(entry.partition, entry.bucket, entry.file)
-            needed |= {path, *extra_file_paths(path, entry.file)}
+            needed.update(all_file_paths(path, entry.file))
     return needed
 
 

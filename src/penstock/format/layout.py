@@ -33,6 +33,7 @@ __all__ = [
     "SUCCESS_NAME",
     "NameSource",
     "TableLayout",
+    "all_file_paths",
     "branch_name_of",
     "changelog_id_of",
     "compression_suffix",
@@ -41,9 +42,9 @@ __all__ = [
     "database_name_of",
     "database_path",
     "escape_path_name",
-    "extra_file_paths",
     "format_of",
     "freed_ids_of",
+    "index_file_paths",
     "partition_dir",
     "schema_id_of",
     "snapshot_id_of",
@@ -372,10 +373,15 @@ def _rest_after(prefix: str, name: str) -> str | None:
 FILE_INDEX_SUFFIX: Final = ".index"
 
 
-def extra_file_paths(data_path: str, file: DataFileMeta) -> tuple[str, ...]:
-    """Return the paths of a data file's extra files (indexes), which are in the same directory."""
+def all_file_paths(data_path: str, file: DataFileMeta) -> tuple[str, ...]:
+    """Return the paths of a data file and of its extra files (indexes), which are in the same directory."""
     directory = data_path.rpartition("/")[0]
-    return tuple(f"{directory}/{name}" for name in file.extra_files)
+    return data_path, *(f"{directory}/{name}" for name in file.extra_files)
+
+
+def index_file_paths(data_path: str, file: DataFileMeta) -> list[str]:
+    """Return the paths of a data file's index files: one, unless another engine wrote more."""
+    return [path for path in all_file_paths(data_path, file)[1:] if path.endswith(FILE_INDEX_SUFFIX)]
 
 
 def compression_suffix(codec: str) -> str | None:

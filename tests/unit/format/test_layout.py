@@ -94,7 +94,8 @@ def test_bucket_directory_is_below_data_directory_and_partition(
 def test_extra_files_are_in_the_directory_of_the_data_file() -> None:
     file = dataclasses.replace(data_file("data-x-0.orc"), external_path="s3://cold/dt=a/bucket-3/data-x-0.orc")
     assert file.external_path is not None
-    assert layout.extra_file_paths(file.external_path, file) == ("s3://cold/dt=a/bucket-3/data-x-0.orc.index",)
+    index = "s3://cold/dt=a/bucket-3/data-x-0.orc.index"
+    assert layout.all_file_paths(file.external_path, file) == (file.external_path, index)
 
 
 @pytest.mark.parametrize("file_format", FileFormat)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Self
 from penstock.errors import CommitConflictError, NotFoundError, StorageError, UnsupportedFeatureError
 from penstock.format.file_index import WRITTEN, decode_index_places, part_of
 from penstock.format.file_index_writer import encode_file_index
-from penstock.format.layout import FILE_INDEX_SUFFIX, extra_file_paths
+from penstock.format.layout import FILE_INDEX_SUFFIX, index_file_paths
 from penstock.format.snapshot import CommitKind
 from penstock.options import FileIndexOptions
 from penstock.table.actions.rewriting import for_existing_rows
@@ -162,7 +162,7 @@ class _NewIndexes:
         file = entry.file
         path = self._locator.path(entry.partition, entry.bucket, file)
         old = file.embedded_file_index
-        index_paths = [each for each in extra_file_paths(path, file) if each.endswith(FILE_INDEX_SUFFIX)]
+        index_paths = index_file_paths(path, file)
         if old is None and len(index_paths) == 1:
             with suppress(NotFoundError):
                 old = self._ref.file_io.read(index_paths[0])

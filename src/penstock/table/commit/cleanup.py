@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.errors import StorageError, TableStoreError
-from penstock.format.layout import FILE_INDEX_SUFFIX, extra_file_paths
+from penstock.format.layout import FILE_INDEX_SUFFIX, all_file_paths
 from penstock.io.failures import enough_memory
 from penstock.options import LayoutOptions
 from penstock.table.bulk_files import delete_empty_directories
@@ -30,7 +30,7 @@ def delete_new_files(ref: TableRef, messages: Iterable[CommitMessage]) -> None:
     for message in messages:
         for file in new_files_of(message):
             path = locator.path(message.partition, message.bucket, file)
-            for each in (path, *extra_file_paths(path, file)):
+            for each in all_file_paths(path, file):
                 with suppress(StorageError):
                     ref.file_io.delete(each)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import NotFoundError, StorageError
-from penstock.format.layout import TableLayout, extra_file_paths
+from penstock.format.layout import TableLayout, all_file_paths
 from penstock.format.schema import encode_schema
 from penstock.format.snapshot import decode_snapshot
 from penstock.table.commit.expiring import is_announced
@@ -207,6 +207,6 @@ def flush_new_files(ref: TableRef, messages: Iterable[CommitMessage], manifests:
         old = {name for file in message.compact_before for name in (file.file_name, *file.extra_files)}
         for file in (*message.new_files, *message.compact_after):
             path = locator.path(message.partition, message.bucket, file)
-            files = zip((file.file_name, *file.extra_files), (path, *extra_file_paths(path, file)), strict=True)
+            files = zip((file.file_name, *file.extra_files), all_file_paths(path, file), strict=True)
             data += [each for name, each in files if name not in old]
     ref.file_io.flush([*data, *manifests], root=ref.location)

@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import FormatError, NotFoundError, StorageError
-from penstock.format.layout import TableLayout, branch_name_of, extra_file_paths, snapshot_id_of, tag_name_of
+from penstock.format.layout import TableLayout, all_file_paths, branch_name_of, snapshot_id_of, tag_name_of
 from penstock.format.manifest.entry import FileKind
 from penstock.format.manifest.index_manifest import decode_index_files
 from penstock.format.snapshot import RESTORES, CommitKind, decode_snapshot
@@ -251,11 +251,11 @@ def find_metadata(
 
 def data_paths(locator: FileLocator, entries: Iterable[ManifestEntry]) -> list[str]:
     """Return the paths of the entries' data files and their extra files, without external files we may not delete."""
-    paths = []
+    paths: list[str] = []
     for entry in entries:
         path = locator.deletable_path(entry.partition, entry.bucket, entry.file)
         if path is not None:
-            paths += [path, *extra_file_paths(path, entry.file)]
+            paths += all_file_paths(path, entry.file)
     return paths
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.errors import TableStoreError, UnsupportedFeatureError
 from penstock.format.file_index import BITMAP, BLOOM_FILTER, decode_index_places, is_indexed_type, may_hold, part_of
-from penstock.format.layout import FILE_INDEX_SUFFIX, extra_file_paths
+from penstock.format.layout import FILE_INDEX_SUFFIX, index_file_paths
 from penstock.options import ReadOptions
 from penstock.predicate.evaluate import allowed_values
 from penstock.printable import open_log
@@ -259,7 +259,7 @@ class FileIndexPruner:
             path = self._locator.path(entry.partition, entry.bucket, entry.file)
         except UnsupportedFeatureError:
             return None  # the read of the data file reports this
-        paths = [each for each in extra_file_paths(path, entry.file) if each.endswith(FILE_INDEX_SUFFIX)]
+        paths = index_file_paths(path, entry.file)
         return paths[0] if len(paths) == 1 else None
 
 

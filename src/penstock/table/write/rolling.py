@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.clocks import local_wall_millis
 from penstock.datafile.formats import FORMATS
 from penstock.errors import NotFoundError
-from penstock.format.layout import compression_suffix, data_file_name, extra_file_paths
+from penstock.format.layout import all_file_paths, compression_suffix, data_file_name
 from penstock.format.manifest.entry import DataFileMeta, FileSource
 from penstock.format.manifest.stats import NO_STATS, build_stats
 from penstock.options import BucketOptions, FormatOptions, StatsOptions
@@ -175,7 +175,7 @@ class GroupWriter:
         with ExitStack() as deletions:
             for meta in self._finished:
                 path = f"{self._directory()}/{meta.file_name}"
-                for each in (path, *extra_file_paths(path, meta)):
+                for each in all_file_paths(path, meta):
                     deletions.callback(self._target.ref.file_io.delete, each)
             if self._file is not None:
                 # If opening failed after the storage had created the file, the file writer does not delete it.

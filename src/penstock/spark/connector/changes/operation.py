@@ -18,7 +18,7 @@ from penstock.options import BucketOptions
 from penstock.spark.connector.changes.group_scan import check_condition
 from penstock.spark.connector.changes.queue_files import QueueScan, is_queue, why_no_queue_changes
 from penstock.spark.connector.changes.replace_files import Arrangement, ReplaceFiles, Statement
-from penstock.spark.connector.changes.row_deltas import DeltaWriteBuilder
+from penstock.spark.connector.changes.row_deltas import DeltaWrite, DeltaWriteBuilder
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.metadata_column import POSITION, metadata_column_of
 from penstock.spark.connector.proxy import Proxy, from_spark
@@ -206,7 +206,8 @@ class DeltaOperation(RowChangeOperation):
         columns, check = schema_of(info.schema()), partial(check_row_level, command=self._command, takes_deltas=True)
         # Spark takes all metadata columns for columns of the table if a condition has one of them.
         check_condition(self._ref, columns.fieldNames())
-        return DeltaWriteBuilder(self._bridge, self._ref, columns, self._read_files, check)
+        write = DeltaWrite(self._bridge, self._ref, columns, self._read_files, check)
+        return DeltaWriteBuilder(self._bridge, write)
 
 
 class ReplaceFilesBuilder(Proxy):

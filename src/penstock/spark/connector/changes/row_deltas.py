@@ -65,16 +65,9 @@ class DeltaWriteBuilder(Proxy):
 
     interfaces: ClassVar = (f"{_WRITE}DeltaWriteBuilder",)
 
-    def __init__(
-        self,
-        bridge: Bridge,
-        ref: TableRef,
-        columns: StructType,
-        read_files: Callable[[], ReadFiles],
-        check: Callable[[TableRef], None],
-    ) -> None:
-        super().__init__(bridge, f"{ref.name} {id(self)}")
-        self._write = DeltaWrite(bridge, ref, columns, read_files, check)
+    def __init__(self, bridge: Bridge, write: DeltaWrite) -> None:
+        super().__init__(bridge, f"{write.description()} {id(self)}")
+        self._write = write
 
     @from_spark
     def build(self) -> JavaObject:
