@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from penstock.datafile.thrift import Kind, ThriftStruct, decode_struct, encode_struct, zigzag
+from penstock.datafile.thrift import Kind, ThriftStruct, zigzag
 from penstock.errors import FormatError, SchemaMismatchError
 
 if TYPE_CHECKING:
@@ -31,10 +31,8 @@ INT96_CARRIER: Final = pa.binary(12)
 _NANOS_PER_DAY: Final = 86_400_000_000_000
 _UNITS_PER_DAY: Final = {"ms": 86_400_000, "us": 86_400_000_000, "ns": _NANOS_PER_DAY}
 _JULIAN_DAY_OF_1970: Final = 2_440_588
-_MAGIC: Final = b"PAR1"
 _LAYOUT: Final = np.dtype([("nanos_of_day", "<i8"), ("julian_day", "<u4")])
 
-_TAIL_BYTES: Final = 8  # footer length and magic
 _FIXED_LEN_BYTE_ARRAY: Final = zigzag(7)
 _INT96: Final = zigzag(3)
 
@@ -87,24 +85,10 @@ def _check_range(days: Array, nanos: Array, per_day: int) -> None:
             )
 
 
-def int96_as_carriers(file: pa.NativeFile) -> pa.Buffer:
-    """Return the footer of a Parquet file with INT96 columns declared as carriers.
-
-    Args:
-        file: open for reading, at any position.
-
-    Returns:
-        A file that consists of that footer only, for ``pyarrow.parquet.read_metadata``.
-    """
-    size = file.size()
-    file.seek(size - _TAIL_BYTES)
-    length = int.from_bytes(file.read(_TAIL_BYTES)[:4], "little")
-    file.seek(size - _TAIL_BYTES - length)
-    footer = decode_struct(file.read(length))
+def int96_as_carriers(footer: ThriftStruct) -> None:
+    """Declare the INT96 columns of a Parquet ``FileMetaData`` as carriers."""
     for element in _retype(footer, _is_int96, _FIXED_LEN_BYTE_ARRAY):
         element.fields[2] = (Kind.I32, zigzag(INT96_CARRIER.byte_width))
-    changed = encode_struct(footer)
-    return pa.py_buffer(_MAGIC + changed + len(changed).to_bytes(4, "little") + _MAGIC)
 
 
 def carriers_as_int96(footer: ThriftStruct) -> None:

@@ -13,8 +13,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.datafile.parquet.footer import CODECS, MAGIC, encode_footer, load_metadata
 from penstock.datafile.streams import as_native_file, reading
-from penstock.datafile.thrift import Kind, ThriftList, ThriftStruct, decode_struct, encode_struct, unzigzag, zigzag
+from penstock.datafile.thrift import Kind, ThriftList, ThriftStruct, encode_struct, unzigzag, zigzag
 from penstock.errors import FormatError
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
     from penstock.io.file_io import FileIO
 
-_MAGIC: Final = b"PAR1"
-_TAIL_BYTES: Final = 8  # footer length and magic
 _COPIED_BYTES: Final = 8 * 1024 * 1024
 # Fields of FileMetaData, RowGroup, ColumnChunk and ColumnMetaData.
 _ROWS, _ROW_GROUPS, _ENCRYPTION = 3, 4, 8
@@ -31,7 +30,6 @@ _COLUMNS, _GROUP_ROWS, _GROUP_OFFSET, _ORDINAL = 1, 3, 5, 7
 _FILE_PATH, _CHUNK_OFFSET, _META_DATA, _CRYPTO = 1, 2, 3, (8, 9)
 _PAGE_INDEXES: Final = (4, 5, 6, 7)
 _PATH, _CODEC, _CHUNK_BYTES, _DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE, _BLOOM_FILTER = 3, 4, 7, 9, 10, 11, 14
-_CODECS: Final = {"none": 0, "uncompressed": 0, "snappy": 1, "gzip": 2, "brotli": 4, "zstd": 6, "lz4": 7, "lz4_raw": 7}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +66,7 @@ class Footer:
         with reading(self.path):
             groups = self.metadata.get(_ROW_GROUPS).items
             rows = sum(unzigzag(group.get(_GROUP_ROWS)) for group in groups)
-            codec = _CODECS[compression]
+            codec = CODECS[compression].number
             has_rows = rows == self.row_count == row_count
             return has_rows and all(self._is_plain(group, columns, codec) for group in groups)
 
@@ -91,7 +89,7 @@ class Footer:
             and b".".join(meta.get(_PATH).items) == column.encode()
             and unzigzag(meta.get(_CODEC)) == codec
             and size >= 0
-            and len(_MAGIC) <= first <= max(places) <= first + size <= self.start
+            and len(MAGIC) <= first <= max(places) <= first + size <= self.start
         )
 
     def moved_groups(self, distance: int, ordinal: int) -> Iterator[ThriftStruct]:
@@ -122,17 +120,10 @@ def load_footer(file_io: FileIO, path: str, *, max_bytes: int) -> Footer:
     """Return the footer of a file. Raises ``FormatError`` for damaged and encrypted files, and for longer footers."""
     with reading(path), closing(file_io.open_input(path)) as opened:
         source = as_native_file(opened)
-        size = source.size()
-        source.seek(max(size - _TAIL_BYTES, 0))
-        tail = source.read(_TAIL_BYTES)
-        start = size - _TAIL_BYTES - int.from_bytes(tail[:4], "little")
-        if tail[4:] != _MAGIC or start < len(_MAGIC) or size - start > max_bytes:
-            raise FormatError("has no Parquet footer that can be read")
-        source.seek(start)
-        metadata = decode_struct(source.read(size - _TAIL_BYTES - start))
+        metadata, start = load_metadata(source, max_bytes=max_bytes)
         if metadata.get(_ENCRYPTION) is not None or not metadata.get(_ROW_GROUPS).items:
             raise FormatError("has no row groups that can be copied")
-        return Footer(path=path, start=start, encoded_bytes=size - start, metadata=metadata)
+        return Footer(path=path, start=start, encoded_bytes=source.size() - start, metadata=metadata)
 
 
 def concatenate(file_io: FileIO, footers: Sequence[Footer], target: Any) -> int:  # noqa: ANN401 - from open_output
@@ -141,28 +132,28 @@ def concatenate(file_io: FileIO, footers: Sequence[Footer], target: Any) -> int:
     Args:
         footers: of files with equal ``shared_part``, in order.
     """
-    target.write(_MAGIC)
-    position = len(_MAGIC)
+    target.write(MAGIC)
+    position = len(MAGIC)
     groups: list[Any] = []
     rows = sum(footer.row_count for footer in footers)
     for footer in footers:
-        groups += footer.moved_groups(position - len(_MAGIC), len(groups))
+        groups += footer.moved_groups(position - len(MAGIC), len(groups))
         for data in _load_data(file_io, footer):
             target.write(data)
-        position += footer.start - len(_MAGIC)
+        position += footer.start - len(MAGIC)
     fields = dict(footers[0].metadata.fields)
     fields[_ROWS] = (Kind.I64, zigzag(rows))
     fields[_ROW_GROUPS] = (Kind.LIST, ThriftList(Kind.STRUCT, groups))
-    footer_bytes = encode_struct(ThriftStruct(fields))
-    target.write(footer_bytes + len(footer_bytes).to_bytes(4, "little") + _MAGIC)
-    return position + len(footer_bytes) + _TAIL_BYTES
+    footer_bytes = encode_footer(ThriftStruct(fields))
+    target.write(footer_bytes)
+    return position + len(footer_bytes)
 
 
 def _load_data(file_io: FileIO, footer: Footer) -> Iterator[bytes]:
     """Yield the bytes between magic and footer; errors of whoever takes them are not errors of this file."""
     with reading(footer.path), closing(file_io.open_input(footer.path)) as source:
-        source.seek(len(_MAGIC))
-        left = footer.start - len(_MAGIC)
+        source.seek(len(MAGIC))
+        left = footer.start - len(MAGIC)
         while left:
             data = source.read(min(left, _COPIED_BYTES))
             if not data:

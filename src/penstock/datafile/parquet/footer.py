@@ -1,4 +1,4 @@
-"""Read the metadata of a Parquet file of another writer; change the footer of a file while pyarrow writes it.
+"""Footers of Parquet files: read them, and change that of a file while pyarrow writes it.
 
 Source:
     parquet-java ``ParquetMetadataConverter.java``; the Parquet format's ``parquet.thrift`` for the field numbers;
@@ -7,9 +7,11 @@ Source:
 
 from __future__ import annotations
 
+import sys
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.datafile.data_format import WrittenFile
@@ -25,7 +27,58 @@ if TYPE_CHECKING:
     from penstock.format.types.data_types import DataField
     from penstock.io.file_io import FileIO
 
+MAGIC: Final = b"PAR1"
+_TAIL_BYTES: Final = 8  # footer length and magic
 _COUNT_BATCH_ROWS: Final = 1_024
+
+
+class Codec(NamedTuple):
+    """A compression of Parquet.
+
+    Attributes:
+        arrow: pyarrow's name. Its "lz4" is the format's LZ4_RAW; only Hadoop reads Hadoop's framed LZ4.
+        number: in the format.
+        spark: Spark's name; None if Spark's writer encodes it in another way, or not at all.
+    """
+
+    arrow: str
+    number: int
+    spark: str | None
+
+
+CODECS: Final = {
+    "none": Codec("none", 0, "uncompressed"),
+    "uncompressed": Codec("none", 0, "uncompressed"),
+    "snappy": Codec("snappy", 1, "snappy"),
+    "gzip": Codec("gzip", 2, "gzip"),
+    "brotli": Codec("brotli", 4, None),
+    "zstd": Codec("zstd", 6, "zstd"),
+    "lz4": Codec("lz4", 7, "lz4_raw"),
+    "lz4_raw": Codec("lz4", 7, "lz4_raw"),
+}
+"""By the value of option ``file.compression``."""
+
+
+def load_metadata(source: pa.NativeFile, *, max_bytes: int = sys.maxsize) -> tuple[ThriftStruct, int]:
+    """Return the ``FileMetaData`` of a file, and the position of its footer.
+
+    Raises:
+        FormatError: there is no such footer, or it is longer.
+    """
+    size = source.size()
+    source.seek(max(size - _TAIL_BYTES, 0))
+    tail = source.read(_TAIL_BYTES)
+    start = size - _TAIL_BYTES - int.from_bytes(tail[:4], "little")
+    if tail[4:] != MAGIC or start < 0 or size - start > max_bytes:
+        raise FormatError("has no Parquet footer that can be read")
+    source.seek(start)
+    return decode_struct(source.read(size - _TAIL_BYTES - start)), start
+
+
+def encode_footer(metadata: ThriftStruct) -> bytes:
+    """Return the last bytes of a file."""
+    encoded = encode_struct(metadata)
+    return encoded + len(encoded).to_bytes(4, "little") + MAGIC
 
 
 def load_column_names(file_io: FileIO, path: str) -> frozenset[str]:
@@ -84,7 +137,6 @@ def _count_nulls(file: pq.ParquetFile, index: int) -> int:
     return sum(batch.column(0).null_count for batch in file.iter_batches(_COUNT_BATCH_ROWS, columns=[name]))
 
 
-_TAIL_BYTES: Final = 8  # footer length and magic
 # Fields of ``Statistics``: max, min, max_value, min_value, is_max_value_exact, is_min_value_exact.
 _RANGE_FIELDS: Final = (1, 2, 5, 6, 7, 8)
 
@@ -128,13 +180,10 @@ class FooterSink:
         footer = bytes(self._footer or b"")
         self._footer = None
         if changes:
-            length = int.from_bytes(footer[-_TAIL_BYTES:-4], "little")
-            start = len(footer) - _TAIL_BYTES - length
-            metadata = decode_struct(footer[start:-_TAIL_BYTES])
+            metadata, start = load_metadata(pa.BufferReader(footer))
             for change in changes:
                 change(metadata)
-            changed = encode_struct(metadata)
-            footer = footer[:start] + changed + len(changed).to_bytes(4, "little") + footer[-4:]
+            footer = footer[:start] + encode_footer(metadata)
         self.write(footer)
         return self._size
 

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from penstock.datafile.conform import conform_batch, make_batch, select_rows
 from penstock.datafile.int96 import INT96_CARRIER, decode_int96, int96_as_carriers
+from penstock.datafile.parquet.footer import MAGIC, encode_footer, load_metadata
 from penstock.datafile.streams import as_native_file, reading
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import FormatError
@@ -101,7 +102,9 @@ def _open(source: pa.NativeFile) -> pq.ParquetFile:
     schema = file.schema
     if all(schema.column(index).physical_type != "INT96" for index in range(len(schema))):
         return file
-    metadata = pq.read_metadata(pa.BufferReader(int96_as_carriers(source)))
+    footer, _ = load_metadata(source)
+    int96_as_carriers(footer)
+    metadata = pq.read_metadata(pa.BufferReader(MAGIC + encode_footer(footer)))
     return pq.ParquetFile(source, metadata=metadata, pre_buffer=True)
 
 

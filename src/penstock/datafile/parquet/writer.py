@@ -20,7 +20,7 @@ from penstock.datafile.column_stats import holds_nan
 from penstock.datafile.conform import convert_leaves, leaf_arrays
 from penstock.datafile.data_format import WrittenFile
 from penstock.datafile.int96 import carriers_as_int96, encode_int96
-from penstock.datafile.parquet.footer import FooterSink, drop_ranges
+from penstock.datafile.parquet.footer import CODECS, FooterSink, drop_ranges
 from penstock.datafile.parquet.schema import (
     footer_stats,
     has_required,
@@ -55,18 +55,6 @@ _ROW_GROUP_BYTES: Final = 128 * _MIB
 _LEAST_ROW_GROUP_ROWS: Final = 64
 _ANY_ROWS: Final = 2**31
 _FLOATS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
-
-# Option value to pyarrow's name. pyarrow's "lz4" is the format's LZ4_RAW; only Hadoop reads Hadoop's framed LZ4.
-_CODECS: Final = {
-    "none": "none",
-    "uncompressed": "none",
-    "snappy": "snappy",
-    "gzip": "gzip",
-    "zstd": "zstd",
-    "lz4": "lz4",
-    "lz4_raw": "lz4",
-    "brotli": "brotli",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,20 +295,20 @@ def _enabled_dictionaries(
 
 
 def _writer_settings(options: FormatOptions, own: Mapping[str, str]) -> dict[str, Any]:
-    codec = _CODECS.get(options.compression)
+    codec = CODECS.get(options.compression)
     if codec is None:
         raise InvalidOptionError(
             f"option 'file.compression' = '{options.compression}': Parquet files are written with one of "
-            f"{', '.join(sorted(_CODECS))}"
+            f"{', '.join(sorted(CODECS))}"
         )
     settings: dict[str, Any] = {
         "version": "1.0",
-        "compression": codec,
+        "compression": codec.arrow,
         "store_schema": False,
         "store_decimal_as_integer": True,
         "write_time_adjusted_to_utc": True,
     }
-    if codec == "zstd":
+    if codec.arrow == "zstd":
         level = own.get("compression.codec.zstd.level")
         settings["compression_level"] = options.compression_zstd_level if level is None else parse_int(level)
     if "page.size" in own:

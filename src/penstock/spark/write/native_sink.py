@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql import types as spark_types
 
+from penstock.datafile.parquet.footer import CODECS
 from penstock.datafile.types import timestamp_precision
 from penstock.format.layout import FileFormat
 from penstock.format.text.names import quoted
@@ -42,15 +43,7 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 # Spark's names of the codecs that both writers encode in the same way.
-_CODECS: Final = {
-    "none": "uncompressed",
-    "uncompressed": "uncompressed",
-    "snappy": "snappy",
-    "gzip": "gzip",
-    "zstd": "zstd",
-    "lz4": "lz4_raw",
-    "lz4_raw": "lz4_raw",
-}
+_CODECS: Final = {name: codec.spark for name, codec in CODECS.items() if codec.spark is not None}
 _PLAIN: Final = frozenset(
     {
         TypeRoot.BOOLEAN,
