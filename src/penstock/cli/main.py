@@ -53,9 +53,23 @@ def penstock(
     """
     # Imports the table packages, which takes most of the start-up time.
     session = importlib.import_module("penstock.cli.session").Session
+    _leave_out_pandas()
     # The commands have bars of their own.
     importlib.import_module("penstock.api.handle").show_progress(False)
     context.obj = session(warehouse=warehouse, format=format, quiet=quiet, debug=debug)
+
+
+def _leave_out_pandas() -> None:
+    """Keep pyarrow from importing pandas, which takes half a second, only to see that no list of values is a Series.
+
+    It tries once, and again where it converts to pandas, or has to infer the type of values.
+    """
+    if "pandas" in sys.modules:
+        return
+    sys.modules["pandas"] = None  # type: ignore[assignment] # as the import system documents
+    with suppress(ImportError, AttributeError):
+        importlib.import_module("pyarrow").array([])
+    del sys.modules["pandas"]
 
 
 def main() -> NoReturn:

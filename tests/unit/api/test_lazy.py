@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock import Catalog
 from penstock.api.lazy import load_module
 from penstock.cli.exit_codes import ExitCode
 from penstock.errors import UnsupportedFeatureError
@@ -39,6 +40,27 @@ def test_rows_are_written_and_read_without_importing_pandas(file_format: str, tm
     command = [sys.executable, "-c", WITHOUT_PANDAS, str(tmp_path), file_format]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert done.stdout == "False\n"
+
+
+COMMANDS = """
+import sys
+from penstock.cli.main import app
+for line in sys.argv[2:]:
+    app(["--warehouse", sys.argv[1], *line.split()], standalone_mode=False)
+print("pandas" in sys.modules)
+"""
+
+
+def test_commands_that_only_print_do_not_import_pandas(tmp_path: Path) -> None:
+    catalog = Catalog(str(tmp_path), {})
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "id BIGINT, s STRING, dt STRING", partition_by=["dt"])
+    table.append([{"id": 1, "s": "a", "dt": "2026-01-01"}, {"id": 2, "s": None, "dt": None}])
+    lines = ["list", "list d", "show d.t", "snapshots d.t", "read d.t", "files d.t --format json", "files d.t"]
+    lines = [line if "--format" in line else f"{line} --format csv" for line in lines]
+    command = [sys.executable, "-c", COMMANDS, str(tmp_path), *lines, "read d.t --filter id=2"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stdout.endswith("\nFalse\n")
 
 
 @pytest.mark.parametrize("missing", ["pyspark", "py4j"])
