@@ -1,4 +1,4 @@
-"""Files of Java Paimon with Bloom filters and bitmaps, in manifests and beside the files: no row is lost."""
+"""Indexes of all kinds, in manifests and beside the files: of Java Paimon, by which no row is lost, and ours."""
 
 import random
 from pathlib import Path
@@ -19,9 +19,19 @@ TEXTS_AND_NUMBERS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DO
 TYPES: Final = {
     "bloom-filter": (*TEXTS_AND_NUMBERS, *BYTES, "DATE", "TIME"),
     "bitmap": (*TEXTS_AND_NUMBERS, "BOOLEAN", "DATE", "TIME"),
+    "range-bitmap": (
+        *TEXTS_AND_NUMBERS,
+        "BOOLEAN",
+        "DATE",
+        "TIME",
+        "DECIMAL(5",
+        "DECIMAL(9",
+        "DECIMAL(18",
+        "TIMESTAMP",
+    ),
 }
-# Equal values of these may differ in bytes, so nothing is concluded.
-NOT_USED: Final = ("FLOAT", "DOUBLE", "CHAR")
+# Equal values of these may differ in bytes, or have another form, so nothing is concluded.
+NOT_USED: Final = ("FLOAT", "DOUBLE", "CHAR", "DECIMAL")
 
 pytestmark = pytest.mark.jvm
 
@@ -32,7 +42,9 @@ def cases(kind: str) -> list[Case]:
 
 
 @pytest.mark.parametrize("threshold", ["1 mb", "1 b"])
-@pytest.mark.parametrize(("kind", "more"), [("bloom-filter", {}), ("bitmap", {}), ("bitmap", {"version": "1"})])
+@pytest.mark.parametrize(
+    ("kind", "more"), [("bloom-filter", {}), ("bitmap", {}), ("bitmap", {"version": "1"}), ("range-bitmap", {})]
+)
 def test_points_find_the_rows_that_a_read_without_indexes_finds(
     java: Engine, location: Path, kind: str, more: dict[str, str], threshold: str
 ) -> None:
@@ -71,6 +83,7 @@ def test_points_find_the_rows_that_a_read_without_indexes_finds(
 
 
 LONGS: Final = Case(sql="BIGINT", json_type="BIGINT", values=tuple(range(-40 * 2**33, 40 * 2**33, 2**33 - 7)))
+NULLS: Final = Case(sql="INT", json_type="INT", values=())
 TEXTS: Final = Case(sql="STRING", json_type="STRING", values=tuple("text é" * (n % 7) + str(n) for n in range(90)))
 
 
@@ -94,13 +107,21 @@ ROWS: Final = 300
         ("bitmap", {"version": "1"}),
         ("bitmap", {}),
         ("bitmap", {"index-block-size": "100b"}),
+        ("range-bitmap", {}),
+        ("range-bitmap", {"chunk-size": "20b"}),
+        ("range-bitmap", {"chunk-size": "0b"}),
     ],
 )
 def test_our_indexes_have_the_bytes_of_javas(
     java: Engine, location: Path, kind: str, more: dict[str, str], threshold: str
 ) -> None:
     source = random.Random(f"{kind}{more}")  # noqa: S311 - not for secrets
-    types = {**{f"c{number}": case for number, case in enumerate(cases(kind))}, "many": LONGS, "texts": TEXTS}
+    types = {
+        **{f"c{number}": case for number, case in enumerate(cases(kind))},
+        "many": LONGS,
+        "texts": TEXTS,
+        "nulls": NULLS,
+    }
     options = {
         f"file-index.{kind}.columns": ",".join(types),
         "file-index.in-manifest-threshold": threshold,

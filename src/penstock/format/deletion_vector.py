@@ -106,7 +106,7 @@ def decode_deletion_vector(data: bytes, path: str) -> npt.NDArray[np.int64]:
     framed = framed_vector(data, path)
     try:
         bitmaps = framed[8:-4]
-        return _decode_bitmaps(bitmaps) if _is_64(framed) else _decode_bitmap(bitmaps, 0)[0]
+        return _decode_bitmaps(bitmaps) if _is_64(framed) else decode_bitmap(bitmaps, 0)[0]
     except (struct.error, ValueError) as error:
         raise FormatError(f"{path}: a deletion vector cannot be read: {error}") from error
 
@@ -141,14 +141,18 @@ def _decode_bitmaps(data: bytes) -> npt.NDArray[np.int64]:
         key = struct.unpack_from("<I", data, place)[0]
         if not last < key <= _MOST_UPPER_BITS:
             raise ValueError("its bitmaps are out of order")
-        rows, place = _decode_bitmap(data, place + 4)
+        rows, place = decode_bitmap(data, place + 4)
         parts.append(rows + (key << 32))
         last = key
     return np.concatenate(parts)
 
 
-def _decode_bitmap(data: bytes, start: int) -> tuple[npt.NDArray[np.int64], int]:
-    """Return the rows of a bitmap, and where it ends."""
+def decode_bitmap(data: bytes, start: int) -> tuple[npt.NDArray[np.int64], int]:
+    """Return the rows of a bitmap, ascending, and where it ends.
+
+    Raises:
+        ValueError, struct.error: it is damaged.
+    """
     cookie = struct.unpack_from("<I", data, start)[0]
     runs = b""
     if cookie & 0xFFFF == _COOKIE:

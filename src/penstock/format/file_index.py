@@ -1,23 +1,29 @@
 """The index of a data file: for some columns, the values that the file may contain.
 
-Bloom filters and bitmaps are read; other kinds are ignored. ``file_index_writer`` encodes them.
+Bloom filters, bitmaps and range bitmaps are read; other kinds are ignored. ``file_index_writer`` encodes them.
 
 Source:
     Paimon ``common:fileindex/FileIndexFormat.java``, ``bloomfilter/BloomFilterFileIndex.java``,
-    ``bloomfilter/FastHash.java``, ``bitmap/BitmapFileIndexMeta.java``, ``bitmap/BitmapFileIndexMetaV2.java``;
+    ``bloomfilter/FastHash.java``, ``bitmap/BitmapFileIndexMeta.java``, ``bitmap/BitmapFileIndexMetaV2.java``,
+    ``rangebitmap/RangeBitmap.java``, ``rangebitmap/dictionary/chunked/ChunkedDictionary.java``;
     https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md (XXH64 with seed 0).
 """
 
 from __future__ import annotations
 
 import io
+from bisect import bisect_left, bisect_right
 from struct import Struct, error, iter_unpack, unpack_from
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from penstock.format.deletion_vector import decode_bitmap
 from penstock.format.types.data_types import AtomicType, TypeRoot
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+
+    import numpy as np
+    import numpy.typing as npt
 
     from penstock.format.types.data_types import DataType
 
@@ -69,11 +75,17 @@ def _rotated(value: int, bits: int) -> int:
 
 BLOOM_FILTER: Final = "bloom-filter"
 BITMAP: Final = "bitmap"
-WRITTEN: Final = frozenset({BLOOM_FILTER, BITMAP})
+RANGE_BITMAP: Final = "range-bitmap"
+WRITTEN: Final = frozenset({BLOOM_FILTER, BITMAP, RANGE_BITMAP})
 """The kinds of indexes that Penstock writes."""
 MAGIC: Final = 1493475289347502
 _HEAD: Final = Struct(">qii")
 _BYTE, _SHORT, _INT, _LONG, _LENGTH = (Struct(f">{code}") for code in "bhiqH")
+# Each after its own length.
+_SLICES_HEAD: Final = Struct(">ibbi")
+_DICTIONARY_HEAD: Final = Struct(">ibiii")
+# Position of the first value, where the others begin, and their number; of texts, the bytes of their offsets.
+_CHUNK_HEAD: Final = Struct(">4i")
 _NANOS_PER_MILLI: Final = 1_000_000
 _NANOS_PER_MICRO: Final = 1_000
 # 30 suffice for one false positive in a billion; a damaged filter could state two billion.
@@ -157,6 +169,8 @@ def may_hold(index: Mapping[str, bytes], data_type: DataType, values: Collection
         keys = [None if value is None else _key(data_type, value) for value in values]
         if BITMAP in index and not _bitmap_holds(index[BITMAP], data_type, keys):
             return False
+        if RANGE_BITMAP in index and not _range_bitmap_holds(index[RANGE_BITMAP], data_type, keys):
+            return False
         return BLOOM_FILTER not in index or any(_bloom_holds(index[BLOOM_FILTER], data_type, key) for key in keys)
     except (error, IndexError, KeyError, ValueError, TypeError, ZeroDivisionError):
         return True  # damaged, or of another kind
@@ -235,16 +249,92 @@ def _bitmap_holds(data: bytes, data_type: AtomicType, keys: Collection[bytes | i
     return not held.isdisjoint(keys)
 
 
+def _range_bitmap_holds(data: bytes, data_type: AtomicType, keys: Collection[bytes | int | None]) -> bool:
+    source = io.BytesIO(data)
+    head_bytes = _number(source, _INT)
+    if _number(source, _BYTE) != 1:
+        return True
+    rows, different = _number(source, _INT), _number(source, _INT)
+    if not different:
+        return None in keys and rows > 0
+    first, last = (_value(source, data_type) for _ in range(2))
+    dictionary_bytes = _number(source, _INT)
+    start = _INT.size + head_bytes
+    if None in keys and len(_rows_with_values(data, start + dictionary_bytes)) < rows:
+        return True
+    wanted = [key for key in keys if key is not None and first <= key <= last]  # type: ignore[operator]
+    if not wanted:
+        return False
+    dictionary = _Dictionary(data[start : start + dictionary_bytes], data_type)
+    return any(map(dictionary.holds, wanted))
+
+
+def _rows_with_values(data: bytes, start: int) -> npt.NDArray[np.int64]:
+    head_bytes, version, _, size = _SLICES_HEAD.unpack_from(data, start)
+    if version != 1:
+        raise ValueError(f"version {version} of a range bitmap is not known")
+    start += _INT.size + head_bytes
+    return decode_bitmap(data[start : start + size], 0)[0]
+
+
+class _Dictionary:
+    """The sorted values of a range bitmap, in chunks, of which the first values are in a directory."""
+
+    def __init__(self, data: bytes, data_type: AtomicType) -> None:
+        self._data = data
+        self._type = data_type
+        head_bytes, version, self._count, places_bytes, heads_bytes = _DICTIONARY_HEAD.unpack_from(data)
+        if version != 1:
+            raise ValueError(f"version {version} of a dictionary is not known")
+        self._places = _INT.size + head_bytes
+        self._heads = self._places + places_bytes
+        self._keys = self._heads + heads_bytes
+
+    def holds(self, key: bytes | int) -> bool:
+        """Whether a value is in the dictionary."""
+        found = bisect_right(range(self._count), key, key=lambda chunk: self._head(chunk)[0]) - 1
+        if found < 0:
+            return False
+        first, head = self._head(found)
+        if first == key:
+            return True
+        _, offset, size, places_bytes = _CHUNK_HEAD.unpack_from(head.read(_CHUNK_HEAD.size))
+        start = self._keys + offset
+        if self._type.root is TypeRoot.VARCHAR:
+            places = iter_unpack(_INT.format, self._data[start : start + places_bytes])
+            starts = [start + places_bytes + place for (place,) in places]
+        else:
+            starts = [start + number * _NUMBERS[self._type.root].size for number in range(size)]
+        place = bisect_left(starts, key, key=self._value)
+        return place < size and self._value(starts[place]) == key
+
+    def _head(self, chunk: int) -> tuple[bytes | int, io.BytesIO]:
+        """Return the first value of a chunk, and what follows it."""
+        source = io.BytesIO(self._data)
+        source.seek(self._heads + _INT.unpack_from(self._data, self._places + chunk * _INT.size)[0])
+        if _number(source, _BYTE) != 1:
+            raise ValueError("the version of a chunk is not known")
+        return _value(source, self._type), source
+
+    def _value(self, start: int) -> bytes | int:
+        source = io.BytesIO(self._data)
+        source.seek(start)
+        return _value(source, self._type)
+
+
 def _values(source: io.BytesIO, data_type: AtomicType, count: int, numbers: int) -> set[bytes | int]:
     """Read values, each followed by a number of integers."""
     found = set[bytes | int]()
     for _ in range(count):
-        if data_type.root is TypeRoot.VARCHAR:
-            found.add(_exactly(source, _number(source, _INT)))
-        else:
-            found.add(_number(source, _NUMBERS[data_type.root]))
+        found.add(_value(source, data_type))
         _exactly(source, numbers * _INT.size)
     return found
+
+
+def _value(source: io.BytesIO, data_type: AtomicType) -> bytes | int:
+    if data_type.root is TypeRoot.VARCHAR:
+        return _exactly(source, _number(source, _INT))
+    return _number(source, _NUMBERS[data_type.root])
 
 
 def _number(source: io.BytesIO, layout: Struct) -> int:

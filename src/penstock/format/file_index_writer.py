@@ -1,11 +1,13 @@
-"""Encoding of the index of a data file, byte for byte as Java Paimon does: Bloom filters and bitmaps.
+"""Encoding of the index of a data file, byte for byte as Java Paimon does: Bloom filters, bitmaps and range bitmaps.
 
 Java iterates over hash maps, so the order of columns, and of the bitmaps of values, is that of ``java.util.HashMap``.
 
 Source:
     Paimon ``common:fileindex/FileIndexFormat.java``, ``bloomfilter/BloomFilterFileIndex.java``,
     ``bloomfilter/FastHash.java``, ``common:utils/BloomFilter64.java``, ``bitmap/BitmapFileIndex.java``,
-    ``bitmap/BitmapFileIndexMeta.java``, ``bitmap/BitmapFileIndexMetaV2.java``, ``core:io/DataFileIndexWriter.java``.
+    ``bitmap/BitmapFileIndexMeta.java``, ``bitmap/BitmapFileIndexMetaV2.java``, ``rangebitmap/RangeBitmap.java``,
+    ``rangebitmap/BitSliceIndexBitmap.java``, ``rangebitmap/dictionary/chunked/ChunkedDictionary.java``,
+    ``core:io/DataFileIndexWriter.java``.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     Hashes = npt.NDArray[np.uint64]
 
 _U32: Final = 0xFFFFFFFF
+_INT: Final = struct.Struct(">i")
 _STRIPE: Final = 32
 # A matrix of so many bytes takes eight times as much for a moment.
 _MATRIX_BYTES: Final = 1 << 20
@@ -220,6 +223,7 @@ _WIDTHS: Final = {
     TypeRoot.TIME: 4,
     TypeRoot.FLOAT: 4,
     TypeRoot.BIGINT: 8,
+    TypeRoot.DECIMAL: 8,
     TypeRoot.DOUBLE: 8,
     TypeRoot.TIMESTAMP: 8,
     TypeRoot.TIMESTAMP_LTZ: 8,
@@ -311,6 +315,62 @@ def _blocks(entries: Sequence[bytes], block_bytes: int) -> Iterator[bytes]:
         yield from block
 
 
+def encode_range_bitmap(codes: npt.NDArray[np.int32], values: Values, *, chunk_bytes: int, are_texts: bool) -> bytes:
+    """Return a range bitmap: the sorted values, and the rows with each bit of the position of their value.
+
+    Args:
+        codes: as of ``encode_bitmap_index``.
+        chunk_bytes: of values after the first one of a chunk.
+    """
+    keys = [values.keys[code] for code in values.ranks.tolist()]
+    dictionary = _encode_dictionary(keys, chunk_bytes, are_texts=are_texts)
+    head = struct.pack(">bii", 1, len(codes), len(keys)) + b"".join(keys[:1] + keys[-1:])
+    head += struct.pack(">i", len(dictionary))
+    positions = np.empty(len(keys), np.int64)
+    positions[values.ranks] = np.arange(len(keys))
+    rows = np.flatnonzero(codes >= 0)
+    found = positions[codes[rows]]
+    # Java counts the leading zeros of -1 if there are no values.
+    slice_count = max((len(keys) - 1).bit_length(), 1) if keys else 64
+    present = encode_bitmap(rows)
+    slices = [encode_bitmap(rows[found >> bit & 1 == 1]) for bit in range(slice_count)]
+    places = _places(slices)
+    slices_head = struct.pack(">bbii", 1, slice_count, len(present), len(places)) + places
+    return b"".join(
+        [_INT.pack(len(head)), head, dictionary, _INT.pack(len(slices_head)), slices_head, present, *slices]
+    )
+
+
+def _places(parts: Sequence[bytes]) -> bytes:
+    """Return offset and length of each part."""
+    lengths = np.array([len(part) for part in parts])
+    return np.column_stack([np.cumsum(lengths) - lengths, lengths]).astype(">i4").tobytes()
+
+
+def _encode_dictionary(keys: Sequence[bytes], chunk_bytes: int, *, are_texts: bool) -> bytes:
+    """Return sorted values in chunks, each with a head that has its first value."""
+    heads: list[bytes] = []
+    bodies: list[bytes] = []
+    start = offset = 0
+    while start < len(keys):
+        size = 0
+        places: list[int] = []
+        for key in keys[start + 1 : start + 2 + chunk_bytes]:
+            if size + len(key) > chunk_bytes or (are_texts and _INT.size * (len(places) + 1) > chunk_bytes):
+                break
+            places.append(size)
+            size += len(key)
+        body = np.array(places if are_texts else [], ">i4").tobytes()
+        lengths = (len(body), size) if are_texts else (size, len(keys[start]))
+        heads.append(b"\1" + keys[start] + struct.pack(">5i", start, offset, len(places), *lengths))
+        bodies.append(body + b"".join(keys[start + 1 : start + 1 + len(places)]))
+        offset += len(bodies[-1])
+        start += 1 + len(places)
+    places_of_heads = np.cumsum([0, *map(len, heads)])[:-1].astype(">i4").tobytes()
+    head = struct.pack(">biii", 1, len(heads), len(places_of_heads), sum(map(len, heads)))
+    return b"".join([_INT.pack(len(head)), head, places_of_heads, *heads, *bodies])
+
+
 def hash_map_order(hashes: npt.NDArray[np.int32], *, is_computed: bool, has_grown: bool = True) -> list[int]:
     """Return the positions of keys in the order in which a ``java.util.HashMap`` iterates over them.
 
@@ -339,8 +399,13 @@ def encode_file_index(indexes: Mapping[tuple[str, str], bytes]) -> bytes:
         indexes: by kind and column.
     """
     # The maps of the options, of the indexes that are written, and of those that are stored.
-    columns = list(dict.fromkeys(column for _, column in indexes))
-    columns = _in_map_order(columns, lambda name: ((31 + _java_hash(name)) * 31 * 31) + _JAVA_FALSE, is_computed=True)
+    named = [column for _, column in indexes]
+    columns = _in_map_order(
+        [*dict.fromkeys(named)],
+        lambda name: ((31 + _java_hash(name)) * 31 * 31) + _JAVA_FALSE,
+        is_computed=True,
+        has_grown=named[-1] in named[:-1],
+    )
     kinds = _in_map_order(sorted({kind for kind, _ in indexes}), _java_hash, is_computed=True)
     added = [
         column

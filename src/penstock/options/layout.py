@@ -174,6 +174,9 @@ class FileIndexOptions(OptionGroup):
     bitmap_columns: tuple[str, ...] = option(
         "file-index.bitmap.columns", parse_names, (), "columns with a bitmap of each value for each file"
     )
+    range_bitmap_columns: tuple[str, ...] = option(
+        "file-index.range-bitmap.columns", parse_names, (), "columns with sorted values and their rows for each file"
+    )
     bloom_items: tuple[tuple[str, int], ...] = family(
         "file-index.bloom-filter.", ".items", at_least(1, parse_int), "expected values of a column in a file"
     )
@@ -185,6 +188,9 @@ class FileIndexOptions(OptionGroup):
     )
     bitmap_block_bytes: tuple[tuple[str, int], ...] = family(
         "file-index.bitmap.", ".index-block-size", parse_bytes, "size of a block of values"
+    )
+    range_bitmap_chunk_bytes: tuple[tuple[str, int], ...] = family(
+        "file-index.range-bitmap.", ".chunk-size", parse_bytes, "size of a part of the sorted values"
     )
 
 

@@ -55,7 +55,7 @@ def test_most_statements_work() -> None:
     assert len(refused) < 50
 
 
-@pytest.mark.parametrize("option", ["file-index.bsi.columns", "file-index.range-bitmap.columns"])
+@pytest.mark.parametrize("option", ["file-index.bsi.columns", "lookup.cache-rows"])
 def test_an_option_of_theirs_without_an_effect_warns(option: str) -> None:
     catalog = penstock.Catalog(f"memory://paimon-statements-{next(NUMBERS)}")
     catalog.create_database("default")

@@ -3,11 +3,13 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 from backports import zstd
 
 import penstock
 from penstock.format.file_index import decode_index_places, may_hold, xxh64
+from penstock.format.file_index_writer import Texts, describe_numbers, describe_texts, encode_range_bitmap
 from penstock.format.types.text import parse_sql_type
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data" / "warehouse"
@@ -44,7 +46,7 @@ def test_a_damaged_index_skips_nothing(damage: bytes) -> None:
     assert decode_index_places(damage) == {}
 
 
-@pytest.mark.parametrize("kind", ["bloom-filter", "bitmap"])
+@pytest.mark.parametrize("kind", ["bloom-filter", "bitmap", "range-bitmap"])
 def test_a_damaged_part_of_an_index_skips_nothing(kind: str) -> None:
     for data in (b"", b"\1", b"\2\0\0\0", b"\0\0\0\1", b"\0\0\0"):
         for sql in ("STRING", "BIGINT", "TIMESTAMP(3)", "DOUBLE", "ARRAY<INT>"):
@@ -58,4 +60,41 @@ def test_a_filter_with_an_absurd_number_of_hashes_skips_nothing(hashes: int) -> 
 
 
 def test_other_kinds_of_index_skip_nothing() -> None:
-    assert may_hold({"range-bitmap": b"\0"}, parse_sql_type("INT"), {1})
+    assert may_hold({"bsi": b"\0"}, parse_sql_type("INT"), {1})
+
+
+@pytest.mark.parametrize("chunk_bytes", [0, 20, 16_384])
+@pytest.mark.parametrize("are_texts", [False, True], ids=["numbers", "texts"])
+def test_a_range_bitmap_holds_its_values_and_no_others(chunk_bytes: int, are_texts: bool) -> None:  # noqa: FBT001
+    source = random.Random(chunk_bytes)  # noqa: S311 - not for secrets
+    numbers = source.sample(range(-(10**6), 10**6), 500)
+    data_type = parse_sql_type("STRING" if are_texts else "INT")
+    if are_texts:
+        texts = [f"{number % 1000}é{number}".encode() for number in numbers]
+        offsets = np.cumsum([0, *map(len, texts)]).astype(np.int32)
+        values = describe_texts(Texts(offsets, np.frombuffer(b"".join(texts), np.uint8)))
+        known: list[object] = [text.decode() for text in texts]
+    else:
+        values, known = describe_numbers(np.array(numbers), data_type.root), [*numbers]
+    codes = np.arange(500, dtype=np.int32)
+    data = encode_range_bitmap(codes, values, chunk_bytes=chunk_bytes, are_texts=are_texts)
+    index = {"range-bitmap": data}
+    assert all(may_hold(index, data_type, {value}) for value in known)
+    others = [f"{value}x" if are_texts else value + 1 for value in known]  # type: ignore[operator]
+    found = [value for value in others if may_hold(index, data_type, {value})]
+    assert found == [value for value in others if value in known]
+    assert not may_hold(index, data_type, {None})
+    with_null = encode_range_bitmap(
+        np.append(codes, np.int32(-1)), values, chunk_bytes=chunk_bytes, are_texts=are_texts
+    )
+    assert may_hold({"range-bitmap": with_null}, data_type, {None})
+    for end in (*range(60), *range(60, len(data), 97)):
+        cut = {"range-bitmap": data[:end]}
+        assert all(may_hold(cut, data_type, {value}) for value in known[:20]), end
+
+
+def test_a_range_bitmap_of_nulls_holds_nothing_else() -> None:
+    values = describe_numbers(np.empty(0, np.int64), parse_sql_type("INT").root)
+    data = encode_range_bitmap(np.array([-1, -1], np.int32), values, chunk_bytes=0, are_texts=False)
+    assert may_hold({"range-bitmap": data}, parse_sql_type("INT"), {None, 1})
+    assert not may_hold({"range-bitmap": data}, parse_sql_type("INT"), {1})

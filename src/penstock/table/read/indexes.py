@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.errors import TableStoreError, UnsupportedFeatureError
-from penstock.format.file_index import BITMAP, BLOOM_FILTER, decode_index_places, is_indexed_type, may_hold, part_of
+from penstock.format.file_index import (
+    BITMAP,
+    BLOOM_FILTER,
+    RANGE_BITMAP,
+    WRITTEN,
+    decode_index_places,
+    is_indexed_type,
+    may_hold,
+    part_of,
+)
 from penstock.format.layout import FILE_INDEX_SUFFIX, index_file_paths
 from penstock.options import ReadOptions
 from penstock.predicate.evaluate import allowed_values
@@ -36,7 +45,7 @@ _LOG: Final = open_log(__name__)
 # Holds the positions of the indexes of a hundred columns, or a whole small index.
 _HEAD_BYTES: Final = 8_192
 # 600 KB is the Bloom filter of a million values; a bitmap of 1 MB is read value by value in tens of milliseconds.
-_MAX_INDEX_BYTES: Final = {BLOOM_FILTER: 8_388_608, BITMAP: 1_048_576}
+_MAX_INDEX_BYTES: Final = {BLOOM_FILTER: 8_388_608, BITMAP: 1_048_576, RANGE_BITMAP: 1_048_576}
 # So at most 128 MB are in memory at once.
 _READ_AT_ONCE: Final = 16
 
@@ -264,7 +273,7 @@ class FileIndexPruner:
 
 
 def _indexed_columns(options: Mapping[str, str]) -> frozenset[str]:
-    texts = (options.get(f"file-index.{kind}.columns", "") for kind in (BITMAP, BLOOM_FILTER))
+    texts = (options.get(f"file-index.{kind}.columns", "") for kind in WRITTEN)
     return frozenset(name.strip() for text in texts for name in text.split(","))
 
 

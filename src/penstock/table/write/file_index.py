@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
-from penstock.format.file_index import BITMAP, BLOOM_FILTER
+from penstock.format.file_index import BITMAP, BLOOM_FILTER, RANGE_BITMAP
 from penstock.format.file_index_writer import (
     BloomFilter,
     Texts,
@@ -24,6 +24,7 @@ from penstock.format.file_index_writer import (
     describe_texts,
     encode_bitmap_index,
     encode_file_index,
+    encode_range_bitmap,
     hash_integers,
     hash_texts,
 )
@@ -60,7 +61,14 @@ _NUMBERS: Final = frozenset(
         TypeRoot.TIMESTAMP_LTZ,
     }
 )
-_TYPES: Final = {BLOOM_FILTER: _TEXTS | _BYTES | _NUMBERS, BITMAP: _TEXTS | _NUMBERS | {TypeRoot.BOOLEAN}}
+_TYPES: Final = {
+    BLOOM_FILTER: _TEXTS | _BYTES | _NUMBERS,
+    BITMAP: _TEXTS | _NUMBERS | {TypeRoot.BOOLEAN},
+    RANGE_BITMAP: _TEXTS | _NUMBERS | {TypeRoot.BOOLEAN, TypeRoot.DECIMAL},
+}
+_UNCHUNKED: Final = frozenset({TypeRoot.BOOLEAN, TypeRoot.TINYINT, TypeRoot.SMALLINT})
+# The values of a range bitmap have 64 bits.
+_MOST_DIGITS: Final = {TypeRoot.DECIMAL: 18, TypeRoot.TIMESTAMP: 6, TypeRoot.TIMESTAMP_LTZ: 6}
 _NANOS_PER_MICRO: Final = 1_000
 _DEFAULT_ITEMS: Final = 1_000_000
 _DEFAULT_FALSE_POSITIVES: Final = 0.1
@@ -73,10 +81,11 @@ class IndexedColumn:
     """One index of each new data file.
 
     Attributes:
-        kind: ``bloom-filter`` or ``bitmap``.
+        kind: ``bloom-filter``, ``bitmap`` or ``range-bitmap``.
         name: of the column in the file.
         items: of a Bloom filter; likewise ``false_positives``.
         version: of a bitmap; likewise ``block_bytes``.
+        chunk_bytes: of a range bitmap; None for what its type has by default.
     """
 
     kind: str
@@ -86,6 +95,7 @@ class IndexedColumn:
     false_positives: float = _DEFAULT_FALSE_POSITIVES
     version: int = _VERSIONS[-1]
     block_bytes: int = 16 * KIB
+    chunk_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +136,7 @@ def plan_indexes(ref: TableRef, schema: TableSchema | None = None) -> IndexPlan 
             replace(column, name=field.name, type=field.type)
             for column in columns
             for field in (stored[column.name],)
-            if field is not None and isinstance(field.type, AtomicType) and field.type.root in _TYPES[column.kind]
+            if field is not None and isinstance(field.type, AtomicType) and _is_of_kind(column.kind, field.type)
         )
     return IndexPlan(columns=columns, in_manifest_bytes=options.in_manifest_bytes) if columns else None
 
@@ -144,10 +154,12 @@ def index_columns(options: FileIndexOptions, fields: Sequence[DataField], table:
     by_name = {field.name: field for field in fields}
     bloom: _Settings = {"items": options.bloom_items, "false_positives": options.bloom_false_positives}
     bitmap: _Settings = {"version": options.bitmap_version, "block_bytes": options.bitmap_block_bytes}
+    range_bitmap: _Settings = {"chunk_bytes": options.range_bitmap_chunk_bytes}
     columns: list[IndexedColumn] = []
     for kind, texts, settings in (
         (BLOOM_FILTER, options.bloom_columns, bloom),
         (BITMAP, options.bitmap_columns, bitmap),
+        (RANGE_BITMAP, options.range_bitmap_columns, range_bitmap),
     ):
         names = tuple(dict.fromkeys(text.strip() for text in texts))
         for key, pairs in settings.items():
@@ -177,8 +189,14 @@ def _check_declared(kind: str, names: Sequence[str], pairs: Sequence[tuple[str, 
             )
 
 
+def _is_of_kind(kind: str, data_type: AtomicType) -> bool:
+    """Whether an index of a kind has values of a type."""
+    digits = _MOST_DIGITS.get(data_type.root) if kind == RANGE_BITMAP else None
+    return data_type.root in _TYPES[kind] and (digits is None or (data_type.precision or 0) <= digits)
+
+
 def _indexed_column(kind: str, field: DataField, chosen: Mapping[str, Any], table: str) -> IndexedColumn:
-    if not isinstance(field.type, AtomicType) or field.type.root not in _TYPES[kind]:
+    if not isinstance(field.type, AtomicType) or not _is_of_kind(kind, field.type):
         raise UnsupportedFeatureError(
             f"table {table}: column '{field.name}' has the type {format_sql_type(field.type)}, of which an index of "
             f"kind {kind} has no values: remove it from 'file-index.{kind}.columns'"
@@ -255,17 +273,20 @@ class _BitmapBuilder:
         codes = pa.concat_arrays([chunk.indices for chunk in joined.chunks]).fill_null(-1).to_numpy()
         different = joined.chunk(0).dictionary
         root = self._column.type.root
-        values = (
-            describe_numbers(different.to_numpy(), root)
-            if pa.types.is_int64(different.type)
-            else describe_texts(_texts(different))
-        )
+        are_texts = not pa.types.is_int64(different.type)
+        values = describe_texts(_texts(different)) if are_texts else describe_numbers(different.to_numpy(), root)
+        if self._column.kind == RANGE_BITMAP:
+            chunk_bytes = self._column.chunk_bytes
+            if chunk_bytes is None:
+                chunk_bytes = 0 if root in _UNCHUNKED else 16 * KIB
+            return encode_range_bitmap(codes, values, chunk_bytes=chunk_bytes, are_texts=are_texts)
         return encode_bitmap_index(codes, values, version=self._column.version, block_bytes=self._column.block_bytes)
 
 
 _BUILDERS: Final[Mapping[str, Callable[[IndexedColumn], _Builder]]] = {
     BLOOM_FILTER: _BloomBuilder,
     BITMAP: _BitmapBuilder,
+    RANGE_BITMAP: _BitmapBuilder,
 }
 
 
@@ -276,19 +297,20 @@ def _stored_values(values: ArrowAny, data_type: AtomicType) -> ArrowAny:
             return values.cast(pa.binary())
         case TypeRoot.FLOAT | TypeRoot.DOUBLE:
             # Java has one NaN.
-            bits = np.dtype(f"i{values.type.bit_width // 8}")
             numbers = np.array(values.fill_null(0).to_numpy(zero_copy_only=False))
             numbers[np.isnan(numbers)] = np.nan
-            return pa.array(numbers.view(bits).astype(np.int64), mask=values.is_null().to_numpy(zero_copy_only=False))
-        case TypeRoot.BOOLEAN:
-            return values.cast(pa.int8()).cast(pa.int64())
-        case TypeRoot.DATE | TypeRoot.TIME:
-            return values.cast(pa.int32()).cast(pa.int64())
+            numbers = numbers.view(f"i{values.type.bit_width // 8}").astype(np.int64)
+        case TypeRoot.DECIMAL:
+            # The lower one of two words is first.
+            words = np.frombuffer(values.buffers()[1] or b"", np.int64)
+            numbers = words[2 * values.offset :: 2][: len(values)]
         case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ if values.type.unit == "ns":
             numbers = values.fill_null(0).cast(pa.int64()).to_numpy() // _NANOS_PER_MICRO
-            return pa.array(numbers, mask=values.is_null().to_numpy(zero_copy_only=False))
+        case TypeRoot.BOOLEAN | TypeRoot.DATE | TypeRoot.TIME as root:
+            return values.cast(pa.int8() if root is TypeRoot.BOOLEAN else pa.int32()).cast(pa.int64())
         case _:
             return values.cast(pa.int64())
+    return pa.array(numbers, mask=values.is_null().to_numpy(zero_copy_only=False))
 
 
 def _texts(values: ArrowAny) -> Texts:

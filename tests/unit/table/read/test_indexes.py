@@ -1,7 +1,7 @@
 """Index files of Java Paimon 1.4.2 beside their data files: they skip files, and never a row.
 
-Each of the six files of the golden table has a Bloom filter of ``b``, a bitmap of ``m``, and indexes of ``n`` and ``r``
-of kinds that are not used (``bsi``, ``range-bitmap``); the statistics of ``b`` and ``m`` exclude no file.
+Each of the six files of the golden table has a Bloom filter of ``b``, bitmaps of ``m``, a range bitmap of ``r``, and an
+index of ``n`` of a kind that is not used (``bsi``); the statistics of ``b`` and ``m`` exclude no file.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ def test_a_merge_of_files_indexes_the_new_ones(copied: Path) -> None:
     table.expire_snapshots(retain_max=1, retain_min=1)
     [beside] = indexes(copied)
     kinds = {column: set(kinds) for column, kinds in decode_index_places(beside.read_bytes()).items()}
-    assert kinds == {"b": {"bloom-filter"}, "m": {"bitmap"}}  # those of other kinds are lost
+    assert kinds == {"b": {"bloom-filter"}, "m": {"bitmap"}, "r": {"range-bitmap"}}  # those of other kinds are lost
 
 
 def test_files_of_equal_names_have_their_own_indexes(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:

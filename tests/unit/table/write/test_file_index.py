@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import penstock
 from penstock.clocks import utc_millis
 from penstock.errors import InvalidOptionError, StorageError, UnsupportedFeatureError
-from penstock.format.file_index import decode_index_places
+from penstock.format.file_index import WRITTEN, decode_index_places
 from penstock.table.commit.cleanup import delete_job_files
 from penstock.table.read.indexes import has_index
 from penstock.table.read.live import load_live_entries
@@ -197,6 +197,9 @@ def test_files_of_a_job_that_are_kept_keep_their_index_files(tmp_path: Path) -> 
         ("k DECIMAL(9, 2)", {"file-index.bitmap.columns": "k"}, UnsupportedFeatureError),
         ("k BYTES", {"file-index.bitmap.columns": "k"}, UnsupportedFeatureError),
         ("k ARRAY<INT>", {"file-index.bitmap.columns": "k"}, UnsupportedFeatureError),
+        ("k BYTES", {"file-index.range-bitmap.columns": "k"}, UnsupportedFeatureError),
+        ("k DECIMAL(19, 2)", {"file-index.range-bitmap.columns": "k"}, UnsupportedFeatureError),
+        ("k TIMESTAMP(9)", {"file-index.range-bitmap.columns": "k"}, UnsupportedFeatureError),
         ("k INT", {"file-index.bitmap.columns": "k", "file-index.bitmap.k.version": "3"}, InvalidOptionError),
         ("k INT, n INT", {"file-index.bitmap.columns": "n", "file-index.bitmap.k.version": "1"}, InvalidOptionError),
         ("k INT", {"file-index.bitmap.columns": "k,"}, InvalidOptionError),
@@ -239,19 +242,24 @@ VALUES: Final[dict[str, st.SearchStrategy[Any]]] = {
     "CHAR(3)": st.text("ab", max_size=3),
     "BYTES": st.binary(max_size=40),
     "BOOLEAN": st.booleans(),
+    "DECIMAL(18, 2)": st.decimals(-(10**15), 10**15, places=2),
     "DATE": st.dates(),
     "TIMESTAMP(3)": st.datetimes().map(lambda each: each.replace(microsecond=each.microsecond // 1000 * 1000)),
     "TIMESTAMP(6)": st.datetimes(),
     "TIMESTAMP_LTZ(6)": st.datetimes(dt.datetime(1900, 1, 1), timezones=st.just(dt.UTC)),  # noqa: DTZ001 - zones are added
 }
-NOT_IN: Final = {"BOOLEAN": {"bloom-filter"}, "BYTES": {"bitmap"}}
+NOT_IN: Final = {
+    "BOOLEAN": {"bloom-filter"},
+    "BYTES": {"bitmap", "range-bitmap"},
+    "DECIMAL(18, 2)": {"bloom-filter", "bitmap"},
+}
 
 
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[str, dict[str, str], list[list[Any]]]:
     """Draw a type, the options of its indexes, and the values of a few files."""
     sql = draw(st.sampled_from([*VALUES]))
-    kinds = draw(st.sets(st.sampled_from(sorted({"bloom-filter", "bitmap"} - NOT_IN.get(sql, set()))), min_size=1))
+    kinds = draw(st.sets(st.sampled_from(sorted(WRITTEN - NOT_IN.get(sql, set()))), min_size=1))
     options = {f"file-index.{kind}.columns": "c" for kind in kinds}
     options["file-index.in-manifest-threshold"] = draw(st.sampled_from(["0 b", "500 b", "1 mb"]))
     if "bloom-filter" in kinds:
@@ -260,6 +268,8 @@ def tables(draw: st.DrawFn) -> tuple[str, dict[str, str], list[list[Any]]]:
     if "bitmap" in kinds:
         options["file-index.bitmap.c.version"] = draw(st.sampled_from(["1", "2"]))
         options["file-index.bitmap.c.index-block-size"] = draw(st.sampled_from(["1 b", "100 b", "16 kb"]))
+    if "range-bitmap" in kinds:
+        options["file-index.range-bitmap.c.chunk-size"] = draw(st.sampled_from(["0 b", "9 b", "16 kb"]))
     pool = draw(st.lists(VALUES[sql], min_size=1, max_size=8))
     values = st.lists(st.none() | st.sampled_from(pool), min_size=1, max_size=20)
     return sql, options, draw(st.lists(values, min_size=1, max_size=4))
