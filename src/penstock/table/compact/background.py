@@ -284,10 +284,12 @@ class BackgroundCompactor:
                 except (TableStoreError, MemoryError) as error:
                     self._retries.failures += 1
                     self._note_error(error)
-                except RuntimeError:
-                    if threading.main_thread().is_alive():
+                except RuntimeError as error:
+                    # The program exits, and Python starts no more threads for merges and commits. It refuses them while
+                    # its main thread is alive, too.
+                    if threading.main_thread().is_alive() and "shutdown" not in str(error):
                         raise
-                    return  # the program exits, and Python starts no more threads for merges and commits
+                    return
                 if self._is_finishing:
                     break
                 self._wait(self._retries.pause_seconds)

@@ -370,24 +370,27 @@ def test_merges_make_files_of_the_size_that_is_wanted_by_then(options: dict[str,
     assert setup.table.files().num_rows == 1
 
 
+# The first merge ends while Python, whose main thread is alive still, waits for the second one.
 EXITS_DURING_A_MERGE = """
-import atexit, sys, threading, time
+import atexit, itertools, sys, threading, time
 from penstock import Catalog
 from penstock.table.compact.background import BackgroundCompactor
 from penstock.table.compact.job import merge_one
 
 def merge(task, ref):
-    started.set()
-    time.sleep(0.5)
+    number = next(numbers)
+    if number == 2:
+        started.set()
+    time.sleep(number / 4)
     return merge_one(task, ref)
 
-started = threading.Event()
+numbers, started = itertools.count(1), threading.Event()
 catalog = Catalog(sys.argv[1])
 catalog.create_database("db")
 table = catalog.create_table("db.t", "id INT, p INT", partition_by=["p"], options={"compaction.min.file-num": "2"})
 for number in range(8):
     table.with_options({"write-only": "true"}).append([{"id": number, "p": number % 4}])
-beside = BackgroundCompactor(table._ref, merge, commit_user="query", max_tasks=1)
+beside = BackgroundCompactor(table._ref, merge, commit_user="query", max_tasks=2)
 atexit.register(beside.stop)
 beside.start()
 started.wait()
