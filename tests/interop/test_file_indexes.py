@@ -156,3 +156,14 @@ def test_java_reads_files_that_got_indexes_later_(java: Engine, location: Path) 
     found = [row for row in found if row["v"] == "v1"]
     assert sorted(found, key=lambda row: int(row["id"])) == [row for row in rows if row["v"] == "v1"]
     assert java.read(location, filter=[["id", "=", 1000]]) == []
+    name, ids = ours.name_of(location), sorted(str(row["id"]) for row in rows)
+    for _ in range(2):  # in the manifests, where files get back what they had
+        for changes in (
+            [penstock.RemoveOption(key=key) for key in options],
+            [penstock.SetOption(key=key, value=value) for key, value in options.items()],
+        ):
+            table = ours.catalog_of(location).alter_table(
+                name, penstock.SetOption(key="file-index.in-manifest-threshold", value="9 mb"), *changes
+            )
+            assert table.maintenance.rewrite_file_index().files == 3
+            assert sorted(str(row["id"]) for row in java.read(location)) == ids

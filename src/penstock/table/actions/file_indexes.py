@@ -18,6 +18,7 @@ from penstock.format.file_index_writer import encode_file_index
 from penstock.format.layout import FILE_INDEX_SUFFIX, index_file_paths
 from penstock.format.snapshot import CommitKind
 from penstock.options import FileIndexOptions
+from penstock.table.actions.manifests import merge_everything
 from penstock.table.actions.rewriting import for_existing_rows
 from penstock.table.assumptions import at_latest_schema
 from penstock.table.bulk_files import map_parallel
@@ -74,6 +75,9 @@ def rewrite_file_indexes(
         CommitConflictError: others replaced files at every attempt.
     """
     store = committer.store
+    # A file may get back an index that it had. Readers of the reference skip the ADD entries of all files of which
+    # there is a DELETE entry, so none with that index may stay in the base manifests.
+    committer.manifest_options = merge_everything(committer.manifest_options)
     ref = at_latest_schema(committer.ref, store)
     test = partition_test(scope, touched=frozenset(), ref=ref)
     with _NewIndexes(ref, store, dry_run=dry_run) as indexes:

@@ -13,8 +13,11 @@ import penstock
 from penstock.clocks import utc_millis
 from penstock.errors import CommitConflictError
 from penstock.format.file_index import decode_index_places
+from penstock.format.manifest.entry import FileKind
 from penstock.table.actions import file_indexes
 from penstock.table.read.indexes import has_index
+from penstock.table.read.live import load_live_entries
+from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,6 +85,27 @@ def test_other_options_give_other_indexes_and_none_take_them_away(tmp_path: Path
     table = catalog.alter_table("d.t", *(penstock.RemoveOption(key=key) for key in ALL))
     assert table.maintenance.rewrite_file_index().files == FILES
     assert not any(map(has_index, live_files(table)))
+
+
+def test_no_manifest_deletes_a_file_that_gets_an_index_back(tmp_path: Path) -> None:
+    """Java and pypaimon skip each file of which there is a DELETE entry with the same index, wherever it is."""
+    catalog = penstock.Catalog(tmp_path)
+    filled(tmp_path, {"file-index.in-manifest-threshold": "1 mb"})
+    for _ in range(2):
+        altered(tmp_path, ALL).maintenance.rewrite_file_index()
+        table = catalog.alter_table("d.t", *(penstock.RemoveOption(key=key) for key in ALL))
+        assert table.maintenance.rewrite_file_index().files == FILES
+        store = MetadataStore(table._ref)
+        latest = store.load_latest_snapshot()
+        assert latest is not None
+        deleted = {
+            entry.identity
+            for meta in store.load_manifests(latest)
+            for entry in store.load_manifest(meta.file_name, meta.file_size)
+            if entry.kind is FileKind.DELETE
+        }
+        assert len(deleted) == FILES
+        assert deleted.isdisjoint(load_live_entries(store, latest))
 
 
 def test_expiration_keeps_the_data_files_and_orphans_are_the_old_indexes(tmp_path: Path) -> None:
