@@ -118,10 +118,11 @@ def _load_all(store: MetadataStore, first_id: int, last_id: int) -> list[Snapsho
 
 def _plan_difference(store: MetadataStore, ref: TableRef, span: _Span, predicate: Predicate | None) -> ScanPlan:
     plan = plan_scan(store, ref, span.end, predicate)
-    known = {entry.identity for entry in plan_scan(store, ref, span.start, predicate).entries}
+    # By key: a file that got another index in between is still the same.
+    known = {entry.key for entry in plan_scan(store, ref, span.start, predicate).entries}
     partitions = []
     for partition in plan.partitions:
-        entries = tuple(entry for entry in partition.entries if entry.identity not in known)
+        entries = tuple(entry for entry in partition.entries if entry.key not in known)
         if entries:
             partitions.append(replace(partition, entries=entries))
     stage = funnel_stage("difference", {partition.data: partition.entries for partition in partitions})

@@ -108,6 +108,18 @@ def test_no_manifest_deletes_a_file_that_gets_an_index_back(tmp_path: Path) -> N
         assert deleted.isdisjoint(load_live_entries(store, latest))
 
 
+def test_rows_of_files_that_got_an_index_are_no_difference(tmp_path: Path) -> None:
+    before = filled(tmp_path).latest_snapshot()
+    table = altered(tmp_path, ALL)
+    table.maintenance.rewrite_file_index()
+    table.append(pa.table({"k": [1000], "s": ["new"], "n": pa.array([1], pa.int32())}))
+    after = table.latest_snapshot()
+    assert before is not None
+    assert after is not None
+    span = {"incremental-between": f"{before.id},{after.id}", "incremental-between-scan-mode": "diff"}
+    assert table.to_arrow(["k"], options=span)["k"].to_pylist() == [1000]
+
+
 def test_expiration_keeps_the_data_files_and_orphans_are_the_old_indexes(tmp_path: Path) -> None:
     """Files are deleted and added in one snapshot; what deletes a file must see that it is the same one."""
     filled(tmp_path, {**ALL, **BESIDE}).create_tag("before", snapshot_id=FILES)
