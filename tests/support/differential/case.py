@@ -191,6 +191,13 @@ class Compact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """Give all files an index of the first column in their manifests, or none again."""
+
+    is_on: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Insert:
     """Insert between columns of two types by SQL, with Spark only; ``pair`` as in ``insert.PAIRS``."""
 
@@ -211,6 +218,7 @@ Step: TypeAlias = (
     | Remove
     | Reformat
     | Compact
+    | Index
     | Insert
 )
 

@@ -19,6 +19,7 @@ from tests.support.differential.case import (
     FuzzColumn,
     FuzzJunction,
     FuzzLeaf,
+    Index,
     Insert,
     Read,
     ReadOld,
@@ -49,6 +50,7 @@ _STEPS: Final = {
         Remove,
         Reformat,
         Compact,
+        Index,
         Insert,
     )
 }

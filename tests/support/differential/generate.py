@@ -19,6 +19,7 @@ from tests.support.differential.case import (
     FuzzCondition,
     FuzzJunction,
     FuzzLeaf,
+    Index,
     Insert,
     Read,
     ReadOld,
@@ -77,6 +78,7 @@ class _Maker:
         self._kinds = dict(enumerate(kinds))
         self._row_count = 0
         self._has_vectors = False
+        self._is_indexed = False
 
     def layout(self) -> tuple[dict[str, str], tuple[str, ...]]:
         """Return the options and the partition columns of the table."""
@@ -119,6 +121,9 @@ class _Maker:
             yield Remove(leaf=self._condition())
         if random.random() < 0.2:
             yield Compact()
+        for _ in range(random.choice((0, 0, 0, 1, 2, 3))):
+            self._is_indexed = not self._is_indexed
+            yield Index(is_on=self._is_indexed)
         if random.random() < 0.3:
             formats = _FORMATS if self.file_format == "avro" else ("parquet", "orc")
             self.formats.append(random.choice(formats))

@@ -19,6 +19,7 @@ from tests.support.differential.case import (
     Drop,
     First,
     FuzzLeaf,
+    Index,
     Insert,
     Read,
     ReadOld,
@@ -36,7 +37,7 @@ from tests.support.differential.others import exclusion_of
 from tests.support.differential.rows import plain_values, signless, texts_of_rows, texts_of_table
 from tests.support.differential.spark_sql import CATALOG, collect_together, count_rows, select_rows, to_spark_sql
 
-from penstock.catalog.changes import AddColumn, DropColumn, RenameColumn, SetOption, UpdateColumnType
+from penstock.catalog.changes import AddColumn, DropColumn, RemoveOption, RenameColumn, SetOption, UpdateColumnType
 from penstock.errors import TableStoreError
 from penstock.table.read.batches import TableReader
 from penstock.table.read.prune import ColumnStatsReader
@@ -190,7 +191,7 @@ class _Run:
             return
         yield self._finding("append", f"{self._model}: {row}", "refused", "written")
 
-    def _change(self, step: Add | Drop | Rename | Widen | Reformat) -> None:
+    def _change(self, step: Add | Drop | Rename | Widen | Reformat | Index) -> None:
         model = self._model
         match step:
             case Add(column=column):
@@ -205,6 +206,11 @@ class _Run:
             case Reformat(file_format=file_format):
                 self._catalog.alter_table(self._name, SetOption(key="file.format", value=file_format))
                 model.formats.append(file_format)
+            case Index(is_on=is_on):
+                key, column = "file-index.bitmap.columns", model.column(0).name
+                change = SetOption(key=key, value=column) if is_on else RemoveOption(key=key)
+                size = SetOption(key="file-index.in-manifest-threshold", value="1 mb")
+                self._catalog.alter_table(self._name, change, size).maintenance.rewrite_file_index()
             case Widen(column=key, sql=sql):
                 self._catalog.alter_table(self._name, UpdateColumnType(column=model.column(key).name, type=sql))
                 model.change(key, sql=sql)
