@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import pyarrow as pa
 
 from penstock.errors import InvalidSchemaError, UnsupportedFeatureError
+from penstock.format.schema import types_within
 from penstock.format.types.data_types import (
     BIGINT,
     BOOLEAN,
@@ -119,15 +120,7 @@ def map_parts(data_type: MapType | MultisetType) -> tuple[DataType, DataType]:
 
 def has_leaf(data_type: DataType, applies: Callable[[AtomicType], bool]) -> bool:
     """Whether the type is, or contains at any depth, an atomic type for which ``applies`` is true."""
-    match data_type:
-        case AtomicType():
-            return applies(data_type)
-        case ArrayType() | VectorType():
-            return has_leaf(data_type.element, applies)
-        case MapType() | MultisetType():
-            return any(has_leaf(part, applies) for part in map_parts(data_type))
-        case RowType():
-            return any(has_leaf(field.type, applies) for field in data_type.fields)
+    return any(isinstance(inner, AtomicType) and applies(inner) for inner in types_within(data_type))
 
 
 def is_variant(data_type: DataType) -> bool:

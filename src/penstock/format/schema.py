@@ -137,24 +137,41 @@ def _renumber_row(row: RowType, highest: int) -> tuple[RowType, int]:
     return replace(row, fields=tuple(fields)), highest
 
 
+def _parts_of(data_type: DataType) -> tuple[DataType, ...]:
+    """Return the types directly in a type; the count of a MULTISET is none of them."""
+    match data_type:
+        case AtomicType():
+            return ()
+        case MapType():
+            return data_type.key, data_type.value
+        case RowType():
+            return tuple(field.type for field in data_type.fields)
+        case _:
+            return (data_type.element,)
+
+
+def types_within(data_type: DataType) -> Iterator[DataType]:
+    """Yield a type and every type inside it, from the outside in."""
+    yield data_type
+    for part in _parts_of(data_type):
+        yield from types_within(part)
+
+
+def rows_within(data_type: DataType) -> Iterator[RowType]:
+    """Yield the outermost ROWs of a type."""
+    if isinstance(data_type, RowType):
+        yield data_type
+        return
+    for part in _parts_of(data_type):
+        yield from rows_within(part)
+
+
 def iter_fields(fields: Iterable[DataField]) -> Iterator[DataField]:
     """Yield the fields and every ROW field in their types, each before those in its type."""
     for field in fields:
         yield field
-        yield from _iter_nested(field.type)
-
-
-def _iter_nested(data_type: DataType) -> Iterator[DataField]:
-    match data_type:
-        case AtomicType():
-            return
-        case ArrayType() | VectorType() | MultisetType():
-            yield from _iter_nested(data_type.element)
-        case MapType():
-            yield from _iter_nested(data_type.key)
-            yield from _iter_nested(data_type.value)
-        case RowType():
-            yield from iter_fields(data_type.fields)
+        for row in rows_within(field.type):
+            yield from iter_fields(row.fields)
 
 
 def highest_field_id(fields: Iterable[DataField]) -> int:

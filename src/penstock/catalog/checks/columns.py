@@ -28,7 +28,7 @@ from penstock.datafile.avro.schema import to_avro_schema
 from penstock.datafile.types import to_arrow_type
 from penstock.errors import InvalidOptionError, InvalidSchemaError, NotFoundError, UnsupportedFeatureError
 from penstock.format.layout import FileFormat
-from penstock.format.schema import KEY_FIELD_PREFIX, SYSTEM_FIELD_IDS, is_system_name
+from penstock.format.schema import KEY_FIELD_PREFIX, SYSTEM_FIELD_IDS, is_system_name, rows_within, types_within
 from penstock.format.types.data_types import (
     ArrayType,
     AtomicType,
@@ -361,36 +361,6 @@ def index_of(fields: tuple[DataField, ...], path: tuple[str, ...], table: str) -
         if field.name == path[-1]:
             return index
     raise _missing(path, fields, table)
-
-
-def rows_within(data_type: DataType) -> Iterator[RowType]:
-    """Yield the outermost ROWs of a type."""
-    match data_type:
-        case RowType():
-            yield data_type
-        case ArrayType() | VectorType() | MultisetType():
-            yield from rows_within(data_type.element)
-        case MapType():
-            yield from rows_within(data_type.key)
-            yield from rows_within(data_type.value)
-        case AtomicType():
-            pass
-
-
-def types_within(data_type: DataType) -> Iterator[DataType]:
-    """Yield a type and every type inside it, from the outside in."""
-    yield data_type
-    match data_type:
-        case RowType():
-            for field in data_type.fields:
-                yield from types_within(field.type)
-        case ArrayType() | VectorType() | MultisetType():
-            yield from types_within(data_type.element)
-        case MapType():
-            yield from types_within(data_type.key)
-            yield from types_within(data_type.value)
-        case AtomicType():
-            pass
 
 
 def _edit_fields(

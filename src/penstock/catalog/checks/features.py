@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.catalog.checks.columns import is_without_key, types_within
+from penstock.catalog.checks.columns import is_without_key
 from penstock.errors import UnsupportedFeatureError
+from penstock.format.schema import types_within
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.format.types.text import format_sql_type
 from penstock.options.status.features import STORED_PREFIXES, Operation, refusals_of

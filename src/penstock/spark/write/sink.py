@@ -12,9 +12,9 @@ from pyspark import TaskContext
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import IntegerType, LongType, StructType
 
-from penstock.catalog.checks.columns import types_within
 from penstock.errors import TableStoreError
 from penstock.format.row.murmur import hash_bytes
+from penstock.format.schema import types_within
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.options import SinkStrategy, WriteOptions
 from penstock.printable import mask_locations
