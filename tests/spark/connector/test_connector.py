@@ -285,6 +285,18 @@ def test_partitions_are_listed_dropped_and_truncated(run: Callable[[str], list[A
         run("SHOW PARTITIONS penstock.d.unparted")
 
 
+def test_null_in_a_partition_clause_is_no_text(run: Callable[[str], list[Any]]) -> None:
+    for name, using in (("penstock.d.nulls", ""), ("own_nulls", "USING parquet")):
+        run(f"CREATE TABLE {name} (id INT, p STRING) {using} PARTITIONED BY (p)")
+        run(f"INSERT INTO {name} PARTITION (p = NULL) VALUES (1)")
+        run(f"INSERT INTO {name} PARTITION (p = 'NULL') VALUES (2)")
+        assert sorted(run(f"SELECT id, p FROM {name}")) == [(1, None), (2, "NULL")]
+        assert len(run(f"SHOW PARTITIONS {name} PARTITION (p = NULL)")) == 1
+        run(f"TRUNCATE TABLE {name} PARTITION (p = NULL)")
+        assert run(f"SELECT id, p FROM {name}") == [(2, "NULL")]
+        run(f"DROP TABLE {name}")
+
+
 def test_columns_have_defaults(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
     run(
         "CREATE TABLE penstock.d.defaults (id INT, n INT DEFAULT 1 + 4, s STRING DEFAULT 'it\\'s', "

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_millis
 from penstock.errors import DataLossError, InvalidOptionError, OptionWarning, warn
-from penstock.options import ConsumerOptions, ReadOptions, StreamOptions, check_reads
+from penstock.options import ConsumerOptions, StreamOptions, check_reads
 from penstock.table.stream.backlog import Backlog, BacklogCache, measure_backlog
 from penstock.table.stream.event_time import EventTimes
 from penstock.table.stream.files import Delivery, FileLists, StreamTask, TaskPlanner
@@ -19,7 +19,7 @@ from penstock.table.stream.history import History, snapshot_digest
 from penstock.table.stream.limits import Bounds, Budget, ReadLimits, limits_of
 from penstock.table.stream.offset import Position, StreamOffset
 from penstock.table.stream.planner import MicroBatchPlanner, ReadProgress, TableReaders, load_files, load_progress
-from penstock.table.stream.start import StreamStart, check_start, resolve_start
+from penstock.table.stream.start import StreamStart, check_start, read_options, resolve_start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -91,7 +91,7 @@ class StreamScanner:
         self._store = store
         self._clock_millis = clock_millis
         check_reads(ref.options, ref.name)
-        self._read = ref.parsed(ReadOptions)
+        self._read = read_options(ref)
         self._options = ref.parsed(StreamOptions)
         check_start(self._read, ref.name)
         _check_stream(self._options, ref.name)

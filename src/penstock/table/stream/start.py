@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.clocks import to_wall_clock
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER
-from penstock.options import CompactOptions, StreamOptions
+from penstock.options import CompactOptions, ReadOptions, StreamOptions
 from penstock.options.choices import ScanMode
 from penstock.table.assumptions import warn_other_engines
 from penstock.table.read.travel import (
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.format.snapshot import Snapshot
-    from penstock.options import ConsumerOptions, ReadOptions
+    from penstock.options import ConsumerOptions
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
@@ -59,6 +59,15 @@ class StreamStart:
 
     position: Position
     created_from: int | None = None
+
+
+def read_options(ref: TableRef) -> ReadOptions:
+    """Return the options of a stream's start. Raises ``InvalidOptionError``, which names the modes of streams only."""
+    given = ref.options.get("scan.mode")
+    if given is not None and given.lower() not in {*ScanMode, "full"}:
+        modes = ", ".join(_ONE_OF)
+        raise InvalidOptionError(f"table {ref.name}: option 'scan.mode' = '{given}': expected one of {modes}")
+    return ref.parsed(ReadOptions)
 
 
 def check_start(options: ReadOptions, table: str) -> ScanMode:

@@ -134,6 +134,7 @@ def test_before_the_first_snapshot_some_modes_wait(options: dict[str, str], expe
         ({"scan.mode": "incremental"}, UnsupportedFeatureError, "for batch reads"),
         ({"incremental-between": "1,2"}, UnsupportedFeatureError, "for batch reads"),
         ({"scan.mode": "latest-delta"}, UnsupportedFeatureError, "for batch reads"),
+        ({"scan.mode": "last"}, InvalidOptionError, "one of latest-full, (?!.*(incremental|latest-delta))"),
         ({"scan.mode": "earliest", "scan.snapshot-id": "3"}, InvalidOptionError, "'earliest' and option 'scan.snap"),
         ({"scan.mode": "latest", "scan.timestamp-millis": "3"}, InvalidOptionError, "contradict"),
         ({"scan.mode": "from-snapshot"}, InvalidOptionError, "exactly one of scan.snapshot-id"),

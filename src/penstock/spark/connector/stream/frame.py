@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType, TimestampNTZType
 
 from penstock.format.text.names import quoted
 from penstock.format.watermark import declared_watermark
-from penstock.options import ConsumerOptions, ReadOptions, StreamOptions, WatermarkOptions
+from penstock.options import ConsumerOptions, StreamOptions, WatermarkOptions
 from penstock.predicate.bind import bind
 from penstock.printable import open_log
 from penstock.spark.connector.gateway import open_bridge
@@ -28,7 +28,7 @@ from penstock.table.stream.align.membership import check_alignment
 from penstock.table.stream.consumers import check_consumer_id
 from penstock.table.stream.event_time import usable_watermark
 from penstock.table.stream.limits import limits_of
-from penstock.table.stream.start import check_start
+from penstock.table.stream.start import check_start, read_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,7 +111,7 @@ def _with_event_time(schema: StructType, column: str) -> StructType:
 
 def _check_options(ref: TableRef) -> None:
     """Raise errors of options here, not only in the first trigger of the query."""
-    check_start(ref.parsed(ReadOptions), ref.name)
+    check_start(read_options(ref), ref.name)
     limits_of(ref.parsed(StreamOptions))
     consumer = ref.parsed(ConsumerOptions).consumer_id
     if consumer is not None:
