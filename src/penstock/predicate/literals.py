@@ -17,7 +17,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.format.types.data_types import AtomicType, TypeRoot
+from penstock.format.types.data_types import INTEGER_BITS, AtomicType, TypeRoot
 from penstock.predicate.tree import ArrowNumber, TimestampLiteral
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 FLOAT_ROOTS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 """Types of floating-point columns."""
 
-_INT_BITS: Final = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INT: 32, TypeRoot.BIGINT: 64}
 _TEXT_ROOTS: Final = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
 _BINARY_ROOTS: Final = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
 # No column has so many digits; arithmetic with all digits of 1e999999 takes minutes.
@@ -227,7 +226,7 @@ def _number_ticks(value: object) -> Fraction:
 
 
 def _int_ticks(value: object, data_type: AtomicType) -> Ticks:
-    limit = 1 << (_INT_BITS[data_type.root] - 1)
+    limit = 1 << (INTEGER_BITS[data_type.root] - 1)
     return Ticks(value=_number_ticks(value), low=-limit, high=limit - 1, to_internal=int)
 
 
@@ -300,7 +299,7 @@ def _days(day: dt.date) -> int:
 
 
 _TICKS: Final[dict[TypeRoot, Callable[[object, AtomicType], Ticks]]] = {
-    **dict.fromkeys(_INT_BITS, _int_ticks),
+    **dict.fromkeys(INTEGER_BITS, _int_ticks),
     TypeRoot.DECIMAL: _decimal_ticks,
     TypeRoot.DATE: _date_ticks,
     TypeRoot.TIME: _time_ticks,

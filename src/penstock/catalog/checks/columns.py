@@ -30,6 +30,7 @@ from penstock.errors import InvalidOptionError, InvalidSchemaError, NotFoundErro
 from penstock.format.layout import FileFormat
 from penstock.format.schema import KEY_FIELD_PREFIX, SYSTEM_FIELD_IDS, is_system_name, rows_within, types_within
 from penstock.format.types.data_types import (
+    VECTOR_ELEMENTS,
     ArrayType,
     AtomicType,
     DataField,
@@ -238,17 +239,6 @@ def _check_named_columns(schema: TableSchema, options: Mapping[str, str], table:
             )
 
 
-_VECTOR_ROOTS: Final = frozenset(
-    {
-        TypeRoot.BOOLEAN,
-        TypeRoot.TINYINT,
-        TypeRoot.SMALLINT,
-        TypeRoot.INT,
-        TypeRoot.BIGINT,
-        TypeRoot.FLOAT,
-        TypeRoot.DOUBLE,
-    }
-)
 _AVRO_MAX_PRECISION: Final = {TypeRoot.TIMESTAMP: 6, TypeRoot.TIMESTAMP_LTZ: 6, TypeRoot.TIME: 3}
 
 
@@ -286,7 +276,7 @@ def _formats(options: Mapping[str, str]) -> Iterator[str]:
 def _check_vector(data_type: DataType, where: str) -> None:
     if isinstance(data_type, VectorType):
         element = data_type.element
-        if not isinstance(element, AtomicType) or element.root not in _VECTOR_ROOTS:
+        if not isinstance(element, AtomicType) or element.root not in VECTOR_ELEMENTS:
             raise InvalidSchemaError(
                 f"{where} is a VECTOR of {format_sql_type(element)}; its elements must be BOOLEAN or a number other"
                 " than DECIMAL, or use ARRAY"

@@ -45,7 +45,7 @@ from penstock.datafile.types import timestamp_precision, timestamp_unit, to_arro
 from penstock.errors import SchemaMismatchError, UnsupportedFeatureError
 from penstock.format.text.java_floats import format_double, format_float
 from penstock.format.text.java_times import format_date, format_time, format_timestamp
-from penstock.format.types.data_types import MAX_LENGTH, AtomicType, DataType, TypeRoot, with_nullability
+from penstock.format.types.data_types import INTEGER_BITS, MAX_LENGTH, AtomicType, DataType, TypeRoot, with_nullability
 from penstock.format.types.text import format_sql_type
 
 if TYPE_CHECKING:
@@ -177,7 +177,6 @@ _KINDS: Final = {
     TypeRoot.TIMESTAMP: Kind.TIMESTAMP,
     TypeRoot.TIMESTAMP_LTZ: Kind.TIMESTAMP,
 }
-_BITS: Final = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INT: 32, TypeRoot.BIGINT: 64}
 
 
 def can_cast(source: DataType, target: DataType) -> bool:
@@ -259,7 +258,7 @@ def _text_to_boolean(array: Array, _source: AtomicType, _target: AtomicType) -> 
 
 
 def _text_to_integer(array: Array, _source: AtomicType, target: AtomicType) -> Array:
-    bits = _BITS[target.root]
+    bits = INTEGER_BITS[target.root]
     return by_value(array, lambda text: parse_integer(text, bits), to_arrow_type(target))
 
 

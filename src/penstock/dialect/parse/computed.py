@@ -20,7 +20,16 @@ from penstock.dialect.parse.statements import ComputedColumn
 from penstock.errors import UnsupportedFeatureError
 from penstock.format.lexer import END, NUMBER, QUOTED, TEXT, WORD, TokenReader
 from penstock.format.text.names import quoted
-from penstock.format.types.data_types import BIGINT, INT, STRING, AtomicType, TypeRoot, timestamp_type, with_nullability
+from penstock.format.types.data_types import (
+    BIGINT,
+    INT,
+    INTEGERS,
+    STRING,
+    AtomicType,
+    TypeRoot,
+    timestamp_type,
+    with_nullability,
+)
 from penstock.format.types.ddl import read_name, read_type
 from penstock.format.types.text import format_sql_type, format_string, parse_sql_type
 
@@ -156,8 +165,7 @@ def _token_text(token: Token, columns: Mapping[str, DataType], *, is_call: bool)
 
 # Values
 
-_WHOLE: Final = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
-_DIGITS: Final = dict(zip(_WHOLE, (3, 5, 10, 19), strict=True))
+_DIGITS: Final = dict(zip(INTEGERS, (3, 5, 10, 19), strict=True))
 _TIMES: Final = (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ)
 _MAX_INT: Final = 2**31 - 1
 _MAX_BIGINT: Final = 2**63 - 1
@@ -242,8 +250,8 @@ class _Reader(TokenReader):
     def _calculated(self, left: _Value, sign: str, right: _Value) -> _Value:
         text = f"({left.text} {sign} {right.text})"
         roots = {left.root, right.root}
-        wider = next((root for root in reversed(_WHOLE) if root in roots), TypeRoot.DOUBLE)
-        if not roots <= {*_WHOLE, TypeRoot.DOUBLE}:
+        wider = next((root for root in reversed(INTEGERS) if root in roots), TypeRoot.DOUBLE)
+        if not roots <= {*INTEGERS, TypeRoot.DOUBLE}:
             raise self.refusal(f"{left.kind} {sign} {right.kind}")
         return _Value(text=text, type=AtomicType(root=TypeRoot.DOUBLE if TypeRoot.DOUBLE in roots else wider))
 
@@ -309,7 +317,7 @@ class _Reader(TokenReader):
         digits = "3"
         if self.take_sign(","):
             digits = self.take().content
-        if value.root not in _WHOLE or digits not in _FROM_NUMBER:
+        if value.root not in INTEGERS or digits not in _FROM_NUMBER:
             raise self.refusal(f"TO_TIMESTAMP_LTZ of {value.kind} with precision {digits}")
         return _Value(text=f"{_FROM_NUMBER[digits]}({value.text})", type=timestamp_type(3, local_zone=True))
 
@@ -325,11 +333,11 @@ def _is_same_cast(source: DataType, target: AtomicType) -> bool:
         return is_equal
     found, wanted = source.root, target.root
     if wanted is TypeRoot.VARCHAR:
-        return target.length == STRING.length and (found in _WHOLE or found is TypeRoot.VARCHAR)
+        return target.length == STRING.length and (found in INTEGERS or found is TypeRoot.VARCHAR)
     if wanted is TypeRoot.DECIMAL:
         return _fits_decimal(source, target)
-    if found in _WHOLE:
-        return wanted is TypeRoot.DOUBLE or (wanted in _WHOLE and _WHOLE.index(found) <= _WHOLE.index(wanted))
+    if found in INTEGERS:
+        return wanted is TypeRoot.DOUBLE or (wanted in INTEGERS and INTEGERS.index(found) <= INTEGERS.index(wanted))
     if found in _TIMES and wanted in _TIMES:
         return (source.precision or 0) <= (target.precision or 0)
     return (found, wanted) in _SAME
@@ -337,7 +345,7 @@ def _is_same_cast(source: DataType, target: AtomicType) -> bool:
 
 def _fits_decimal(source: AtomicType, target: AtomicType) -> bool:
     whole_digits = (target.precision or 0) - (target.scale or 0)
-    if source.root in _WHOLE:
+    if source.root in INTEGERS:
         return whole_digits >= _DIGITS[source.root]
     is_decimal = source.root is TypeRoot.DECIMAL and (target.scale or 0) >= (source.scale or 0)
     return is_decimal and whole_digits >= (source.precision or 0) - (source.scale or 0)

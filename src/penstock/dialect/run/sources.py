@@ -11,7 +11,7 @@ from penstock.api.lazy import lazy_spark
 from penstock.dialect.run.connectors import KAFKA, connector_of, connector_table, fields_of, is_endless
 from penstock.dialect.settings import read_settings
 from penstock.errors import InvalidFilterError, InvalidOptionError, NotFoundError, UnsupportedFeatureError
-from penstock.format.types.data_types import AtomicType, DataField, TypeRoot
+from penstock.format.types.data_types import INTEGERS, AtomicType, DataField, TypeRoot
 from penstock.format.watermark import declared_watermark, watermark_options
 from penstock.options import WatermarkOptions
 from penstock.options.connectors import DatagenTable, FilesystemTable
@@ -146,13 +146,12 @@ def event_time_of(state: SqlState, use: TableUse) -> DeclaredWatermark | None:
     return declared_watermark(dict(watermark_options(fields, clause.column, clause.interval, ".".join(own.name))))
 
 
-_WHOLE: Final = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
 _LITERALS: Final[Mapping[TypeRoot, type]] = {
     TypeRoot.VARCHAR: str,
     TypeRoot.BOOLEAN: bool,
     TypeRoot.DATE: dt.date,
     TypeRoot.DECIMAL: Decimal,
-    **dict.fromkeys(_WHOLE, int),
+    **dict.fromkeys(INTEGERS, int),
 }
 
 

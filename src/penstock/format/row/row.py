@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 from penstock.errors import FormatError, SchemaMismatchError, UnsupportedFeatureError
 from penstock.format.types.data_types import (
     INT,
+    VECTOR_ELEMENTS,
     ArrayType,
     AtomicType,
     DataType,
@@ -236,18 +237,6 @@ _CODECS: Final = {
 ARITY_BYTES: Final = 4
 """Length of the big-endian field count at the start of a serialized row; offsets and hashes exclude it."""
 
-_VECTOR_ROOTS: Final = frozenset(
-    {
-        TypeRoot.BOOLEAN,
-        TypeRoot.TINYINT,
-        TypeRoot.SMALLINT,
-        TypeRoot.INT,
-        TypeRoot.BIGINT,
-        TypeRoot.FLOAT,
-        TypeRoot.DOUBLE,
-    }
-)
-
 # Errors of packing a value that does not fit its type, and of unpacking bytes that hold no such value.
 _MISFITS: Final = (struct.error, TypeError, ValueError, ArithmeticError, AttributeError, IndexError)
 
@@ -423,7 +412,7 @@ def _array_coders(codec: SlotCodec) -> Coders:
 
 
 def _vector_element_codec(element: DataType) -> SlotCodec:
-    if isinstance(element, AtomicType) and element.root in _VECTOR_ROOTS:
+    if isinstance(element, AtomicType) and element.root in VECTOR_ELEMENTS:
         return atomic_codec(element)
     raise UnsupportedFeatureError(
         f"VECTOR<{format_sql_type(element)}> has no binary form: its elements must be BOOLEAN or numbers up to DOUBLE"

@@ -125,6 +125,10 @@ def with_nullability(data_type: DataType, *, nullable: bool) -> DataType:
     return replace(data_type, nullable=nullable)
 
 
+INTEGER_BITS: Final = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INT: 32, TypeRoot.BIGINT: 64}
+INTEGERS: Final = tuple(INTEGER_BITS)
+"""The integers, from the smallest."""
+VECTOR_ELEMENTS: Final = frozenset({TypeRoot.BOOLEAN, *INTEGERS, TypeRoot.FLOAT, TypeRoot.DOUBLE})
 STRING: Final = AtomicType(root=TypeRoot.VARCHAR, length=MAX_LENGTH)
 BYTES: Final = AtomicType(root=TypeRoot.VARBINARY, length=MAX_LENGTH)
 BOOLEAN: Final = AtomicType(root=TypeRoot.BOOLEAN)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.types import LongType, StructField, StructType
 
-from penstock.format.types.data_types import AtomicType, TypeRoot
+from penstock.format.types.data_types import INTEGERS, AtomicType, TypeRoot
 from penstock.spark.connector.partition_keys import CELLS
 from penstock.spark.types import to_spark_type
 from penstock.table.read.prune import ColumnStatsReader
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
 
 # Types whose minimum and maximum in the statistics of files are never truncated.
-_ORDERED: Final = frozenset({TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.DATE})
+_ORDERED: Final = frozenset({*INTEGERS, TypeRoot.DATE})
 
 
 class _UnknownError(Exception):

@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from penstock.format.text.names import quoted
-from penstock.format.types.data_types import AtomicType, TypeRoot
+from penstock.format.types.data_types import INTEGERS, AtomicType, TypeRoot
 from penstock.options import BucketOptions
 from penstock.spark.types import has_nanoseconds
 from penstock.table.read.prune import is_key_of
@@ -31,19 +31,8 @@ if TYPE_CHECKING:
 
 # Spark takes 0.0 and -0.0, and two CHAR that differ in blanks at the end, as equal; they may be in different buckets.
 _HASHED: Final = frozenset(
-    {
-        TypeRoot.BOOLEAN,
-        TypeRoot.TINYINT,
-        TypeRoot.SMALLINT,
-        TypeRoot.INT,
-        TypeRoot.BIGINT,
-        TypeRoot.DATE,
-        TypeRoot.DECIMAL,
-        TypeRoot.VARCHAR,
-        TypeRoot.VARBINARY,
-        TypeRoot.TIMESTAMP,
-        TypeRoot.TIMESTAMP_LTZ,
-    }
+    {TypeRoot.BOOLEAN, *INTEGERS, TypeRoot.DECIMAL, TypeRoot.VARCHAR, TypeRoot.VARBINARY}
+    | {TypeRoot.DATE, TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ}
 )
 CELLS: Final = {
     TypeRoot.BOOLEAN: "boolean",

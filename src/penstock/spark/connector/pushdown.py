@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from penstock.datafile.types import is_char
 from penstock.errors import InvalidFilterError, UnsupportedFeatureError
-from penstock.format.types.data_types import AtomicType, DataType, TypeRoot
+from penstock.format.types.data_types import INTEGERS, AtomicType, DataType, TypeRoot
 from penstock.predicate.bind import bind, columns_of
 from penstock.predicate.tree import (
     FALSE,
@@ -67,17 +67,7 @@ _PLAIN: Final[dict[str, Callable[[str], object]]] = {
 _UNSAFE_IN_FILES: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 # Values that Spark sorts as their statistics compare; not CHAR, with blanks at the end, and not NaN.
 _SORTED: Final = frozenset(
-    {
-        TypeRoot.TINYINT,
-        TypeRoot.SMALLINT,
-        TypeRoot.INT,
-        TypeRoot.BIGINT,
-        TypeRoot.DECIMAL,
-        TypeRoot.DATE,
-        TypeRoot.TIMESTAMP,
-        TypeRoot.TIMESTAMP_LTZ,
-        TypeRoot.VARCHAR,
-    }
+    {*INTEGERS, TypeRoot.DECIMAL, TypeRoot.DATE, TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ, TypeRoot.VARCHAR}
 )
 _MAX_VALUES: Final = 1_000
 # 1900-01-01: from then on, the Julian calendar of Java's older classes and local mean times do not change values.

@@ -12,7 +12,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from penstock.format.types.data_types import MAX_LENGTH, AtomicType, DataType, RowType, TypeRoot, with_nullability
+from penstock.format.types.data_types import (
+    INTEGERS,
+    MAX_LENGTH,
+    AtomicType,
+    DataType,
+    RowType,
+    TypeRoot,
+    with_nullability,
+)
 from penstock.spark.types import has_nanoseconds
 
 _WRAPPING: Final = "LEGACY"
@@ -21,7 +29,7 @@ _WRAPPING: Final = "LEGACY"
 _ANSI: Final = "ANSI"
 """Name of the mode in which texts of decimals have no exponent."""
 
-_INTEGERS: Final = frozenset({TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT})
+_INTEGERS: Final = frozenset(INTEGERS)
 _FLOATS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 _BYTES: Final = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
 _INSTANTS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from penstock.format.text.names import quoted
-from penstock.format.types.data_types import AtomicType, RowType, TypeRoot
+from penstock.format.types.data_types import INTEGERS, AtomicType, RowType, TypeRoot
 from penstock.predicate.tree import And, Compare, Constant, In, IsNull, Not, Operator, Or, StartsWith
 from penstock.spark.read.native_files import FIRST_GREGORIAN_DAY
 
@@ -22,17 +22,7 @@ if TYPE_CHECKING:
     from penstock.format.types.data_types import DataType
     from penstock.predicate.tree import BoundPredicate, Predicate
 
-COMPARED_ALIKE: Final = frozenset(
-    {
-        TypeRoot.BOOLEAN,
-        TypeRoot.TINYINT,
-        TypeRoot.SMALLINT,
-        TypeRoot.INT,
-        TypeRoot.BIGINT,
-        TypeRoot.DATE,
-        TypeRoot.VARCHAR,
-    }
-)
+COMPARED_ALIKE: Final = frozenset({TypeRoot.BOOLEAN, *INTEGERS, TypeRoot.DATE, TypeRoot.VARCHAR})
 """Types whose values compare here exactly as they do in Spark."""
 _COMPARE: Final[Mapping[Operator, Callable[[Column, Column], Column]]] = {
     Operator.EQ: operator.eq,

@@ -10,6 +10,7 @@ from penstock.datafile.parquet.footer import load_column_names
 from penstock.datafile.types import has_leaf, is_variant
 from penstock.format.layout import FileFormat, format_of
 from penstock.format.types.data_types import (
+    INTEGERS,
     ArrayType,
     AtomicType,
     DataField,
@@ -41,20 +42,8 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
 
 _PLAIN: Final = frozenset(
-    {
-        TypeRoot.VARCHAR,
-        TypeRoot.BOOLEAN,
-        TypeRoot.BINARY,
-        TypeRoot.VARBINARY,
-        TypeRoot.DECIMAL,
-        TypeRoot.TINYINT,
-        TypeRoot.SMALLINT,
-        TypeRoot.INT,
-        TypeRoot.BIGINT,
-        TypeRoot.FLOAT,
-        TypeRoot.DOUBLE,
-        TypeRoot.DATE,
-    }
+    {TypeRoot.BOOLEAN, *INTEGERS, TypeRoot.FLOAT, TypeRoot.DOUBLE, TypeRoot.DECIMAL, TypeRoot.DATE}
+    | {TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY}
 )
 TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 # Excluded: TIME, which Spark reads in microseconds only. ORC stores CHAR padded with blanks, and timestamps in the
@@ -67,7 +56,6 @@ _NATIVE: Final = {
 FIRST_GREGORIAN_DAY: Final = -141_427
 """Epoch day of 1582-10-15, the first day of the Gregorian calendar in Java's older classes."""
 
-_WIDTHS: Final = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
 ORC_INSTANTS: Final = "a column is TIMESTAMP_LTZ, and this version of Spark fails on ORC files that have one"
 # A footer is read in about a millisecond.
 _MAX_FOOTERS: Final = 1_000
@@ -225,8 +213,8 @@ def _is_safe_in_orc(name: str, data_type: DataType, *, is_nested: bool = False) 
 def _is_widening(stored: DataType, wanted: DataType) -> bool:
     if not isinstance(stored, AtomicType) or not isinstance(wanted, AtomicType):
         return False
-    if stored.root in _WIDTHS and wanted.root in _WIDTHS:
-        return _WIDTHS.index(stored.root) < _WIDTHS.index(wanted.root)
+    if stored.root in INTEGERS and wanted.root in INTEGERS:
+        return INTEGERS.index(stored.root) < INTEGERS.index(wanted.root)
     if stored.root is TypeRoot.VARCHAR and wanted.root is TypeRoot.VARCHAR:
         return (stored.length or 0) <= (wanted.length or 0)
     if stored.root is TypeRoot.DECIMAL and wanted.root is TypeRoot.DECIMAL:

@@ -19,7 +19,16 @@ from penstock.datafile.parquet.footer import CODECS
 from penstock.datafile.types import timestamp_precision
 from penstock.format.layout import FileFormat
 from penstock.format.text.names import quoted
-from penstock.format.types.data_types import MAX_LENGTH, ArrayType, AtomicType, DataType, MapType, RowType, TypeRoot
+from penstock.format.types.data_types import (
+    INTEGERS,
+    MAX_LENGTH,
+    ArrayType,
+    AtomicType,
+    DataType,
+    MapType,
+    RowType,
+    TypeRoot,
+)
 from penstock.options import BucketOptions, FormatOptions, SinkStrategy, WriteOptions
 from penstock.spark.logical_plan import analyzed_plan
 from penstock.spark.native_settings import WRITE_OPTIONS, WRITE_SETTINGS, clone_session, unknown_parquet_keys
@@ -45,26 +54,14 @@ _LOG: Final = logging.getLogger(__name__)
 # Spark's names of the codecs that both writers encode in the same way.
 _CODECS: Final = {name: codec.spark for name, codec in CODECS.items() if codec.spark is not None}
 _PLAIN: Final = frozenset(
-    {
-        TypeRoot.BOOLEAN,
-        TypeRoot.TINYINT,
-        TypeRoot.SMALLINT,
-        TypeRoot.INT,
-        TypeRoot.BIGINT,
-        TypeRoot.FLOAT,
-        TypeRoot.DOUBLE,
-        TypeRoot.DECIMAL,
-        TypeRoot.DATE,
-    }
+    {TypeRoot.BOOLEAN, *INTEGERS, TypeRoot.FLOAT, TypeRoot.DOUBLE, TypeRoot.DECIMAL, TypeRoot.DATE}
 )
 _UNBOUNDED: Final = frozenset({TypeRoot.VARCHAR, TypeRoot.VARBINARY})
 _TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 # Timestamps of up to three digits are stored as milliseconds; Spark writes microseconds only.
 _MIN_PRECISION: Final = 4
 # Types of partition columns whose values are in statistics, and which Spark and the table compare in the same way.
-_PARTITION_ROOTS: Final = frozenset(
-    {TypeRoot.BOOLEAN, TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.DATE}
-)
+_PARTITION_ROOTS: Final = frozenset({TypeRoot.BOOLEAN, *INTEGERS, TypeRoot.DATE})
 _PARTITION: Final = "penstock_partition"
 # Counts rows of committed tasks only (BasicWriteJobStatsTracker).
 _ROWS_METRIC: Final = "numOutputRows"

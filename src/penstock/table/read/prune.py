@@ -22,7 +22,7 @@ from penstock.format.manifest.entry import StatsLayout
 from penstock.format.manifest.stats import ColumnStats, decode_stats
 from penstock.format.row.bucket import BucketFunction, bucket_of
 from penstock.format.row.row import arity_of, row_decoder
-from penstock.format.types.data_types import AtomicType, TypeRoot, with_nullability
+from penstock.format.types.data_types import INTEGERS, AtomicType, TypeRoot, with_nullability
 from penstock.options import BucketOptions
 from penstock.predicate.evaluate import allowed_values, may_match, residual
 from penstock.predicate.tree import FALSE, TRUE, BoundPredicate
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from penstock.table.read.files import FileColumns
     from penstock.table.ref import TableRef
 
-_INTEGERS: Final = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
 _TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 
 
@@ -155,8 +154,8 @@ def is_comparable(stored: DataType, wanted: DataType) -> bool:
         return True
     if not isinstance(stored, AtomicType) or not isinstance(wanted, AtomicType):
         return False
-    if stored.root in _INTEGERS and wanted.root in _INTEGERS:
-        return _INTEGERS.index(stored.root) <= _INTEGERS.index(wanted.root)
+    if stored.root in INTEGERS and wanted.root in INTEGERS:
+        return INTEGERS.index(stored.root) <= INTEGERS.index(wanted.root)
     is_text = stored.root is TypeRoot.VARCHAR and wanted.root is TypeRoot.VARCHAR
     return is_text and (stored.length or 1) <= (wanted.length or 1)
 

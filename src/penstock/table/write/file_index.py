@@ -29,7 +29,7 @@ from penstock.format.file_index_writer import (
     hash_texts,
 )
 from penstock.format.layout import FILE_INDEX_SUFFIX
-from penstock.format.types.data_types import AtomicType, TypeRoot
+from penstock.format.types.data_types import INTEGERS, AtomicType, TypeRoot
 from penstock.format.types.text import format_sql_type
 from penstock.options import FileIndexOptions
 from penstock.options.group import KIB, MAX_INT
@@ -48,18 +48,8 @@ _LOG: Final = open_log(__name__)
 _TEXTS: Final = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
 _BYTES: Final = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
 _NUMBERS: Final = frozenset(
-    {
-        TypeRoot.TINYINT,
-        TypeRoot.SMALLINT,
-        TypeRoot.INT,
-        TypeRoot.BIGINT,
-        TypeRoot.FLOAT,
-        TypeRoot.DOUBLE,
-        TypeRoot.DATE,
-        TypeRoot.TIME,
-        TypeRoot.TIMESTAMP,
-        TypeRoot.TIMESTAMP_LTZ,
-    }
+    {*INTEGERS, TypeRoot.FLOAT, TypeRoot.DOUBLE, TypeRoot.DATE, TypeRoot.TIME}
+    | {TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ}
 )
 _TYPES: Final = {
     BLOOM_FILTER: _TEXTS | _BYTES | _NUMBERS,

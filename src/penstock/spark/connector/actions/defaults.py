@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.types import StructField, StructType
 
 from penstock.errors import UnsupportedFeatureError
-from penstock.format.types.data_types import AtomicType, TypeRoot
+from penstock.format.types.data_types import INTEGERS, AtomicType, TypeRoot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,18 +25,7 @@ CURRENT_DEFAULT: Final = "CURRENT_DEFAULT"
 
 # The value of a column in rows written before the column was added.
 _EXISTS_DEFAULT: Final = "EXISTS_DEFAULT"
-_NUMBERS: Final = frozenset(
-    {
-        TypeRoot.BOOLEAN,
-        TypeRoot.TINYINT,
-        TypeRoot.SMALLINT,
-        TypeRoot.INT,
-        TypeRoot.BIGINT,
-        TypeRoot.FLOAT,
-        TypeRoot.DOUBLE,
-        TypeRoot.DECIMAL,
-    }
-)
+_NUMBERS: Final = frozenset({TypeRoot.BOOLEAN, *INTEGERS, TypeRoot.FLOAT, TypeRoot.DOUBLE, TypeRoot.DECIMAL})
 _TYPED: Final = {TypeRoot.DATE: "DATE ", TypeRoot.TIMESTAMP: "TIMESTAMP_NTZ "}
 _TEXTS: Final = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
 # Spark's names of types whose values have the same text in Spark and in the format.
