@@ -224,11 +224,6 @@ class TableSchema:
         return dict(self.options)
 
     @property
-    def row_type(self) -> RowType:
-        """The columns as one ROW."""
-        return RowType(fields=self.fields, nullable=False)
-
-    @property
     def field_names(self) -> tuple[str, ...]:
         """Column names in order."""
         return tuple(field.name for field in self.fields)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.predicate.bind import columns_of, conjunction, disjunction
 from penstock.predicate.tree import (
-    FALSE,
     And,
     BoundPredicate,
     Compare,
@@ -65,11 +64,6 @@ def residual(predicate: BoundPredicate, known: Row) -> BoundPredicate:
     root = _substitute(predicate.root, known)
     used = frozenset(columns_of(root))
     return BoundPredicate(root=root, fields=tuple(field for field in predicate.fields if field.name in used))
-
-
-def matches_partition(predicate: BoundPredicate, known: Row) -> bool:
-    """Whether a partition with these values may contain a row that passes; exact for the known columns."""
-    return residual(predicate, known).root != FALSE
 
 
 def allowed_values(node: Predicate, column: str) -> frozenset[object] | None:

@@ -7,7 +7,7 @@ import pytest
 from penstock.format.manifest.stats import ColumnStats
 from penstock.format.types.data_types import BYTES, DOUBLE, INT, STRING, AtomicType, DataField, TypeRoot
 from penstock.predicate.bind import bind
-from penstock.predicate.evaluate import allowed_values, evaluate, matches_partition, may_match, residual
+from penstock.predicate.evaluate import allowed_values, evaluate, may_match, residual
 from penstock.predicate.parse import parse_filter
 from penstock.predicate.tree import FALSE, TRUE, BoundPredicate, Predicate, col
 
@@ -65,10 +65,10 @@ def test_the_two_zeros_are_equal() -> None:
 
 def test_a_partition_is_judged_by_its_own_columns_only() -> None:
     predicate = bound("a = 1 AND s = 'x' OR a = 2")
-    assert matches_partition(predicate, {"a": 1})
-    assert matches_partition(predicate, {"a": 2})
-    assert not matches_partition(predicate, {"a": 3})
-    assert not matches_partition(predicate, {"a": None})
+    assert residual(predicate, {"a": 1}).root != FALSE
+    assert residual(predicate, {"a": 2}).root != FALSE
+    assert residual(predicate, {"a": 3}).root == FALSE
+    assert residual(predicate, {"a": None}).root == FALSE
 
 
 def test_the_residual_speaks_of_the_other_columns() -> None:
@@ -80,9 +80,9 @@ def test_the_residual_speaks_of_the_other_columns() -> None:
 
 
 def test_a_null_partition_matches_is_null_only() -> None:
-    assert matches_partition(bound("a IS NULL"), {"a": None})
-    assert not matches_partition(bound("a IS NOT NULL"), {"a": None})
-    assert not matches_partition(bound("NOT a = 1"), {"a": None})
+    assert residual(bound("a IS NULL"), {"a": None}).root != FALSE
+    assert residual(bound("a IS NOT NULL"), {"a": None}).root == FALSE
+    assert residual(bound("NOT a = 1"), {"a": None}).root == FALSE
 
 
 @pytest.mark.parametrize(

@@ -206,15 +206,6 @@ def expire_consumers(
     return tuple(expired)
 
 
-def first_protected(store: MetadataStore) -> int | None:
-    """Return the lowest position of all consumers, from which on no snapshot may expire; None without consumers.
-
-    Raises:
-        FormatError: a consumer's file is damaged, so its position is unknown.
-    """
-    return min((position for _, position in store.find_consumers()), default=None)
-
-
 def _acquire(store: MetadataStore, consumer_id: str) -> Lease:
     return acquire(store.file_io, store.location, lease_of(consumer_id))
 

@@ -42,12 +42,6 @@ class ReadLimits:
     min_rows: int | None = None
     max_delay_ms: int | None = None
 
-    @property
-    def is_unlimited(self) -> bool:
-        """Whether a micro-batch takes all available rows."""
-        limits = (self.max_files, self.max_bytes, self.max_rows, self.max_snapshots)
-        return all(limit is None for limit in limits)
-
 
 NO_LIMITS = ReadLimits()
 

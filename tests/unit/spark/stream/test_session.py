@@ -10,7 +10,6 @@ from tests.unit.table.stream.queues import Queue, names
 from penstock.errors import InvalidOptionError
 from penstock.spark.connector.stream.frame import _check_options
 from penstock.spark.stream.session import StreamSession
-from penstock.table.stream.consumers import first_protected
 
 FIRST = {"unresolved": True}
 
@@ -33,10 +32,10 @@ def test_a_consumer_protects_what_the_first_micro_batch_reads_while_it_runs() ->
     session = session_of(queue, **options)
     end = session.advance(FIRST)
     assert names(session.plan(FIRST, end)) == [["f1", "f2", "f3"]]
-    assert first_protected(queue.store) == 1
+    assert [position for _, position in queue.store.find_consumers()] == [1]
     session.advance(end)
     session.commit(end)
-    assert first_protected(queue.store) == 4
+    assert [position for _, position in queue.store.find_consumers()] == [4]
     session.close()
 
 
@@ -45,7 +44,7 @@ def test_a_first_micro_batch_that_runs_again_is_protected_too() -> None:
     end = session_of(queue).advance(FIRST)  # as Spark's offset log has kept it
     session = session_of(queue, **{"consumer-id": "c"})
     session.plan(FIRST, end)
-    assert first_protected(queue.store) == 1
+    assert [position for _, position in queue.store.find_consumers()] == [1]
     session.close()
 
 
@@ -72,9 +71,9 @@ def test_the_consumer_is_after_the_last_micro_batch_when_more_is_requested() -> 
     session.stop_at_latest()
     end = session.advance(FIRST)
     session.plan(FIRST, end)
-    assert first_protected(queue.store) == 1
+    assert [position for _, position in queue.store.find_consumers()] == [1]
     assert session.advance(end) == end  # that micro-batch is done, and Spark ends the query without another word
-    assert first_protected(queue.store) == 4
+    assert [position for _, position in queue.store.find_consumers()] == [4]
     session.close()
 
 

@@ -14,7 +14,6 @@ from penstock.table.stream import consumers as module
 from penstock.table.stream.consumers import (
     delete_consumer,
     expire_consumers,
-    first_protected,
     lease_of,
     record_progress,
     reset_consumer,
@@ -118,9 +117,9 @@ def test_a_damaged_consumer_is_reported_and_a_reset_mends_it() -> None:
     with pytest.raises(FormatError, match="consumer file"):
         record_progress(store, "c", 3)
     with pytest.raises(FormatError):
-        first_protected(store)
+        list(store.find_consumers())
     reset_consumer(store, "c", 3)
-    assert first_protected(store) == 3
+    assert dict(store.find_consumers()) == {"c": 3}
 
 
 def test_a_deleted_consumer_is_gone_with_its_lease() -> None:
@@ -167,13 +166,3 @@ def test_silent_consumers_expire_by_the_age_of_their_files() -> None:
     assert expire_consumers(store, 60_000, clock=lambda: now[0]) == ("a",)
     assert store.list_consumers() == ("b", "used")
     file_io.discard()
-
-
-def test_the_slowest_consumer_protects_snapshots() -> None:
-    store = with_snapshots()
-    assert first_protected(store) is None
-    for consumer_id, position in (("a", 5), ("b", 2), ("c", 6)):
-        record_progress(store, consumer_id, position)
-    assert first_protected(store) == 2
-    delete_consumer(store, "b")
-    assert first_protected(store) == 5

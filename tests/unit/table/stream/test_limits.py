@@ -63,13 +63,13 @@ def test_options_say_the_limits_by_long_and_short_names() -> None:
     short = {"maxFilesPerTrigger": "1", "maxBytesPerTrigger": "1 kb", "maxRowsPerTrigger": "3"}
     counted = {"scan.max-snapshot.count": "4"}
     assert limits_of(StreamOptions.parse(counted)) == ReadLimits(max_snapshots=4)
-    assert limits_of(StreamOptions.parse({"scan.max-snapshot.count": "-1"})).is_unlimited
+    assert limits_of(StreamOptions.parse({"scan.max-snapshot.count": "-1"})) == ReadLimits()
     expected = ReadLimits(max_files=1, max_bytes=1024, max_rows=3, min_rows=2, max_delay_ms=9)
     both = {"minRowsPerTrigger": "2", "maxTriggerDelayMs": "9"}
     assert limits_of(StreamOptions.parse({**short, **both})) == expected
     long = {f"read.stream.{name}": value for name, value in {**short, **both}.items()}
     assert limits_of(StreamOptions.parse(long)) == expected
-    assert limits_of(StreamOptions()).is_unlimited
+    assert limits_of(StreamOptions()) == ReadLimits()
 
 
 def test_few_rows_wait_for_more_until_the_delay_is_over() -> None:
