@@ -207,8 +207,8 @@ class _Run:
                 self._catalog.alter_table(self._name, SetOption(key="file.format", value=file_format))
                 model.formats.append(file_format)
             case Index(is_on=is_on):
-                key, column = "file-index.bitmap.columns", model.column(0).name
-                change = SetOption(key=key, value=column) if is_on else RemoveOption(key=key)
+                option, name = "file-index.bitmap.columns", model.column(0).name
+                change = SetOption(key=option, value=name) if is_on else RemoveOption(key=option)
                 size = SetOption(key="file-index.in-manifest-threshold", value="1 mb")
                 self._catalog.alter_table(self._name, change, size).maintenance.rewrite_file_index()
             case Widen(column=key, sql=sql):
