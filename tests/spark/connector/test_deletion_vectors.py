@@ -23,7 +23,7 @@ from tests.spark.needs import needs
 import penstock
 from penstock.catalog.changes import RenameColumn
 from penstock.spark.connector import scan
-from penstock.spark.versions.facts import PYTHON_SCANS, PYTHON_SOURCES, PYTHON_WRITES, QUEUE_CHANGES
+from penstock.spark.versions.facts import PYTHON_SCANS, PYTHON_SOURCES, PYTHON_WRITES, ROW_DELTAS
 from penstock.spark.versions.python_api import to_arrow
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def test_nothing_is_answered_from_metadata(spark: SparkSession, table: Table) ->
     assert table.to_spark(spark).count() == 37
 
 
-@pytest.mark.parametrize("bucket", ["-1", pytest.param("1", marks=needs(QUEUE_CHANGES))])
+@pytest.mark.parametrize("bucket", ["-1", pytest.param("1", marks=needs(ROW_DELTAS))])
 def test_changes_leave_the_deleted_rows_out(spark: SparkSession, catalog: Catalog, bucket: str) -> None:
     options = {"bucket": bucket, "deletion-vectors.enabled": "true", **({"bucket-key": "k"} if bucket == "1" else {})}
     name = f"d.changed_{bucket.strip('-')}_{len(bucket)}"

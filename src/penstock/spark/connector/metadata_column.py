@@ -1,7 +1,6 @@
 """Metadata columns: where a row is, for queries, and what Spark needs to change rows.
 
-Some versions of Spark need a metadata column to change rows at all; it is NULL in every row then. For a queue, two of
-them hold the position of each row.
+Some versions of Spark need a metadata column to change rows at all; it is NULL in every row then.
 """
 
 from __future__ import annotations
@@ -68,14 +67,10 @@ def places_of(ref: TableRef, *, name_rows: bool = False) -> tuple[StructField, .
     )
 
 
-def metadata_column_of(names: Iterable[str], *, of_file: bool = False) -> str:
-    """Return the name of the column of a change in a table that has columns of these names.
-
-    Args:
-        of_file: the column with the number of the row's file, instead of the row's number in it.
-    """
+def metadata_column_of(names: Iterable[str]) -> str:
+    """Return the name of the column of a change in a table that has columns of these names."""
     taken = {name.casefold() for name in names}
-    name = "_penstock_file" if of_file else "_penstock_row"
+    name = "_penstock_row"
     while name in taken:
         name += "_"
     return name

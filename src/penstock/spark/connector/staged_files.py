@@ -21,7 +21,6 @@ from penstock.spark.write.native_sink import (
     native_order,
     parquet_options,
     part_files,
-    part_files_by_task,
     rows_of_target,
 )
 from penstock.spark.write.sink import write_dataframe
@@ -163,10 +162,6 @@ class StagedFiles:
         """Delete the files that are still staged."""
         self.staging.delete(self._session)
 
-    def parts_by_task(self) -> dict[int, list[str]]:
-        """Return the files that each task wrote, in the order of its rows."""
-        return part_files_by_task(self._parts(levels=0))
-
     def commit(self, messages: JavaObject) -> tuple[CommitMessage, ...]:
         """Take over the files of new rows, after all tasks have succeeded; nothing stays staged."""
         try:
@@ -183,8 +178,9 @@ class StagedFiles:
         self._names = frozenset(names)
         return int(rows)
 
-    def _parts(self, *, levels: int) -> list[str]:
-        found = part_files(self.staging.file_io, self.staging.path, levels=levels)
+    def parts(self) -> list[str]:
+        """Return the files that the tasks have written, in the order of the rows."""
+        found = part_files(self.staging.file_io, self.staging.path, levels=len(self._keys))
         return [path for path in found if path.rpartition("/")[2] in self._names]
 
     def take_over(self, row_count: int) -> tuple[CommitMessage, ...]:
@@ -194,7 +190,7 @@ class StagedFiles:
             row_count: number of rows that Spark has written.
         """
         ref = self._ref
-        parts = self._parts(levels=len(self._keys))
+        parts = self.parts()
         if self._takes:
             note = self._factories.dictionaries.note
             found = import_parquet_files(ref, parts, job_id=self.job_id, row_count=row_count, note=note)

@@ -22,7 +22,6 @@ from penstock.spark.connector.changes.operation import (
     check_row_level,
     metadata_of_changes,
 )
-from penstock.spark.connector.changes.queue_files import QueueScan, is_queue
 from penstock.spark.connector.changes.row_deltas import takes_deltas
 from penstock.spark.connector.definition import is_evolution
 from penstock.spark.connector.metadata_column import metadata_columns, places_of
@@ -204,7 +203,7 @@ class CatalogTable(PartitionManagement):
         return self._scan_builder(options, TableScanBuilder)
 
     def _change_scan_builder(self, options: JavaObject, made: Callable[[ChangeScan], None]) -> ChangeScanBuilder:
-        kind = ChangeScan if self._takes_deltas else QueueScan if is_queue(self._ref) else GroupScan
+        kind = ChangeScan if self._takes_deltas else GroupScan
         return self._scan_builder(options, partial(ChangeScanBuilder, made, kind))
 
     def _scan_builder(self, options: JavaObject, kind: Callable[..., _Builder]) -> _Builder:

@@ -262,15 +262,9 @@ MERGES_TO_NOTHING: Final = Feature(
     since=(4, 0),
     instead="use `DELETE`, or `Table.merge`",
 )
-QUEUE_CHANGES: Final = Feature(
-    what="`UPDATE`, `MERGE`, and `DELETE` with functions or subqueries, of a queue",
-    since=(4, 0),
-    instead="use `Table.update`, `Table.merge`, `Table.delete`, or `penstock.sql`",
-)
-
 ROW_DELTAS: Final = Feature(
     # Row ids are metadata columns.
-    what="`UPDATE`, `MERGE`, and `DELETE` with functions or subqueries, of a table with `row-tracking.enabled`",
+    what="`UPDATE`, `MERGE`, and `DELETE` with functions or subqueries, of a queue, or with `row-tracking.enabled`",
     since=(4, 0),
     instead="use `Table.update`, `Table.merge`, `Table.delete`, or `penstock.sql`",
 )
@@ -323,7 +317,6 @@ FEATURES: Final = (
     COUNTED_UPDATES,
     COUNTED_MERGES,
     MERGES_TO_NOTHING,
-    QUEUE_CHANGES,
     ROW_DELTAS,
     CONNECT_SERVER,
     STREAM_PRUNING,

@@ -42,7 +42,7 @@ from penstock.table.write.file_index import plan_indexes
 from penstock.table.write.imports import import_parquet_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from penstock.datafile.data_format import WrittenFile
     from penstock.format.types.data_types import DataField
@@ -365,16 +365,6 @@ class _Part:
     task: int
     number: int
     path: str
-
-
-def part_files_by_task(paths: Iterable[str]) -> dict[int, list[str]]:
-    """Return the result of ``part_files`` by the task that wrote the files."""
-    found: dict[int, list[str]] = {}
-    for path in paths:
-        match = _PART.fullmatch(path.rpartition("/")[2])
-        assert match is not None  # noqa: S101 - others are not listed
-        found.setdefault(int(match[1]), []).append(path)
-    return found
 
 
 def part_files(file_io: FileIO, staging: str, *, levels: int) -> list[str]:

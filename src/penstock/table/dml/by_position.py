@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from itertools import chain
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +17,12 @@ from penstock.errors import CommitConflictError, StorageError, UnsupportedFeatur
 from penstock.table.actions.rewriting import check_schema_of_rewritten, for_existing_rows
 from penstock.table.assumptions import at_latest_schema
 from penstock.table.commit.cleanup import delete_new_files
+from penstock.table.commit.delta import find_displaced
 from penstock.table.dml.change import ChangedBatch, some
 from penstock.table.dml.replacement import commit_changes
 from penstock.table.dml.run import as_marked, marks_rows, write_in_place, write_rows
 from penstock.table.read.batches import DeletedRows, TableReader
+from penstock.table.read.live import load_live_of_partitions
 from penstock.table.read.prune import NO_FILTER, is_key_of
 from penstock.table.ref import ExternalPaths
 from penstock.table.row_tracking import ROW_ID, SEQUENCE_NUMBER, is_tracked
@@ -44,6 +47,8 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
 
 _THREADS: Final = 4
+_Files: TypeAlias = "dict[str, tuple[DataSplit, DataFileMeta]]"
+"""Files by their paths, each with a split of it alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,22 +108,48 @@ def commit_deltas(committer: TableCommitter, read: ReadFiles, deltas: RowDeltas)
         raise StorageError(
             f"table {committer.ref.name}: rows of {min(unread)} are to change, which was not read; nothing was changed"
         )
-    changed = {path: each for path, each in changed.items() if path in paths}
+    groups = _groups_of(changed, marks=marks_rows(committer.ref))
+    groups = [each for each in groups if not paths.isdisjoint(each)]
     with ThreadPoolExecutor(max_workers=_THREADS) as pool:
-        futures = [pool.submit(writer.write, path, *each) for path, each in changed.items()]
+        futures = [pool.submit(writer.write, each) for each in groups]
         inserted = [pool.submit(writer.insert, part) for part in deltas.new_rows()]
         futures += inserted
     messages = tuple(message for each in futures if each.exception() is None for message in each.result())
     try:
         for each in futures:
             each.result()
+        _check_order(committer, read, messages)
     except BaseException:
         delete_new_files(committer.ref, messages)
         raise
     if not any(future.result() for future in inserted):
         # Otherwise the new rows depend on all files, in which their source has found no row.
-        read = replace(read, splits=tuple(split for split, _ in changed.values()))
+        read = replace(read, splits=tuple(split for each in groups for split, _ in each.values()))
     return commit_changes(committer, read, messages)
+
+
+def _groups_of(files: _Files, *, marks: bool) -> list[_Files]:
+    """Return files in groups that change together: those of a queue that begin with the same sequence number."""
+    groups: dict[object, _Files] = {}
+    for path, (split, file) in files.items():
+        is_alone = marks or split.total_buckets <= 0
+        key = path if is_alone else (split.partition, split.bucket, file.min_sequence_number)
+        groups.setdefault(key, {})[path] = split, file
+    return list(groups.values())
+
+
+def _check_order(committer: TableCommitter, read: ReadFiles, messages: Sequence[CommitMessage]) -> None:
+    """Refuse files whose position in the queue only the order of a manifest tells, unless all of them are replaced."""
+    ref = committer.ref
+    if read.snapshot is None or not any(each.compact_after and each.total_buckets > 0 for each in messages):
+        return
+    partitions = frozenset(message.partition for message in messages if message.compact_after)
+    live = load_live_of_partitions(committer.store, ref.schema, read.snapshot, partitions)
+    if find_displaced(live.values(), messages):
+        raise UnsupportedFeatureError(
+            f"table {ref.name}: files of a bucket begin with the same sequence number, so rows would lose their order, "
+            "and nothing was changed; use Table.update, Table.merge, Table.delete, or penstock.sql"
+        )
 
 
 def _check_marks(committer: TableCommitter) -> None:
@@ -150,20 +181,26 @@ class _DeltaWriter:
                 writer.write(rows)
             return writer.prepare_commit()
 
-    def write(self, path: str, split: DataSplit, file: DataFileMeta) -> tuple[CommitMessage, ...]:
-        """Rewrite a file, or mark its rows that change and write the updated ones."""
-        check_schema_of_rewritten(self._ref, split.files)
-        where = f"table {self._ref.name}: {file.file_name}"
-        rows = _FileRows(where, file.row_count)
+    def write(self, group: _Files) -> tuple[CommitMessage, ...]:
+        """Rewrite files that change together, or mark the rows of one that change and write the updated ones."""
+        files = tuple(file for _, file in group.values())
+        check_schema_of_rewritten(self._ref, files)
+        rows = [self._rows_of(split, file) for split, file in group.values()]
+        parts = [[_Part(part) for part in self._deltas.of(path)] for path in group]
+        whole = [replace(split, rest=NO_FILTER, vectors=()) for split, _ in group.values()]
+        changes = map(self._updated if self._marks else self._rewritten, whole, files, rows, parts)
+        batches = chain.from_iterable(changes)
+        (split, file), *_ = group.values()
+        if not self._marks:
+            return write_in_place(self._target, split, files, batches)
+        return as_marked(self._ref, split, file, rows[0].gone, write_rows(self._target, split, batches))
+
+    def _rows_of(self, split: DataSplit, file: DataFileMeta) -> _FileRows:
+        rows = _FileRows(f"table {self._ref.name}: {file.file_name}", file.row_count)
         place = dict(split.vectors).get(file.file_name)
         if place is not None:
             rows.gone[self._deleted.load(file, place)] = True
-        whole = replace(split, rest=NO_FILTER, vectors=())
-        parts = [_Part(part) for part in self._deltas.of(path)]
-        if not self._marks:
-            return write_in_place(self._target, split, split.files, self._rewritten(whole, file, rows, parts))
-        written = write_rows(self._target, split, self._updated(whole, file, rows, parts))
-        return as_marked(self._ref, split, file, rows.gone, written)
+        return rows
 
     def _updated(
         self, whole: DataSplit, file: DataFileMeta, rows: _FileRows, parts: Sequence[_Part]

@@ -10,7 +10,6 @@ from penstock.spark.connector.metadata_column import columns_text, constants_of,
 def test_its_name_is_that_of_no_column_of_the_table_in_any_case() -> None:
     assert metadata_column_of(["id"]) == "_penstock_row"
     assert metadata_column_of(["_Penstock_Row", "_penstock_row_"]) == "_penstock_row__"
-    assert metadata_column_of(["_penstock_row", "_penstock_file"], of_file=True) == "_penstock_file_"
 
 
 def test_columns_are_made_of_those_of_a_reader() -> None:

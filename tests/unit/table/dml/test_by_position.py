@@ -13,7 +13,7 @@ import pytest
 from tests.unit.table.dml.test_deletion_vectors import NUMBERS, alter
 
 import penstock
-from penstock.errors import CommitConflictError, StorageError
+from penstock.errors import CommitConflictError, StorageError, UnsupportedFeatureError
 from penstock.table.actions.changes import open_committer
 from penstock.table.dml.by_position import RowDelta, commit_deltas
 from penstock.table.dml.replacement import ReadFiles
@@ -43,9 +43,8 @@ class Deltas:
         return frozenset(self._files)
 
     def of(self, path: str) -> Sequence[Iterable[RowDelta]]:
-        return [
-            [self._delta(rows[start : start + 3]) for start in range(0, len(rows), 3)] for rows in self._files[path]
-        ]
+        parts = self._files.get(path, [])
+        return [[self._delta(rows[start : start + 3]) for start in range(0, len(rows), 3)] for rows in parts]
 
     def new_rows(self) -> Sequence[Iterable[pa.RecordBatch]]:
         return [[pa.RecordBatch.from_pylist([row], schema=self._schema)] for row in self.new]
@@ -92,6 +91,7 @@ KINDS = {
     "vectors": {"deletion-vectors.enabled": "true"},
     "tracked": {"row-tracking.enabled": "true"},
     "both": {"deletion-vectors.enabled": "true", "row-tracking.enabled": "true"},
+    "queue": {"bucket": "2", "bucket-key": "k"},
     "marked queue": {"bucket": "2", "bucket-key": "k", "deletion-vectors.enabled": "true"},
 }
 
@@ -126,6 +126,38 @@ def test_random_changes_by_position_are_those_of_the_methods(kind: str) -> None:
         )
         ours, theirs = ([tuple(row.values()) for row in each.to_arrow(columns).to_pylist()] for each in (first, second))
         assert sorted(ours) == sorted(theirs), step
+
+
+def test_files_of_a_queue_that_begin_with_the_same_number_change_together() -> None:
+    table = new_table({"bucket": "1", "bucket-key": "k"})
+    table.append([{"k": k, "p": "a", "n": 0} for k in range(12)])
+    # The files of a rewrite have its range of numbers.
+    table.with_options({"target-file-row-num": "4"}).delete("k = 11")
+    numbers = table.files()["min_sequence_number"].to_pylist()
+    assert (len(numbers), set(numbers)) == (3, {0})
+    path, place = positions(table)[1]
+    commit(table, Deltas(table, {path: [[(place, None)]]}))
+    assert table.to_arrow()["k"].to_pylist() == [0, *range(2, 11)]
+    path, place = positions(table)[10]
+    commit(table, Deltas(table, {path: [[(place, {"k": 10, "p": "a", "n": 1})]]}))
+    assert table.to_arrow()["k"].to_pylist() == [0, *range(2, 11)]
+    table.with_options({"target-file-row-num": "4"}).delete("k = 9")
+    (path, place), read = positions(table)[0], table.latest_snapshot()
+    plan = plan_scan(open_committer(table._ref).store, table._ref, read)
+    splits = plan_splits(table._ref, plan)
+    one = tuple(
+        replace(split, files=(file,))
+        for split in splits
+        for file in split.files
+        if split.path_of(file, ExternalPaths.of(table._ref)) == path
+    )
+    with pytest.raises(UnsupportedFeatureError, match="begin with the same sequence number"):
+        commit_deltas(
+            open_committer(table._ref),
+            ReadFiles(snapshot=read, predicate=None, splits=one),
+            Deltas(table, {path: [[(place, None)]]}),
+        )
+    assert table.latest_snapshot() == read
 
 
 @pytest.mark.parametrize(

@@ -170,13 +170,9 @@ class GroupScan(ChangeScan):
     def _splits_read(self) -> tuple[DataSplit, ...]:
         return self._files.splits if self._scanned is None else self._scanned
 
-    def remember(self, splits: Sequence[DataSplit]) -> None:
-        """Record the files of the partitions that Spark reads."""
-        self._scanned = tuple(splits)
-
     def partitions_of(self, splits: Sequence[DataSplit]) -> tuple[JavaObject, JavaObject]:
         """Return the partitions and their reader factory."""
-        self.remember(splits)
+        self._scanned = tuple(splits)
         return super().partitions_of([replace(split, rest=NO_FILTER) for split in splits])
 
     def _text(self) -> str:

@@ -12,26 +12,25 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from penstock.catalog.checks.features import check_writable
-from penstock.datafile.types import has_leaf
+from penstock.datafile.types import has_leaf, is_char
 from penstock.errors import UnsupportedFeatureError
 from penstock.options import BucketOptions
 from penstock.spark.connector.changes.group_scan import check_condition
-from penstock.spark.connector.changes.queue_files import QueueScan, is_queue, why_no_queue_changes
 from penstock.spark.connector.changes.replace_files import Arrangement, ReplaceFiles, Statement
-from penstock.spark.connector.changes.row_deltas import DeltaWrite, DeltaWriteBuilder
+from penstock.spark.connector.changes.row_deltas import DeltaWrite, DeltaWriteBuilder, is_queue
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.metadata_column import POSITION, metadata_column_of
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.staging_directory import why_not_staged
 from penstock.spark.types import has_nanoseconds
-from penstock.spark.versions.facts import NEEDS_METADATA_COLUMN, QUEUE_CHANGES, ROW_DELTAS
+from penstock.spark.versions.facts import NEEDS_METADATA_COLUMN, ROW_DELTAS
 from penstock.table.row_tracking import is_tracked
+from penstock.table.write.rolling import plan_buckets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.spark.connector.changes.group_scan import ChangeScan, ChangeScanBuilder
-    from penstock.spark.connector.changes.queue_files import FilePlaces
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.table.dml.replacement import ReadFiles
     from penstock.table.ref import TableRef
@@ -64,14 +63,16 @@ def check_row_level(ref: TableRef, command: str, *, takes_deltas: bool) -> None:
     nanos = [field.name for field in ref.schema.fields if has_leaf(field.type, has_nanoseconds)]
     if nanos:
         reason = f"Spark would cut the nanoseconds of its column '{nanos[0]}' in all rows that it writes again"
-    if is_queue(ref):
-        QUEUE_CHANGES.check(f"table {ref.name}")
-        reason = reason or why_no_queue_changes(ref)
+    if not takes_deltas and (is_queue(ref) or is_tracked(ref.options)):
+        ROW_DELTAS.check(f"table {ref.name}")
+        kind = "is a queue" if is_queue(ref) else "tracks its rows"
+        reason = f"it {kind}, and has a column of VARIANT, or executors load no class that this session adds"
+    elif is_queue(ref):
+        keys = plan_buckets(ref).key
+        if any(field.name in keys and is_char(field.type) for field in ref.schema.fields):
+            reason = "Spark pads its bucket key, a CHAR, and rows would change their buckets"
     elif ref.parsed(BucketOptions).bucket != -1:
         reason = "its rows are in buckets, whose order Spark would not keep"
-    elif is_tracked(ref.options) and not takes_deltas:
-        ROW_DELTAS.check(f"table {ref.name}")
-        reason = "it tracks its rows, and has a column of VARIANT, or executors load no class that this session adds"
     reason = reason or why_not_staged(ref)
     if reason is not None:
         raise UnsupportedFeatureError(
@@ -81,11 +82,8 @@ def check_row_level(ref: TableRef, command: str, *, takes_deltas: bool) -> None:
 
 
 def metadata_of_changes(ref: TableRef) -> tuple[str, ...]:
-    """Return the names of the metadata columns by which whole files change: for a queue, file and number of a row."""
-    names = ref.schema.field_names
-    if is_queue(ref) and QUEUE_CHANGES.is_here:
-        return metadata_column_of(names, of_file=True), metadata_column_of(names)
-    return (metadata_column_of(names),) if NEEDS_METADATA_COLUMN else ()
+    """Return the names of the metadata columns by which whole files change."""
+    return (metadata_column_of(ref.schema.field_names),) if NEEDS_METADATA_COLUMN else ()
 
 
 class RowChangeBuilder(Proxy):
@@ -137,7 +135,7 @@ class RowChangeOperation(Proxy):
 
     @from_spark
     def requiredMetadataAttributes(self) -> JavaObject:
-        """Return the position of the rows of a queue; else a column where Spark needs one to take the others out."""
+        """Return a column where Spark needs one to take the others out."""
         return self._bridge.references(metadata_of_changes(self._ref))
 
     @from_spark
@@ -153,15 +151,10 @@ class RowChangeOperation(Proxy):
             scan_text=lambda: "" if self._scan is None else self._scan.toString(),
             read_files=self._read_files,
             arrangement=self._arrangement,
-            positions=metadata_of_changes(self._ref) if is_queue(self._ref) else (),
-            places=self._places,
             check=partial(check_row_level, command=self._command, takes_deltas=False),
         )
         made = partial(ReplaceFiles, self._bridge, self._ref, info, statement)
         return ReplaceFilesBuilder(self._bridge, self._ref, made)
-
-    def _places(self) -> FilePlaces | None:
-        return self._scan.places if isinstance(self._scan, QueueScan) else None
 
     def _take(self, scan: ChangeScan) -> None:
         self._scan = scan

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from penstock.errors import StorageError
-from penstock.spark.connector.changes.queue_files import RewrittenRows, write_queue
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.staged_files import StagedFiles, WriterFactories, names_any_directory
@@ -29,11 +28,8 @@ from penstock.table.write.writer import new_job_id
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.spark.connector.changes.queue_files import FilePlaces
     from penstock.spark.connector.gateway import Bridge, JavaObject
-    from penstock.table.commit.committer import TableCommitter
     from penstock.table.dml.replacement import ReadFiles
-    from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
 
 _WRITE: Final = "org.apache.spark.sql.connector.write."
@@ -69,8 +65,6 @@ class Statement:
         arrangement: returns the arrangement of the rows if tasks write the files of the table.
         check: refuses tables that the statement cannot change in this way.
         scan_text: returns the text of its scan; empty if it has none.
-        positions: for a queue, the columns with the number of a row's file and the number of the row in it; else empty.
-        places: for a queue, returns the tasks that get the rows of its files; None if Spark has no scan.
     """
 
     command: str
@@ -78,8 +72,6 @@ class Statement:
     read_files: Callable[[], ReadFiles]
     arrangement: Callable[[], Arrangement]
     check: Callable[[TableRef], None]
-    positions: tuple[str, ...]
-    places: Callable[[], FilePlaces | None]
 
 
 class ReplaceFiles(Proxy):
@@ -99,7 +91,7 @@ class ReplaceFiles(Proxy):
 
     @cached_property
     def _takes_files(self) -> bool:
-        """Whether the files of the tasks can be files of the table; those of a queue cannot."""
+        """Whether the files of the tasks can be files of the table."""
         target = for_existing_rows(self._ref, keep_lengths=False)
         return takes_spark_files(target) and not unknown_parquet_keys(self._bridge.session())
 
@@ -124,38 +116,24 @@ class ReplaceFiles(Proxy):
         files = StagedFiles(
             factories, target, columns, job_id=new_job_id(), takes=self._takes_files, by_partition=is_arranged
         )
-        return ReplaceFilesBatch(self._bridge, self._ref, self._statement, files, self._places)
+        return ReplaceFilesBatch(self._bridge, self._ref, self._statement, files)
 
     # RequiresDistributionAndOrdering
-
-    @cached_property
-    def _places(self) -> FilePlaces | None:
-        """The tasks that get the rows of a queue; None for other tables, and if Spark reads no rows."""
-        return self._statement.places()
 
     @from_spark
     def requiredDistribution(self) -> JavaObject:
         """Return the columns by which rows are distributed to tasks."""
-        if self._places is not None:
-            return self._bridge.clustered(self._statement.positions[:1])
         is_clustered = self._arrangement is Arrangement.CLUSTERED
         return self._bridge.clustered(self._ref.schema.partition_keys if is_clustered else ())
 
     @from_spark
-    def requiredNumPartitions(self) -> int:
-        """Return the number of tasks, of which each gets the rows of one file of a queue; 0 for any number."""
-        return 0 if self._places is None else self._places.task_count
-
-    @from_spark
     def distributionStrictlyRequired(self) -> bool:
-        """Return whether Spark must not give the rows of a task to several; a large partition may have several."""
-        return self._places is not None
+        """Return that a large partition may have several tasks."""
+        return False
 
     @from_spark
     def requiredOrdering(self) -> JavaObject:
         """Return the columns by which each task sorts its rows."""
-        if self._places is not None:
-            return self._bridge.ascending(self._statement.positions)
         is_arranged = self._arrangement is not Arrangement.AS_READ
         return self._bridge.ascending(self._ref.schema.partition_keys if is_arranged else ())
 
@@ -165,12 +143,8 @@ class ReplaceFilesBatch(Proxy):
 
     interfaces: ClassVar = (f"{_WRITE}BatchWrite",)
 
-    def __init__(
-        self, bridge: Bridge, ref: TableRef, statement: Statement, staged: StagedFiles, places: FilePlaces | None
-    ) -> None:
+    def __init__(self, bridge: Bridge, ref: TableRef, statement: Statement, staged: StagedFiles) -> None:
         super().__init__(bridge, f"{ref.name} {staged.job_id}")
-        self._places = places
-        self._task_count = 0
         self._ref = ref
         self._statement = statement
         self._staged = staged
@@ -178,7 +152,6 @@ class ReplaceFilesBatch(Proxy):
     @from_spark
     def createBatchWriterFactory(self, info: JavaObject) -> JavaObject:
         """Return the factory of Spark's Parquet source."""
-        self._task_count = int(info.numPartitions())
         return self._staged.writer_factory()
 
     @from_spark
@@ -197,29 +170,9 @@ class ReplaceFilesBatch(Proxy):
             if counts.changes_nothing(self._ref, rows):
                 return
             committer = open_committer(self._ref)
-            if self._statement.positions:
-                written = self._write_queue(committer, read, counts.written)
-            else:
-                written = self._staged.take_over(counts.written)
-            commit_replacement(committer, read, written)
+            commit_replacement(committer, read, self._staged.take_over(counts.written))
         finally:
             self._staged.delete()
-
-    def _write_queue(self, committer: TableCommitter, read: ReadFiles, row_count: int) -> tuple[CommitMessage, ...]:
-        """Write the rows of the tasks into the buckets of a queue, in its order."""
-        parts = self._staged.parts_by_task()
-        return write_queue(
-            committer,
-            read,
-            RewrittenRows(
-                command=self._statement.command,
-                file_io=self._staged.staging.file_io,
-                parts=parts,
-                row_count=row_count,
-                places=self._places,
-                task_count=self._task_count,
-            ),
-        )
 
     @from_spark
     def abort(self, messages: JavaObject) -> None:

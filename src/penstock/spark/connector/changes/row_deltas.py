@@ -10,18 +10,21 @@ Source:
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
+from penstock.datafile.streams import as_native_file
 from penstock.datafile.types import has_leaf, is_variant, to_arrow_schema
 from penstock.errors import StorageError
+from penstock.options import BucketOptions
 from penstock.spark.batches import from_spark_batch
-from penstock.spark.connector.changes.queue_files import opened_parquet
 from penstock.spark.connector.executor_classes import have_file_readers
 from penstock.spark.connector.metadata_column import POSITION
 from penstock.spark.connector.proxy import Proxy, from_spark
@@ -53,11 +56,16 @@ _ROW_GROUP_BYTES: Final = "1048576"
 _FIRST_COLUMN: Final = 1 + len(POSITION)
 
 
+def is_queue(ref: TableRef) -> bool:
+    """Whether the rows of a table are in buckets, and in order there."""
+    return ref.parsed(BucketOptions).bucket > 0
+
+
 def takes_deltas(bridge: Bridge, ref: TableRef) -> bool:
     """Whether Spark names the rows that change by their positions; otherwise it rewrites whole files."""
     has_variants = any(has_leaf(field.type, is_variant) for field in ref.schema.fields)
-    is_wanted = ROW_DELTAS.is_here and not has_variants and (marks_rows(ref) or is_tracked(ref.options))
-    return is_wanted and have_file_readers(bridge)
+    is_wanted = marks_rows(ref) or is_tracked(ref.options) or is_queue(ref)
+    return ROW_DELTAS.is_here and is_wanted and not has_variants and have_file_readers(bridge)
 
 
 class DeltaWriteBuilder(Proxy):
@@ -162,8 +170,7 @@ class DeltaBatch(Proxy):
         try:
             row_count = self._staged.finish(messages)
             committer = open_committer(self._ref)
-            parts = [path for paths in self._staged.parts_by_task().values() for path in paths]
-            deltas = StagedDeltas(committer, self._staged.staging.file_io, parts)
+            deltas = StagedDeltas(committer, self._staged.staging.file_io, self._staged.parts())
             if deltas.row_count != row_count:
                 raise StorageError(
                     f"table {self._ref.name}: Spark has written {row_count} rows in {self._staged.staging.path}, but "
@@ -221,6 +228,7 @@ class StagedDeltas:
         ref = committer.ref
         self._ref = ref
         self._file_io = file_io
+        self._footers: dict[str, pq.FileMetaData] = {}
         self._runs: dict[str | None, list[_Run]] = defaultdict(list)
         for part in parts:
             for path, run in self._find_runs(part):
@@ -236,14 +244,22 @@ class StagedDeltas:
 
     def of(self, path: str) -> Sequence[Iterator[RowDelta]]:
         """Return the rows of a file in parts, each in the order of their positions."""
-        return [self._deltas(run) for run in self._runs[path]]
+        return [self._deltas(run) for run in self._runs.get(path, ())]
 
     def new_rows(self) -> Sequence[Iterator[pa.RecordBatch]]:
         """Return the rows to insert, in parts."""
         return [map(self._conformed, self._read(run)) for run in self._runs.get(None, ())]
 
+    @contextmanager
+    def _opened(self, part: str) -> Iterator[pq.ParquetFile]:
+        """Open a staged file, whose footer is read once."""
+        with closing(self._file_io.open_input(part)) as stream:
+            file = pq.ParquetFile(as_native_file(stream), metadata=self._footers.get(part))
+            self._footers[part] = file.metadata
+            yield file
+
     def _find_runs(self, part: str) -> Iterator[tuple[str | None, _Run]]:
-        with opened_parquet(self._file_io, part) as file:
+        with self._opened(part) as file:
             ends: list[tuple[str | None, int]] = []
             first, name = 0, file.schema_arrow.names[1]
             for batch in file.iter_batches(columns=[name]):
@@ -274,7 +290,7 @@ class StagedDeltas:
         return conform_batch(rows, plan_conform(self._open, rows.schema, self._ref.name))
 
     def _read(self, run: _Run) -> Iterator[pa.RecordBatch]:
-        with opened_parquet(self._file_io, run.part) as file:
+        with self._opened(run.part) as file:
             groups, first = [], 0
             skipped = None
             for place in range(file.num_row_groups):

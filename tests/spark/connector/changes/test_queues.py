@@ -7,16 +7,15 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow.compute as pc
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.base import PySparkException
+from tests.spark.needs import needs
 
 import penstock
-from penstock.spark.connector.changes import queue_files, replace_files
-from penstock.spark.connector.changes.queue_files import tasks_of
-from penstock.spark.versions.facts import QUEUE_CHANGES
+from penstock.spark.versions.facts import ROW_DELTAS
+from penstock.table.dml import by_position
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     from penstock import Catalog, Table
 
-needs_queue_changes = pytest.mark.skipif(not QUEUE_CHANGES.is_here, reason="needs a newer version of Spark")
+pytestmark = needs(ROW_DELTAS)
 
 
 @pytest.fixture
@@ -78,20 +77,12 @@ def _per_bucket(table: Table) -> list[dict[str, Any]]:
     return [{**row, "record_count": row["record_count_sum"]} for row in grouped.to_pylist()]
 
 
-def test_the_task_of_a_number_is_that_of_sparks_hash(spark: SparkSession) -> None:
-    numbers = [0, 1, 2, 41, 2**31, 2**40 + 7, *range(100, 200)]
-    frame = spark.createDataFrame([(n,) for n in numbers], "n BIGINT")
-    for count in (2, 3, 7, 1000):
-        expected = [row[0] for row in frame.selectExpr(f"pmod(hash(n), {count})").collect()]
-        assert tasks_of(np.array(numbers), count).tolist() == expected
-    assert spark.sql("SELECT hash(CAST(NULL AS BIGINT))").first()[0] == 42  # type: ignore[index] # one row
-
-
-@needs_queue_changes
 def test_updated_rows_stay_at_their_positions(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
     table, twin = _make(catalog, "updated"), _make(catalog, "updated_twin")
     before = table.latest_snapshot()
-    run("UPDATE penstock.d.updated SET v = -v WHERE v % 2 = 1 AND p = 'a'")
+    statement = "UPDATE penstock.d.updated SET v = -v WHERE v % 2 = 1 AND p = 'a'"
+    assert "WriteDelta" in run(f"EXPLAIN {statement}")[0][0]
+    run(statement)
     twin.update(
         {"v": pc.negate(pc.field("v"))}, penstock.col("v").isin(list(range(1, 60, 2))) & (penstock.col("p") == "a")
     )
@@ -105,7 +96,6 @@ def test_updated_rows_stay_at_their_positions(run: Callable[[str], list[Any]], c
     assert table.to_arrow() == twin.to_arrow()
 
 
-@needs_queue_changes
 def test_rows_whose_bucket_or_partition_changes_are_appended_there(
     run: Callable[[str], list[Any]], catalog: Catalog
 ) -> None:
@@ -127,7 +117,6 @@ def test_rows_whose_bucket_or_partition_changes_are_appended_there(
     assert 1 in nulls
 
 
-@needs_queue_changes
 def test_rows_are_merged_in_order(spark: SparkSession, run: Callable[[str], list[Any]], catalog: Catalog) -> None:
     table, twin = _make(catalog, "merged"), _make(catalog, "merged_twin")
     source = [{"v": v, "k": v % 7, "t": f"s{v}"} for v in (1, 22, 43, 59, 100, 101)]
@@ -165,7 +154,6 @@ def test_rows_are_merged_in_order(spark: SparkSession, run: Callable[[str], list
     _check_that_no_other_file_is_there(table)
 
 
-@needs_queue_changes
 def test_a_queue_without_rows_takes_those_of_a_merge(
     spark: SparkSession, run: Callable[[str], list[Any]], catalog: Catalog
 ) -> None:
@@ -182,7 +170,6 @@ def test_a_queue_without_rows_takes_those_of_a_merge(
     assert table.to_arrow().num_rows == 0
 
 
-@needs_queue_changes
 def test_rows_that_a_query_names_are_deleted(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
     table, twin = _make(catalog, "deleted"), _make(catalog, "deleted_twin")
     run("DELETE FROM penstock.d.deleted WHERE v IN (SELECT id FROM range(10, 50, 3))")
@@ -199,7 +186,6 @@ def test_rows_that_a_query_names_are_deleted(run: Callable[[str], list[Any]], ca
     _check_that_no_other_file_is_there(table)
 
 
-@needs_queue_changes
 def test_a_queue_of_one_bucket_and_other_formats_are_changed(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
     for file_format in ("parquet", "orc", "avro"):
         name = f"one_{file_format}"
@@ -217,19 +203,18 @@ def test_a_queue_of_one_bucket_and_other_formats_are_changed(run: Callable[[str]
         assert _queues(table.to_arrow().to_pylist(), "p") == _queues(rows, "p")
 
 
-@needs_queue_changes
 def test_appends_and_compactions_beside_a_change_conflict_only_where_it_read(
     run: Callable[[str], list[Any]], catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = _make(catalog, "raced")
-    commit = replace_files.commit_replacement
+    commit = by_position.commit_changes
 
     def with_append_of(v: int, p: str) -> None:
         def appended(*args: Any) -> Any:
             table.append([{"k": 1, "p": p, "v": v, "t": "new"}])
             return commit(*args)
 
-        monkeypatch.setattr(replace_files, "commit_replacement", appended)
+        monkeypatch.setattr(by_position, "commit_changes", appended)
 
     with_append_of(100, "b")
     run("UPDATE penstock.d.raced SET v = v + 1000 WHERE p = 'a' AND v % 2 = 0")
@@ -245,7 +230,6 @@ def test_appends_and_compactions_beside_a_change_conflict_only_where_it_read(
     _check_that_no_other_file_is_there(table)
 
 
-@needs_queue_changes
 def test_a_job_that_fails_leaves_nothing(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
     table = _make(catalog, "failed")
     latest, files = table.latest_snapshot(), _data_files(table)
@@ -256,31 +240,12 @@ def test_a_job_that_fails_leaves_nothing(run: Callable[[str], list[Any]], catalo
     assert not list(Path(table.location).glob(".penstock-*"))
 
 
-@needs_queue_changes
-def test_rows_in_tasks_of_other_files_are_refused(
-    run: Callable[[str], list[Any]], catalog: Catalog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = _make(catalog, "misplaced")
-    latest, files = table.latest_snapshot(), _data_files(table)
-    monkeypatch.setattr(queue_files, "tasks_of", lambda numbers, count: (tasks_of(numbers, count) + 1) % count)
-    for statement in (
-        "UPDATE penstock.d.misplaced SET v = 1 WHERE abs(v) = 1",
-        "DELETE FROM penstock.d.misplaced WHERE abs(v) = 1",
-    ):
-        with pytest.raises(PySparkException, match=r"Spark has written .*so nothing was changed.*use Table"):
-            run(statement)
-    assert table.latest_snapshot() == latest
-    assert _data_files(table) == files
-
-
-@needs_queue_changes
 def test_what_would_lose_order_or_buckets_is_refused(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
     catalog.create_table("d.padded", "k CHAR(3), v INT", options={"bucket": "2", "bucket-key": "k"})
     with pytest.raises(PySparkException, match=r"Spark pads its bucket key.*use Table\.update"):
         run("UPDATE penstock.d.padded SET v = 1 WHERE abs(v) = 1")
 
 
-@needs_queue_changes
 @pytest.mark.parametrize(
     "seed", [pytest.param(seed, marks=[pytest.mark.slow] if seed > 0 else []) for seed in range(6)]
 )
