@@ -6,13 +6,14 @@ append.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
 from penstock.errors import StorageError
 from penstock.spark.connector.jvm.driver import places_text
+from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.native_settings import WRITE_OPTIONS, WRITE_SETTINGS, clone_session
 from penstock.spark.staging_directory import StagingDirectory
 from penstock.spark.versions.facts import PYTHON_WRITES
@@ -218,3 +219,29 @@ class StagedFiles:
         rows = reader.parquet(self._bridge.sequence([self.staging.uri(each) for each in parts]))
         names = [field.name for field in self._ref.schema.fields]
         return DataFrame(rows, self._bridge.python_session(self._session)).toDF(*names)
+
+
+class StagedBatchWrite(Proxy):
+    """A write whose tasks write staged files; subclasses commit them on the driver."""
+
+    interfaces: ClassVar = ("org.apache.spark.sql.connector.write.BatchWrite",)
+
+    def __init__(self, bridge: Bridge, ref: TableRef, staged: StagedFiles) -> None:
+        super().__init__(bridge, f"{ref.name} {staged.job_id}")
+        self._ref = ref
+        self._staged = staged
+
+    @from_spark
+    def createBatchWriterFactory(self, info: JavaObject) -> JavaObject:
+        """Return the factory of Spark's Parquet source."""
+        return self._staged.writer_factory()
+
+    @from_spark
+    def useCommitCoordinator(self) -> bool:
+        """Return that there is none: the files of only one attempt of each task are taken."""
+        return False
+
+    @from_spark
+    def abort(self, messages: JavaObject) -> None:
+        """Delete the staged files; files that were moved into the table may be live after a failed commit."""
+        self._staged.delete()

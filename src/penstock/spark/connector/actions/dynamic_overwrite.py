@@ -19,7 +19,7 @@ from pyspark.sql.types import StructField, StructType
 from penstock.spark.compact.job import merge_on_executors
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.python_workers import OUTCOME, made_factory, outcomes_of, writer_source
-from penstock.spark.connector.staged_files import StagedFiles, WriterFactories, order_of_files
+from penstock.spark.connector.staged_files import StagedBatchWrite, StagedFiles, WriterFactories, order_of_files
 from penstock.spark.native_settings import unknown_parquet_keys
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.shared_storage import mark_storage
@@ -94,26 +94,12 @@ class DynamicOverwrite(Proxy):
         return self._bridge.ascending(self._ref.schema.partition_keys if self._takes_files else ())
 
 
-class DynamicFileWrite(Proxy):
+class DynamicFileWrite(StagedBatchWrite):
     """Has tasks write Parquet files, and commits them on the driver."""
 
-    interfaces: ClassVar = (f"{_WRITE}BatchWrite",)
-
     def __init__(self, bridge: Bridge, ref: TableRef, staged: StagedFiles, scope: OverwriteScope) -> None:
-        super().__init__(bridge, f"{ref.name} {staged.job_id}")
-        self._ref = ref
-        self._staged = staged
+        super().__init__(bridge, ref, staged)
         self._scope = scope
-
-    @from_spark
-    def createBatchWriterFactory(self, info: JavaObject) -> JavaObject:
-        """Return the factory of Spark's Parquet source."""
-        return self._staged.writer_factory()
-
-    @from_spark
-    def useCommitCoordinator(self) -> bool:
-        """Return that there is none: the files of only one attempt of each task are taken."""
-        return False
 
     @from_spark
     def commit(self, messages: JavaObject, summary: JavaObject = None) -> None:
@@ -121,11 +107,6 @@ class DynamicFileWrite(Proxy):
         session = self._bridge.python_session(self._bridge.session())
         files = self._staged.commit(messages)
         TableWrite(ref=self._ref, merge_on=merge_on_executors(session)).commit(files, self._scope)
-
-    @from_spark
-    def abort(self, messages: JavaObject) -> None:
-        """Delete the staged files; files that were moved into the table may be live after a failed commit."""
-        self._staged.delete()
 
 
 class DynamicBatchWrite(Proxy):

@@ -17,7 +17,7 @@ from penstock.errors import UnsupportedFeatureError
 from penstock.options import BucketOptions
 from penstock.spark.connector.changes.group_scan import check_condition
 from penstock.spark.connector.changes.replace_files import Arrangement, ReplaceFiles, Statement
-from penstock.spark.connector.changes.row_deltas import DeltaWrite, DeltaWriteBuilder, is_queue
+from penstock.spark.connector.changes.row_deltas import DeltaWrite, is_queue
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.metadata_column import POSITION, metadata_column_of
 from penstock.spark.connector.proxy import Proxy, from_spark
@@ -87,18 +87,30 @@ def metadata_of_changes(ref: TableRef) -> tuple[str, ...]:
 
 
 class RowChangeBuilder(Proxy):
-    """Builds the operation; Spark passes no settings to it."""
+    """Builds the operation, or as a subclass its write; Spark passes no settings to it."""
 
     interfaces: ClassVar = (f"{_WRITE}RowLevelOperationBuilder",)
 
-    def __init__(self, bridge: Bridge, operation: RowChangeOperation) -> None:
-        super().__init__(bridge, f"{operation.description()} {id(self)}")
-        self._operation = operation
+    def __init__(self, bridge: Bridge, built: RowChangeOperation | ReplaceFiles | DeltaWrite) -> None:
+        super().__init__(bridge, f"{built.description()} {id(self)}")
+        self._built = built
 
     @from_spark
     def build(self) -> JavaObject:
-        """Return the operation."""
-        return self._operation
+        """Return what was built."""
+        return self._built
+
+
+class ReplaceFilesBuilder(RowChangeBuilder):
+    """Builds the write that replaces files."""
+
+    interfaces: ClassVar = (f"{_WRITE}WriteBuilder",)
+
+
+class DeltaWriteBuilder(RowChangeBuilder):
+    """Builds the write of single rows."""
+
+    interfaces: ClassVar = (f"{_WRITE}DeltaWriteBuilder",)
 
 
 class RowChangeOperation(Proxy):
@@ -153,8 +165,7 @@ class RowChangeOperation(Proxy):
             arrangement=self._arrangement,
             check=partial(check_row_level, command=self._command, takes_deltas=False),
         )
-        made = partial(ReplaceFiles, self._bridge, self._ref, info, statement)
-        return ReplaceFilesBuilder(self._bridge, self._ref, made)
+        return ReplaceFilesBuilder(self._bridge, ReplaceFiles(self._bridge, self._ref, info, statement))
 
     def _take(self, scan: ChangeScan) -> None:
         self._scan = scan
@@ -201,18 +212,3 @@ class DeltaOperation(RowChangeOperation):
         check_condition(self._ref, columns.fieldNames())
         write = DeltaWrite(self._bridge, self._ref, columns, self._read_files, check)
         return DeltaWriteBuilder(self._bridge, write)
-
-
-class ReplaceFilesBuilder(Proxy):
-    """Builds the write of an operation."""
-
-    interfaces: ClassVar = (f"{_WRITE}WriteBuilder",)
-
-    def __init__(self, bridge: Bridge, ref: TableRef, made: Callable[[], ReplaceFiles]) -> None:
-        super().__init__(bridge, f"{ref.name} {id(self)}")
-        self._made = made
-
-    @from_spark
-    def build(self) -> JavaObject:
-        """Return the write."""
-        return self._made()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from penstock.errors import StorageError
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.proxy import Proxy, from_spark
-from penstock.spark.connector.staged_files import StagedFiles, WriterFactories, names_any_directory
+from penstock.spark.connector.staged_files import StagedBatchWrite, StagedFiles, WriterFactories, names_any_directory
 from penstock.spark.native_settings import unknown_parquet_keys
 from penstock.spark.write.native_sink import takes_spark_files
 from penstock.table.actions.changes import open_committer
@@ -138,26 +138,12 @@ class ReplaceFiles(Proxy):
         return self._bridge.ascending(self._ref.schema.partition_keys if is_arranged else ())
 
 
-class ReplaceFilesBatch(Proxy):
+class ReplaceFilesBatch(StagedBatchWrite):
     """Writes the rows in tasks, and commits them on the driver."""
 
-    interfaces: ClassVar = (f"{_WRITE}BatchWrite",)
-
     def __init__(self, bridge: Bridge, ref: TableRef, statement: Statement, staged: StagedFiles) -> None:
-        super().__init__(bridge, f"{ref.name} {staged.job_id}")
-        self._ref = ref
+        super().__init__(bridge, ref, staged)
         self._statement = statement
-        self._staged = staged
-
-    @from_spark
-    def createBatchWriterFactory(self, info: JavaObject) -> JavaObject:
-        """Return the factory of Spark's Parquet source."""
-        return self._staged.writer_factory()
-
-    @from_spark
-    def useCommitCoordinator(self) -> bool:
-        """Return that there is none: the files of only one attempt of each task are taken."""
-        return False
 
     @from_spark
     def commit(self, messages: JavaObject, summary: JavaObject = None) -> None:
@@ -173,11 +159,6 @@ class ReplaceFilesBatch(Proxy):
             commit_replacement(committer, read, self._staged.take_over(counts.written))
         finally:
             self._staged.delete()
-
-    @from_spark
-    def abort(self, messages: JavaObject) -> None:
-        """Delete the files that the tasks of a failed job have written."""
-        self._staged.delete()
 
 
 class _Counts:

@@ -28,7 +28,7 @@ from penstock.spark.batches import from_spark_batch
 from penstock.spark.connector.executor_classes import have_file_readers
 from penstock.spark.connector.metadata_column import POSITION
 from penstock.spark.connector.proxy import Proxy, from_spark
-from penstock.spark.connector.staged_files import StagedFiles, WriterFactories
+from penstock.spark.connector.staged_files import StagedBatchWrite, StagedFiles, WriterFactories
 from penstock.spark.native_settings import WRITE_OPTIONS
 from penstock.spark.versions.facts import ROW_DELTAS
 from penstock.table.actions.changes import open_committer
@@ -66,21 +66,6 @@ def takes_deltas(bridge: Bridge, ref: TableRef) -> bool:
     has_variants = any(has_leaf(field.type, is_variant) for field in ref.schema.fields)
     is_wanted = marks_rows(ref) or is_tracked(ref.options) or is_queue(ref)
     return ROW_DELTAS.is_here and is_wanted and not has_variants and have_file_readers(bridge)
-
-
-class DeltaWriteBuilder(Proxy):
-    """Builds the write of an operation."""
-
-    interfaces: ClassVar = (f"{_WRITE}DeltaWriteBuilder",)
-
-    def __init__(self, bridge: Bridge, write: DeltaWrite) -> None:
-        super().__init__(bridge, f"{write.description()} {id(self)}")
-        self._write = write
-
-    @from_spark
-    def build(self) -> JavaObject:
-        """Return the write."""
-        return self._write
 
 
 class DeltaWrite(Proxy):
@@ -134,13 +119,13 @@ class DeltaWrite(Proxy):
         return self._bridge.ascending(POSITION)
 
 
-class DeltaBatch(Proxy):
+class DeltaBatch(StagedBatchWrite):
     """Writes what changes in tasks, and commits it on the driver."""
 
     interfaces: ClassVar = (f"{_WRITE}DeltaBatchWrite",)
 
     def __init__(self, bridge: Bridge, ref: TableRef, columns: StructType, read_files: Callable[[], ReadFiles]) -> None:
-        self._staged = StagedFiles(
+        staged = StagedFiles(
             WriterFactories(bridge, bridge.session()),
             ref,
             _staged_columns(columns),
@@ -149,8 +134,7 @@ class DeltaBatch(Proxy):
             by_partition=False,
             options={**WRITE_OPTIONS, "parquet.block.size": _ROW_GROUP_BYTES},
         )
-        super().__init__(bridge, f"{ref.name} {self._staged.job_id}")
-        self._ref = ref
+        super().__init__(bridge, ref, staged)
         self._count = len(columns)
         self._read_files = read_files
 
@@ -158,11 +142,6 @@ class DeltaBatch(Proxy):
     def createBatchWriterFactory(self, info: JavaObject) -> JavaObject:
         """Return the factory of our writers."""
         return self._bridge.change_writers.of(self._staged.writer_factory(), len(POSITION), self._count)
-
-    @from_spark
-    def useCommitCoordinator(self) -> bool:
-        """Return that there is none: the files of only one attempt of each task are taken."""
-        return False
 
     @from_spark
     def commit(self, messages: JavaObject, summary: JavaObject = None) -> None:
@@ -182,11 +161,6 @@ class DeltaBatch(Proxy):
             commit_deltas(committer, self._read_files(), deltas)
         finally:
             self._staged.delete()
-
-    @from_spark
-    def abort(self, messages: JavaObject) -> None:
-        """Delete the files that the tasks of a failed job have written."""
-        self._staged.delete()
 
 
 def _staged_columns(columns: StructType) -> StructType:
