@@ -203,11 +203,16 @@ class StagedFiles:
         found_rows = sum(file.row_count for message in written for file in message.new_files)
         if row_count != found_rows:
             delete_new_files(ref, written)
-            raise StorageError(
-                f"table {ref.name}: Spark has written {row_count} rows in {self.staging.path}, but the driver finds "
-                f"{found_rows}, so nothing was changed; put the warehouse where driver and workers see it at one path"
-            )
+        self.check_rows(row_count, found_rows)
         return written
+
+    def check_rows(self, written: int, found: int) -> None:
+        """Raise ``StorageError`` if the driver does not find the rows that Spark has written."""
+        if written != found:
+            raise StorageError(
+                f"table {self._ref.name}: Spark has written {written} rows in {self.staging.path}, but the driver "
+                f"finds {found}, so nothing was changed; put the warehouse where driver and workers see it at one path"
+            )
 
     def _read(self, parts: list[str]) -> DataFrame:
         plain = StructType([StructField(each.name, each.dataType) for each in self._columns])

@@ -22,7 +22,6 @@ from pyspark.sql.types import BooleanType, LongType, StringType, StructField, St
 
 from penstock.datafile.streams import as_native_file
 from penstock.datafile.types import has_leaf, is_variant, to_arrow_schema
-from penstock.errors import StorageError
 from penstock.options import BucketOptions
 from penstock.spark.batches import from_spark_batch
 from penstock.spark.connector.executor_classes import have_file_readers
@@ -150,12 +149,7 @@ class DeltaBatch(StagedBatchWrite):
             row_count = self._staged.finish(messages)
             committer = open_committer(self._ref)
             deltas = StagedDeltas(committer, self._staged.staging.file_io, self._staged.parts())
-            if deltas.row_count != row_count:
-                raise StorageError(
-                    f"table {self._ref.name}: Spark has written {row_count} rows in {self._staged.staging.path}, but "
-                    f"the driver finds {deltas.row_count}, so nothing was changed; put the warehouse where driver and "
-                    "workers see it at one path"
-                )
+            self._staged.check_rows(row_count, deltas.row_count)
             if not row_count:
                 return
             commit_deltas(committer, self._read_files(), deltas)
