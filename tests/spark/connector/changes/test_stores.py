@@ -15,8 +15,8 @@ from tests.spark.needs import skip_without
 
 import penstock
 from penstock.spark import staging_directory
-from penstock.spark.connector.changes import replace_files
 from penstock.spark.versions.facts import PYTHON_SCANS, VARIANT
+from penstock.table.dml import by_position, replacement
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -186,17 +186,17 @@ def test_a_job_that_fails_leaves_nothing(spark: SparkSession, stores: tuple[Cata
 def test_appends_beside_a_change_conflict_only_where_it_read(
     spark: SparkSession, stores: tuple[Catalog, Catalog], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit = replace_files.commit_replacement
-    for options in ({}, QUEUE):
+    commit = replacement.commit_changes
+    for options, module in (({}, replacement), (QUEUE, by_position)):
         pair = Pair(spark, stores, PARTITIONED, partition_by=["p"], options=options)
         pair.append([row(n) for n in range(8)])
 
-        def appending(table: Table, p: str) -> None:
+        def appending(table: Table, p: str, module: Any = module) -> None:
             def appended(*args: Any) -> Any:
                 table.append([row(100) | {"p": p}])
                 return commit(*args)
 
-            monkeypatch.setattr(replace_files, "commit_replacement", appended)
+            monkeypatch.setattr(module, "commit_changes", appended)
 
         appending(pair.table, "c")
         statement = f"UPDATE cloud.d.{pair.name} SET v = -v WHERE p = 'a' AND v % 20 = 0"
