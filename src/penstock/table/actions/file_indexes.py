@@ -34,7 +34,7 @@ from penstock.table.ref import FileLocator
 from penstock.table.write.file_index import FileIndexWriter, plan_indexes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from penstock.format.manifest.entry import DataFileMeta, FileIdentity, FileKey, ManifestEntry
     from penstock.format.manifest.index_manifest import VectorPlace
@@ -85,8 +85,8 @@ def rewrite_file_indexes(
             snapshot = store.load_latest_snapshot()
             entries = () if snapshot is None else tuple(load_live_entries(store, snapshot, test).values())
             threads = min(_MAX_THREADS, os.cpu_count() or 1)
-            found = zip(entries, map_parallel(indexes.of, entries, threads=threads), strict=True)
-            changed = [(entry, meta) for entry, meta in found if meta is not None]
+            found = list(zip(entries, map_parallel(indexes.of, entries, threads=threads), strict=True))
+            changed = indexes.with_peers(found)
             rewrite = FileIndexRewrite(partitions=len({entry.partition for entry, _ in changed}), files=len(changed))
             if dry_run or not changed or snapshot is None:
                 return rewrite
@@ -162,14 +162,34 @@ class _NewIndexes:
             self._known[entry.identity] = self._indexed(entry)
         return self._known[entry.identity]
 
+    def with_peers(
+        self, found: Sequence[tuple[ManifestEntry, DataFileMeta | None]]
+    ) -> list[tuple[ManifestEntry, DataFileMeta]]:
+        """Return the files with other indexes, and those of queues whose order among these is that of the manifests.
+
+        Files that begin with the same sequence number are read in this order, and new entries come last in it. So all
+        of them get new entries: an index that stays as it is gets into a file of another name.
+        """
+        places = {_place_of(entry) for entry, meta in found if meta is not None and entry.total_buckets > 0}
+        for entry, meta in found:
+            if meta is None and _place_of(entry) in places and (index := self._load(entry)) is not None:
+                self._known[entry.identity] = self._beside(entry, index)
+        return [(entry, meta) for entry, _ in found if (meta := self._known[entry.identity]) is not None]
+
+    def _load(self, entry: ManifestEntry) -> bytes | None:
+        """Return the present indexes of a file; None if there are none, or if their file is lost."""
+        paths = index_file_paths(self._locator.path(entry.partition, entry.bucket, entry.file), entry.file)
+        if entry.file.embedded_file_index is not None or len(paths) != 1:
+            return entry.file.embedded_file_index
+        with suppress(NotFoundError):
+            return self._ref.file_io.read(paths[0])
+        return None
+
     def _indexed(self, entry: ManifestEntry) -> DataFileMeta | None:
         file = entry.file
         path = self._locator.path(entry.partition, entry.bucket, file)
-        old = file.embedded_file_index
         index_paths = index_file_paths(path, file)
-        if old is None and len(index_paths) == 1:
-            with suppress(NotFoundError):
-                old = self._ref.file_io.read(index_paths[0])
+        old = self._load(entry)
         plan = plan_indexes(self._ref, self._store.load_schema(file.schema_id))
         others = {
             (kind, column): data
@@ -183,21 +203,31 @@ class _NewIndexes:
         is_beside = new is not None and not is_embedded
         if (new, is_embedded, int(is_beside)) == (old, file.embedded_file_index is not None, len(index_paths)):
             return None
-        if file.is_of_newer_release:
-            raise UnsupportedFeatureError(
-                f"table {self._ref.name}: the manifest entry of {path} has fields of a newer release of Paimon, which "
-                "it would lose with a new index; use that release"
-            )
         extra_files = tuple(name for name in file.extra_files if not name.endswith(FILE_INDEX_SUFFIX))
         if new is None or is_embedded:
+            self._check_release(file)
             return replace(file, extra_files=extra_files, embedded_file_index=new)
+        return self._beside(entry, new)
+
+    def _check_release(self, file: DataFileMeta) -> None:
+        if file.is_of_newer_release:
+            raise UnsupportedFeatureError(
+                f"table {self._ref.name}: the manifest entry of {file.file_name} has fields of a newer release of "
+                "Paimon, which it would lose with a new index; use that release"
+            )
+
+    def _beside(self, entry: ManifestEntry, index: bytes) -> DataFileMeta:
+        """Write the index of a file to an index file, and return the file's metadata with its name."""
+        file = entry.file
+        self._check_release(file)
         # Two processes may rewrite the same index.
         name = f"{file.file_name}-{uuid.uuid4()}{FILE_INDEX_SUFFIX}"
         if not self._dry_run:
-            written = f"{path.rpartition('/')[0]}/{name}"
-            self._written[entry.identity] = written
-            self._ref.file_io.write(written, new)
-        return replace(file, extra_files=(*extra_files, name), embedded_file_index=None)
+            directory = self._locator.path(entry.partition, entry.bucket, file).rpartition("/")[0]
+            self._written[entry.identity] = f"{directory}/{name}"
+            self._ref.file_io.write(f"{directory}/{name}", index)
+        others = (each for each in file.extra_files if not each.endswith(FILE_INDEX_SUFFIX))
+        return replace(file, extra_files=(*others, name), embedded_file_index=None)
 
     def _build(self, entry: ManifestEntry, plan: IndexPlan | None, others: Mapping[tuple[str, str], bytes]) -> bytes:
         """Return the indexes of a file, with those of kinds that only other engines write."""
@@ -214,3 +244,7 @@ class _NewIndexes:
         for batch in reader.read_file(split, entry.file):
             writer.write(batch)
         return writer.encode(others)
+
+
+def _place_of(entry: ManifestEntry) -> tuple[bytes, int, int]:
+    return entry.partition, entry.bucket, entry.file.min_sequence_number

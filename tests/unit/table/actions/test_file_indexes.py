@@ -108,6 +108,27 @@ def test_no_manifest_deletes_a_file_that_gets_an_index_back(tmp_path: Path) -> N
         assert deleted.isdisjoint(load_live_entries(store, latest))
 
 
+def test_the_rows_of_a_queue_stay_in_order_if_only_some_of_the_files_of_one_number_change(tmp_path: Path) -> None:
+    queue = {"bucket": "1", "bucket-key": "k", "target-file-row-num": "10", "write-only": "true"}
+    catalog = penstock.Catalog(tmp_path)
+    catalog.create_database("d")
+    options = {**queue, "file-index.bitmap.columns": "s", "file-index.in-manifest-threshold": "1 mb"}
+    table = catalog.create_table("d.t", "k BIGINT, s STRING", options=options)
+    table.append([{"k": k, "s": "x" * (1 if 10 <= k < 20 else 200 + k)} for k in range(30)])
+    altered(tmp_path, {"target-file-row-num": "100"}).compact(options={"compaction.force-rewrite-all-files": "true"})
+    altered(tmp_path, {"target-file-row-num": "10"}).delete("k = 13")
+    table = altered(tmp_path, {"file-index.in-manifest-threshold": "1000 b"})
+    sizes = [len(file.embedded_file_index or b"") for file in live_files(table)]
+    assert [size > 1_000 for size in sizes] == [True, False, True]
+    assert {file.min_sequence_number for file in live_files(table)} == {0}
+    rows = table.to_arrow()
+    for count in (3, 3, 0):  # all; the second one, whose index is small, with the others; none
+        assert table.maintenance.rewrite_file_index().files == count
+        assert table.to_arrow() == rows
+        assert all(map(has_index, live_files(table)))
+    assert not table.inspect.fsck().findings
+
+
 def test_rows_of_files_that_got_an_index_are_no_difference(tmp_path: Path) -> None:
     before = filled(tmp_path).latest_snapshot()
     table = altered(tmp_path, ALL)
