@@ -354,6 +354,43 @@ def test_a_task_with_many_partitions_writes_one_file_of_each_in_order(
     assert {row["p"]: row["id"] % 100 for row in table.to_arrow().to_pylist()} == {n: n for n in range(100)}
 
 
+@pytest.mark.parametrize(
+    ("sql", "values"),
+    [
+        ("BOOLEAN", (True, False, None)),
+        ("TINYINT", (-128, 127, None)),
+        ("BIGINT", (-(2**63), -1, 0, 2**63 - 1, None)),
+        ("DATE", (dt.date(1, 1, 1), dt.date(1582, 10, 15), dt.date(9999, 12, 31), None)),
+        ("STRING", ("", "é /=", None, "__HIVE_DEFAULT_PARTITION__")),
+    ],
+)
+def test_rows_are_sorted_by_a_number_or_by_the_bits_of_a_hash(
+    spark: SparkSession,
+    catalog: penstock.Catalog,
+    monkeypatch: pytest.MonkeyPatch,
+    sql: str,
+    values: tuple[object, ...],
+) -> None:
+    staged: list[str] = []
+    found = native_sink.part_files
+
+    def noting(*arguments: Any, **named: Any) -> list[str]:
+        staged.extend(found(*arguments, **named))
+        return found(*arguments, **named)
+
+    monkeypatch.setattr(native_sink, "part_files", noting)
+    table = catalog.create_table("d.t", f"id INT, p {sql}", partition_by=["p"])
+    table.append(frame(spark, table, [(number, values[number % len(values)]) for number in range(20)]))
+    rows = {row["id"]: row["p"] for row in table.to_arrow().to_pylist()}
+    assert rows == {number: values[number % len(values)] for number in range(20)}
+    assert table.partitions().num_rows == len(staged) == len(values)
+    keys = {Path(path).parent.name.partition("=")[2] for path in staged}
+    if sql == "STRING":
+        assert all(0 <= int(key) < 2**40 for key in keys)
+    else:
+        assert keys == {"__HIVE_DEFAULT_PARTITION__" if each is None else str(each).lower() for each in values}
+
+
 def test_two_partitions_in_one_file_are_noticed(
     spark: SparkSession, catalog: penstock.Catalog, native: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:

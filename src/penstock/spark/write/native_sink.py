@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql import types as spark_types
 
@@ -63,6 +63,8 @@ _MIN_PRECISION: Final = 4
 # Types of partition columns whose values are in statistics, and which Spark and the table compare in the same way.
 _PARTITION_ROOTS: Final = frozenset({TypeRoot.BOOLEAN, *INTEGERS, TypeRoot.DATE})
 _PARTITION: Final = "penstock_partition"
+# Two of 10,000 partitions share a hash in one of 20,000 writes.
+_HASH_BITS: Final = 40
 # Counts rows of committed tasks only (BasicWriteJobStatsTracker).
 _ROWS_METRIC: Final = "numOutputRows"
 _FIELD_ID: Final = "parquet.field.id"
@@ -230,7 +232,11 @@ def _is_native_type(data_type: DataType) -> bool:
 def _is_native_key(data_type: DataType) -> bool:
     # Statistics have no ranges of bytes.
     is_text = isinstance(data_type, AtomicType) and data_type.root is TypeRoot.VARCHAR and _is_unbounded(data_type)
-    return is_text or (isinstance(data_type, AtomicType) and data_type.root in _PARTITION_ROOTS)
+    return is_text or _is_number(data_type)
+
+
+def _is_number(data_type: DataType) -> bool:
+    return isinstance(data_type, AtomicType) and data_type.root in _PARTITION_ROOTS
 
 
 def _is_unbounded(data_type: AtomicType) -> bool:
@@ -308,10 +314,7 @@ def _write_files(
         name += "_"
     keys = ref.schema.partition_keys
     if keys:
-        # A hash, since directory names do not distinguish NULL from an empty string. A file with several partitions
-        # because of a collision is detected when it is imported.
-        known = [part for key in keys for part in (F.col(quoted(key)).isNull(), F.col(quoted(key)))]
-        df = df.withColumn(name, F.xxhash64(*known))
+        df = df.withColumn(name, _partition_number(ref.schema.partition_fields))
     writer: Any = df.write.options(**options).format("parquet")
     if keys:
         writer = writer.partitionBy(name)
@@ -326,6 +329,20 @@ def _write_files(
     execution.assertCommandExecuted()
     count = execution.commandExecuted().commandPhysicalPlan().metrics().get(_ROWS_METRIC)
     return int(count.get().value()) if count.isDefined() else None
+
+
+def _partition_number(keys: Sequence[DataField]) -> Column:
+    """Return the column by which Spark sorts the rows of a task and begins another file.
+
+    Spark sorts numbers by one byte after the other and skips bytes that are equal in all rows, so small numbers take a
+    fraction of the time of a hash of 64 bits.
+    """
+    if len(keys) == 1 and _is_number(keys[0].type):
+        return F.col(quoted(keys[0].name))
+    # A hash, since directory names do not distinguish NULL from an empty string. A file with several partitions
+    # because of a collision is detected when it is imported.
+    known = [part for key in keys for part in (F.col(quoted(key.name)).isNull(), F.col(quoted(key.name)))]
+    return F.xxhash64(*known).bitwiseAND(F.lit(2**_HASH_BITS - 1))
 
 
 def _save_command(df: DataFrame, staging: str, options: dict[str, str], keys: list[str]) -> Any:  # noqa: ANN401 - of the JVM
