@@ -532,13 +532,8 @@ def test_an_observed_frame_is_observed(spark: SparkSession, catalog: penstock.Ca
     assert observation.get == {"n": 7}
 
 
-def test_batches_of_write_stream_try_no_dictionaries_that_the_batch_before_did_without(
-    spark: SparkSession, catalog: penstock.Catalog, native: list[bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = catalog.create_table("d.t", "id BIGINT, kind BIGINT", options={"write-only": "true"})
-    for part in range(3):
-        part_rows = spark.range(30_000 * part, 30_000 * (part + 1)).selectExpr("id", "id % 3 AS kind")
-        part_rows.coalesce(1).write.mode("append").parquet(f"{tmp_path}/in")
+def tried_options(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
+    """The options about dictionaries of the writes that follow."""
     tried: list[dict[str, str]] = []
     write = native_sink._write_files
 
@@ -547,6 +542,45 @@ def test_batches_of_write_stream_try_no_dictionaries_that_the_batch_before_did_w
         return write(*arguments)
 
     monkeypatch.setattr(native_sink, "_write_files", noted)
+    return tried
+
+
+def test_appends_try_no_dictionaries_that_the_commit_before_did_without(
+    spark: SparkSession, catalog: penstock.Catalog, native: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = tried_options(monkeypatch)
+    monkeypatch.setattr(native_sink, "_WRITES_WITHOUT", 4)
+    columns = "id BIGINT, kind BIGINT, mixed BIGINT, p INT"
+    table = catalog.create_table("d.t", columns, partition_by=["p"], options={"write-only": "true"})
+    # One of the two partitions repeats the values of a column.
+    mixed = "IF(id % 2 = 0, 1, id) AS mixed"
+    rows = spark.range(0, 50_000, 1, 1).selectExpr("id", "id % 3 AS kind", mixed, "CAST(id % 2 AS INT) AS p")
+    for _ in range(5):
+        table.append(rows)
+    table.append(rows.limit(10))
+    known = data_files(table)
+    table.append(rows)
+    for path in set(data_files(table)) - set(known):
+        path.unlink()
+    table.append(rows)
+    assert native == [True] * 8
+    without = {"parquet.enable.dictionary#id": "false"}
+    # The fifth commit tries all again; the sixth has small files, and those of the seventh cannot be read.
+    assert tried == [{}, without, without, without, {}, without, {}, {}]
+    for path in known:
+        group = pq.ParquetFile(path).metadata.row_group(0)
+        if group.num_rows > 100:
+            assert [group.column(place).has_dictionary_page for place in (0, 1, 3)] == [False, True, True]
+
+
+def test_batches_of_write_stream_try_no_dictionaries_that_the_batch_before_did_without(
+    spark: SparkSession, catalog: penstock.Catalog, native: list[bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = catalog.create_table("d.t", "id BIGINT, kind BIGINT", options={"write-only": "true"})
+    for part in range(3):
+        part_rows = spark.range(30_000 * part, 30_000 * (part + 1)).selectExpr("id", "id % 3 AS kind")
+        part_rows.coalesce(1).write.mode("append").parquet(f"{tmp_path}/in")
+    tried = tried_options(monkeypatch)
     rows = spark.readStream.schema("id BIGINT, kind BIGINT").option("maxFilesPerTrigger", 1).parquet(f"{tmp_path}/in")
     done = {"availableNow": True}
     table.write_stream(rows, checkpoint=f"{tmp_path}/checkpoint", trigger=done).awaitTermination()

@@ -87,6 +87,12 @@ def load_column_names(file_io: FileIO, path: str) -> frozenset[str]:
         return frozenset(pq.read_schema(as_native_file(opened)).names)
 
 
+def load_plain_columns(file_io: FileIO, path: str) -> frozenset[str]:
+    """Return the columns of a file that have values and no dictionary, by their paths."""
+    with reading(path), closing(file_io.open_input(path)) as opened:
+        return _plain_columns(pq.read_metadata(as_native_file(opened)))
+
+
 def describe_parquet(file_io: FileIO, path: str, fields: Sequence[DataField]) -> WrittenFile:
     """Return the same metadata from the footer as Penstock's own writer returns.
 
@@ -112,8 +118,14 @@ def describe_parquet(file_io: FileIO, path: str, fields: Sequence[DataField]) ->
             file_size=source.size(),
             row_count=metadata.num_rows,
             columns=footer_stats(metadata, leaves, uncounted),
-            without_dictionary=frozenset(name for index, name in enumerate(found) if _is_plain(metadata, index)),
+            without_dictionary=_plain_columns(metadata),
         )
+
+
+def _plain_columns(metadata: pq.FileMetaData) -> frozenset[str]:
+    return frozenset(
+        metadata.schema.column(index).path for index in range(metadata.num_columns) if _is_plain(metadata, index)
+    )
 
 
 def _is_plain(metadata: pq.FileMetaData, index: int) -> bool:

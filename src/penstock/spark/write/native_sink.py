@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import logging
 import re
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql import types as spark_types
 
-from penstock.datafile.parquet.footer import CODECS
+from penstock.datafile.parquet.footer import CODECS, load_plain_columns
 from penstock.datafile.types import timestamp_precision
+from penstock.errors import TableStoreError
 from penstock.format.layout import FileFormat
+from penstock.format.manifest.entry import FileKind
 from penstock.format.text.names import quoted
 from penstock.format.types.data_types import (
     INTEGERS,
@@ -37,12 +40,14 @@ from penstock.spark.versions.facts import HAS_SAVE_COMMAND
 from penstock.spark.versions.python_api import classic
 from penstock.spark.watermark.query_shape import observes_rows
 from penstock.table.commit.cleanup import delete_staging, staging_directory
+from penstock.table.ref import FileLocator
 from penstock.table.row_tracking import has_tracked
+from penstock.table.store import MetadataStore
 from penstock.table.write.file_index import plan_indexes
 from penstock.table.write.imports import import_parquet_files
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from penstock.datafile.data_format import WrittenFile
     from penstock.format.types.data_types import DataField
@@ -72,22 +77,45 @@ _DICTIONARY: Final = "parquet.enable.dictionary"
 # Of Parquet's writer, which decides about the dictionary of a column after so many rows.
 _PAGE_ROWS: Final = 20_000
 _WRITES_WITHOUT: Final = 10
+# Of the last commit; of more, the manifests are not read again for a choice.
+_MAX_FILES_BEFORE: Final = 1_000
 # In a file, rows take about half of Spark's default sizes. If rows differ from that, so does the file size.
 _FILE_BYTES_PER_DEFAULT_BYTE: Final = 0.5
 _PART: Final = re.compile(r"part-(\d+)-.*[-.]c(\d+)\..*parquet")
 
 
 class Dictionaries:
-    """Which columns of the files of a query's next micro-batch get no dictionary.
+    """Which columns of the files of an append, or of a query's next micro-batch, get no dictionary.
 
     Parquet's writer tries a dictionary for the first page of each column, and encodes this page again if its values
-    repeat too rarely. So none is tried for columns that have none in the files of the micro-batch before, until all are
-    tried again.
+    repeat too rarely. So none is tried for columns that have none in the files before, until all are tried again.
+
+    Args:
+        without: columns that get none in the first write.
     """
 
-    def __init__(self) -> None:
-        self._without: frozenset[str] = frozenset()
+    def __init__(self, without: Iterable[str] = ()) -> None:
+        self._without = _with_plain_names(without)
         self._writes_until_all = 0
+
+    @classmethod
+    def after_last_commit(cls, ref: TableRef) -> Self:
+        """Return those of an append, by two files of the last commit; every tenth append tries all."""
+        store = MetadataStore(ref)
+        # What is damaged or deleted here matters to the commit, not to this choice.
+        with suppress(TableStoreError):
+            snapshot = store.load_latest_snapshot()
+            if snapshot is None or snapshot.id % _WRITES_WITHOUT == 0:
+                return cls()
+            metas = store.load_delta_manifests(snapshot)
+            if sum(meta.num_added_files for meta in metas) > _MAX_FILES_BEFORE:
+                return cls()
+            added = [entry for entry in store.load_delta(snapshot) if entry.kind is FileKind.ADD]
+            if added and min(entry.file.row_count for entry in added) >= _PAGE_ROWS:
+                locator = FileLocator.of(ref)
+                paths = [locator.path(each.partition, each.bucket, each.file) for each in (added[0], added[-1])]
+                return cls(frozenset.intersection(*(load_plain_columns(ref.file_io, path) for path in set(paths))))
+        return cls()
 
     def options(self) -> dict[str, str]:
         """Return options of a write, which are the same for several writes."""
@@ -101,9 +129,13 @@ class Dictionaries:
         has_tried_all, self._without = not self._without, frozenset()
         if has_tried_all and written and min(file.row_count for file in written) >= _PAGE_ROWS:
             plain = frozenset[str].intersection(*(file.without_dictionary for file in written))
-            # Nested columns, and names with points, would need other keys.
-            self._without = frozenset(filter(str.isidentifier, plain))
+            self._without = _with_plain_names(plain)
             self._writes_until_all = _WRITES_WITHOUT
+
+
+def _with_plain_names(columns: Iterable[str]) -> frozenset[str]:
+    # Nested columns, and names with points, would need other keys.
+    return frozenset(filter(str.isidentifier, columns))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +183,7 @@ def write_natively(
         )
         return None
     staging = staging_directory(ref, job_id)
-    dictionaries = Dictionaries() if query is None else query.dictionaries
+    dictionaries = Dictionaries.after_last_commit(ref) if query is None else query.dictionaries
     try:
         row_count = _write_files(_columns_with_ids(moved, ref, order), ref, staging, file_rows, dictionaries.options())
         if row_count is None:
