@@ -167,3 +167,23 @@ def test_java_reads_files_that_got_indexes_later_(java: Engine, location: Path) 
             )
             assert table.maintenance.rewrite_file_index().files == 3
             assert sorted(str(row["id"]) for row in java.read(location)) == ids
+
+
+def test_java_expires_the_snapshots_in_which_files_got_other_indexes(java: Engine, location: Path) -> None:
+    """It deletes the files of which the last entry in a snapshot deletes them."""
+    java.create(location, [("id", "INT"), ("p", "STRING")], partition=["p"])
+    rows = [{"id": number, "p": f"p{number % 3}"} for number in range(30)]
+    for number in range(3):
+        java.append(location, rows[10 * number : 10 * number + 10])
+    for size in ("9 mb", "1 b"):
+        table = ours.catalog_of(location).alter_table(
+            ours.name_of(location),
+            penstock.SetOption(key="file-index.bitmap.columns", value="id"),
+            penstock.SetOption(key="file-index.in-manifest-threshold", value=size),
+        )
+        assert table.maintenance.rewrite_file_index().files == 9
+    java.ask("expire", location, retain=1)
+    assert table.snapshots().num_rows == 1
+    assert len(java.read(location)) == len(rows)
+    assert sorted(table.to_arrow()["id"].to_pylist()) == [row["id"] for row in rows]
+    assert not table.inspect.fsck().findings
