@@ -17,20 +17,20 @@ from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
-from tests.quick_spark import forget_sources
+from tests.quick_spark import shorten_configuration
 from tests.spark.py4j_names import keep_names
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
 
 
-def let_sessions_forget_sources() -> None:
+def shorten_configurations() -> None:
     """Let each session that a page starts cost less."""
     original = SparkSession.Builder.getOrCreate
 
     def start(builder: SparkSession.Builder) -> SparkSession:
         session = original(builder)
-        forget_sources(session)
+        shorten_configuration(session)
         return session
 
     SparkSession.Builder.getOrCreate = start  # type: ignore[method-assign]
@@ -71,7 +71,7 @@ def run_command(arguments: list[str], directory: str) -> bool:
 def main() -> None:
     """Answer until standard input ends."""
     keep_names()
-    let_sessions_forget_sources()
+    shorten_configurations()
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
         for line in sys.stdin:
             request = json.loads(line)

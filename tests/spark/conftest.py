@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 # A hook: it folds the skips of all tests that miss the same thing into one line.
 from tests.interop.conftest import pytest_runtest_makereport  # noqa: F401
-from tests.quick_spark import CHECKPOINT_FILES, forget_sources
+from tests.quick_spark import CHECKPOINT_FILES, shorten_configuration
 from tests.s3_server import S3Bucket, S3Server
 from tests.spark.forked_python import forked_python
 from tests.spark.kafka_broker import Kafka, running_kafka
@@ -71,7 +71,7 @@ def _session(folder: Path) -> SparkSession:
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
-    forget_sources(session)
+    shorten_configuration(session)
     return session
 
 

@@ -21,7 +21,7 @@ from pyspark.sql.streaming import DataStreamWriter
 from tests.faults.streams.calls import Hook, Plan, write_plan
 from tests.faults.streams.order import TaskOrder
 from tests.faults.streams.rows import BATCH_ROWS, COLUMNS, PARTITIONS
-from tests.quick_spark import CHECKPOINT_FILES, JVM_OPTIONS, forget_sources
+from tests.quick_spark import CHECKPOINT_FILES, JVM_OPTIONS, shorten_configuration
 from tests.spark.py4j_names import keep_names
 
 import penstock
@@ -61,7 +61,7 @@ def start_session(master: str, scratch: str) -> SparkSession:
     )
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    forget_sources(spark)
+    shorten_configuration(spark)
     return spark
 
 
