@@ -158,13 +158,14 @@ def test_rows_say_their_partitions_next_to_deleted_rows_and_renamed_columns(
     assert rows(spark, grouped) == [(0, 7), (1, 10)]
 
 
-def test_what_needs_a_class_is_refused_where_executors_load_none(
+def test_python_workers_return_what_needs_a_class_where_executors_load_none(
     spark: SparkSession, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     catalog.create_table("d.no_class", "id BIGINT").append([{"id": 1}])
     monkeypatch.setattr(scan, "have_file_readers", lambda _: False)
-    with pytest.raises(PySparkException, match=r"cannot return __paimon_partition: .* executors load no class"):
-        rows(spark, "SELECT __paimon_partition FROM penstock.d.no_class")
+    query = spark.sql("SELECT __paimon_partition FROM penstock.d.no_class")
+    assert [tuple(row.asDict(recursive=True).values()) for row in query.collect()] == [({},)]
+    assert "by Python workers, because executors load no class for this" in query._jdf.queryExecution().toString()
     assert len(rows(spark, "SELECT __paimon_file_path FROM penstock.d.no_class")) == 1
 
 
@@ -222,19 +223,33 @@ def test_tables_without_row_tracking_have_no_row_ids(spark: SparkSession, catalo
         rows(spark, "SELECT _ROW_ID FROM penstock.d.untracked")
 
 
-def test_what_readers_do_not_say_is_refused(spark: SparkSession, catalog: Catalog, tmp_path: Path) -> None:
-    every = {"row_index", "file_path", "bucket", "partition"}
-    for file_format, names in {"orc": {"row_index"}, "avro": every}.items():
-        name = f"d.places_{file_format}"
-        table = catalog.create_table(name, "id BIGINT", options={"file.format": file_format})
-        table.append([{"id": 1}])
-        for column in every:
-            text = f"SELECT id, __paimon_{column} FROM penstock.{name}"
-            if column in names:
-                with pytest.raises(PySparkException, match=f"{name}: this query cannot return __paimon_{column}"):
-                    rows(spark, text)
-            else:
-                assert len(rows(spark, text)) == 1
+@pytest.mark.parametrize("partition_by", [(), ("p", "q")], ids=["whole", "partitions"])
+@pytest.mark.parametrize("file_format", ["orc", "avro"])
+def test_python_workers_return_what_readers_of_spark_do_not(
+    spark: SparkSession, catalog: Catalog, file_format: str, partition_by: tuple[str, ...]
+) -> None:
+    """Next to a Parquet table with the same rows."""
+    found = {}
+    for each in ("parquet", file_format):
+        name = f"d.places_{each}_of_{file_format}_{len(partition_by)}"
+        options = {"file.format": each, "row-tracking.enabled": "true", "deletion-vectors.enabled": "true"}
+        table = catalog.create_table(name, "id BIGINT, p STRING, q DATE", partition_by=partition_by, options=options)
+        day = dt.date(2026, 1, 2)
+        for first in (0, 10):
+            table.append([{"id": n, "p": [None, "é"][n % 2], "q": day} for n in range(first, first + 10)])
+        table.delete("id IN (0, 3, 12)")
+        files = {row["file_path"].rpartition("/")[2] for row in table.files().to_pylist()}
+        places = "__paimon_row_index, __paimon_bucket, __paimon_partition, _ROW_ID, _SEQUENCE_NUMBER"
+        found[each] = [
+            rows(spark, f"SELECT {columns} FROM penstock.{name} WHERE {condition} ORDER BY id")
+            for columns in (places, f"id, {places}, p", "_ROW_ID", "__paimon_bucket", "__paimon_partition")
+            for condition in ("true", "p = 'é'", "_ROW_ID > 4", "id > 7 AND p IS NULL")
+        ]
+        for path, index in rows(spark, f"SELECT __paimon_file_path, __paimon_row_index FROM penstock.{name}"):
+            assert path.rpartition("/")[2] in files
+            assert 0 <= index < 10
+        assert rows(spark, f"SELECT count(DISTINCT __paimon_file_path) FROM penstock.{name}") == [(len(files),)]
+    assert found[file_format] == found["parquet"]
 
 
 def test_streams_do_not_return_them(spark: SparkSession, catalog: Catalog, tmp_path: Path) -> None:

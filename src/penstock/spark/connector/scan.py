@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from pyspark.sql.types import StructField, StructType
 
-from penstock.errors import UnsupportedFeatureError
 from penstock.options import BucketOptions, ClusteringOptions, ReadOptions
 from penstock.predicate.bind import columns_of
 from penstock.predicate.tree import And
@@ -18,7 +17,7 @@ from penstock.printable import bytes_text
 from penstock.spark.connector.executor_classes import have_file_readers
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.jvm.driver import listed_files, places_text
-from penstock.spark.connector.metadata_column import MADE, NUMBERED, PLACES, POSITION, constants_of
+from penstock.spark.connector.metadata_column import MADE, NUMBERED, PLACES, constants_of
 from penstock.spark.connector.native_reader import native_factory
 from penstock.spark.connector.partition_keys import keyed_files, read_keys, transforms_text
 from penstock.spark.connector.proxy import Proxy, from_spark
@@ -162,15 +161,12 @@ class _Files:
     top: Top | None
 
     @classmethod
-    def of(
-        cls, bridge: Bridge, request: ScanRequest, *, pads: bool, refusal: str | None = None, names_rows: bool = False
-    ) -> Self:
+    def of(cls, bridge: Bridge, request: ScanRequest, *, pads: bool, refusal: str | None = None) -> Self:
         """Plan the files, and choose their reader.
 
         Args:
             pads: whether the scan pads values of CHAR.
             refusal: why Spark's own reader must not read; None if it may.
-            names_rows: whether Python workers return the positions of rows if Spark's own reader does not.
         """
         ref = request.read.pinned.ref
         plan = request.plan()
@@ -179,8 +175,8 @@ class _Files:
         if top is not None:
             by = select_fields(ref, (top.column,))
             splits = files_of_top(splits, ColumnStatsReader(request.read.store.load_schema, by), top)
-        columns, places = request.schema, set(PLACES).intersection(request.metadata.fieldNames())
-        names_rows = names_rows and places.issubset(POSITION)
+        columns = request.schema
+        made = tuple(name for name in request.metadata.fieldNames() if name in MADE)
 
         def planned() -> NativeReading | str:
             found = refusal or plan_reading(
@@ -191,18 +187,16 @@ class _Files:
                 has_class=partial(have_file_readers, bridge),
                 pads=pads,
             )
-            return _why_no_places(request, found) or found if names_rows else found
+            reason = _why_no_places(request, found)
+            if made and reason is None and not isinstance(found, str):
+                found = replace(found, made=made) if have_file_readers(bridge) else "executors load no class for this"
+            return reason or found
 
         reading = planned()
         if not len(columns) and _left_of(reading) is not None:
             # Arrow batches without columns lose their rows, so read at least one column.
             columns = to_spark_schema(ref.schema.fields[:1])
             reading = planned()
-        made = tuple(name for name in request.metadata.fieldNames() if name in MADE)
-        if made and not isinstance(reading, str):
-            reading = replace(reading, made=made) if have_file_readers(bridge) else "executors load no class for this"
-        if not names_rows:
-            _check_places(request, reading)
         left = _left_of(reading)
         if left is not None and left != refusal:
             some = "" if isinstance(reading, str) else f"{len(reading.left)} of {reading.file_count} files "
@@ -245,7 +239,6 @@ class TableScan(Proxy):
     )
     cached_methods: ClassVar = frozenset({"description", "estimateStatistics", "filterAttributes", "readSchema"})
     driver_methods: ClassVar = frozenset({"outputPartitioning"})
-    _names_rows: ClassVar[bool] = False
 
     def __init__(self, bridge: Bridge, request: ScanRequest, files: _Files | None = None) -> None:
         self._planned = files
@@ -264,7 +257,7 @@ class TableScan(Proxy):
         if self._planned is not None:
             return self._planned
         pads, refusal = self._pads(), self._refusal()
-        return _Files.of(self._bridge, self._request, pads=pads, refusal=refusal, names_rows=self._names_rows)
+        return _Files.of(self._bridge, self._request, pads=pads, refusal=refusal)
 
     def _text(self) -> str:
         return self._request.key() if self._stream is None else self._stream.toString()
@@ -453,22 +446,8 @@ def _left_of(reading: NativeReading | str) -> str | None:
     return reading if isinstance(reading, str) else reading.reason if reading.left else None
 
 
-def _check_places(request: ScanRequest, reading: NativeReading | str) -> None:
-    """Raise ``UnsupportedFeatureError`` if the readers do not return where rows are, and the query asks for it."""
-    reason = _why_no_places(request, reading)
-    if reason is not None:
-        places = [name for name in PLACES if name in request.metadata.fieldNames()]
-        if _left_of(reading) is not None:
-            reason = f"it is left to Python workers, because {reason}"
-        else:
-            places = [name for name in places if name in NUMBERED]
-        raise UnsupportedFeatureError(
-            f"table {request.read.ref.name}: this query cannot return {', '.join(places)}: {reason}"
-        )
-
-
 def _why_no_places(request: ScanRequest, reading: NativeReading | str) -> str | None:
-    """Return why the readers do not return the metadata columns of a query; None if they do."""
+    """Return why Python workers have to return the metadata columns of a query; None if Spark's own reader does."""
     names, left = request.metadata.fieldNames(), _left_of(reading)
     if left is not None:
         return left if any(name in PLACES for name in names) else None

@@ -31,13 +31,14 @@ from penstock.spark.native_settings import SCAN_OPTIONS, scan_session
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.read.filters import to_column, without_float_pushdown
 from penstock.spark.read.native_files import NativeFileChecker
-from penstock.spark.read.native_listing import FILE_PATH, ROW_INDEX
+from penstock.spark.read.native_listing import BUCKET, FILE_PATH, PARTITION, ROW_INDEX
 from penstock.spark.types import nullable, to_spark_schema, to_spark_type
 from penstock.spark.versions.python_api import classic
 from penstock.table.read.batches import DeletedRows, TableReader, select_fields
 from penstock.table.read.prune import NO_FILTER
 from penstock.table.read.split import plan_splits
 from penstock.table.ref import ExternalPaths
+from penstock.table.row_tracking import TRACKED
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
@@ -150,8 +151,8 @@ class ReadTask:
 
     Attributes:
         pads: whether values of CHAR are padded.
-        metadata: names of columns to add: the path of a row's file, the number of the row in it, and others of BIGINT,
-            which are NULL in every row.
+        metadata: names of columns to add: those that say where a row is, and others of BIGINT, which are NULL in every
+            row.
     """
 
     ref: TableRef
@@ -167,10 +168,15 @@ class ReadTask:
 
     def read(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split, in order."""
-        reader = TableReader(self.ref, MetadataStore(self.ref), self.columns)
-        if ROW_INDEX not in self.metadata and FILE_PATH not in self.metadata:
-            yield from map(self._with_metadata, self._to_spark(reader.read_split(split)))
+        store = MetadataStore(self.ref)
+        tracked = [field.name for field in TRACKED if field.name in self.metadata]
+        if not tracked and {ROW_INDEX, FILE_PATH, BUCKET, PARTITION}.isdisjoint(self.metadata):
+            rows = TableReader(self.ref, store, self.columns).read_split(split)
+            yield from map(self._with_metadata, self._to_spark(rows, self.columns))
             return
+        keys = self.ref.schema.partition_keys if PARTITION in self.metadata else ()
+        names = tuple(dict.fromkeys((*self.columns, *tracked, *keys)))
+        reader = TableReader(self.ref, store, names)
         deleted, external = DeletedRows(self.ref), ExternalPaths.of(self.ref)
         # Spark applies all filters, and the numbers are those of all rows.
         split = replace(split, rest=NO_FILTER)
@@ -180,14 +186,23 @@ class ReadTask:
             if place is not None:
                 stays[deleted.load(file, place)] = False
             numbers, first = pa.array(np.flatnonzero(stays)), 0
-            for found in self._to_spark(reader.read_file(split, file)):
-                rows = found.num_rows
-                known = {ROW_INDEX: numbers.slice(first, rows), FILE_PATH: pa.repeat(path, rows)}
-                yield self._with_metadata(found, known)
-                first += rows
+            for found in self._to_spark(reader.read_file(split, file), names):
+                count = found.num_rows
+                partition = (
+                    pa.StructArray.from_arrays([found.column(key) for key in keys], list(keys)) if keys else None
+                )
+                known: dict[str, ArrowAny] = {
+                    ROW_INDEX: numbers.slice(first, count),
+                    FILE_PATH: pa.repeat(path, count),
+                    BUCKET: pa.repeat(pa.scalar(split.bucket, pa.int32()), count),
+                    PARTITION: pa.array([{}] * count, pa.struct([])) if partition is None else partition,
+                    **{name: found.column(name) for name in tracked},
+                }
+                yield self._with_metadata(found.select(self.columns), known)
+                first += count
 
-    def _to_spark(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        fields = select_fields(self.ref, self.columns)
+    def _to_spark(self, rows: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        fields = select_fields(self.ref, names)
         return to_spark_batches(pad_chars(rows, fields) if self.pads else rows, to_spark_schema(fields))
 
     def _with_metadata(self, rows: pa.RecordBatch, known: Mapping[str, ArrowAny] | None = None) -> pa.RecordBatch:

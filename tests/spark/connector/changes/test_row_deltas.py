@@ -100,6 +100,35 @@ def test_a_statement_of_spark_does_what_the_method_does(spark: SparkSession, cat
     assert _rows(by_spark)[0][0] == 0
 
 
+@pytest.mark.parametrize("kind", [kind for kind, options in KINDS.items() if "row-tracking.enabled" in options])
+def test_rows_change_by_their_ids(spark: SparkSession, catalog: Catalog, kind: str) -> None:
+    """The statements of Paimon's page on row tracking, and others in which Spark converts no type."""
+    by_spark, by_method = (_make(catalog, f"{way}_id_{kind}", KINDS[kind]) for way in ("spark", "method"))
+    ids = {k: row_id for k, _, _, row_id, _ in _rows(by_spark)}
+    steps: list[tuple[str, Callable[[], object]]] = [
+        (f"UPDATE {{}} SET v = -5 WHERE _ROW_ID = {ids[3]}", lambda: by_method.update({"v": -5}, "k = 3")),
+        (
+            f"UPDATE {{}} SET v = _ROW_ID, p = 'c' WHERE _ROW_ID = {ids[4]}L",
+            lambda: by_method.update({"v": ids[4], "p": "c"}, "k = 4"),
+        ),
+        (
+            "UPDATE {} SET v = 1 WHERE _SEQUENCE_NUMBER > 2 AND _ROW_ID IN (SELECT id FROM range(0, 100, 3))",
+            lambda: by_method.update(
+                {"v": 1}, " OR ".join(["k < 0", *(f"k = {k}" for k in (3, 4) if ids[k] % 3 == 0)])
+            ),
+        ),
+        (f"DELETE FROM {{}} WHERE _ROW_ID = {ids[5]}L", lambda: by_method.delete("k = 5")),
+        (
+            f"DELETE FROM {{}} WHERE _ROW_ID IN ({ids[6]}, {ids[7]}, {ids[8]}) AND __paimon_partition.p IS NOT NULL",
+            lambda: by_method.delete("k IN (6, 7)"),
+        ),
+    ]
+    for statement, method in steps:
+        spark.sql(statement.format(f"penstock.d.spark_id_{kind}"))
+        method()
+        assert _rows(by_spark) == _rows(by_method), statement
+
+
 def test_rows_of_a_file_in_several_batches_and_tasks_change(
     spark: SparkSession, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ Where files are rewritten by Spark, filters select files, but all rows of the se
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.errors import UnsupportedFeatureError
 from penstock.predicate.bind import columns_of
@@ -98,8 +98,6 @@ class ChangeScanBuilder(TableScanBuilder):
 class ChangeScan(TableScan):
     """A scan of the rows that may change, each with its position: the file, and the number of the row in it."""
 
-    _names_rows: ClassVar = True
-
     def read_files(self) -> ReadFiles:
         """Return the files that the scan reads, at most."""
         request = self._request
@@ -157,8 +155,6 @@ class ChangeScan(TableScan):
 
 class GroupScan(ChangeScan):
     """A scan of all rows of the files in which rows may change."""
-
-    _names_rows: ClassVar = False
 
     def __init__(self, bridge: Bridge, request: ScanRequest) -> None:
         check_condition(request.read.ref, request.metadata.fieldNames())

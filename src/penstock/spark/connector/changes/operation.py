@@ -15,11 +15,10 @@ from penstock.catalog.checks.features import check_writable
 from penstock.datafile.types import has_leaf, is_char
 from penstock.errors import UnsupportedFeatureError
 from penstock.options import BucketOptions
-from penstock.spark.connector.changes.group_scan import check_condition
 from penstock.spark.connector.changes.replace_files import Arrangement, ReplaceFiles, Statement
 from penstock.spark.connector.changes.row_deltas import DeltaWrite, is_queue
 from penstock.spark.connector.gateway import schema_of
-from penstock.spark.connector.metadata_column import POSITION, metadata_column_of
+from penstock.spark.connector.metadata_column import POSITION, TRACKED, metadata_column_of
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.staging_directory import why_not_staged
 from penstock.spark.types import has_nanoseconds
@@ -196,8 +195,8 @@ class DeltaOperation(RowChangeOperation):
 
     @from_spark
     def requiredMetadataAttributes(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.references(())
+        """Return what a condition is likely to have, which Spark else does not find in all conditions."""
+        return self._bridge.references(TRACKED if is_tracked(self._ref.options) else ())
 
     @from_spark
     def rowId(self) -> JavaObject:
@@ -208,7 +207,5 @@ class DeltaOperation(RowChangeOperation):
     def newWriteBuilder(self, info: JavaObject) -> JavaObject:
         """Return the builder of the write."""
         columns, check = schema_of(info.schema()), partial(check_row_level, command=self._command, takes_deltas=True)
-        # Spark takes all metadata columns for columns of the table if a condition has one of them.
-        check_condition(self._ref, columns.fieldNames())
         write = DeltaWrite(self._bridge, self._ref, columns, self._read_files, check)
         return DeltaWriteBuilder(self._bridge, write)

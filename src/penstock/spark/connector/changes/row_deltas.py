@@ -253,7 +253,9 @@ class StagedDeltas:
 
     def _conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return new values of rows as those of the table, after a check of its rules."""
-        rows = from_spark_batch(batch.select(batch.schema.names[_FIRST_COLUMN:]), self._ref.schema.fields)
+        # Spark writes all metadata columns after these if the condition has one of them.
+        names = batch.schema.names[_FIRST_COLUMN:][: len(self._ref.schema.fields)]
+        rows = from_spark_batch(batch.select(names), self._ref.schema.fields)
         conform_batch(rows, plan_conform(self._rules, rows.schema, self._ref.name))
         return conform_batch(rows, plan_conform(self._open, rows.schema, self._ref.name))
 
