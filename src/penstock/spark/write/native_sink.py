@@ -68,8 +68,10 @@ _MIN_PRECISION: Final = 4
 # Types of partition columns whose values are in statistics, and which Spark and the table compare in the same way.
 _PARTITION_ROOTS: Final = frozenset({TypeRoot.BOOLEAN, *INTEGERS, TypeRoot.DATE})
 _PARTITION: Final = "penstock_partition"
-# Two of 10,000 partitions share a hash in one of 20,000 writes.
+# Two of 10,000 partitions share a hash in one table of 20,000.
 _HASH_BITS: Final = 40
+# No likely number; if there is a partition of that number, too, it is detected as a hash that two share.
+_NULL_NUMBER: Final = -(2**62) - 12_345
 # Counts rows of committed tasks only (BasicWriteJobStatsTracker).
 _ROWS_METRIC: Final = "numOutputRows"
 _FIELD_ID: Final = "parquet.field.id"
@@ -264,11 +266,7 @@ def _is_native_type(data_type: DataType) -> bool:
 def _is_native_key(data_type: DataType) -> bool:
     # Statistics have no ranges of bytes.
     is_text = isinstance(data_type, AtomicType) and data_type.root is TypeRoot.VARCHAR and _is_unbounded(data_type)
-    return is_text or _is_number(data_type)
-
-
-def _is_number(data_type: DataType) -> bool:
-    return isinstance(data_type, AtomicType) and data_type.root in _PARTITION_ROOTS
+    return is_text or (isinstance(data_type, AtomicType) and data_type.root in _PARTITION_ROOTS)
 
 
 def _is_unbounded(data_type: AtomicType) -> bool:
@@ -369,8 +367,12 @@ def _partition_number(keys: Sequence[DataField]) -> Column:
     Spark sorts numbers by one byte after the other and skips bytes that are equal in all rows, so small numbers take a
     fraction of the time of a hash of 64 bits.
     """
-    if len(keys) == 1 and _is_number(keys[0].type):
-        return F.col(quoted(keys[0].name))
+    data_type = keys[0].type
+    if len(keys) == 1 and isinstance(data_type, AtomicType) and data_type.root in _PARTITION_ROOTS:
+        column = F.col(quoted(keys[0].name))
+        number = F.unix_date(column) if data_type.root is TypeRoot.DATE else column
+        # Spark's sort of numbers changes the order of other rows if some are NULL.
+        return F.coalesce(number.cast("bigint"), F.lit(_NULL_NUMBER))
     # A hash, since directory names do not distinguish NULL from an empty string. A file with several partitions
     # because of a collision is detected when it is imported.
     known = [part for key in keys for part in (F.col(quoted(key.name)).isNull(), F.col(quoted(key.name)))]

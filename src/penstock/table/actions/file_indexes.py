@@ -201,7 +201,10 @@ class _NewIndexes:
         limit = self._ref.parsed(FileIndexOptions).in_manifest_bytes
         is_embedded = new is not None and len(new) <= limit
         is_beside = new is not None and not is_embedded
-        if (new, is_embedded, int(is_beside)) == (old, file.embedded_file_index is not None, len(index_paths)):
+        is_placed = (is_embedded, int(is_beside)) == (file.embedded_file_index is not None, len(index_paths))
+        # ``with_peers`` may have written a small index of a queue to a file.
+        is_with_peers = entry.total_buckets > 0 and file.embedded_file_index is None and len(index_paths) == 1
+        if new == old and (is_placed or is_with_peers):
             return None
         extra_files = tuple(name for name in file.extra_files if not name.endswith(FILE_INDEX_SUFFIX))
         if new is None or is_embedded:

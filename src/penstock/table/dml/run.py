@@ -412,7 +412,8 @@ class _ChangeRun:
         splits = [
             (self._split(entry, plan, PartitionPruneResult(values=each.values, rest=each.rest)), entry)
             for each in plan.partitions
-            for entry in each.entries
+            # Rows that move to another bucket keep their order; a file that was replaced comes last in the manifests.
+            for entry in sorted(each.entries, key=lambda entry: entry.file.min_sequence_number)
         ]
         known = self._progress.hits
         version_of = partial(_version, plan)

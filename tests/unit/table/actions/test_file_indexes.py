@@ -122,7 +122,9 @@ def test_the_rows_of_a_queue_stay_in_order_if_only_some_of_the_files_of_one_numb
     assert [size > 1_000 for size in sizes] == [True, False, True]
     assert {file.min_sequence_number for file in live_files(table)} == {0}
     rows = table.to_arrow()
-    for count in (3, 3, 0):  # all; the second one, whose index is small, with the others; none
+    # All, the second one, whose index is small, with the others; then none, also if all could be in the manifest.
+    for count, limit in ((3, "1000 b"), (0, "1000 b"), (0, "1 mb")):
+        table = altered(tmp_path, {"file-index.in-manifest-threshold": limit})
         assert table.maintenance.rewrite_file_index().files == count
         assert table.to_arrow() == rows
         assert all(map(has_index, live_files(table)))

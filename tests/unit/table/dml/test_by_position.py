@@ -126,6 +126,9 @@ def test_random_changes_by_position_are_those_of_the_methods(kind: str) -> None:
         )
         ours, theirs = ([tuple(row.values()) for row in each.to_arrow(columns).to_pylist()] for each in (first, second))
         assert sorted(ours) == sorted(theirs), step
+        if kind == "queue":
+            for p in "ab":
+                assert [row for row in ours if row[1] == p] == [row for row in theirs if row[1] == p], step
 
 
 def test_files_of_a_queue_that_begin_with_the_same_number_change_together() -> None:

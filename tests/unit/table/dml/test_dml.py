@@ -246,3 +246,22 @@ def test_an_update_clause_that_sets_nothing_is_refused(table: penstock.Table) ->
     with pytest.raises(InvalidOptionError, match="sets no column"):
         table.merge([{"k": 1}], ["k"], matched=MergeUpdate(set={}))
     assert table.latest_snapshot() == before
+
+
+@pytest.mark.parametrize("way", ["update", "merge"])
+def test_rows_that_move_keep_the_order_of_their_queue(way: str) -> None:
+    """A file that was replaced comes last in the manifests."""
+    catalog = penstock.Catalog(f"memory://merge-{next(NUMBERS)}")
+    catalog.create_database("db")
+    options = {"bucket": "1", "bucket-key": "k"}
+    table = catalog.create_table("db.t", "k INT, p STRING, n INT", partition_by=["p"], options=options)
+    for k in (1, 2, 3):
+        table.append([{"k": k, "p": "a", "n": 0}])
+    table.update({"n": 1}, "k = 1")
+    if way == "update":
+        table.update({"p": "b"}, "p = 'a'")
+    else:
+        table.merge(
+            [{"k": k, "p": "b"} for k in (3, 2, 1)], ["k"], matched=MergeUpdate(set={"p": pc.field("source.p")})
+        )
+    assert [(row["k"], row["p"]) for row in table.to_arrow().to_pylist()] == [(1, "b"), (2, "b"), (3, "b")]
