@@ -98,7 +98,8 @@ class WriterFactories:
         # The source takes its settings from the active session.
         sessions.setActiveSession(session)
         try:
-            return table.newWriteBuilder(described).build().toBatch().createBatchWriterFactory(None)
+            made = table.newWriteBuilder(described).build().toBatch().createBatchWriterFactory(None)
+            return bridge.driver.withoutSources(made)
         finally:
             sessions.setActiveSession(self.session)
 

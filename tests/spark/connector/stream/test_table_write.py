@@ -177,6 +177,36 @@ def test_micro_batches_share_writers_and_try_no_dictionaries_that_the_batch_befo
     assert numbers(table) == list(range(5 * 20_001 + 10))
 
 
+def test_tasks_get_the_configuration_of_hadoop_once_and_without_the_sources_of_its_values(
+    spark: SparkSession, catalog: Catalog, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = catalog.create_table("d.t", COLUMNS, options={"write-only": "true"})
+    made: list[Any] = []
+    new = WriterFactories._new
+
+    def noted(self: WriterFactories, *arguments: Any) -> Any:
+        made.append(new(self, *arguments))
+        return made[-1]
+
+    monkeypatch.setattr(WriterFactories, "_new", noted)
+    run(new_feed(spark, tmp_path / "in", 3).stream().withColumn("s", F.lit(None).cast("string")), checkpoint)
+    assert numbers(table) == [0, 1, 2]
+    (factory,) = made
+    jvm: Any = spark._jvm
+    configuration = factory.description().serializableHadoopConf().value()
+    out = jvm.java.io.ByteArrayOutputStream()
+    jvm.java.io.ObjectOutputStream(out).writeObject(factory)
+    written = jvm.java.io.ByteArrayOutputStream()
+    jvm.org.apache.hadoop.conf.Configuration(configuration).write(jvm.java.io.DataOutputStream(written))
+    # Spark's own factory has it twice, with the sources.
+    assert out.size() < 0.75 * written.size()
+    copy = jvm.org.apache.hadoop.conf.Configuration(False)
+    own = jvm.java.io.ByteArrayOutputStream()
+    configuration.write(jvm.java.io.DataOutputStream(own))
+    copy.readFields(jvm.java.io.DataInputStream(jvm.java.io.ByteArrayInputStream(own.toByteArray())))
+    assert copy.getPropsWithPrefix("").equals(configuration.getPropsWithPrefix(""))
+
+
 def test_files_of_attempts_that_spark_has_not_taken_are_not_read(
     catalog: Catalog, feed: Feed, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,7 @@
 package penstock;
 
+import java.io.DataOutput;
+import java.io.IOException;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
@@ -16,6 +18,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
+import java.util.Properties;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
@@ -25,6 +28,9 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.io.Text;
+import org.apache.hadoop.io.WritableUtils;
 import org.apache.spark.JobArtifactSet$;
 import org.apache.spark.JobArtifactState;
 import org.apache.spark.SparkContext;
@@ -75,6 +81,8 @@ import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage;
 import org.apache.spark.sql.execution.adaptive.QueryStageExec;
+import org.apache.spark.sql.execution.datasources.BasicWriteJobStatsTracker;
+import org.apache.spark.sql.execution.datasources.BasicWriteJobStatsTracker$;
 import org.apache.spark.sql.execution.datasources.BasicWriteTaskStats;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
@@ -97,6 +105,7 @@ import org.apache.spark.sql.util.QueryExecutionListener;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 import org.apache.spark.util.AccumulatorV2;
+import org.apache.spark.util.SerializableConfiguration;
 import scala.runtime.AbstractFunction0;
 
 /**
@@ -1046,6 +1055,44 @@ public class Driver {
             plans.addAll(list(plan.children()));
         }
         return rows;
+    }
+
+    /**
+     * Return a factory whose writers have the same configuration of Hadoop once, and without the source of each value:
+     * Hadoop compresses each of these sources alone (design/0007).
+     *
+     * @param factory of a write of Spark's file sources
+     */
+    public DataWriterFactory withoutSources(DataWriterFactory factory) {
+        FileWriterFactory whole = (FileWriterFactory) factory;
+        WriteJobDescription job = whole.description();
+        SerializableConfiguration configuration =
+            new SerializableConfiguration(new UnsourcedConfiguration(job.serializableHadoopConf().value()));
+        List trackers = new ArrayList();
+        trackers.add(new BasicWriteJobStatsTracker(configuration, BasicWriteJobStatsTracker$.MODULE$.metrics()));
+        WriteJobDescription made = new WriteJobDescription(
+            job.uuid(), configuration, job.outputWriterFactory(), job.allColumns(), job.dataColumns(),
+            job.partitionColumns(), job.bucketSpec(), job.path(), job.customPartitionLocations(),
+            job.maxRecordsPerFile(), job.timeZoneId(), PythonUtils.toSeq(trackers));
+        return new FileWriterFactory(made, whole.committer());
+    }
+
+    /** What Hadoop reads from it is a configuration with the same keys and values. */
+    private static class UnsourcedConfiguration extends Configuration {
+        UnsourcedConfiguration(Configuration other) {
+            super(other);
+        }
+
+        public void write(DataOutput out) throws IOException {
+            Properties all = getProps();
+            WritableUtils.writeVInt(out, all.size());
+            for (Iterator each = all.entrySet().iterator(); each.hasNext(); ) {
+                Map.Entry entry = (Map.Entry) each.next();
+                Text.writeString(out, (String) entry.getKey());
+                Text.writeString(out, (String) entry.getValue());
+                WritableUtils.writeCompressedStringArray(out, null);
+            }
+        }
     }
 
     /**
