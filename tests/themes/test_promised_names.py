@@ -20,7 +20,6 @@ ROOT = Path(__file__).parents[2]
 NOT_EXPORTED = {
     "penstock.format.manifest.entry.ManifestEntry",
     "penstock.format.types.data_types.DataType",
-    "penstock.format.types.data_types.RowType",
     "penstock.table.compact.task.CompactTask",
     "penstock.table.message.CommitMessage",
     "penstock.table.stream.offset.StreamOffset",

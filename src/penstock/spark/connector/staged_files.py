@@ -6,7 +6,7 @@ append.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
@@ -229,8 +229,6 @@ class StagedFiles:
 
 class StagedBatchWrite(Proxy):
     """A write whose tasks write staged files; subclasses commit them on the driver."""
-
-    interfaces: ClassVar = ("org.apache.spark.sql.connector.write.BatchWrite",)
 
     def __init__(self, bridge: Bridge, ref: TableRef, staged: StagedFiles) -> None:
         super().__init__(bridge, f"{ref.name} {staged.job_id}")

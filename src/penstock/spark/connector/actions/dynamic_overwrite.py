@@ -97,6 +97,8 @@ class DynamicOverwrite(Proxy):
 class DynamicFileWrite(StagedBatchWrite):
     """Has tasks write Parquet files, and commits them on the driver."""
 
+    interfaces: ClassVar = (f"{_WRITE}BatchWrite",)
+
     def __init__(self, bridge: Bridge, ref: TableRef, staged: StagedFiles, scope: OverwriteScope) -> None:
         super().__init__(bridge, ref, staged)
         self._scope = scope

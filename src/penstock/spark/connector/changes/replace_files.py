@@ -141,6 +141,8 @@ class ReplaceFiles(Proxy):
 class ReplaceFilesBatch(StagedBatchWrite):
     """Writes the rows in tasks, and commits them on the driver."""
 
+    interfaces: ClassVar = (f"{_WRITE}BatchWrite",)
+
     def __init__(self, bridge: Bridge, ref: TableRef, statement: Statement, staged: StagedFiles) -> None:
         super().__init__(bridge, ref, staged)
         self._statement = statement
