@@ -106,7 +106,7 @@ def decode_deletion_vector(data: bytes, path: str) -> npt.NDArray[np.int64]:
     framed = framed_vector(data, path)
     try:
         bitmaps = framed[8:-4]
-        return _decode_bitmaps(bitmaps) if _is_64(framed) else decode_bitmap(bitmaps, 0)[0]
+        return _decode_bitmaps(bitmaps) if _is_64(framed) else _decode_bitmap(bitmaps, 0)[0]
     except (struct.error, ValueError) as error:
         raise FormatError(f"{path}: a deletion vector cannot be read: {error}") from error
 
@@ -141,18 +141,35 @@ def _decode_bitmaps(data: bytes) -> npt.NDArray[np.int64]:
         key = struct.unpack_from("<I", data, place)[0]
         if not last < key <= _MOST_UPPER_BITS:
             raise ValueError("its bitmaps are out of order")
-        rows, place = decode_bitmap(data, place + 4)
+        rows, place = _decode_bitmap(data, place + 4)
         parts.append(rows + (key << 32))
         last = key
     return np.concatenate(parts)
 
 
-def decode_bitmap(data: bytes, start: int) -> tuple[npt.NDArray[np.int64], int]:
-    """Return the rows of a bitmap, ascending, and where it ends.
+def count_bitmap_rows(data: bytes) -> int:
+    """Return the number of rows of a bitmap, which its head states.
 
     Raises:
         ValueError, struct.error: it is damaged.
     """
+    heads, _, _ = _bitmap_head(data, 0)
+    return int((heads[:, 1].astype(np.int64) + 1).sum())
+
+
+def _decode_bitmap(data: bytes, start: int) -> tuple[npt.NDArray[np.int64], int]:
+    """Return the rows of a bitmap, ascending, and where it ends."""
+    heads, runs, place = _bitmap_head(data, start)
+    parts = [np.empty(0, np.int64)]
+    for number, (key, rows_less_one) in enumerate(heads.tolist()):
+        is_run = bool(runs) and bool(runs[number // 8] >> number % 8 & 1)
+        rows, place = _decode_container(data, place, rows_less_one + 1, is_run=is_run)
+        parts.append(rows + (key << 16))
+    return np.concatenate(parts), place
+
+
+def _bitmap_head(data: bytes, start: int) -> tuple[npt.NDArray[np.uint16], bytes, int]:
+    """Return key and number of rows less one of each container, which of them have runs, and where the first begins."""
     cookie = struct.unpack_from("<I", data, start)[0]
     runs = b""
     if cookie & 0xFFFF == _COOKIE:
@@ -169,12 +186,7 @@ def decode_bitmap(data: bytes, start: int) -> tuple[npt.NDArray[np.int64], int]:
     place += 4 * count
     if not runs or count >= _LEAST_WITH_OFFSETS:
         place += 4 * count
-    parts = [np.empty(0, np.int64)]
-    for number, (key, rows_less_one) in enumerate(heads.tolist()):
-        is_run = bool(runs) and bool(runs[number // 8] >> number % 8 & 1)
-        rows, place = _decode_container(data, place, rows_less_one + 1, is_run=is_run)
-        parts.append(rows + (key << 16))
-    return np.concatenate(parts), place
+    return heads, runs, place
 
 
 def _decode_container(data: bytes, place: int, rows: int, *, is_run: bool) -> tuple[npt.NDArray[np.int64], int]:

@@ -16,14 +16,11 @@ from bisect import bisect_left, bisect_right
 from struct import Struct, error, iter_unpack, unpack_from
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from penstock.format.deletion_vector import decode_bitmap
+from penstock.format.deletion_vector import count_bitmap_rows
 from penstock.format.types.data_types import AtomicType, TypeRoot
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    import numpy as np
-    import numpy.typing as npt
+    from collections.abc import Collection, Mapping, Sequence
 
     from penstock.format.types.data_types import DataType
 
@@ -260,7 +257,7 @@ def _range_bitmap_holds(data: bytes, data_type: AtomicType, keys: Collection[byt
     first, last = (_value(source, data_type) for _ in range(2))
     dictionary_bytes = _number(source, _INT)
     start = _INT.size + head_bytes
-    if None in keys and len(_rows_with_values(data, start + dictionary_bytes)) < rows:
+    if None in keys and _count_values(data, start + dictionary_bytes) < rows:
         return True
     wanted = [key for key in keys if key is not None and first <= key <= last]  # type: ignore[operator]
     if not wanted:
@@ -269,12 +266,13 @@ def _range_bitmap_holds(data: bytes, data_type: AtomicType, keys: Collection[byt
     return any(map(dictionary.holds, wanted))
 
 
-def _rows_with_values(data: bytes, start: int) -> npt.NDArray[np.int64]:
+def _count_values(data: bytes, start: int) -> int:
+    """Return the number of rows that have a value."""
     head_bytes, version, _, size = _SLICES_HEAD.unpack_from(data, start)
     if version != 1:
         raise ValueError(f"version {version} of a range bitmap is not known")
     start += _INT.size + head_bytes
-    return decode_bitmap(data[start : start + size], 0)[0]
+    return count_bitmap_rows(data[start : start + size])
 
 
 class _Dictionary:
@@ -291,22 +289,27 @@ class _Dictionary:
         self._keys = self._heads + heads_bytes
 
     def holds(self, key: bytes | int) -> bool:
-        """Whether a value is in the dictionary."""
+        """Whether a value, not less than the first one, is in the dictionary."""
         found = bisect_right(range(self._count), key, key=lambda chunk: self._head(chunk)[0]) - 1
         if found < 0:
-            return False
+            raise ValueError("the dictionary of a range bitmap does not begin with its least value")
         first, head = self._head(found)
         if first == key:
             return True
         _, offset, size, places_bytes = _CHUNK_HEAD.unpack_from(head.read(_CHUNK_HEAD.size))
         start = self._keys + offset
+        starts: Sequence[int]
         if self._type.root is TypeRoot.VARCHAR:
             places = iter_unpack(_INT.format, self._data[start : start + places_bytes])
             starts = [start + places_bytes + place for (place,) in places]
         else:
-            starts = [start + number * _NUMBERS[self._type.root].size for number in range(size)]
+            # No list, as a damaged index could state two billion.
+            width = _NUMBERS[self._type.root].size
+            starts = range(start, start + size * width, width)
+        if len(starts) != size:
+            raise ValueError("a chunk does not have as many values as it states")
         place = bisect_left(starts, key, key=self._value)
-        return place < size and self._value(starts[place]) == key
+        return place < len(starts) and self._value(starts[place]) == key
 
     def _head(self, chunk: int) -> tuple[bytes | int, io.BytesIO]:
         """Return the first value of a chunk, and what follows it."""

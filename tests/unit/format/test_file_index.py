@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import random
+import struct
+import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from backports import zstd
 
 import penstock
+from penstock.format.deletion_vector import encode_bitmap
 from penstock.format.file_index import decode_index_places, may_hold, xxh64
 from penstock.format.file_index_writer import Texts, describe_numbers, describe_texts, encode_range_bitmap
 from penstock.format.types.text import parse_sql_type
@@ -98,3 +102,40 @@ def test_a_range_bitmap_of_nulls_holds_nothing_else() -> None:
     data = encode_range_bitmap(np.array([-1, -1], np.int32), values, chunk_bytes=0, are_texts=False)
     assert may_hold({"range-bitmap": data}, parse_sql_type("INT"), {None, 1})
     assert not may_hold({"range-bitmap": data}, parse_sql_type("INT"), {1})
+
+
+@pytest.mark.parametrize(
+    ("stated", "instead"),
+    [
+        ((">5i", 0, 0, 1, 4, 4), (">5i", 0, 0, 2**31 - 1, 4, 4)),
+        ((">5i", 0, 0, 1, 4, 4), (">5i", 0, 0, -1, 4, 4)),
+        ((">bi", 1, 1), (">bi", 1, -1)),
+        ((">bi", 1, 1), (">bi", 1, 0)),
+    ],
+)
+def test_a_range_bitmap_with_absurd_sizes_takes_no_memory_and_skips_nothing(
+    stated: tuple[Any, ...], instead: tuple[Any, ...]
+) -> None:
+    data_type = parse_sql_type("INT")
+    values = describe_numbers(np.array([5, 7]), data_type.root)
+    data = encode_range_bitmap(np.array([0, 1], np.int32), values, chunk_bytes=100, are_texts=False)
+    assert data.count(struct.pack(*stated)) == 1
+    damaged = data.replace(struct.pack(*stated), struct.pack(*instead))
+    assert may_hold({"range-bitmap": damaged}, data_type, {7})
+
+
+def test_nulls_of_a_range_bitmap_are_counted_without_its_rows() -> None:
+    """A bitmap of 700 KB can name four billion rows."""
+    values = describe_numbers(np.array([5]), parse_sql_type("INT").root)
+    data = encode_range_bitmap(np.zeros(1, np.int32), values, chunk_bytes=0, are_texts=False)
+    heads = np.column_stack([np.arange(1 << 16), np.full(1 << 16, 0xFFFF)]).astype("<u2").tobytes()
+    runs = struct.pack("<HHH", 1, 0, 0xFFFF) * (1 << 16)
+    many = struct.pack("<I", 12347 | 0xFFFF << 16) + b"\xff" * (1 << 13) + heads + bytes(4 << 16) + runs
+    one = encode_bitmap(np.array([0]))
+    start = data.rindex(one, 0, data.rindex(encode_bitmap(np.empty(0, np.int64))))
+    head = data[:start].replace(struct.pack(">bbi", 1, 1, len(one)), struct.pack(">bbi", 1, 1, len(many)))
+    index = {"range-bitmap": head + many + data[start + len(one) :]}
+    tracemalloc.start()
+    assert not may_hold(index, parse_sql_type("INT"), {None})
+    assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    tracemalloc.stop()

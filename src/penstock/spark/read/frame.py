@@ -188,16 +188,16 @@ class ReadTask:
             numbers, first = pa.array(np.flatnonzero(stays)), 0
             for found in self._to_spark(reader.read_file(split, file), names):
                 count = found.num_rows
-                partition = (
-                    pa.StructArray.from_arrays([found.column(key) for key in keys], list(keys)) if keys else None
-                )
                 known: dict[str, ArrowAny] = {
                     ROW_INDEX: numbers.slice(first, count),
                     FILE_PATH: pa.repeat(path, count),
                     BUCKET: pa.repeat(pa.scalar(split.bucket, pa.int32()), count),
-                    PARTITION: pa.array([{}] * count, pa.struct([])) if partition is None else partition,
                     **{name: found.column(name) for name in tracked},
                 }
+                if keys:
+                    known[PARTITION] = pa.StructArray.from_arrays([found.column(key) for key in keys], list(keys))
+                elif PARTITION in self.metadata:
+                    known[PARTITION] = pa.array([{}] * count, pa.struct([]))
                 yield self._with_metadata(found.select(self.columns), known)
                 first += count
 
