@@ -234,8 +234,9 @@ def commit_changes(committer: TableCommitter, read: ReadFiles, messages: tuple[C
                 with enough_memory(committer.ref.name):
                     return committer.commit(request)
             except CommitConflictError:
-                base = _unaffected_base(committer, read)
-                if base is None or time.monotonic() > deadline:
+                tried, base = base, _unaffected_base(committer, read)
+                # Without a commit of others, the next attempt would end in the same conflict.
+                if base in {None, tried} or time.monotonic() > deadline:
                     raise
     except BaseException:
         if not committer.may_be_committed:

@@ -348,6 +348,7 @@ class _ChangeRun:
         self._store = committer.store
         self._new_change = new_change
         self._is_dry_run = is_dry_run
+        self._tried: Snapshot | None = None
         self._begin(committer)
         self._user = new_commit_user(committer.options.user_prefix)
 
@@ -371,17 +372,23 @@ class _ChangeRun:
                 except CommitConflictError:
                     tries += 1
                     is_spent = options.max_retries is not None and tries > options.max_retries
-                    if is_spent or time.monotonic() > deadline:
+                    if is_spent or time.monotonic() > deadline or self._is_unchanged():
                         raise
         except BaseException:
             if not self._committer.may_be_committed:
                 self._discard(tuple(self._progress.outcomes))
             raise
 
+    def _is_unchanged(self) -> bool:
+        """Whether others have not changed the table since the last attempt, so that the next one would end like it."""
+        return (
+            self._store.load_latest_snapshot() == self._tried and self._store.latest_schema_id() == self._ref.schema.id
+        )
+
     def _try_once(self) -> ChangeResult:
         self._committer.may_be_committed = False
         check_same_table(self._ref)
-        snapshot = self._store.load_latest_snapshot()
+        snapshot = self._tried = self._store.load_latest_snapshot()
         # Loaded after the snapshot, so the schema is not older than that of any of its files.
         ref = at_latest_schema(self._ref, self._store)
         if ref is not self._ref:

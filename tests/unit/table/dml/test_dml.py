@@ -14,7 +14,13 @@ from tests.support.garbage import needed_files, stored_files
 
 import penstock
 from penstock import MergeDelete, MergeInsert, MergeUpdate
-from penstock.errors import InvalidFilterError, InvalidOptionError, NotFoundError, SchemaMismatchError
+from penstock.errors import (
+    CommitConflictError,
+    InvalidFilterError,
+    InvalidOptionError,
+    NotFoundError,
+    SchemaMismatchError,
+)
 from penstock.format.snapshot import CommitKind
 from penstock.table.commit.committer import TableCommitter
 from penstock.table.dml import merge
@@ -194,6 +200,39 @@ def test_a_key_that_is_appended_meanwhile_is_updated_and_not_inserted(
     assert (result.rows_updated, result.rows_inserted) == (1, 1)
     assert table.to_arrow(["name"], "k >= 98").column("name").to_pylist().count("ours") == 1
     assert table.to_arrow(filter="k = 99").num_rows == 1
+    assert stored_files(table._ref) == needed_files(table._ref)
+
+
+@pytest.mark.parametrize("meanwhile", ["nothing", "commit", "alter"])
+def test_a_change_is_evaluated_again_only_if_others_have_changed_the_table(
+    table: penstock.Table, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    commit, requests = TableCommitter.commit, list[object]()
+
+    def refused_once(self: TableCommitter, request: Any) -> Any:
+        if not request.has_read:
+            return commit(self, request)
+        requests.append(request)
+        if len(requests) > 1:
+            assert meanwhile != "nothing"
+            return commit(self, request)
+        if meanwhile == "commit":
+            penstock.Table.at(table.location).append([{"k": 99, "name": "theirs", "x": 0.0}])
+        if meanwhile == "alter":
+            penstock.Catalog(table.location.rpartition("/db.db")[0]).alter_table(
+                "db.t", penstock.SetOption(key="write-only", value="true")
+            )
+        raise CommitConflictError("refused")
+
+    monkeypatch.setattr(TableCommitter, "commit", refused_once)
+    if meanwhile == "nothing":
+        with pytest.raises(CommitConflictError, match="refused"):
+            table.delete("k = 3")
+        assert len(requests) == 1
+    else:
+        assert table.delete("k = 3").rows_deleted == 1
+        assert len(requests) == 2
+    assert (3 in state(table)) == (meanwhile == "nothing")
     assert stored_files(table._ref) == needed_files(table._ref)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,9 @@ from penstock.datafile.types import to_arrow_schema
 from penstock.predicate.parse import parse_filter
 from penstock.table.actions.changes import commit_append, open_committer
 from penstock.table.actions.rewriting import for_existing_rows
-from penstock.table.dml.replacement import ReadFiles, commit_replacement
+from penstock.table.commit.committer import TableCommitter
+from penstock.table.dml.replacement import ReadFiles, commit_changes, commit_replacement
+from penstock.table.message import CommitMessage
 from penstock.table.read.scan import plan_scan
 from penstock.table.read.split import plan_splits
 from penstock.table.store import MetadataStore
@@ -23,7 +26,8 @@ from penstock.table.write.writer import write_arrow
 
 if TYPE_CHECKING:
     from penstock import Table
-    from penstock.table.message import CommitMessage
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.commit.delta import CommitRequest
 
 
 @pytest.fixture
@@ -98,6 +102,35 @@ def test_a_change_of_what_was_read_fails_and_leaves_no_file(table: Table, change
         commit_replacement(open_committer(table._ref), read, written)
     assert _files(table) == before - 1
     assert _keys(table) == keys
+
+
+def test_a_conflict_that_no_other_commit_causes_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = penstock.Catalog("memory://replaced-once")
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "k INT, p STRING", options={"bucket": "1", "bucket-key": "k"})
+    table.append([{"k": k, "p": "a"} for k in range(8)])
+    # Two files, which begin with the same sequence number.
+    table.with_options({"target-file-row-num": "4"}).delete("k = 7")
+    read = _read(table, "k < 3")
+    ((split, file),) = [(split, file) for split in read.splits for file in split.files]
+    message = CommitMessage(
+        partition=split.partition,
+        bucket=0,
+        total_buckets=1,
+        compact_before=(file,),
+        compact_after=(replace(file, file_name="data-new.parquet"),),
+    )
+    commit, requests = TableCommitter.commit, list[object]()
+
+    def once(self: TableCommitter, request: CommitRequest) -> Snapshot | None:
+        requests.append(request)
+        assert len(requests) == 1
+        return commit(self, request)
+
+    monkeypatch.setattr(TableCommitter, "commit", once)
+    with pytest.raises(CommitConflictError, match="begins with the same sequence number"):
+        commit_changes(open_committer(table._ref), read, (message,))
+    assert len(requests) == 1
 
 
 _OLD = [(1, None, "x"), (2, "longer", "x"), (3, "abc", None)]
