@@ -60,9 +60,9 @@ test-interop: java $(SYNCED) ## Run only the tests against Java Paimon and pypai
 test-slow: java $(SYNCED) $(DBT_SYNCED) ## Run the long tests, in parts of 50 minutes at most (PART="drivers faults")
 	$(BIN)/python scripts/run_slow_tests.py $(PART) -- $(ARGS)
 
-test-cluster: java $(SYNCED) $(DBT_SYNCED) ## Run the tests that start several processes of Spark: clusters, servers, dbt, tasks that fail
+test-cluster: java $(SYNCED) $(DBT_SYNCED) ## Run the tests that start a cluster, a server or another program: standalone, Connect, dbt, the SQL prompt
 	$(BIN)/python -m tests.class_archive
-	$(BIN)/pytest -m "cluster and not slow" tests/spark tests/faults/streams $(ARGS)
+	$(BIN)/pytest -m "cluster and not slow" tests/spark tests/faults/streams tests/docs $(ARGS)
 
 test-dbt: java $(SYNCED) $(DBT_SYNCED) ## Run dbt and PyHive, which have an environment of their own, on the Thrift server
 	$(BIN)/pytest tests/spark/test_dbt.py tests/spark/test_servers.py -k "dbt or thrift" $(ARGS)

@@ -20,10 +20,10 @@ QUICK_TEST_SECONDS: Final = 120
 # No deadlines: four lanes share the machine, and a slow one must not fail a test. The CI is derandomised, so that a
 # change is judged by itself.
 # Few examples: they add up over the runs, and `make test-slow` has 800 of each.
-settings.register_profile("dev", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("dev", max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile(
     "ci",
-    max_examples=25,
+    max_examples=15,
     deadline=None,
     derandomize=True,
     print_blob=True,

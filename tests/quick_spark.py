@@ -23,8 +23,8 @@ JVM_OPTIONS: Final = (
     # The 48 MB of this level fill up within minutes: methods are thrown out and compiled again, 3.5 times on average.
     "-XX:ReservedCodeCacheSize=240m",
     "-XX:+UseSerialGC",
-    # A young generation that fills up half as often, and no whole collection each time that more classes are loaded.
-    "-Xmn256m",
+    # A young generation that rarely fills up, and no whole collection each time that more classes are loaded.
+    "-Xmn512m",
     "-XX:MetaspaceSize=192m",
     # Hadoop starts a process for the permissions of each file: this way takes less than half as long.
     "-Djdk.lang.Process.launchMechanism=VFORK",

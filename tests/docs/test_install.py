@@ -65,6 +65,7 @@ def test_the_dates_of_releases_are_those_of_the_lock_file() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.cluster
 def test_the_settings_leave_no_warning_of_spark(tmp_path: Path) -> None:
     (settings,) = examples_of()["docs/install.md"]["python"]
     script = settings.replace("spark.stop()\n", STREAM)

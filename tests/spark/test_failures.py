@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.quick_spark import quick_environment
 from tests.spark.needs import skip_without
 
@@ -22,6 +23,7 @@ SENTENCES = {
 }
 
 
+@pytest.mark.cluster
 def test_a_query_ends_with_one_sentence_and_no_traces(tmp_path: Path) -> None:
     skip_without(PYTHON_SOURCES)
     environment = os.environ | quick_environment()

@@ -31,6 +31,7 @@ def is_listening(servers: str) -> bool:
         return trial.connect_ex((host, int(port))) == 0
 
 
+@pytest.mark.cluster
 def test_a_broker_and_its_data_do_not_outlive_an_owner_that_was_killed(tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-c", OWNER, str(SCRIPT)]

@@ -167,6 +167,7 @@ for batch in table.follow(options=json.loads(sys.argv[2])):
 """
 
 
+@pytest.mark.cluster
 @STREAM_FORMAT_IF_SLOW
 def test_a_query_that_ends_by_itself_waits_for_another_process_and_goes_on_when_that_is_killed(
     spark: SparkSession, catalog: Catalog, tmp_path: Path

@@ -81,7 +81,9 @@ def run(scene: Scene, forker: Forker, chance: random.Random, *, kills: int, seco
     print(f"\n{scene.buckets} buckets: {dict(sorted(found.items()))}; died at {dict(calls)}")  # noqa: T201 - the figures that the test is about
 
 
-@pytest.mark.parametrize("buckets", [4, -1], ids=["queue", "scalable"])
+@pytest.mark.parametrize(
+    "buckets", [pytest.param(4, id="queue"), pytest.param(-1, id="scalable", marks=pytest.mark.slow)]
+)
 def test_no_row_is_lost_or_doubled_and_no_file_missing_or_left_whichever_process_is_killed(
     buckets: int, forker: Forker, tmp_path: Path
 ) -> None:

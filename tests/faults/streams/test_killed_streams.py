@@ -62,7 +62,7 @@ def _check_all(chain: Chain) -> None:
 
 
 @pytest.mark.timeout(LIMIT_SECONDS)
-@pytest.mark.parametrize(("kills", "batches"), [(1, 16), pytest.param(17, 200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("kills", "batches"), [(1, 10), pytest.param(17, 200, marks=pytest.mark.slow)])
 def test_rows_arrive_once_and_in_order_however_often_the_driver_is_killed(
     kills: int, batches: int, drivers: Drivers, tmp_path: Path
 ) -> None:
@@ -87,6 +87,7 @@ def test_rows_arrive_once_and_in_order_where_tasks_share_nothing_with_the_driver
         assert (chain.kills, chain.in_window) == (1, 1)
 
 
+@pytest.mark.cluster
 @pytest.mark.timeout(LIMIT_SECONDS)
 def test_rows_of_producers_that_append_at_once_arrive_in_the_order_of_their_commits(
     drivers: Drivers, tmp_path: Path

@@ -224,13 +224,14 @@ def test_hundreds_of_threads_of_the_jvm_need_few_threads_of_python(session: Spar
     text = "SELECT count(*) FROM by_threads.d.t WHERE n > 0"
     threads.run(session._jsparkSession, text, 8, 4)
     before = threading.active_count()
-    threads.run(session._jsparkSession, text, 200, 4)
+    threads.run(session._jsparkSession, text, 80, 4)
     # As many as call at once, and those that end later than their successors begin.
     assert threading.active_count() <= before + 4
     threads.run(session._jsparkSession, "INSERT INTO by_threads.d.t VALUES (3)", 4, 2)
     assert rows_of(session, "by_threads") == [1, 2, 3, 3, 3, 3]
 
 
+@pytest.mark.cluster
 @pytest.mark.timeout(300)
 def test_settings_of_the_application_are_catalogs_of_all_its_sessions(tmp_path: Path) -> None:
     script = Path(__file__).with_name("settings_script.py")

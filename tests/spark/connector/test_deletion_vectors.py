@@ -263,6 +263,16 @@ def in_parts(spark: SparkSession, compiled: None, request: pytest.FixtureRequest
         spark.conf.unset(key)
 
 
+@pytest.mark.parametrize(
+    ("large", "in_parts"),
+    [
+        ("32", "row by row"),
+        ("64", "vectorised"),
+        pytest.param("32", "vectorised", marks=pytest.mark.slow),
+        pytest.param("64", "row by row", marks=pytest.mark.slow),
+    ],
+    indirect=True,
+)
 def test_the_rows_are_those_of_to_arrow(spark: SparkSession, large: Table, in_parts: None) -> None:
     everything = sorted(large.to_arrow().to_pylist(), key=itemgetter("id"))
     conditions: dict[str, Callable[[dict[str, Any]], bool]] = {

@@ -48,6 +48,7 @@ def rows(spark: SparkSession, text: str) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in spark.sql(text).collect()]
 
 
+@pytest.mark.parametrize("reader", ["vectorised", pytest.param("row by row", marks=pytest.mark.slow)], indirect=True)
 def test_rows_are_where_they_say(spark: SparkSession, catalog: Catalog, reader: str) -> None:
     name = f"d.places_{reader[:3]}"
     options = {"bucket": "2", "bucket-key": "id", "file.block-size": "64 kb"}
@@ -173,6 +174,7 @@ TRACKED = "SELECT _ROW_ID, _SEQUENCE_NUMBER, id"
 
 
 @pytest.mark.interop
+@pytest.mark.parametrize("reader", ["vectorised", pytest.param("row by row", marks=pytest.mark.slow)], indirect=True)
 def test_rows_keep_their_ids_in_tables_with_row_tracking(
     spark: SparkSession, java: Engine, reader: str, tmp_path: Path
 ) -> None:
@@ -223,8 +225,15 @@ def test_tables_without_row_tracking_have_no_row_ids(spark: SparkSession, catalo
         rows(spark, "SELECT _ROW_ID FROM penstock.d.untracked")
 
 
-@pytest.mark.parametrize("partition_by", [(), ("p", "q")], ids=["whole", "partitions"])
-@pytest.mark.parametrize("file_format", ["orc", "avro"])
+@pytest.mark.parametrize(
+    ("file_format", "partition_by"),
+    [
+        ("orc", ("p", "q")),
+        ("avro", ()),
+        pytest.param("orc", (), marks=pytest.mark.slow),
+        pytest.param("avro", ("p", "q"), marks=pytest.mark.slow),
+    ],
+)
 def test_python_workers_return_what_readers_of_spark_do_not(
     spark: SparkSession, catalog: Catalog, file_format: str, partition_by: tuple[str, ...]
 ) -> None:

@@ -122,6 +122,9 @@ def test_each_format_is_read_by_its_reader(spark: SparkSession, catalog: Catalog
 
 
 @needs(PYTHON_SCANS)
+@pytest.mark.parametrize(
+    "reader", ["vectorised", "one of each", pytest.param("row by row", marks=pytest.mark.slow)], indirect=True
+)
 def test_python_workers_read_only_the_files_that_spark_does_not(
     spark: SparkSession, catalog: Catalog, reader: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -231,6 +231,7 @@ def _value(kind: str, number: int) -> str | Decimal | int:
     return str(number) if "CHAR" in kind else Decimal(number) if "DECIMAL" in kind else number
 
 
+@pytest.mark.parametrize("reader", ["vectorised", pytest.param("row by row", marks=pytest.mark.slow)], indirect=True)
 def test_widened_columns_are_read_by_spark(spark: SparkSession, catalog: Catalog, reader: str) -> None:
     pairs = [(old, new) for old, news in WIDENED.items() for new in news]
     name = f"d.widened_{reader[:3]}"

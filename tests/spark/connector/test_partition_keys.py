@@ -209,7 +209,9 @@ def test_functions_of_buckets_are_not_for_queries(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("share", [3, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=[pytest.mark.slow] if seed > 2 else []) for seed in range(6)]
+)
 def test_rows_are_the_same_with_keys_and_without(seed: int, share: int, spark: SparkSession, catalog: Catalog) -> None:
     """Each query on two seeds, of which one has the same buckets on both sides; the slow version asks all on each."""
     dice = random.Random(seed)  # noqa: S311 - a seed of a test

@@ -76,7 +76,7 @@ def test_objects_of_past_queries_go_away(spark: SparkSession, numbers: Table) ->
 
     ask(5)
     before = collected()
-    ask(40)
+    ask(30)
     # Spark keeps the plans of its latest executions.
     assert collected() < before + 20
 

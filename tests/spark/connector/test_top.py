@@ -50,7 +50,7 @@ def _files(frame: DataFrame) -> int:
     return int(found.split(" files")[0]) if found else FILES
 
 
-@pytest.mark.parametrize("column", ["i", "s", "d", "t", "f"])
+@pytest.mark.parametrize("column", ["s", "d", "f", *(pytest.param(column, marks=pytest.mark.slow) for column in "it")])
 def test_first_rows_are_those_of_the_whole_table(spark: SparkSession, table: Table, column: str) -> None:
     rows = table.to_spark(spark).select(column, "id", "p")
     # Rows of the session, for which Spark pushes nothing down.

@@ -59,7 +59,9 @@ def _files(table: Table) -> set[str]:
     return set(table.files()["file_path"].to_pylist())
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] if kind in {"vectors", "avro"} else []) for kind in KINDS]
+)
 def test_a_statement_of_spark_does_what_the_method_does(spark: SparkSession, catalog: Catalog, kind: str) -> None:
     by_spark, by_method = (_make(catalog, f"{way}_{kind}", KINDS[kind]) for way in ("spark", "method"))
     name = f"penstock.d.spark_{kind}"

@@ -103,7 +103,9 @@ def row(n: int) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("source")
-@pytest.mark.parametrize("options", [{}, QUEUE], ids=["scalable", "queue"])
+@pytest.mark.parametrize(
+    "options", [pytest.param({}, id="scalable", marks=pytest.mark.slow), pytest.param(QUEUE, id="queue")]
+)
 def test_rows_change_as_on_a_disk(
     spark: SparkSession, stores: tuple[Catalog, Catalog], options: dict[str, str]
 ) -> None:
