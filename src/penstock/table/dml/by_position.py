@@ -17,13 +17,13 @@ from penstock.errors import CommitConflictError, StorageError, UnsupportedFeatur
 from penstock.table.actions.rewriting import check_schema_of_rewritten, for_existing_rows
 from penstock.table.assumptions import at_latest_schema
 from penstock.table.commit.cleanup import delete_new_files
-from penstock.table.commit.delta import find_displaced
 from penstock.table.dml.change import ChangedBatch, some
 from penstock.table.dml.replacement import commit_changes
-from penstock.table.dml.run import as_marked, marks_rows, write_in_place, write_rows
+from penstock.table.dml.run import as_marked, load_peers, marks_rows, place_of, write_in_place, write_rows
 from penstock.table.read.batches import DeletedRows, TableReader
-from penstock.table.read.live import load_live_of_partitions
 from penstock.table.read.prune import NO_FILTER, is_key_of
+from penstock.table.read.scan import load_vector_places
+from penstock.table.read.split import with_vectors
 from penstock.table.ref import ExternalPaths
 from penstock.table.row_tracking import ROW_ID, SEQUENCE_NUMBER, is_tracked
 from penstock.table.write.assign import Assigner, Group
@@ -108,8 +108,7 @@ def commit_deltas(committer: TableCommitter, read: ReadFiles, deltas: RowDeltas)
         raise StorageError(
             f"table {committer.ref.name}: rows of {min(unread)} are to change, which was not read; nothing was changed"
         )
-    groups = _groups_of(changed, marks=marks_rows(committer.ref))
-    groups = [each for each in groups if not paths.isdisjoint(each)]
+    groups = _groups_of(committer, read.snapshot, {path: changed[path] for path in changed if path in paths})
     with ThreadPoolExecutor(max_workers=_THREADS) as pool:
         futures = [pool.submit(writer.write, each) for each in groups]
         inserted = [pool.submit(writer.insert, part) for part in deltas.new_rows()]
@@ -118,38 +117,33 @@ def commit_deltas(committer: TableCommitter, read: ReadFiles, deltas: RowDeltas)
     try:
         for each in futures:
             each.result()
-        _check_order(committer, read, messages)
     except BaseException:
         delete_new_files(committer.ref, messages)
         raise
-    if not any(future.result() for future in inserted):
-        # Otherwise the new rows depend on all files, in which their source has found no row.
-        read = replace(read, splits=tuple(split for each in groups for split, _ in each.values()))
+    replaced = tuple(split for each in groups for split, _ in each.values())
+    # New rows depend on all files, in which their source has found no row.
+    has_inserted = any(future.result() for future in inserted)
+    read = replace(read, splits=(*read.splits, *replaced) if has_inserted else replaced)
     return commit_changes(committer, read, messages)
 
 
-def _groups_of(files: _Files, *, marks: bool) -> list[_Files]:
-    """Return files in groups that change together: those of a queue that begin with the same sequence number."""
+def _groups_of(committer: TableCommitter, snapshot: Snapshot | None, files: _Files) -> list[_Files]:
+    """Return files with rows that change in groups to rewrite together, with their peers of queues.
+
+    The condition of the change may have excluded a peer, so that it was not read.
+    """
+    ref, store = committer.ref, committer.store
+    external, peers = ExternalPaths.of(ref), load_peers(ref, store, snapshot, files.values())
+    vectors = load_vector_places(store, snapshot) if peers and snapshot else {}
     groups: dict[object, _Files] = {}
     for path, (split, file) in files.items():
-        is_alone = marks or split.total_buckets <= 0
-        key = path if is_alone else (split.partition, split.bucket, file.min_sequence_number)
-        groups.setdefault(key, {})[path] = split, file
+        place = place_of(split, file)
+        if place not in peers:
+            groups[path] = {path: (split, file)}
+        elif place not in groups:
+            of_files = [with_vectors(replace(split, files=(each.file,)), vectors) for each in peers[place]]
+            groups[place] = {each.path_of(each.files[0], external): (each, each.files[0]) for each in of_files}
     return list(groups.values())
-
-
-def _check_order(committer: TableCommitter, read: ReadFiles, messages: Sequence[CommitMessage]) -> None:
-    """Refuse files whose position in the queue only the order of a manifest tells, unless all of them are replaced."""
-    ref = committer.ref
-    if read.snapshot is None or not any(each.compact_after and each.total_buckets > 0 for each in messages):
-        return
-    partitions = frozenset(message.partition for message in messages if message.compact_after)
-    live = load_live_of_partitions(committer.store, ref.schema, read.snapshot, partitions)
-    if find_displaced(live.values(), messages):
-        raise UnsupportedFeatureError(
-            f"table {ref.name}: files of a bucket begin with the same sequence number, so rows would lose their order, "
-            "and nothing was changed; use Table.update, Table.merge, Table.delete, or penstock.sql"
-        )
 
 
 def _check_marks(committer: TableCommitter) -> None:

@@ -34,6 +34,7 @@ from penstock.table.commit.delta import CommitRequest
 from penstock.table.commit.vectors import VectorFrames
 from penstock.table.message import CommitMessage
 from penstock.table.read.batches import TableReader
+from penstock.table.read.live import load_live_of_partitions
 from penstock.table.read.prune import NO_FILTER, ColumnStatsReader
 from penstock.table.read.scan import check_index_files, plan_scan
 from penstock.table.read.split import make_unfiltered_split
@@ -247,15 +248,18 @@ def commit_changes(committer: TableCommitter, read: ReadFiles, messages: tuple[C
 def _unaffected_base(committer: TableCommitter, read: ReadFiles) -> Snapshot | None:
     """Return the latest snapshot if the change would have read the same files from it, else None."""
     store, ref = committer.store, committer.ref
-    if store.latest_schema_id() != ref.schema.id:
-        return None
     latest = store.load_latest_snapshot()
+    if latest is None or store.latest_schema_id() != ref.schema.id:
+        return None
     before = _vectors_of(plan_scan(store, ref, read.snapshot, read.predicate, with_vectors=True))
-    now = _vectors_of(plan_scan(store, ref, latest, read.predicate, with_vectors=True))
+    plan = plan_scan(store, ref, latest, read.predicate, with_vectors=True)
     frames = VectorFrames(ref)
-    is_read = all(key in before and frames.are_same(before[key], place) for key, place in now.items())
+    is_read = all(key in before and frames.are_same(before[key], place) for key, place in _vectors_of(plan).items())
+    # The predicate excludes files that are only rewritten together with one that has such rows.
+    partitions = frozenset(split.partition for split in read.splits)
+    live = {entry.key for entry in load_live_of_partitions(store, ref.schema, latest, partitions).values()}
     is_there = all(
-        key in now and frames.are_same(dict(split.vectors).get(file.file_name), now[key])
+        key in live and frames.are_same(dict(split.vectors).get(file.file_name), plan.vectors.get(key))
         for split, file in _files(read.splits)
         for key in (FileKey(split.partition, split.bucket, file.file_name),)
     )

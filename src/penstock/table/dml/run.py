@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from penstock.table.commit.committer import TableCommitter
     from penstock.table.dml.change import ChangedBatch, RowChange, Rows
     from penstock.table.read.scan import ScanPlan
-    from penstock.table.read.split import DataSplit
+    from penstock.table.read.split import BucketFiles, DataSplit
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
@@ -299,6 +299,8 @@ _DEFAULT_TIMEOUT_MS: Final = 120_000
 
 _Version: TypeAlias = "tuple[FileKey, VectorPlace | None]"
 """A file with its deletion vector."""
+_Place: TypeAlias = "tuple[bytes, int, int]"
+"""Partition, bucket and first sequence number of a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -429,37 +431,18 @@ class _ChangeRun:
             counts = pool.map(lambda each: self._rewriter.count_hits(each[0], each[1].file), unknown)
             known.update(zip((version_of(entry) for _, entry in unknown), counts, strict=True))
         hit = [(split, entry) for split, entry in splits if known[version_of(entry)]]
-        peers = self._peers(plan.snapshot, [entry for _, entry in hit])
+        peers = load_peers(self._ref, self._store, plan.snapshot, [(split, entry.file) for split, entry in hit])
         units: dict[tuple[_Version, ...], _Unit] = {}
         for split, entry in hit:
-            entries = peers.get(_place(entry), (entry,))
+            entries = peers.get(place_of(split, entry.file), (entry,))
             keys = tuple(map(version_of, entries))
             files = tuple(each.file for each in entries)
-            units[keys] = _Unit(split=with_vectors(replace(split, files=files), plan), keys=keys)
+            units[keys] = _Unit(split=with_vectors(replace(split, files=files), plan.vectors), keys=keys)
         return list(units.values())
 
     def _split(self, entry: ManifestEntry, plan: ScanPlan, verdict: PartitionPruneResult) -> DataSplit:
         snapshot_id = plan.snapshot.id if plan.snapshot else 0
-        return with_vectors(make_split(self._locator, snapshot_id, entry, (entry.file,), verdict), plan)
-
-    def _peers(
-        self, snapshot: Snapshot | None, hit: Sequence[ManifestEntry]
-    ) -> dict[tuple[bytes, int, int], tuple[ManifestEntry, ...]]:
-        """Return the files of queues that begin with the same sequence number as a file with matching rows.
-
-        Only their order in the manifest determines which is first, so they have to be replaced together. Writers that
-        do not number rows at commit create such files.
-        """
-        places = {_place(entry) for entry in hit if entry.total_buckets > 0}
-        if snapshot is None or not places or self._marks:
-            return {}
-        partitions = frozenset(place[0] for place in places)
-        live = load_live_of_partitions(self._store, self._ref.schema, snapshot, partitions)
-        found: dict[tuple[bytes, int, int], list[ManifestEntry]] = {}
-        for entry in live.values():
-            if _place(entry) in places:
-                found.setdefault(_place(entry), []).append(entry)
-        return {place: tuple(entries) for place, entries in found.items()}
+        return with_vectors(make_split(self._locator, snapshot_id, entry, (entry.file,), verdict), plan.vectors)
 
     def _rewrite(self, units: Sequence[_Unit]) -> None:
         with ThreadPoolExecutor(max_workers=_threads()) as pool:
@@ -531,12 +514,34 @@ def marks_rows(ref: TableRef) -> bool:
     return is_enabled and ref.parsed(DeletionVectorOptions).is_enabled and not are_among_data_files(ref)
 
 
+def load_peers(
+    ref: TableRef, store: MetadataStore, snapshot: Snapshot | None, files: Iterable[tuple[BucketFiles, DataFileMeta]]
+) -> dict[_Place, tuple[ManifestEntry, ...]]:
+    """Load the files of queues that begin with the same sequence number as a file to rewrite, in manifest order.
+
+    Only this order determines which is first, so they have to be replaced together. A rewrite that splits a file
+    creates such files, and so do writers that do not number rows at commit.
+
+    Args:
+        files: with their buckets; those in no queue have no peers.
+    """
+    places = {place_of(*each) for each in files if each[0].total_buckets > 0}
+    if snapshot is None or not places or marks_rows(ref):
+        return {}
+    found: dict[_Place, list[ManifestEntry]] = {}
+    for entry in load_live_of_partitions(store, ref.schema, snapshot, frozenset(each[0] for each in places)).values():
+        if (place := place_of(entry, entry.file)) in places:
+            found.setdefault(place, []).append(entry)
+    return {place: tuple(entries) for place, entries in found.items()}
+
+
+def place_of(like: BucketFiles, file: DataFileMeta) -> _Place:
+    """Return the place of a file in its queue."""
+    return like.partition, like.bucket, file.min_sequence_number
+
+
 def _version(plan: ScanPlan, entry: ManifestEntry) -> _Version:
     return entry.key, plan.vectors.get(entry.key)
-
-
-def _place(entry: ManifestEntry) -> tuple[bytes, int, int]:
-    return entry.partition, entry.bucket, entry.file.min_sequence_number
 
 
 def _threads() -> int:

@@ -18,7 +18,7 @@ from penstock.table.read.prune import NO_FILTER, PartitionPruneResult
 from penstock.table.ref import FileLocator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
     from penstock.format.manifest.index_manifest import VectorPlace
@@ -92,7 +92,7 @@ def iter_splits(ref: TableRef, plan: ScanPlan, options: ReadOptions | None = Non
             )
             verdict = PartitionPruneResult(values=partition.values, rest=partition.rest)
             made = (make_split(locator, plan.snapshot.id, entries[0], files, verdict) for files in packs)
-            yield from (with_vectors(split, plan) for split in made) if plan.vectors else made
+            yield from (with_vectors(split, plan.vectors) for split in made) if plan.vectors else made
 
 
 class BucketFiles(Protocol):
@@ -144,10 +144,10 @@ def make_unfiltered_split(ref: TableRef, like: BucketFiles, files: tuple[DataFil
     return make_split(FileLocator.of(ref), 0, like, files, PartitionPruneResult(values=values, rest=NO_FILTER))
 
 
-def with_vectors(split: DataSplit, plan: ScanPlan) -> DataSplit:
-    """Return a split with the deletion vectors that a plan has for its files."""
+def with_vectors(split: DataSplit, vectors: Mapping[FileKey, VectorPlace]) -> DataSplit:
+    """Return a split with the deletion vectors of its files."""
     keys = (FileKey(split.partition, split.bucket, file.file_name) for file in split.files)
-    found = ((key.file_name, plan.vectors.get(key)) for key in keys)
+    found = ((key.file_name, vectors.get(key)) for key in keys)
     return replace(split, vectors=tuple((name, place) for name, place in found if place is not None))
 
 

@@ -171,6 +171,71 @@ def test_a_queue_without_rows_takes_those_of_a_merge(
     assert table.to_arrow().num_rows == 0
 
 
+_MERGE = "MERGE INTO {} t USING some s ON t.v = s.v AND t.v BETWEEN 12 AND 14 AND t.p = 'a' WHEN MATCHED "
+# Each with the same change of a twin, and what becomes of rows.
+_SELECTIVE: dict[str, tuple[str, Callable[[Table], object], dict[int, dict[str, Any] | None]]] = {
+    "update": (
+        "UPDATE {} SET t = 'x', v = v + 100 WHERE v = 11",
+        lambda twin: twin.update({"t": "x", "v": 111}, "v = 11"),
+        {11: {"t": "x", "v": 111}},
+    ),
+    "moving update": (
+        "UPDATE {} SET p = 'b' WHERE v = 11",
+        lambda twin: twin.update({"p": "b"}, "v = 11"),
+        {11: {"p": "b"}},
+    ),
+    "delete": (
+        "DELETE FROM {} WHERE v BETWEEN 6 AND 8 AND abs(v) % 2 = 1",
+        lambda twin: twin.delete("v = 7"),
+        {7: None},
+    ),
+    "merge": (
+        _MERGE + "AND s.v = 12 THEN DELETE WHEN MATCHED THEN UPDATE SET t = 'm'",
+        lambda twin: (twin.delete("v = 12"), twin.update({"t": "m"}, "v = 13")),
+        {12: None, 13: {"t": "m"}},
+    ),
+    "inserting merge": (
+        _MERGE + "THEN UPDATE SET t = 'm' WHEN NOT MATCHED THEN INSERT (k, p, v, t) VALUES (1, 'a', s.v, 's')",
+        lambda twin: (
+            twin.update({"t": "m"}, "v IN (12, 13)"),
+            twin.append([{"k": 1, "p": "a", "v": 90, "t": "s"}]),
+        ),
+        {12: {"t": "m"}, 13: {"t": "m"}, 90: {"k": 1, "p": "a", "v": 90, "t": "s"}},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", _SELECTIVE)
+def test_files_that_begin_with_one_number_change_together_though_the_condition_excludes_some(
+    spark: SparkSession, run: Callable[[str], list[Any]], catalog: Catalog, tmp_path: Path, kind: str
+) -> None:
+    statement, change, new = _SELECTIVE[kind]
+    name = f"split_{kind.replace(' ', '_')}"
+    table, twin = (_make(catalog, each, buckets=1) for each in (name, f"{name}_twin"))
+    for each in (table, twin):
+        each.with_options({"target-file-row-num": "3"}).delete("v IN (0, 5)")
+        assert each.files()["min_sequence_number"].to_pylist().count(0) == 6
+    rows = table.to_arrow().to_pylist()
+    spark.createDataFrame([(12,), (13,), (90,)], "v INT").createOrReplaceTempView("some")
+    before = {row["file_path"] for row in table.files().to_pylist()}
+    run(statement.format(f"penstock.d.{name}"))
+    # The file of the rows, and the two that begin with its number.
+    assert len(before - {row["file_path"] for row in table.files().to_pylist()}) == 3
+    change(twin)
+    stay, last = list[dict[str, Any]](), list[dict[str, Any]]()
+    for row in rows:
+        after = new.get(row["v"], {})
+        if after is not None:
+            (last if "p" in after else stay).append(row | after)
+    model = _queues([*stay, *last, *(row for v, row in new.items() if row and v == 90)], "p")
+    for each in (table, twin):
+        assert _queues(each.to_arrow().to_pylist(), "p") == model
+    stream = spark.readStream.table(f"penstock.d.{name}").writeStream.format("memory").queryName("of_queue")
+    stream.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start().awaitTermination()
+    assert _queues([row.asDict() for row in spark.table("of_queue").collect()], "p") == model
+    _check_that_no_other_file_is_there(table)
+
+
 def test_rows_that_a_query_names_are_deleted(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
     table, twin = _make(catalog, "deleted"), _make(catalog, "deleted_twin")
     run("DELETE FROM penstock.d.deleted WHERE v IN (SELECT id FROM range(10, 50, 3))")

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.unit.table.dml.test_deletion_vectors import NUMBERS, alter
+from tests.support.garbage import stored_files
+from tests.unit.table.dml.test_deletion_vectors import NUMBERS, alter, places
 
 import penstock
-from penstock.errors import CommitConflictError, StorageError, UnsupportedFeatureError
+from penstock.errors import CommitConflictError, StorageError
+from penstock.predicate.parse import parse_filter
 from penstock.table.actions.changes import open_committer
 from penstock.table.dml.by_position import RowDelta, commit_deltas
 from penstock.table.dml.replacement import ReadFiles
@@ -144,23 +146,75 @@ def test_files_of_a_queue_that_begin_with_the_same_number_change_together() -> N
     path, place = positions(table)[10]
     commit(table, Deltas(table, {path: [[(place, {"k": 10, "p": "a", "n": 1})]]}))
     assert table.to_arrow()["k"].to_pylist() == [0, *range(2, 11)]
-    table.with_options({"target-file-row-num": "4"}).delete("k = 9")
-    (path, place), read = positions(table)[0], table.latest_snapshot()
-    plan = plan_scan(open_committer(table._ref).store, table._ref, read)
-    splits = plan_splits(table._ref, plan)
-    one = tuple(
-        replace(split, files=(file,))
-        for split in splits
-        for file in split.files
-        if split.path_of(file, ExternalPaths.of(table._ref)) == path
-    )
-    with pytest.raises(UnsupportedFeatureError, match="begin with the same sequence number"):
-        commit_deltas(
-            open_committer(table._ref),
-            ReadFiles(snapshot=read, predicate=None, splits=one),
-            Deltas(table, {path: [[(place, None)]]}),
-        )
-    assert table.latest_snapshot() == read
+
+
+def peers(options: dict[str, str] | None = None) -> tuple[penstock.Table, list[str]]:
+    """Return a queue whose first three files begin with the same number, and the paths of all files."""
+    table = new_table({"bucket": "1", "bucket-key": "k", **(options or {})})
+    table.append([{"k": k, "p": "a", "n": 0} for k in range(12)])
+    table.append([{"k": k, "p": "a", "n": 0} for k in range(20, 24)])
+    # The files of a rewrite have its range of numbers.
+    table.with_options({"target-file-row-num": "4"}).delete("k = 11")
+    assert table.files()["min_sequence_number"].to_pylist().count(0) == 3
+    found = positions(table)
+    return table, [found[k][0] for k in (0, 4, 8, 20)]
+
+
+def pruned(table: penstock.Table, where: str, count: int) -> ReadFiles:
+    """Return the files that a condition leaves."""
+    store, predicate = open_committer(table._ref).store, parse_filter(where)
+    read = store.load_latest_snapshot()
+    plan = plan_scan(store, table._ref, read, predicate, with_vectors=True)
+    assert plan.file_count == count
+    return ReadFiles(snapshot=read, predicate=predicate, splits=plan_splits(table._ref, plan))
+
+
+@pytest.mark.parametrize("meanwhile", ["nothing", "append", "delete", "compact"])
+@pytest.mark.parametrize("inserts", [False, True])
+def test_files_that_the_condition_excluded_change_with_the_one_that_begins_with_their_number(
+    meanwhile: str, *, inserts: bool
+) -> None:
+    table, paths = peers()
+    rest = table.to_arrow().to_pylist()
+    read = pruned(table, "k = 5", 1)
+    deltas = Deltas(table, {paths[1]: [[(1, None), (2, {"k": 6, "p": "a", "n": 1})]]})
+    deltas.new = [{"k": 5, "p": "a", "n": 2}] if inserts else []
+    match meanwhile:
+        case "append":
+            table.append([{"k": 30, "p": "a", "n": 0}])
+        case "delete":
+            table.delete("k = 9")
+        case "compact":
+            table.compact(strategy="full", options={"compaction.min.file-num": "2"})
+        case _:
+            pass
+    before = stored_files(table._ref)
+    if meanwhile in {"delete", "compact"}:
+        latest = table.latest_snapshot()
+        with pytest.raises(CommitConflictError, match="others committed after snapshot"):
+            commit_deltas(open_committer(table._ref), read, deltas)
+        assert (table.latest_snapshot(), stored_files(table._ref)) == (latest, before)
+        return
+    commit_deltas(open_committer(table._ref), read, deltas)
+    rows = [{**row, "n": int(row["k"] == 6)} for row in rest if row["k"] != 5]
+    rows += [{"k": 30, "p": "a", "n": 0}] if meanwhile == "append" else []
+    assert table.to_arrow().to_pylist() == rows + deltas.new
+    assert paths[3] in table.files()["file_path"].to_pylist()
+    followed = [row for batch in table.follow(once=True) for row in batch.to_pylist()]
+    assert followed == rows + deltas.new
+
+
+def test_rows_that_a_vector_deletes_in_an_excluded_file_stay_deleted() -> None:
+    """A table that has lost the option of deletion vectors may have some still."""
+    table, paths = peers({"deletion-vectors.modifiable": "true"})
+    alter(table, penstock.SetOption(key="deletion-vectors.enabled", value="true"))
+    table = penstock.Table.at(table.location)
+    table.delete("k IN (6, 9)")
+    assert len(places(table)) == 2
+    alter(table, penstock.SetOption(key="deletion-vectors.enabled", value="false"))
+    table = penstock.Table.at(table.location)
+    commit_deltas(open_committer(table._ref), pruned(table, "k = 5", 1), Deltas(table, {paths[1]: [[(1, None)]]}))
+    assert table.to_arrow()["k"].to_pylist() == [0, 1, 2, 3, 4, 7, 8, 10, 20, 21, 22, 23]
 
 
 @pytest.mark.parametrize(
