@@ -6,8 +6,10 @@ from typing import Final
 
 import pytest
 from tests.interop import ours
-from tests.interop.engines import Engine
+from tests.interop.engines import Engine, JavaPaimon
+from tests.interop.test_streams import in_order
 from tests.interop.values import SCALARS, Case
+from tests.unit.table.actions.test_file_indexes import mixed_queue
 
 import penstock
 from penstock.table.read.live import load_live_entries
@@ -167,6 +169,20 @@ def test_java_reads_files_that_got_indexes_later_(java: Engine, location: Path) 
             )
             assert table.maintenance.rewrite_file_index().files == 3
             assert sorted(str(row["id"]) for row in java.read(location)) == ids
+
+
+def test_java_reads_a_queue_in_order_of_which_a_file_has_an_index_of_no_column(
+    java: JavaPaimon, location: Path
+) -> None:
+    catalog = ours.catalog_of(location)
+    catalog.create_database(location.parent.stem, if_not_exists=True)
+    table = mixed_queue(catalog, ours.name_of(location))
+    assert table.maintenance.rewrite_file_index().files == 2
+    [plan] = in_order(java.follow(location, "full", {"scan.mode": "latest-full"}))
+    [rows] = plan.values()
+    assert [row["k"] for row in rows] == list(range(20))
+    assert [row["k"] for row in java.read(location, filter=[["x", "=", 3]])] == [3]
+    assert sorted(row["k"] for row in java.read(location, filter=[["x", "is null"]])) == list(range(10, 20))
 
 
 def test_java_expires_the_snapshots_in_which_files_got_other_indexes(java: Engine, location: Path) -> None:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
     Hashes = npt.NDArray[np.uint64]
 
+NO_INDEXES: Final = struct.pack(">qiiii", MAGIC, 1, 24, 0, 0)
+"""The index of a data file without any column in it."""
 _U32: Final = 0xFFFFFFFF
 _INT: Final = struct.Struct(">i")
 _STRIPE: Final = 32

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from penstock.errors import CommitConflictError, NotFoundError, StorageError, UnsupportedFeatureError
 from penstock.format.file_index import WRITTEN, decode_index_places, part_of
-from penstock.format.file_index_writer import encode_file_index
+from penstock.format.file_index_writer import NO_INDEXES, encode_file_index
 from penstock.format.layout import FILE_INDEX_SUFFIX, index_file_paths
 from penstock.format.snapshot import CommitKind
 from penstock.options import FileIndexOptions
@@ -168,12 +168,12 @@ class _NewIndexes:
         """Return the files with other indexes, and those of queues whose order among these is that of the manifests.
 
         Files that begin with the same sequence number are read in this order, and new entries come last in it. So all
-        of them get new entries: an index that stays as it is gets into a file of another name.
+        of them get new entries: an index that stays as it is, also one of no column, gets into a file of another name.
         """
         places = {_place_of(entry) for entry, meta in found if meta is not None and entry.total_buckets > 0}
         for entry, meta in found:
-            if meta is None and _place_of(entry) in places and (index := self._load(entry)) is not None:
-                self._known[entry.identity] = self._beside(entry, index)
+            if meta is None and _place_of(entry) in places:
+                self._known[entry.identity] = self._beside(entry, self._load(entry) or NO_INDEXES)
         return [(entry, meta) for entry, _ in found if (meta := self._known[entry.identity]) is not None]
 
     def _load(self, entry: ManifestEntry) -> bytes | None:
@@ -202,9 +202,9 @@ class _NewIndexes:
         is_embedded = new is not None and len(new) <= limit
         is_beside = new is not None and not is_embedded
         is_placed = (is_embedded, int(is_beside)) == (file.embedded_file_index is not None, len(index_paths))
-        # ``with_peers`` may have written a small index of a queue to a file.
+        # ``with_peers`` may have written a small index of a queue, or one of no column, to a file.
         is_with_peers = entry.total_buckets > 0 and file.embedded_file_index is None and len(index_paths) == 1
-        if new == old and (is_placed or is_with_peers):
+        if (new or NO_INDEXES) == (old or NO_INDEXES) and (is_placed or is_with_peers):
             return None
         extra_files = tuple(name for name in file.extra_files if not name.endswith(FILE_INDEX_SUFFIX))
         if new is None or is_embedded:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +15,11 @@ from penstock.clocks import utc_millis
 from penstock.errors import CommitConflictError
 from penstock.format.file_index import decode_index_places
 from penstock.format.manifest.entry import FileKind
+from penstock.format.snapshot import CommitKind
 from penstock.table.actions import file_indexes
+from penstock.table.actions.changes import open_committer
+from penstock.table.commit.delta import CommitRequest
+from penstock.table.message import CommitMessage
 from penstock.table.read.indexes import has_index
 from penstock.table.read.live import load_live_entries
 from penstock.table.store import MetadataStore
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock import Table
+    from penstock.format.snapshot import Snapshot
 
 FILES: Final = 5
 ALL: Final = {**BLOOM, **BITMAP}
@@ -202,6 +208,48 @@ def test_only_named_partitions_and_older_schemas(tmp_path: Path) -> None:
     assert {column for path in beside for column in decode_index_places(path.read_bytes())} == {"k", "n", "s"}
     where = penstock.col("key") == 11
     assert table.to_arrow(filter=where)["s"].to_pylist() == ["s1"]
+
+
+def mixed_queue(catalog: penstock.Catalog, name: str) -> Table:
+    """Return a queue of two files that begin with one number; the second one lacks the column that gets indexes."""
+    options = {"bucket": "1", "bucket-key": "k", "write-only": "true"}
+    older = catalog.create_table(name, "k BIGINT, s STRING", options=options)
+    table = catalog.alter_table(name, penstock.AddColumn(column="x", type="INT"))
+    table.append([{"k": k, "s": "first", "x": k} for k in range(10)])
+    older.append([{"k": k, "s": "second"} for k in range(10, 20)])
+    # As a writer leaves it that does not number its rows.
+    *_, entry = load_live_entries(table._store, _latest(table)).values()
+    same = replace(entry.file, file_name=f"same-{entry.file.file_name}", min_sequence_number=0, max_sequence_number=9)
+    directory = table.files()["file_path"].to_pylist()[-1].rpartition("/")[0]
+    file_io = table._ref.file_io
+    file_io.write(f"{directory}/{same.file_name}", file_io.read(f"{directory}/{entry.file.file_name}"))
+    like = CommitMessage(partition=entry.partition, bucket=0, total_buckets=1)
+    for message in (replace(like, compact_after=(same,)), replace(like, compact_before=(entry.file,))):
+        request = CommitRequest(commit_user="other", kind=CommitKind.COMPACT, messages=(message,))
+        open_committer(table._ref).commit(request)
+    return catalog.alter_table(name, penstock.SetOption(key="file-index.bitmap.columns", value="x"))
+
+
+def _latest(table: Table) -> Snapshot:
+    latest = table.latest_snapshot()
+    assert latest is not None
+    return latest
+
+
+def test_a_file_that_gets_no_index_keeps_its_place_in_a_queue(tmp_path: Path) -> None:
+    catalog = penstock.Catalog(tmp_path)
+    catalog.create_database("d")
+    table = mixed_queue(catalog, "d.t")
+    rows = table.to_arrow()
+    assert rows["k"].to_pylist() == list(range(20))
+    for options in ({}, {"file-index.bitmap.columns": ""}):
+        table = altered(tmp_path, options) if options else table
+        assert table.maintenance.rewrite_file_index().files == 2
+        assert table.to_arrow() == rows
+        assert table.to_arrow(filter="x = 3")["k"].to_pylist() == [3]
+        assert table.to_arrow(filter="x IS NULL")["k"].to_pylist() == list(range(10, 20))
+        assert table.maintenance.rewrite_file_index().files == 0
+    assert not table.inspect.fsck().findings
 
 
 def test_a_rewrite_that_others_overtake_begins_again_and_leaves_no_index_file(
