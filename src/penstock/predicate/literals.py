@@ -17,6 +17,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.format.text.java_floats import format_double, format_float
 from penstock.format.types.data_types import INTEGER_BITS, AtomicType, TypeRoot
 from penstock.predicate.tree import ArrowNumber, TimestampLiteral
 
@@ -168,7 +169,7 @@ def _to_float(value: object, *, single: bool) -> float | BetweenFloats:
     nearest = _nearest(value, single=single)
     # Decimal instead of Fraction, which would expand all digits of 1e-999999.
     number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
-    if value == nearest or number in {Decimal(repr(nearest)), Decimal(_shortest(nearest, single=single))}:
+    if value == nearest or number in _texts_of(nearest, single=single):
         return nearest
     return BetweenFloats(below=nearest if nearest < value else _next_below(nearest, single=single))
 
@@ -193,6 +194,12 @@ def _nearest(value: float | Decimal, *, single: bool) -> float:
         return float(struct.unpack("<f", struct.pack("<f", number))[0]) if single else number
     except OverflowError:
         return math.inf if value > 0 else -math.inf
+
+
+def _texts_of(number: float, *, single: bool) -> set[Decimal]:
+    """Return what a number prints as: exactly, as briefly as possible, and on the JVMs that Paimon runs on."""
+    of_java = (format_float if single else format_double)(number)
+    return {Decimal(text) for text in (repr(number), _shortest(number, single=single), of_java)}
 
 
 def _shortest(number: float, *, single: bool) -> str:

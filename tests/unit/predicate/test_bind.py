@@ -75,6 +75,10 @@ def bound(predicate: Predicate) -> Predicate:
         (col("f") >= 0.1, float(np.float32(0.1))),
         (col("f") < np.float32(0.1), float(np.float32(0.1))),
         (parse_filter("f = 0.10000000149011612"), float(np.float32(0.1))),
+        # As Java 8 to 17 prints them, and Python 1e-45 and 9.112305567888109e+18.
+        (parse_filter("f = 1.4E-45"), 2.0**-149),
+        (parse_filter("f = 2.43101206E14"), 243101205528576.0),
+        (parse_filter("d = -9.1123055678881085E18"), -9.112305567888109e18),
         (parse_filter("f <= 16777216"), 16777216.0),
         (parse_filter("d <= 0.1"), 0.1),
         (col("d") == -0.0, -0.0),

@@ -10,6 +10,7 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidOptionError, NotFoundError, UnsupportedFeatureError
@@ -25,11 +26,12 @@ from penstock.table.read.branch import at_branch
 from penstock.table.read.incremental import plan_changes, reads_changes
 from penstock.table.read.live import load_partitions
 from penstock.table.read.scan import plan_scan
+from penstock.table.read.split import value_order
 from penstock.table.read.travel import at_snapshot, newest_by_time, parse_local_time, resolve_read
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from penstock.format.schema import TableSchema
     from penstock.format.snapshot import Snapshot
@@ -144,8 +146,7 @@ def pin_fallback(ref: TableRef, store: MetadataStore, point: ReadPoint | None) -
     if not point.is_latest and there is not None:
         branch = at_snapshot(branch, other, there)
     _check_columns(ref, branch)
-    here = load_partitions(store, point.snapshot) if point.snapshot is not None else frozenset[bytes]()
-    return Fallback(ref=branch, snapshot=there, here=here)
+    return Fallback(ref=branch, snapshot=there, here=_partitions_of(store, point.snapshot))
 
 
 def fallback_of(options: Mapping[str, str]) -> str | None:
@@ -281,13 +282,11 @@ class PinnedRead:
     def plan(self, store: MetadataStore, predicate: Predicate | None = None, *, with_vectors: bool = False) -> ScanPlan:
         """Plan the read, but without a check that the table still exists."""
         ref, point = self.ref, self.point
-        predicate = _both(self.predicate, predicate)
+        text = ref.options.get(_KEY)
+        named = None if text is None else _filter_of_partitions(ref, text, partial(self._partitions, store))
+        predicate = _both(_both(self.predicate, predicate), named)
         if point is None:
-            options = ref.parsed(ReadOptions)
-            return plan_changes(
-                store, ref, options, _in_partitions(store, ref, store.load_latest_snapshot(), predicate)
-            )
-        predicate = _in_partitions(store, ref, point.snapshot, predicate)
+            return plan_changes(store, ref, ref.parsed(ReadOptions), predicate)
         plan = plan_scan(
             store,
             ref,
@@ -297,6 +296,12 @@ class PinnedRead:
             with_vectors=with_vectors,
         )
         return self.fallback.add_to(store, plan, predicate, with_vectors=with_vectors) if self.fallback else plan
+
+    def _partitions(self, store: MetadataStore) -> frozenset[bytes]:
+        """Load the serialized partitions of the state, for a read of changes those of the latest one."""
+        if self.fallback is not None:
+            return self.fallback.here | _partitions_of(MetadataStore(self.fallback.ref), self.fallback.snapshot)
+        return _partitions_of(store, store.load_latest_snapshot() if self.point is None else self.point.snapshot)
 
 
 def pin_read(ref: TableRef, store: MetadataStore) -> PinnedRead:
@@ -331,12 +336,8 @@ def _state_of(snapshot: Snapshot | None) -> str:
     return "empty" if snapshot is None else str(snapshot.id)
 
 
-def _in_partitions(
-    store: MetadataStore, ref: TableRef, snapshot: Snapshot | None, predicate: Predicate | None
-) -> Predicate | None:
-    """Return the filter combined with the filter of the partitions that the table's options name."""
-    text = ref.options.get(_KEY)
-    return _both(predicate, None if text is None else filter_of_partitions(store, ref, snapshot, text))
+def _partitions_of(store: MetadataStore, snapshot: Snapshot | None) -> frozenset[bytes]:
+    return frozenset() if snapshot is None else load_partitions(store, snapshot)
 
 
 def _both(one: Predicate | None, other: Predicate | None) -> Predicate | None:
@@ -349,12 +350,12 @@ _KEY: Final = "scan.partitions"
 _GREATEST: Final = {"max_pt()": 1, "max_two_pt()": 2}
 
 
-def filter_of_partitions(store: MetadataStore, ref: TableRef, snapshot: Snapshot | None, text: str) -> Predicate | None:
+def _filter_of_partitions(ref: TableRef, text: str, load: Callable[[], Iterable[bytes]]) -> Predicate | None:
     """Return a filter that selects the partitions named by the option.
 
     Args:
-        snapshot: the snapshot whose greatest partitions are selected.
         text: ``dt=2026-01-01,hr=5;dt=2026-01-02,hr=0``, ``max_pt()`` or ``max_two_pt()``.
+        load: loads the partitions of which the greatest ones are selected.
 
     Returns:
         None if the greatest partitions are requested and the table has no partitions yet.
@@ -364,7 +365,7 @@ def filter_of_partitions(store: MetadataStore, ref: TableRef, snapshot: Snapshot
         raise InvalidOptionError(f"table {ref.name}: option '{_KEY}' = '{text}': it has no partitions; leave it out")
     count = _GREATEST.get(text.strip().lower())
     if count is not None:
-        specs = _greatest(store, ref, snapshot, count)
+        specs = _greatest(ref, load(), count)
         return filter_of_specs(ref, specs) if specs else None
     named = [parse_partition(part.strip()) for part in text.split(";") if part.strip()]
     for spec in named:
@@ -379,16 +380,10 @@ def filter_of_partitions(store: MetadataStore, ref: TableRef, snapshot: Snapshot
     return filter_of_specs(ref, named)
 
 
-def _greatest(
-    store: MetadataStore, ref: TableRef, snapshot: Snapshot | None, count: int
-) -> list[Mapping[str, str | None]]:
-    if snapshot is None:
-        return []
+def _greatest(ref: TableRef, partitions: Iterable[bytes], count: int) -> list[Mapping[str, str | None]]:
     fields = ref.schema.partition_fields
-    live = load_partitions(store, snapshot)
     decode = row_decoder(tuple(field.type for field in fields))
-    # NULL is the smallest value.
-    rows = sorted((decode(data) for data in live), key=lambda row: [(value is not None, value) for value in row])
+    rows = sorted(map(decode, partitions), key=value_order)
     return [
         {
             field.name: None if value is None else partition_text(field, value, legacy_name=False)

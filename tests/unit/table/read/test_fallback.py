@@ -54,6 +54,15 @@ def test_partitions_that_are_missing_come_from_the_other_branch(table: Table) ->
     assert _keys(read) == [1, 2, 3, 11]
 
 
+def test_the_greatest_partition_may_be_in_the_other_branch(table: Table) -> None:
+    table.append([{"k": 11, "dt": "w"}])
+    assert _keys(table, options={"scan.partitions": "max_pt()"}) == [11]
+    assert _keys(table, options={**FALLBACK, "scan.partitions": "max_pt()"}) == [3]
+    assert _keys(table, options={**FALLBACK, "scan.partitions": "max_two_pt()"}) == [2, 3]
+    table.append([{"k": 12, "dt": "z"}])
+    assert _keys(table, options={**FALLBACK, "scan.partitions": "max_pt()"}) == [12]
+
+
 def test_the_option_is_stored_once_the_branch_is_there(catalog: Catalog, table: Table) -> None:
     with pytest.raises(InvalidOptionError, match="because there is no branch 'b': create the branch first"):
         catalog.create_table("d.u", "k INT", options=FALLBACK)

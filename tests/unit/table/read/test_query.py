@@ -48,6 +48,19 @@ def test_the_greatest_partition_is_that_of_the_snapshot_that_is_read(table: Tabl
     assert table.to_arrow(options={"scan.partitions": "max_pt()"}).num_rows == 0
 
 
+def test_the_greatest_of_numbers_is_found_whatever_its_text_is_and_nan_is_greater() -> None:
+    catalog = Catalog(f"memory://partitions-{next(NUMBERS)}")
+    catalog.create_database("d")
+    for kind, numbers in (("FLOAT", [1.5, 243101205528576.0]), ("DOUBLE", [1.5, 9.112305567888109e18])):
+        made = catalog.create_table(f"d.{kind}", f"a INT, p {kind}", partition_by="p")
+        made.append([{"a": place, "p": number} for place, number in enumerate(numbers)])
+        assert made.to_arrow(options={"scan.partitions": "max_pt()"})["a"].to_pylist() == [1]
+        made.append([{"a": 2, "p": float("nan")}])
+        assert made.to_arrow(options={"scan.partitions": "max_pt()"})["a"].to_pylist() == [2]
+        made.drop_partitions(*made.partitions()["partition"].to_pylist())
+        assert made.to_arrow().num_rows == 0
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
