@@ -19,7 +19,7 @@ from penstock.table.assumptions import at_latest_schema
 from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.dml.change import ChangedBatch, some
 from penstock.table.dml.replacement import commit_changes
-from penstock.table.dml.run import as_marked, load_peers, marks_rows, place_of, write_in_place, write_rows
+from penstock.table.dml.run import as_marked, load_peers, marks_rows, place_of, removal_of, write_in_place, write_rows
 from penstock.table.read.batches import DeletedRows, TableReader
 from penstock.table.read.prune import NO_FILTER, is_key_of
 from penstock.table.read.scan import load_vector_places
@@ -179,15 +179,26 @@ class _DeltaWriter:
         """Rewrite files that change together, or mark the rows of one that change and write the updated ones."""
         files = tuple(file for _, file in group.values())
         check_schema_of_rewritten(self._ref, files)
-        rows = [self._rows_of(split, file) for split, file in group.values()]
+        (split, file), *_ = group.values()
+        if not self._marks and all(self._is_emptied(path, *each) for path, each in group.items()):
+            return (removal_of(split, files),)
+        rows = [self._rows_of(*each) for each in group.values()]
         parts = [[_Part(part) for part in self._deltas.of(path)] for path in group]
         whole = [replace(split, rest=NO_FILTER, vectors=()) for split, _ in group.values()]
         changes = map(self._updated if self._marks else self._rewritten, whole, files, rows, parts)
         batches = chain.from_iterable(changes)
-        (split, file), *_ = group.values()
         if not self._marks:
             return write_in_place(self._target, split, files, batches)
         return as_marked(self._ref, split, file, rows[0].gone, write_rows(self._target, split, batches))
+
+    def _is_emptied(self, path: str, split: DataSplit, file: DataFileMeta) -> bool:
+        """Whether all rows of a file are deleted, before or now, so that it is not read."""
+        rows = self._rows_of(split, file)
+        for delta in chain.from_iterable(self._deltas.of(path)):
+            if delta.updated.any():
+                return False
+            rows.take(delta)
+        return bool(rows.gone.all())
 
     def _rows_of(self, split: DataSplit, file: DataFileMeta) -> _FileRows:
         rows = _FileRows(f"table {self._ref.name}: {file.file_name}", file.row_count)

@@ -122,11 +122,8 @@ class FileRewriter:
 
     def drop(self, split: DataSplit, files: tuple[DataFileMeta, ...]) -> FileOutcome:
         """Return the outcome for files whose rows are all deleted."""
-        message = CommitMessage(
-            partition=split.partition, bucket=split.bucket, total_buckets=split.total_buckets, compact_before=files
-        )
         changes = tuple(self._changed(split, file, _Counts(deleted=self.count_rows(split, (file,)))) for file in files)
-        return FileOutcome(messages=(message,), changes=changes)
+        return FileOutcome(messages=(removal_of(split, files),), changes=changes)
 
     def rewrite(self, split: DataSplit, files: tuple[DataFileMeta, ...]) -> FileOutcome:
         """Rewrite the rows of files of one bucket, in order."""
@@ -254,6 +251,13 @@ def write_rows(ref: TableRef, split: DataSplit, rows: Iterable[ChangedBatch]) ->
     return (message, *moved)
 
 
+def removal_of(split: DataSplit, files: tuple[DataFileMeta, ...]) -> CommitMessage:
+    """Return a message that removes files of one bucket."""
+    return CommitMessage(
+        partition=split.partition, bucket=split.bucket, total_buckets=split.total_buckets, compact_before=files
+    )
+
+
 def as_marked(
     ref: TableRef, split: DataSplit, file: DataFileMeta, gone: Rows, written: Iterable[CommitMessage]
 ) -> tuple[CommitMessage, ...]:
@@ -263,14 +267,12 @@ def as_marked(
         gone: which rows are deleted, before or now.
         written: by ``write_rows``.
     """
-    marked = CommitMessage(partition=split.partition, bucket=split.bucket, total_buckets=split.total_buckets)
-    if gone.all():
-        marked = replace(marked, compact_before=(file,))
-    else:
+    marked = removal_of(split, (file,))
+    if not gone.all():
         rows = np.flatnonzero(gone)
         framed = encode_deletion_vector(rows, is_64=ref.parsed(DeletionVectorOptions).is_64)
         vector = NewVector(data_file=file.file_name, framed=framed, row_count=len(rows))
-        marked = replace(marked, new_vectors=(vector,))
+        marked = replace(marked, compact_before=(), new_vectors=(vector,))
     return (marked, *(_as_replacement(ref, split, file, message) for message in written if message.new_files))
 
 

@@ -25,9 +25,11 @@ from penstock.table.read.split import plan_splits
 from penstock.table.ref import ExternalPaths
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from penstock.format.manifest.entry import DataFileMeta
     from penstock.format.snapshot import Snapshot
+    from penstock.table.read.split import DataSplit
 
 # A position to new values, or None for a row that is deleted.
 Changes = dict[int, dict[str, Any] | None]
@@ -215,6 +217,28 @@ def test_rows_that_a_vector_deletes_in_an_excluded_file_stay_deleted() -> None:
     table = penstock.Table.at(table.location)
     commit_deltas(open_committer(table._ref), pruned(table, "k = 5", 1), Deltas(table, {paths[1]: [[(1, None)]]}))
     assert table.to_arrow()["k"].to_pylist() == [0, 1, 2, 3, 4, 7, 8, 10, 20, 21, 22, 23]
+
+
+def test_files_of_which_all_rows_are_deleted_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, paths = peers({"deletion-vectors.modifiable": "true"})
+    alter(table, penstock.SetOption(key="deletion-vectors.enabled", value="true"))
+    penstock.Table.at(table.location).delete("k = 9")
+    alter(table, penstock.SetOption(key="deletion-vectors.enabled", value="false"))
+    table = penstock.Table.at(table.location)
+    whole: list[list[tuple[int, dict[str, Any] | None]]] = [[(0, None), (1, None)], [(1, None), (2, None), (3, None)]]
+    deltas = Deltas(table, {paths[0]: whole, paths[1]: whole, paths[2]: [[(0, None), (2, None)]]})
+    files: list[str] = []
+    read_file = TableReader.read_file
+
+    def noted(self: TableReader, split: DataSplit, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
+        files.append(file.file_name)
+        return read_file(self, split, file)
+
+    monkeypatch.setattr(TableReader, "read_file", noted)
+    commit_deltas(open_committer(table._ref), pruned(table, "k < 11", 3), deltas)
+    assert files == []
+    assert table.files()["file_path"].to_pylist() == paths[3:]
+    assert table.to_arrow()["k"].to_pylist() == [20, 21, 22, 23]
 
 
 @pytest.mark.parametrize(
