@@ -13,7 +13,7 @@ import pytest
 from tests.spark.needs import needs
 from tests.spark.plans import plan_of
 
-from penstock import OptionWarning, SetOption
+from penstock import OptionWarning, RenameColumn, SetOption
 from penstock.format.schema import encode_schema
 from penstock.format.types.data_types import BIGINT
 from penstock.spark.connector.partition_keys import partition_keys_of
@@ -100,6 +100,18 @@ def test_queues_join_and_group_by_their_bucket_key_without_an_exchange(spark: Sp
     assert _exchanges(spark, "SELECT v, count(*) FROM penstock.d.a GROUP BY v") == 1
     spark.conf.set(f"{_SWITCH}enabled", "false")
     assert (_exchanges(spark, _JOIN), _exchanges(spark, _GROUP)) == (2, 1)
+
+
+def test_a_past_state_is_in_the_buckets_of_its_own_key(spark: SparkSession, catalog: Catalog) -> None:
+    _queue(catalog, "d.past")
+    wanted = [(None, 1), *((k, 1) for k in range(30))]
+    steps = [("k", "w"), ("v", "k"), ("w", "v")]  # the last ones swap the names
+    for renamed in [steps[:1], steps[1:]]:
+        catalog.alter_table("d.past", *(RenameColumn(column=old, new_name=new) for old, new in renamed))
+        query = "SELECT k, count(*) FROM penstock.d.past VERSION AS OF 1 GROUP BY k"
+        assert _exchanges(spark, query) == 0
+        assert sorted(spark.sql(query).collect(), key=lambda row: (row[0] is not None, row[0])) == wanted
+        assert spark.sql("SELECT v FROM penstock.d.past VERSION AS OF 1 WHERE v = 9").collect() == [(9,)]
 
 
 @pytest.mark.usefixtures("queues")

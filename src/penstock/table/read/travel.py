@@ -178,11 +178,16 @@ def check_positions(options: ReadOptions, mode: ScanMode, allowed: tuple[str, ..
 
 
 def at_snapshot(ref: TableRef, store: MetadataStore, snapshot: Snapshot) -> TableRef:
-    """Return the table as of a snapshot: with that snapshot's columns and the current options."""
+    """Return the table as of a snapshot: with that snapshot's columns and the current options.
+
+    The bucket key is of then: its columns may have been renamed, and their names given to others.
+    """
     if snapshot.schema_id == ref.schema.id:
         return ref
     schema = store.load_schema(snapshot.schema_id)
-    return replace(ref, schema=replace(schema, options=ref.schema.options))
+    options = [option for option in ref.schema.options if option[0] != "bucket-key"]
+    options += [option for option in schema.options if option[0] == "bucket-key"]
+    return replace(ref, schema=replace(schema, options=tuple(options)))
 
 
 def watermark_of(snapshot: Snapshot) -> int | None:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.table.metadata_tables import MemoryTable
 
+from penstock import Catalog, RenameColumn
 from penstock.errors import DataLossError, InvalidOptionError, NotFoundError, UnsupportedFeatureError
 from penstock.format.snapshot import ROLLED_BACK_TO, CommitKind, Snapshot
 from penstock.format.types.data_types import BIGINT, DataField
@@ -299,6 +300,20 @@ def test_a_past_state_has_the_columns_of_then_and_the_options_of_now() -> None:
     then = at_snapshot(table.ref, table.store, snapshot)
     assert then.schema.field_names == ("id", "name", "dt")
     assert then.options == {"bucket": "-1"}
+
+
+@pytest.mark.parametrize("names", [("w", "v"), ("v", "k")])
+def test_a_past_state_is_pruned_by_its_bucket_key_whatever_its_columns_are_called_now(names: tuple[str, str]) -> None:
+    catalog = Catalog(f"memory://past-keys-{names[0]}")
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "k INT, v INT", options={"bucket": "8", "bucket-key": "k"})
+    table.append([{"k": number, "v": 100 - number} for number in range(100)])
+    steps = (("k", "x"), ("v", names[1]), ("x", names[0]))
+    changes = [RenameColumn(column=old, new_name=new) for old, new in steps if old != new]
+    table = catalog.alter_table("d.t", *changes)
+    for condition in ("k = 7", "v = 7"):
+        assert table.to_arrow(snapshot_id=1, filter=condition).num_rows == 1
+    assert "after buckets: 1 partition, 1 bucket," in table.explain(snapshot_id=1, filter="k = 7")
 
 
 TEN = 1_767_261_600_000  # 2026-01-01T10:00:00Z
