@@ -289,6 +289,11 @@ class TableLayout:
         """File with the id of the first snapshot that the furthest expiration so far keeps."""
         return f"{self.own_directory}/expiring"
 
+    @property
+    def restored_path(self) -> str:
+        """File that is there if files may have become live again after they were deleted."""
+        return f"{self.own_directory}/restored"
+
     def rolling_back_path(self, name: str) -> str:
         """Return the file that marks a running rollback; ``name`` is random."""
         return f"{self.own_directory}/rolling-back-{name}"

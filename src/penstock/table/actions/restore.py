@@ -18,6 +18,7 @@ from penstock.table.actions.manifests import merge_everything
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.delta import CommitRequest
 from penstock.table.commit.vectors import VectorFrames
+from penstock.table.expire.files import note_restored
 from penstock.table.expire.tags import delete_tag
 from penstock.table.message import CommitMessage
 from penstock.table.read.batches import DeletedRows
@@ -99,6 +100,7 @@ def _restore(committer: TableCommitter, target: Snapshot) -> Snapshot | None:
         messages = (*_messages(live, wanted), *_vector_messages(committer.ref, store, base, target, wanted.values()))
         if not messages:
             return None
+        note_restored(store)
         try:
             return committer.commit(
                 CommitRequest(

@@ -123,28 +123,48 @@ def retain_readded(store: MetadataStore, deletions: dict[FileKey, Deletion], lat
                 deletions.pop(entry.key, None)
 
 
+def note_restored(store: MetadataStore) -> None:
+    """Record that files may have become live again after they were deleted, so that a tag between lacks them.
+
+    The record is never deleted: the tags can outlive every snapshot.
+    """
+    if not is_restored(store):
+        store.file_io.write(store.layout.restored_path, b"")
+
+
+def is_restored(store: MetadataStore) -> bool:
+    """Whether files may have become live again before the earliest snapshot: see ``note_restored``."""
+    return store.file_io.has_file(store.layout.restored_path)
+
+
 def retain_tagged(
-    ref: TableRef, store: MetadataStore, deletions: dict[FileKey, Deletion], tags: Mapping[int, NamedSnapshot]
+    ref: TableRef,
+    store: MetadataStore,
+    deletions: dict[FileKey, Deletion],
+    tags: Mapping[int, NamedSnapshot],
+    *,
+    restored: bool,
 ) -> Counter[str]:
     """Remove from the deletions the files that a tag still reads; return the number of such files by tag.
 
     For each file, only the nearest tag before its deletion is read: if the file is not live there, it is not live in
-    any older tag.
+    any older tag, unless it was restored since.
 
     Args:
         tags: by snapshot id.
+        restored: whether files may have become live again.
     """
     spared: Counter[str] = Counter()
     ids = sorted(tags)
     by_tag: dict[int, list[FileKey]] = {}
     for key, deletion in deletions.items():
         place = bisect_left(ids, deletion.snapshot_id)
-        if place > 0:
-            by_tag.setdefault(ids[place - 1], []).append(key)
-    for tag_id, keys in by_tag.items():
+        for tag_id in ids[0 if restored else max(0, place - 1) : place]:
+            by_tag.setdefault(tag_id, []).append(key)
+    for tag_id, keys in sorted(by_tag.items(), reverse=True):
         live = _load_live_keys(ref, store, tags[tag_id].snapshot, keys)
         for key in keys:
-            if key in live:
+            if key in live and key in deletions:
                 del deletions[key]
                 spared[tags[tag_id].name] += 1
     return spared
@@ -184,14 +204,14 @@ def retain_added(
     return spared
 
 
-def tags_between(tags: Mapping[int, NamedSnapshot], first: int, end: int) -> list[Snapshot]:
+def tags_between(tags: Mapping[int, NamedSnapshot], first: int, end: int, *, restored: bool) -> list[Snapshot]:
     """Return the tagged snapshots that may share metadata files with snapshots ``first`` to ``end - 1``.
 
     These are the tagged snapshots in that range, and the nearest one before it. A file that an older tagged snapshot
-    shares with the range is also named by the nearest one.
+    shares with the range is also named by the nearest one, unless files were restored.
     """
     ids = sorted(tags)
-    low = max(0, bisect_left(ids, first + 1) - 1)
+    low = 0 if restored else max(0, bisect_left(ids, first + 1) - 1)
     return [tags[each].snapshot for each in ids[low : bisect_left(ids, end)]]
 
 
@@ -415,7 +435,7 @@ class ReaddedFiles:
             if is_gap:
                 self._after_gaps[snapshot_id] = snapshot
                 is_gap = False
-            elif _may_add_again(snapshot):
+            elif may_add_again(snapshot):
                 self._adding[snapshot_id] = snapshot
         self._until = seen
         return LaterSnapshots(
@@ -434,7 +454,7 @@ class ReaddedFiles:
             return None
 
 
-def _may_add_again(snapshot: Snapshot) -> bool:
+def may_add_again(snapshot: Snapshot) -> bool:
     """Whether a snapshot may add files of older ones; of Penstock's, only a rollback as the latest does."""
     if snapshot.commit_kind is not CommitKind.OVERWRITE:
         return False

@@ -37,7 +37,10 @@ from penstock.table.expire.files import (
     data_paths,
     find_deletions,
     find_metadata,
+    is_restored,
     load_branch_readers,
+    may_add_again,
+    note_restored,
     retain_added,
     retain_read,
     retain_readded,
@@ -67,12 +70,14 @@ class Chunk:
         snapshot_ids: also of damaged ones.
         kept: the first snapshot that is kept.
         unreadable_ids: of damaged snapshots, those after the chunk included.
+        restores: whether one of the snapshots to delete may have made deleted files live again.
     """
 
     snapshot_ids: tuple[int, ...]
     kept: Snapshot
     files: FilesToDelete
     unreadable_ids: tuple[int, ...]
+    restores: bool
 
 
 class ChunkFinder:
@@ -106,8 +111,10 @@ class ChunkFinder:
             if deletions or any(snapshot.index_manifest or snapshot.statistics for snapshot in expired):
                 later = self._watch.find(self._store, after_id=kept.id, latest_id=latest_id, threads=self._threads)
             # A lost or damaged snapshot may have added files again.
-            after_gaps = (*later.after_gaps, *([kept] if len(expired) < len(ids) else []))
-            files = self._find_files(expired, kept, deletions, replace(later, after_gaps=after_gaps))
+            has_gaps = len(expired) < len(ids)
+            after_gaps = (*later.after_gaps, *([kept] if has_gaps else []))
+            restores = has_gaps or any(map(may_add_again, expired))
+            files = self._find_files(expired, kept, deletions, replace(later, after_gaps=after_gaps), restored=restores)
         except NotFoundError:
             if self._store.find_snapshot(kept.id) is None:
                 return None
@@ -117,21 +124,29 @@ class ChunkFinder:
             kept=kept,
             files=files,
             unreadable_ids=(*damaged, *later.unreadable_ids),
+            restores=restores,
         )
 
     def _find_files(
-        self, expired: list[Snapshot], kept: Snapshot, deletions: dict[FileKey, Deletion], later: LaterSnapshots
+        self,
+        expired: list[Snapshot],
+        kept: Snapshot,
+        deletions: dict[FileKey, Deletion],
+        later: LaterSnapshots,
+        *,
+        restored: bool,
     ) -> FilesToDelete:
         retain_readded(self._store, deletions, later.adding)
         after_gaps = [NamedSnapshot(name="", snapshot=each) for each in later.after_gaps]
         retain_read(self._ref, self._store, deletions, after_gaps)
         tags = self._tags_seen = self._load_tags()
-        spared = retain_tagged(self._ref, self._store, deletions, tags)
+        restored = restored or (len(tags) > 1 and is_restored(self._store))
+        spared = retain_tagged(self._ref, self._store, deletions, tags, restored=restored)
         branches = self._branches_seen = load_branch_readers(self._store, up_to=kept.id)
         by_branches = retain_read(self._ref, self._store, deletions, branches.oldest)
         by_branches += retain_added(self._store, deletions, branches.later)
         first = expired[0].id if expired else kept.id
-        keepers = (kept, *later.snapshots, *tags_between(tags, first, kept.id), *branches.snapshots)
+        keepers = (kept, *later.snapshots, *tags_between(tags, first, kept.id, restored=restored), *branches.snapshots)
         manifests, lists = find_metadata(self._store, expired, keepers)
         entries = [deletion.entry for deletion in deletions.values()]
         return FilesToDelete(
@@ -365,6 +380,8 @@ class SnapshotExpirer:
         if not is_built_on_previous(self._store, kept, self._store.list_schema_files().freed_ids):
             return None
         announce_expiration(self._store, kept.id)
+        if chunk.restores:
+            note_restored(self._store)
         if not self._finder.has_seen_all_readers(kept.id):
             chunk = self._finder.find(first, kept, latest_id)
         return None if is_rolling_back(self._store) or self._was_rolled_back(kept) else chunk

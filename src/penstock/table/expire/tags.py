@@ -23,6 +23,7 @@ from penstock.table.expire.files import (
     ReaddedFiles,
     data_paths,
     find_metadata,
+    is_restored,
     load_branch_readers,
     retain_added,
     retain_read,
@@ -169,7 +170,7 @@ def _delete_files(ref: TableRef, store: MetadataStore, gone: Snapshot) -> None:
     earliest = store.load_earliest_snapshot()
     if earliest is None or earliest.id < gone.id:
         return  # the snapshot was not deleted by an expiration, so its files are left alone
-    neighbours = _neighbours(tags, gone.id, earliest)
+    neighbours = _neighbours(tags, gone.id, earliest, restored=is_restored(store))
     branches = load_branch_readers(store, up_to=earliest.id)
     readers = [*(NamedSnapshot(name="", snapshot=each) for each in neighbours), *branches.oldest]
     live = load_live_entries(store, gone)
@@ -188,13 +189,13 @@ def _delete_files(ref: TableRef, store: MetadataStore, gone: Snapshot) -> None:
     delete_files(ref.file_io, lists, threads=threads)
 
 
-def _neighbours(tags: Mapping[str, Tag], gone_id: int, earliest: Snapshot) -> list[Snapshot]:
-    """Return the nearest readable snapshots before and after ``gone_id``.
+def _neighbours(tags: Mapping[str, Tag], gone_id: int, earliest: Snapshot, *, restored: bool) -> list[Snapshot]:
+    """Return the nearest readable snapshots before and after ``gone_id``, or all if files may have been restored.
 
-    A file is live in consecutive snapshots only, so a file that neither of the two reads is read by no other snapshot.
+    Else a file is live in consecutive snapshots only, so one that neither of the two reads is read by no other.
     """
     tagged = {tag.snapshot.id: tag.snapshot for tag in tags.values()}
     tagged[earliest.id] = earliest
     ids = sorted(tagged)
     place = bisect_left(ids, gone_id)
-    return [tagged[each] for each in ids[max(0, place - 1) : place + 1]]
+    return [tagged[each] for each in (ids if restored else ids[max(0, place - 1) : place + 1])]

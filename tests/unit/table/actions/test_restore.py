@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 
 import pytest
 
 import penstock
 from penstock import Catalog, InvalidOptionError, NotFoundError, Table
 from penstock.format.manifest.entry import FileKind
-from penstock.format.snapshot import CommitKind
+from penstock.format.snapshot import CommitKind, encode_snapshot
 from penstock.table.store import MetadataStore
 
 
@@ -53,6 +54,41 @@ def test_files_that_are_in_use_again_outlive_the_snapshots_between(catalog: Cata
     table.expire_snapshots(retain_max=1, retain_min=1)
     assert table.snapshots().num_rows == 1
     assert (numbers(table), table.inspect.fsck().findings) == ([0, 1, 2], ())
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+@pytest.mark.parametrize("gone", [(), ("with",), ("again",), ("with", "again"), ("without",)])
+def test_tags_keep_files_that_a_tag_between_them_lacks(gone: tuple[str, ...], *, is_ours: bool) -> None:
+    catalog = Catalog(f"memory://{uuid.uuid4()}/w")
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "k INT", options={"write-only": "true"})
+    rows = {"with": [1], "without": [2], "again": [1]}
+    table.append([{"k": 1}])
+    table.create_tag("with")
+    table.overwrite([{"k": 2}])
+    table.create_tag("without")
+    restored = table.versions.rollback_to_as_latest(tag="with")
+    assert restored is not None
+    if not is_ours:  # as another engine writes it
+        ref = table._handle.ref
+        foreign = replace(restored, properties=(), writer_version=None)
+        ref.file_io.write(ref.layout.snapshot_path(restored.id), encode_snapshot(foreign))
+        ref.file_io.delete(f"{ref.location}/.penstock/restored")
+    table = catalog.load_table("d.t")
+    if "again" in gone or not is_ours:
+        table.create_tag("again")
+    else:
+        del rows["again"]
+    for number in (3, 4):
+        table.overwrite([{"k": number}])
+        table.expire_snapshots(retain_max=1, retain_min=1)
+    for name in gone:
+        if name in rows:
+            table.versions.delete_tag(name)
+            del rows[name]
+    found = {name: table.to_arrow(tag=name)["k"].to_pylist() for name in rows}
+    assert (found, table.to_arrow()["k"].to_pylist()) == (rows, [4])
+    assert not Table.at(table.location).inspect.fsck(all_snapshots=True).findings
 
 
 def test_files_get_the_deletion_vectors_of_the_older_state() -> None:
