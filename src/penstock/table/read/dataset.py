@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow import fs
-from pyarrow import types as arrow
 
 from penstock.datafile.conform import conform_array
+from penstock.datafile.filter import to_scalar
 from penstock.datafile.types import has_leaf, to_arrow_schema, to_arrow_type
 from penstock.errors import UnsupportedFeatureError
 from penstock.format.layout import FileFormat, format_of
@@ -18,7 +18,7 @@ from penstock.table.read.split import plan_splits
 from penstock.table.ref import ExternalPaths
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from penstock.datafile.types import ArrowAny
     from penstock.format.types.data_types import DataField
@@ -60,23 +60,15 @@ def to_dataset(query: Query, store: MetadataStore) -> ds.Dataset:
 
 
 def _guarantee(fields: Sequence[DataField], split: DataSplit) -> ArrowAny:
-    """Return an expression that is true for all rows of a split, by which filters prune files of other partitions."""
+    """Return an expression that is true for all rows of a split.
+
+    By it filters prune files of other partitions, and files that lack the partition columns get their values.
+    """
     known = ds.scalar(True)  # noqa: FBT003 - an expression
-    for name, value in _plain_values(fields, split):
-        known = known & (ds.field(name).is_null() if value is None else ds.field(name) == value)
-    return known
-
-
-def _plain_values(fields: Sequence[DataField], split: DataSplit) -> Iterator[tuple[str, ArrowAny]]:
-    """Yield partition values whose internal form equals Arrow's; other columns are pruned by statistics only."""
     for field, value in zip(fields, split.values, strict=True):
-        wanted: ArrowAny = to_arrow_type(field.type)
-        if value is None:
-            yield field.name, None
-        elif arrow.is_date(wanted):
-            yield field.name, pa.scalar(value, pa.int32()).cast(wanted)
-        elif arrow.is_string(wanted) or arrow.is_integer(wanted) or arrow.is_boolean(wanted):
-            yield field.name, pa.scalar(value, wanted)
+        column = ds.field(field.name)
+        known &= column.is_null() if value is None else column == to_scalar(value, to_arrow_type(field.type))
+    return known
 
 
 def _check_columns(table: str, stored: Sequence[DataField], wanted: Sequence[DataField]) -> None:

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import penstock
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pyarrow as pa
 
 COLUMNS = """id BIGINT, name STRING, price DECIMAL(10, 2), at TIMESTAMP(3), late TIMESTAMP(6), zoned TIMESTAMP_LTZ(3),
     day DATE, clock TIME(3), small TINYINT, ratio FLOAT, flag BOOLEAN, raw BYTES, tags ARRAY<STRING>,
@@ -73,6 +74,37 @@ def test_engines_open_no_file_of_another_partition(table: penstock.Table, tmp_pa
     assert scan.collect().to_dicts() == [{"id": 1}, {"id": 1}]
     with pytest.raises(FileNotFoundError):
         dataset.to_table()
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts"),
+    [
+        ("DECIMAL(5, 2)", ["1.50", "-2.25"]),
+        ("DOUBLE", ["1.5", "1.0E30"]),
+        ("FLOAT", ["0.1", "1.5"]),
+        ("TIMESTAMP(3)", ["2026-01-01T10:00", "1969-12-31 23:59:59.001"]),
+        ("TIMESTAMP(6)", ["2026-01-01 10:00:00.000001"]),
+        ("DATE", ["2026-01-01"]),
+        ("STRING", ["a b"]),
+    ],
+)
+def test_files_of_a_migrated_directory_have_the_values_of_their_partitions(
+    tmp_path: Path, catalog: penstock.Catalog, kind: str, texts: list[str]
+) -> None:
+    directory = tmp_path / "hive"
+    for number, text in enumerate([*texts, "__HIVE_DEFAULT_PARTITION__"]):
+        place = directory / f"p={text.replace(':', '%3A')}"
+        place.mkdir(parents=True)
+        pq.write_table(pa.table({"id": [number]}), place / "file.parquet")
+    catalog.migrate(directory, "d.moved", partition_types={"p": kind})
+    table = catalog.load_table("d.moved")
+    dataset = table.to_dataset()
+    assert dataset.to_table().equals(table.to_arrow())
+    values = dataset.to_table().sort_by("id")["p"]
+    assert values.null_count == 1
+    for number, value in enumerate(values):
+        condition = pc.field("p") == value if value.is_valid else pc.field("p").is_null()
+        assert dataset.to_table(filter=condition)["id"].to_pylist() == [number]
 
 
 def test_a_filter_leaves_out_files_by_statistics(table: penstock.Table) -> None:
