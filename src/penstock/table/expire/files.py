@@ -312,7 +312,8 @@ def load_branch_readers(store: MetadataStore, *, up_to: int) -> BranchReaders:
     """Load the snapshots of branches that may read files of main snapshots with ids up to ``up_to``.
 
     A branch shares the files that it started with. After the main branch was fast-forwarded to a branch, it also shares
-    the files that the branch added; these snapshots have the same ids in both.
+    the files that the branch added; these snapshots have the same ids in both. Java merges branches that have all of
+    their snapshots (``sys.merge_branch``): then one of them has files of the other.
 
     A branch that is being created has its snapshot already. What an interrupted creation has left may have lost files:
     such snapshots are skipped.
@@ -349,11 +350,16 @@ def _is_whole(store: MetadataStore, named: NamedSnapshot) -> bool:
 
 
 def _snapshots(file_io: FileIO, layout: TableLayout, up_to: int) -> Iterator[Snapshot]:
-    """Yield the earliest snapshot, whatever its id, and the others with ids up to ``up_to``, ascending."""
+    """Yield the earliest snapshot, whatever its id, and the others with ids up to ``up_to``, ascending.
+
+    All, if the branch begins at the first id: its files may be merged into the main branch, and those of that into it,
+    at any ids of both.
+    """
     is_first = True
-    ids = (snapshot_id_of(status.name) for status in file_io.list(layout.snapshot_directory))
-    for snapshot_id in sorted(each for each in ids if each is not None):
-        if snapshot_id > up_to and not is_first:
+    found = (snapshot_id_of(status.name) for status in file_io.list(layout.snapshot_directory))
+    ids = sorted(each for each in found if each is not None)
+    for snapshot_id in ids:
+        if snapshot_id > up_to and not is_first and ids[0] > 1:
             break
         path = layout.snapshot_path(snapshot_id)
         try:

@@ -26,6 +26,8 @@ from penstock.io.memory import MemoryFileIO
 from penstock.table.actions.changes import commit_append, open_committer
 from penstock.table.expire.plan import Retainer, RetainerKind
 from penstock.table.expire.snapshots import Chunk
+from penstock.table.message import CommitMessage
+from penstock.table.read.live import load_live_entries
 from penstock.testing.file_io import RecordingFileIO
 
 if TYPE_CHECKING:
@@ -130,6 +132,31 @@ def test_a_branch_retains_what_it_added_before_a_fast_forward() -> None:
     file_io.write(TableLayout(table.location).tag_path("branch"), encode_tag(Tag(snapshot=forwarded)))
     assert sorted(table.to_arrow(tag="branch").column("k").to_pylist()) == [1, 2, 3, 4]
     assert not table.remove_orphan_files().orphans
+
+
+@pytest.mark.parametrize("source", ["main", "b"])
+def test_a_branch_shares_files_that_java_merges_from_one_to_the_other(source: str) -> None:
+    main = new_table()
+    main.versions.create_branch("b")
+    tables = {"main": main, "b": main.with_options({"branch": "b"})}
+    for name, table in tables.items():
+        for number in range(5 if name == "b" else 2):
+            table.append(rows(number))
+    (target,) = (table for name, table in tables.items() if name != source)
+    # As ``sys.merge_branch`` does: the live files of one are new files of the other.
+    latest = tables[source].latest_snapshot()
+    assert latest is not None
+    messages = tuple(
+        CommitMessage(partition=each.partition, bucket=each.bucket, total_buckets=-1, new_files=(each.file,))
+        for each in load_live_entries(tables[source]._store, latest).values()
+    )
+    assert commit_append(open_committer(target._ref), messages) is not None
+    expected = sorted(tables["b"].to_arrow()["k"].to_pylist())
+    main.create_tag("t")
+    main.overwrite(rows(9))
+    expire(main)
+    main.versions.delete_tag("t")
+    assert sorted(tables["b"].to_arrow()["k"].to_pylist()) == expected
 
 
 def test_a_branch_retains_its_initial_files() -> None:
