@@ -14,7 +14,7 @@ from tests.spark.stream_feed import DONE
 
 from penstock import Catalog, Table
 from penstock.catalog.changes import SetOption
-from penstock.errors import InvalidOptionError, UnsupportedFeatureError
+from penstock.errors import InvalidOptionError, OptionWarning, UnsupportedFeatureError
 from penstock.format.snapshot import CommitKind
 from penstock.predicate.parse import parse_filter
 from penstock.spark.compact.sort import SparkSorter
@@ -119,6 +119,50 @@ def test_a_local_sort_orders_each_file(spark: SparkSession, catalog: Catalog) ->
     assert len(files) > 1
     assert all(values == sorted(values) for values in files)
     assert any(max(before) > min(after) for before, after in pairwise(files))
+
+
+def test_each_bucket_is_clustered_with_the_number_of_buckets_of_its_partition(
+    spark: SparkSession, catalog: Catalog
+) -> None:
+    options = {"bucket": "2", "bucket-key": "b", "bucket-append-ordered": "false", "clustering.columns": "a"}
+    table = catalog.create_table(
+        "d.t", "a BIGINT, b BIGINT, p STRING", partition_by=["p"], options={**CLUSTERED, **options}
+    )
+    rows: list[tuple[int, int, str]] = []
+
+    def add(p: str) -> None:
+        new = [(n * 7_919 % 10_007, len(rows) + n, p) for n in range(2_000)]
+        rows.extend(new)
+        table.append([dict(zip("abp", row, strict=True)) for row in new])
+
+    for _ in range(3):
+        add("two")
+    with pytest.warns(OptionWarning, match="existing ones keep 2 buckets"):
+        catalog.alter_table("d.t", SetOption(key="bucket", value="3"))
+    table = catalog.load_table("d.t")
+    for _ in range(3):
+        add("three")
+    result = table.compact(spark)
+    assert [(row.partition, row.files_in) for row in result.partitions] == [("p=two", 6), ("p=three", 9)]
+    files = table.files().to_pylist()
+    assert Counter((row["partition"], row["bucket"]) for row in files) == {
+        **{("{two}", bucket): 1 for bucket in range(2)},
+        **{("{three}", bucket): 1 for bucket in range(3)},
+    }
+    for row in files:
+        values = pa.parquet.read_table(row["file_path"])["a"].to_pylist()
+        assert values == sorted(values)
+    assert counted(table) == Counter(rows)
+    assert table.to_arrow(filter="b = 5").num_rows == table.to_arrow(filter="b = 11999").num_rows == 1
+    assert levels(table).keys() == {3}
+    assert not table.inspect.fsck(all_snapshots=True).findings
+    # Numbers that files have in common do not matter where no order is kept.
+    for _ in range(2):
+        add("three")
+    table.update({"a": -1}, "b < 3")
+    table.compact(spark, strategy="full")
+    assert counted(table) == Counter((-1, *row[1:]) if row[1] < 3 else row for row in rows)
+    assert levels(table).keys() == {3}
 
 
 def test_sql_clusters_as_the_method_does(spark: SparkSession, sql: Sql) -> None:

@@ -187,7 +187,7 @@ public final class Engine {
                 if (writer != null) writer.close();
                 return null;
             case "compact":
-                compact(table, user);
+                compact(table, user, !request.has("full") || request.get("full").asBoolean());
                 return null;
             case "cluster":
                 return cluster(table, user, request);
@@ -492,10 +492,10 @@ public final class Engine {
         return null;
     }
 
-    private void compact(FileStoreTable table, String user) throws Exception {
+    private void compact(FileStoreTable table, String user, boolean full) throws Exception {
         List<Split> splits = table.newSnapshotReader().read().splits();
         if (table.bucketMode() == BucketMode.BUCKET_UNAWARE) compactFiles(table, user, splits);
-        else compactBuckets(table.copy(Map.of("write-only", "false")), user, splits);
+        else compactBuckets(table.copy(Map.of("write-only", "false")), user, splits, full);
     }
 
     private static void compactFiles(FileStoreTable table, String user, List<Split> splits) throws Exception {
@@ -515,13 +515,13 @@ public final class Engine {
         }
     }
 
-    private void compactBuckets(FileStoreTable table, String user, List<Split> splits) throws Exception {
+    private void compactBuckets(FileStoreTable table, String user, List<Split> splits, boolean full) throws Exception {
         Set<List<Object>> buckets = new LinkedHashSet<>();
         for (Split split : splits) buckets.add(List.of(((DataSplit) split).partition(), ((DataSplit) split).bucket()));
         try (StreamTableWrite write = table.newStreamWriteBuilder().withCommitUser(user).newWrite();
                 TableCommitImpl commit = table.newCommit(user)) {
             write.withIOManager(spill);
-            for (List<Object> bucket : buckets) write.compact((BinaryRow) bucket.get(0), (Integer) bucket.get(1), true);
+            for (List<Object> bucket : buckets) write.compact((BinaryRow) bucket.get(0), (Integer) bucket.get(1), full);
             commit.commit(Long.MAX_VALUE, write.prepareCommit(true, Long.MAX_VALUE));
         }
     }

@@ -80,8 +80,8 @@ class Compact(Operation[TableHandle, CompactionResult]):
 
     Raises:
         InvalidOptionError, InvalidFilterError: invalid arguments.
-        UnsupportedFeatureError: the table is read-only for Penstock, or has ``clustering.incremental`` and buckets,
-            or an order is given for it.
+        UnsupportedFeatureError: the table is read-only for Penstock, or has ``clustering.incremental`` and an order is
+            given for it, or its buckets keep their order.
         TableStoreError: a file cannot be read or written, or the commit failed; merges that were already committed
             remain, the others leave no files.
     """

@@ -176,8 +176,7 @@ FEATURES: Final = (
     Feature(
         name="incremental clustering",
         keys=("clustering.incremental",),
-        reason="compaction sorts some of the files at a time; it refuses tables with buckets, and nothing merges files "
-        "on its own",
+        reason="compaction sorts some of the files at a time, and nothing merges files on its own",
     ),
     Feature(
         name="external paths",

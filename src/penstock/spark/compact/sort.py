@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -135,6 +135,10 @@ class SparkSorter:
                 "write-buffer-for-append": "false",
             }
         )
+        if task.total_buckets > 0:
+            # A partition may have another number of them than the table.
+            own = ("bucket", str(task.total_buckets))
+            target = replace(target, dynamic_options=(*target.dynamic_options, own))
         messages = write_dataframe(frame, target, file_rows=max(1, _SLACK * rows // ranges))
         try:
             return sorted_message(task, messages, ref)

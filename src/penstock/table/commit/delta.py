@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from penstock.errors import CommitConflictError, InvalidOptionError
 from penstock.format.manifest.entry import DataFileMeta, EntryNumbers, FileIdentity, FileKind, ManifestEntry
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from penstock.options import BucketOptions
 from penstock.table.commit.vectors import check_vectors
 from penstock.table.partition_scope import OverwriteScope, WholeTable, WrittenPartitions, partition_test
 from penstock.table.read.live import (
@@ -136,7 +137,7 @@ def compact_delta(
             *_entries(FileKind.ADD, message, message.compact_after),
         ]
     check_conflicts(live, delta, table=ref.name)
-    if find_displaced(live.values(), messages):
+    if ref.parsed(BucketOptions).is_append_ordered and find_displaced(live.values(), messages):
         raise CommitConflictError(
             f"table {ref.name}: another commit has added a file that begins with the same sequence number as those "
             "that were merged; "

@@ -6,13 +6,15 @@ A new file is at level 0. The files of a higher level are the result of one sort
 A job commits COMPACT snapshots, which replace exactly the files that it took: rows written meanwhile stay at level 0.
 
 Source:
-    Paimon ``core:append/cluster/IncrementalClusterManager.java``, ``IncrementalClusterStrategy.java``,
-    ``HistoryPartitionCluster.java``, ``core:mergetree/compact/UniversalCompaction.java``; docs/spec/compaction.md
-    section 9. Deviations. Of history partitions: they are idle by when rows arrived, as for every compaction, where the
-    reference looks at the creation times of the files below the highest level; the limit takes those without rows for
-    longest, where the reference takes them in the order of a hash table; and where none is idle, none is taken, where
-    the reference takes all, since its scan takes an empty list of partitions for no condition. Of ``full``: files of
-    which many rows are deleted are sorted again.
+    Paimon ``core:append/cluster/IncrementalClusterManager.java``, ``BucketedAppendClusterManager.java``,
+    ``IncrementalClusterStrategy.java``, ``HistoryPartitionCluster.java``,
+    ``core:mergetree/compact/UniversalCompaction.java``; docs/spec/compaction.md section 9. Deviations. Of history
+    partitions: they are idle by when rows arrived, as for every compaction, where the reference looks at the creation
+    times of the files below the highest level; the limit takes those without rows for longest, where the reference
+    takes them in the order of a hash table; and where none is idle, none is taken, where the reference takes all, since
+    its scan takes an empty list of partitions for no condition. Of ``full``: files of which many rows are deleted are
+    sorted again. Of tables with buckets: files at level 0 are in the order of their sequence numbers, where the
+    reference takes them in the order of a hash set.
 """
 
 from __future__ import annotations
@@ -24,7 +26,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.format.snapshot import CommitKind
 from penstock.options import BucketOptions, ClusteringMode, ClusteringOptions, ClusteringStrategy, CompactOptions
-from penstock.table.compact.plan import CompactStrategy, IdleTest, last_written, plan_partitions, with_many_deleted
+from penstock.table.compact.plan import (
+    CompactStrategy,
+    IdleTest,
+    buckets_of,
+    last_written,
+    plan_partitions,
+    with_many_deleted,
+)
 from penstock.table.compact.sort import OrderStrategy, SortJob, SortOrder, check_sortable, run_sort
 from penstock.table.compact.task import CompactTask
 from penstock.table.partition_scope import partition_test
@@ -101,6 +110,8 @@ def plan_clustering(ref: TableRef, store: MetadataStore, request: CompactionRequ
     options = ref.parsed(ClusteringOptions)
     scope, is_full = request.scope, request.strategy is CompactStrategy.FULL
     has_history = scope is not None and options.history_idle_ms is not None and bool(ref.schema.partition_keys)
+    # Paimon does not look for those of tables with buckets.
+    has_history = has_history and ref.parsed(BucketOptions).bucket == -1
     in_scope = partition_test(scope, touched=frozenset(), ref=ref) if scope is not None else lambda _: True
     plan = plan_partitions(
         ref,
@@ -129,12 +140,12 @@ def plan_levels(ref: TableRef, store: MetadataStore, is_full: Callable[[bytes], 
     Raises:
         UnsupportedFeatureError: the table cannot be clustered with its options or types.
     """
-    if ref.parsed(BucketOptions).bucket != -1:
+    buckets, options = ref.parsed(BucketOptions), ref.parsed(ClusteringOptions)
+    if buckets.bucket != -1 and buckets.is_append_ordered:
         raise UnsupportedFeatureError(
-            f"table {ref.name}: 'clustering.incremental' of tables with buckets is not supported: compact it with "
-            "Paimon on Flink or Spark, or copy it into a table with 'bucket' = '-1'"
+            f"table {ref.name}: 'clustering.incremental' would change the order of the rows in its buckets: set "
+            "'bucket-append-ordered' = 'false' to give it up, or 'clustering.incremental' = 'false'"
         )
-    options = ref.parsed(ClusteringOptions)
     if _max_level(options) < 1:
         raise UnsupportedFeatureError(
             f"table {ref.name}: 'num-levels' = '{options.max_levels}' leaves no level for clustered files: set at "
@@ -150,27 +161,25 @@ def plan_levels(ref: TableRef, store: MetadataStore, is_full: Callable[[bytes], 
 
     def plan(data: bytes, entries: Sequence[ManifestEntry], vectors: Vectors) -> tuple[CompactTask, ...]:
         is_all = is_full(data)
+        # Of tables with buckets, too, since a bucket has no more runs than all of them.
         if not is_all and _count_runs(entries) < options.trigger:
             return ()
-        runs = runs_of([entry.file for entry in entries])
-        if is_all:
-            top = _max_level(options)
-            is_done = len(runs) == 1 and runs[0][0].level == top and is_by_these_columns(runs[0][0].schema_id)
-            is_again = is_forced or bool(with_many_deleted(ref, vectors, entries))
-            picked = None if is_done and not is_again else (len(runs), top)
-        else:
-            picked = pick(runs, options)
-        if picked is None:
-            return ()
-        count, level = picked
-        task = CompactTask(
-            partition=data,
-            bucket=entries[0].bucket,
-            total_buckets=entries[0].total_buckets,
-            files=tuple(file for run in runs[:count] for file in run),
-            level=level,
-        )
-        return (task.with_vectors(vectors),)
+        tasks, dirty = [], with_many_deleted(ref, vectors, entries)
+        for (bucket, total), files in buckets_of(entries):
+            runs = runs_of(files)
+            if is_all:
+                top = _max_level(options)
+                is_done = len(runs) == 1 and runs[0][0].level == top and is_by_these_columns(runs[0][0].schema_id)
+                is_again = is_forced or bucket in dirty
+                picked = None if is_done and not is_again else (len(runs), top)
+            else:
+                picked = pick(runs, options)
+            if picked is not None:
+                count, level = picked
+                chosen = tuple(file for run in runs[:count] for file in run)
+                task = CompactTask(partition=data, bucket=bucket, total_buckets=total, files=chosen, level=level)
+                tasks.append(task.with_vectors(vectors))
+        return tuple(tasks)
 
     return plan
 
@@ -185,7 +194,7 @@ def _count_runs(entries: Sequence[ManifestEntry]) -> int:
 
 
 def runs_of(files: Sequence[DataFileMeta]) -> list[Run]:
-    """Return the runs of a partition, lowest level first; at level 0 in the order of their sequence numbers."""
+    """Return the runs of a bucket, lowest level first; at level 0 in the order of their sequence numbers."""
     levels: dict[int, list[DataFileMeta]] = {}
     for file in sorted(files, key=lambda file: (file.level, file.min_sequence_number)):
         levels.setdefault(file.level, []).append(file)

@@ -10,7 +10,7 @@ from penstock.errors import FormatError, NotFoundError, warn_damaged
 from penstock.format.snapshot import CommitKind
 from penstock.options import ClusteringOptions
 from penstock.table.compact.cluster import plan_levels
-from penstock.table.compact.plan import CompactStrategy, check_rewritable, picker, plan_merges
+from penstock.table.compact.plan import CompactStrategy, buckets_of, check_rewritable, picker, plan_merges
 from penstock.table.compact.task import CompactSizes
 from penstock.table.read.live import load_live_entries
 from penstock.table.read.scan import load_vector_places
@@ -18,7 +18,7 @@ from penstock.table.read.scan import load_vector_places
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
+    from penstock.format.manifest.entry import ManifestEntry
     from penstock.format.snapshot import Snapshot
     from penstock.table.compact.task import CompactTask
     from penstock.table.ref import TableRef
@@ -89,20 +89,18 @@ def _measure(
     last_compaction: int | None,
 ) -> PartitionDebt:
     sizes = CompactSizes.of(ref)
-    buckets: dict[tuple[int, int], list[DataFileMeta]] = {}
-    for entry in entries:
-        buckets.setdefault((entry.bucket, entry.total_buckets), []).append(entry.file)
-    small = [file.file_size for files in buckets.values() for file in files if sizes.is_small(file)]
+    buckets = [files for _, files in buckets_of(entries)]
+    small = [file.file_size for files in buckets for file in files if sizes.is_small(file)]
     waiting = [file.file_size for task in tasks for file in task.files]
     return PartitionDebt(
         data=entries[0].partition,
-        files=sum(map(len, buckets.values())),
+        files=len(entries),
         small_files=len(small),
         small_bytes=sum(small),
         waiting_files=len(waiting),
         waiting_bytes=sum(waiting),
         buckets=len(buckets),
-        most_files=max(map(len, buckets.values())),
+        most_files=max(map(len, buckets)),
         last_compaction=last_compaction,
     )
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.clocks import local_wall_millis, to_wall_clock
@@ -254,14 +255,19 @@ def plan_merges(
     dirty = with_many_deleted(ref, vectors, entries)
     if not dirty and of_small is not None and not _has_small(of_small, entries):
         return ()
-    buckets: dict[tuple[int, int], list[DataFileMeta]] = {}
-    for entry in entries:
-        buckets.setdefault((entry.bucket, entry.total_buckets), []).append(entry.file)
     return tuple(
         CompactTask(partition=data, bucket=bucket, total_buckets=total, files=run).with_vectors(vectors)
-        for (bucket, total), files in sorted(buckets.items(), key=lambda item: item[0])
+        for (bucket, total), files in buckets_of(entries)
         for run in _runs_of(ref, pick, files, dirty.get(bucket, ()), is_queue=total > 0)
     )
+
+
+def buckets_of(entries: Iterable[ManifestEntry]) -> list[tuple[tuple[int, int], list[DataFileMeta]]]:
+    """Return the files of each bucket of a partition, with its number and the number of buckets, in this order."""
+    found: dict[tuple[int, int], list[DataFileMeta]] = {}
+    for entry in entries:
+        found.setdefault((entry.bucket, entry.total_buckets), []).append(entry.file)
+    return sorted(found.items(), key=itemgetter(0))
 
 
 def with_many_deleted(ref: TableRef, vectors: Vectors, entries: Iterable[ManifestEntry]) -> dict[int, set[str]]:
@@ -346,8 +352,8 @@ def check_compactable(ref: TableRef) -> None:
     if ref.parsed(ClusteringOptions).is_incremental:
         raise UnsupportedFeatureError(
             f"table {ref.name}: 'clustering.incremental' = 'true' keeps files in levels, which merging or sorting them "
-            "would destroy: call compact without an order strategy, as a job of its own, which clusters them (with "
-            "'bucket' = '-1'; other tables are clustered by Paimon), or set 'clustering.incremental' = 'false'"
+            "would destroy: call compact without an order strategy, as a job of its own, which clusters them, or set "
+            "'clustering.incremental' = 'false'"
         )
 
 

@@ -111,6 +111,7 @@ def plan_sort(
         idle_ms: only partitions that got no rows for this long.
     """
     check_compactable(ref)
+    _check_is_scalable(ref)
     plan_tasks = partial(plan_merges, ref, _every_file, None)
     plan = plan_partitions(
         ref, store, plan_tasks, scope=scope, idle_ms=idle_ms, otherwise="its files are those of a queue"
@@ -127,7 +128,6 @@ def check_sortable(ref: TableRef, order: SortOrder, *, source: str = "order_by")
     Args:
         source: what names the columns, for messages.
     """
-    _check_is_scalable(ref)
     _check_order(ref, order, source)
     check_types(ref)
 
@@ -206,13 +206,14 @@ def sorted_message(task: CompactTask, messages: Sequence[CommitMessage], ref: Ta
     for message in messages:
         if (message.partition, message.bucket) != (task.partition, task.bucket):
             raise FormatError(
-                f"table {ref.name}: files of a partition hold rows of another one; nothing was changed: look at them "
-                "with 'penstock fsck', and rewrite the rows of that partition"
+                f"table {ref.name}: files of a partition or bucket hold rows of another one; nothing was changed: look "
+                "at them with 'penstock fsck', and rewrite the rows of that partition"
             )
     files = tuple(file for message in messages for file in message.new_files)
     check_rows(task, files, ref)
     outputs = []
-    number = 0
+    # As Java Paimon numbers them.
+    number = min(file.min_sequence_number for file in task.files) if task.total_buckets > 0 else 0
     for file in as_replacement(ref, task.files, files):
         outputs.append(replace(with_numbers(file, number, number + file.row_count - 1), level=task.level))
         number += file.row_count
@@ -242,8 +243,8 @@ def _check_is_scalable(ref: TableRef) -> None:
     if ref.parsed(BucketOptions).bucket != -1:
         raise UnsupportedFeatureError(
             f"table {ref.name} is a queue ('bucket' is not -1), which keeps the order in which rows were written; "
-            "sorting would change it: compact it without an order strategy, or copy it into a table with 'bucket' = "
-            "'-1'"
+            "sorting would change it: compact it without an order strategy, copy it into a table with 'bucket' = '-1', "
+            "or give the order up: 'bucket-append-ordered' = 'false' and 'clustering.incremental' = 'true'"
         )
 
 

@@ -143,6 +143,24 @@ def test_a_partition_that_was_just_clustered_is_no_history() -> None:
     assert [(row.partition, row.files_in) for row in result.partitions] == [("p=b", 0)]
 
 
+def test_buckets_are_clustered_one_by_one_and_without_history() -> None:
+    buckets = {"bucket": "2", "bucket-key": "k", "bucket-append-ordered": "false"}
+    table = clustered(**buckets, **{"num-sorted-run.compaction-trigger": "3"})
+    for p, values in (("a", (1, 2, 3, 4)), ("a", (1,)), ("a", (1,)), ("a", (1,)), ("b", (1, 2, 3, 4))):
+        append(table, p, *values)
+
+    def planned(**request: Any) -> dict[str, int]:
+        return {row.partition: row.files_in for row in table.compact(dry_run=True, **request).partitions}
+
+    # One bucket has four files, the other one.
+    assert planned() == {"p=a": 4, "p=b": 0}
+    assert planned(strategy="full") == {"p=a": 5, "p=b": 2}
+    idle = {"clustering.history-partition.idle-to-full-sort": "0 s"}
+    assert planned(partitions=[{"p": "a"}], options=idle) == {"p=a": 4}
+    debt = {row["partition"]: row["waiting_file_count"] for row in table.inspect.compaction_debt().to_pylist()}
+    assert sorted(debt.values()) == [0, 4]
+
+
 def test_full_sorts_files_with_many_deleted_rows_again() -> None:
     table = clustered(**{"deletion-vectors.enabled": "true", "compaction.delete-ratio-threshold": "0"})
     for p in "ab":

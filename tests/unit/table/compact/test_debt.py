@@ -87,6 +87,6 @@ def test_a_table_that_is_not_compacted_here_has_none_to_show() -> None:
     table = table_of(bucket="1", **{"bucket-key": "k"})
     append(table, "a", 1)
     leveled = table.with_options({"clustering.incremental": "true"})
-    with pytest.raises(UnsupportedFeatureError, match="with buckets"):
+    with pytest.raises(UnsupportedFeatureError, match="the order of the rows in its buckets"):
         leveled.inspect.compaction_debt()
     assert describe_table(leveled)["small_files"] is None
