@@ -47,6 +47,8 @@ class MatchingPartitions:
 # At most seven digits: eight digits are a date without its dashes.
 _EPOCH: Final = dt.date(1970, 1, 1)
 _EPOCH_DAY: Final = re.compile(r"-?[0-9]{1,7}")
+_MIDNIGHT: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a time of any day
+_DAY_MILLIS: Final = 86_400_000
 
 OverwriteScope: TypeAlias = WholeTable | WrittenPartitions | MatchingPartitions
 
@@ -164,8 +166,8 @@ def _leaf(field: DataField, value: object, default_name: str) -> Predicate:
     return Compare(column=field.name, operator=Operator.EQ, value=literal)
 
 
-def _parse_text(field: DataField, text: str) -> object:
-    """Parse the text of a number, BOOLEAN, epoch day or instant; for other types, return the text as it is."""
+def _parse_text(field: DataField, text: str) -> object:  # noqa: PLR0911 - a case a type
+    """Parse a number, BOOLEAN, epoch day, instant, or milliseconds of a day; of other types, return the text."""
     root = field.type.root if isinstance(field.type, AtomicType) else None
     try:
         match root:
@@ -178,6 +180,9 @@ def _parse_text(field: DataField, text: str) -> object:
             case TypeRoot.DATE if _EPOCH_DAY.fullmatch(text):
                 # The names of partition directories have dates as epoch days.
                 return _EPOCH + dt.timedelta(days=int(text))
+            case TypeRoot.TIME if text.isdecimal() and int(text) < _DAY_MILLIS:
+                # Likewise times as milliseconds, of which 1000 would else be ten o'clock.
+                return (_MIDNIGHT + dt.timedelta(milliseconds=int(text))).time()
             case TypeRoot.TIMESTAMP_LTZ:
                 # The names of partitions have instants in UTC, without a zone.
                 return replace(parse_timestamp_text(text), has_zone=True)

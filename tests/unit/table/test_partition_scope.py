@@ -93,6 +93,10 @@ def test_the_name_of_the_null_partition_means_null_only_in_a_path(name: str) -> 
         ("DECIMAL(9, 2)", "1.5", Decimal("1.50")),
         ("DOUBLE", "0.5", 0.5),
         ("DATE", "1970-01-03", 2),
+        ("DATE", "2", 2),
+        ("TIME(3)", "10:00", 36_000_000),
+        ("TIME(3)", "1000", 1_000),
+        ("TIME(0)", "86399000", 86_399_000),
         ("VARCHAR(5)", "7", "7"),
     ],
 )
@@ -102,7 +106,8 @@ def test_text_is_read_as_the_columns_type_says(column: str, text: str, value: ob
 
 
 @pytest.mark.parametrize(
-    ("column", "text"), [("INT", "x"), ("INT", "1.5"), ("BOOLEAN", "yes"), ("DECIMAL(9, 2)", "x"), ("DATE", "soon")]
+    ("column", "text"),
+    [("INT", "x"), ("INT", "1.5"), ("BOOLEAN", "yes"), ("DECIMAL(9, 2)", "x"), ("DATE", "soon"), ("TIME", "86400000")],
 )
 def test_text_that_is_no_such_value_is_refused(column: str, text: str) -> None:
     ref = table(f"p {column}", "p")
