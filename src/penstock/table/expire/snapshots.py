@@ -111,9 +111,10 @@ class ChunkFinder:
             if deletions or any(snapshot.index_manifest or snapshot.statistics for snapshot in expired):
                 later = self._watch.find(self._store, after_id=kept.id, latest_id=latest_id, threads=self._threads)
             # A lost or damaged snapshot may have added files again.
-            has_gaps = len(expired) < len(ids)
-            after_gaps = (*later.after_gaps, *([kept] if has_gaps else []))
-            restores = has_gaps or any(map(may_add_again, expired))
+            lost = set(ids).difference(snapshot.id for snapshot in expired)
+            after_gaps = (*later.after_gaps, *([kept] if lost else []))
+            # Of those that an announced expiration has deleted, that has noted it.
+            restores = any(map(may_add_again, expired)) or (bool(lost) and max(lost) >= self._store.load_expiring_end())
             files = self._find_files(expired, kept, deletions, replace(later, after_gaps=after_gaps), restored=restores)
         except NotFoundError:
             if self._store.find_snapshot(kept.id) is None:
