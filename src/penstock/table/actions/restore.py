@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from penstock.errors import CommitConflictError, FormatError, InvalidOptionError
+from penstock.errors import CommitConflictError, FormatError, InvalidOptionError, StorageError
 from penstock.format.manifest.index_manifest import NewVector
 from penstock.format.snapshot import RESTORES, CommitKind
+from penstock.format.tag import Tag
 from penstock.options import TagOptions
 from penstock.table.actions.manifests import merge_everything
 from penstock.table.commit.committer import new_commit_user
@@ -24,7 +26,7 @@ from penstock.table.message import CommitMessage
 from penstock.table.read.batches import DeletedRows
 from penstock.table.read.live import load_live_entries
 from penstock.table.read.scan import check_index_files, load_vector_places
-from penstock.table.tags import create_tag
+from penstock.table.tags import put_tag, tag_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -57,18 +59,20 @@ def restore_snapshot(
     if (snapshot_id is None) == (tag is None):
         raise InvalidOptionError(f"table {ref.name}: name either a snapshot id or a tag to go back to")
     _check_latest_schema(store)
-    made = None
-    if tag is None:
-        made = tag = f"{_PREFIX}{snapshot_id}-{uuid.uuid4()}"
-        create_tag(store, made, snapshot_id=snapshot_id, options=TagOptions())
+    options = TagOptions()
+    own = tag_of(store, snapshot_id, None, options) if tag is None else Tag(snapshot=store.load_tag(tag).snapshot)
+    # Also for the time of the commit, as others may delete the given tag, and with it the files.
+    made = f"{_PREFIX}{own.snapshot.id}-{uuid.uuid4()}"
+    put_tag(store, made, own, options)
     try:
-        restored = _restore(committer, store.load_tag(tag).snapshot)
+        restored = _restore(committer, own.snapshot)
     except BaseException:
-        if made is not None and not committer.may_be_committed:
+        if not committer.may_be_committed:
             delete_tag(ref, store, made)
         raise
-    if restored is None and made is not None:
-        delete_tag(ref, store, made)
+    if restored is None or tag is not None:
+        with suppress(StorageError):
+            delete_tag(ref, store, made)
     return restored
 
 

@@ -24,6 +24,7 @@ from penstock.table.read.travel import (
     watermark_of,
 )
 from penstock.table.stream.consumers import move_consumers
+from penstock.table.tags import tagged_snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -159,7 +160,15 @@ def _apply(store: MetadataStore, plan: RollbackPlan, check: Callable[[Snapshot],
     if plan.is_recreated:
         # The target is created first: if the other snapshots were deleted before, readers and writers would find an
         # empty table.
-        file_io.put_if_absent(layout.snapshot_path(target.id), encode_snapshot(target))
+        path = layout.snapshot_path(target.id)
+        is_put = file_io.put_if_absent(path, encode_snapshot(target))
+        # Whoever deletes a tag does that first, and deletes its files unless the snapshot is there.
+        if is_put and all(each.id != target.id for each in tagged_snapshots(store)):
+            file_io.delete(path)
+            raise NotFoundError(
+                f"table {store.name}: the tag of snapshot {target.id}, which has expired, was deleted meanwhile, and "
+                "its files with it; nothing was changed: roll back to another one"
+            )
         forget_expiration(store)
     if plan.snapshot_ids:
         fence = put_fence(store, target, check)

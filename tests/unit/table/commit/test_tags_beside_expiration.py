@@ -1,15 +1,25 @@
 from __future__ import annotations
 
-import pytest
-from tests.unit.table.commit.interleaved import PausedFileIO, commit_rows, expire_to
-from tests.unit.table.commit_tables import new_table, on
+import uuid
+from typing import TYPE_CHECKING
 
+import pytest
+from tests.support.garbage import needed_files, stored_files
+from tests.unit.table.commit.interleaved import PausedFileIO, commit_rows, expire_to
+from tests.unit.table.commit_tables import committer, new_table, on
+
+from penstock import Catalog, Table
 from penstock.errors import NotFoundError
+from penstock.table.actions.restore import restore_snapshot
 from penstock.table.expire.rollback import apply_rollback, plan_rollback
 from penstock.table.expire.snapshots import SnapshotExpirer
+from penstock.table.expire.tags import delete_tag
 from penstock.table.store import MetadataStore
 from penstock.table.tags import create_tag
 from penstock.testing.file_io import Operation, RecordingFileIO
+
+if TYPE_CHECKING:
+    from penstock.table.ref import TableRef
 
 
 def test_a_tag_on_a_snapshot_whose_files_are_being_deleted_is_refused_and_leaves_nothing() -> None:
@@ -69,3 +79,40 @@ def test_a_snapshot_that_came_back_from_its_tag_can_be_tagged_again() -> None:
     apply_rollback(store, plan_rollback(store, tag="one"))
     create_tag(store, "again", snapshot_id=1)
     assert store.list_tags() == ("again", "one")
+
+
+def table_of_expired_tag() -> TableRef:
+    """A table whose first snapshot has expired and has the tag ``one``."""
+    catalog = Catalog(f"memory://{uuid.uuid4()}")
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", "n INT", options={"write-only": "true"})
+    for number in (1, 2):
+        table.overwrite([{"n": number}])
+    table.create_tag("one", snapshot_id=1)
+    expire_to(table._handle.ref, 1)
+    return table._handle.ref
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_rollback_to_a_tag_that_is_deleted_meanwhile_changes_nothing(when: str) -> None:
+    ref = table_of_expired_tag()
+
+    def forget() -> None:
+        delete_tag(ref, MetadataStore(ref), "one")
+
+    slow = MetadataStore(on(ref, PausedFileIO(ref.file_io, "/snapshot-1", **{when: forget})))
+    with pytest.raises(NotFoundError, match=r"table db\.t: the tag of snapshot 1, which has expired, was deleted"):
+        apply_rollback(slow, plan_rollback(slow, tag="one"))
+    assert MetadataStore(ref).list_snapshot_ids() == (2,)
+    assert needed_files(ref) <= stored_files(ref)
+
+
+def test_a_tag_that_is_deleted_while_its_rows_are_restored_does_not_take_them_along() -> None:
+    ref = table_of_expired_tag()
+    paused = PausedFileIO(ref.file_io, "/snapshot-3", before=lambda: delete_tag(ref, MetadataStore(ref), "one"))
+    restored = restore_snapshot(committer(on(ref, paused)), tag="one")
+    assert paused.was_paused
+    assert restored is not None
+    assert needed_files(ref) <= stored_files(ref)
+    assert Table(ref).to_arrow()["n"].to_pylist() == [1]
+    assert MetadataStore(ref).list_tags() == ()
