@@ -1,4 +1,4 @@
-"""Hand the classes of ``FileReaders.java`` and ``ChangeWriters.java`` to executors, in a jar that the driver makes.
+"""Hand the classes of three Java files to executors, in a jar that the driver makes.
 
 Source:
     ``SparkContext.addJar``; ``JobArtifactSet.getActiveOrDefault``, by which the tasks of a session of Spark Connect
@@ -21,6 +21,9 @@ from penstock.spark.versions.facts import ROW_DELTAS
 if TYPE_CHECKING:
     from penstock.spark.connector.gateway import Bridge, JavaObject
 
+EXECUTION_ID: Final = "spark.sql.execution.id"
+# A write of so many bytes of Parquet saves more processor time than it takes to hand the classes over.
+_LARGE_BYTES: Final = 256 * 2**20
 _LOG: Final = logging.getLogger(__name__)
 # Not that of the bridge: a task may wait for a free core.
 _ONE_AT_A_TIME: Final = threading.Lock()
@@ -39,6 +42,14 @@ def have_file_readers(bridge: Bridge) -> bool:
             if not bridge.cached(("file readers added", application, owner), add):
                 return False
         return bool(bridge.cached(("file readers loaded", application, session), partial(_probe, bridge, context)))
+
+
+def find_file_writers(bridge: Bridge) -> JavaObject | None:
+    """Return the object of ``FileWriters.java``; None if a statement reads too little for it, or executors lack it."""
+    execution = bridge.local_property(EXECUTION_ID)
+    if execution is None or bridge.driver.sourceBytes(execution) < _LARGE_BYTES:
+        return None
+    return bridge.file_writers if have_file_readers(bridge) else None
 
 
 def _add(bridge: Bridge, context: JavaObject, *, is_of_application: bool) -> bool:
@@ -78,7 +89,7 @@ def _make_jar(bridge: Bridge) -> str:
     file.deleteOnExit()
     path = str(file.getPath())
     with zipfile.ZipFile(path, "w") as jar:
-        for each in ("FileReaders", "ChangeWriters") if ROW_DELTAS.is_here else ("FileReaders",):
+        for each in ("FileReaders", "FileWriters", *(("ChangeWriters",) if ROW_DELTAS.is_here else ())):
             codes = bridge.executor_class(each)[1]
             for name in codes:
                 jar.writestr(f"{name.replace('.', '/')}.class", bytes(codes[name]))

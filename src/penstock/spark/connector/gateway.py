@@ -171,7 +171,7 @@ class Bridge:
         )
 
     def executor_class(self, name: str) -> tuple[JavaObject, JavaObject]:
-        """Return an object of ``FileReaders.java`` or ``ChangeWriters.java``, and the bytecode of its classes."""
+        """Return an object of a class that executors load, and the bytecode of its classes."""
 
         def make() -> tuple[JavaObject, JavaObject]:
             compiler = self.private("Compiler")()
@@ -189,6 +189,11 @@ class Bridge:
     def change_writers(self) -> JavaObject:
         """The object of ``ChangeWriters.java``."""
         return self.executor_class("ChangeWriters")[0]
+
+    @property
+    def file_writers(self) -> JavaObject:
+        """The object of ``FileWriters.java``."""
+        return self.executor_class("FileWriters")[0]
 
     @property
     def variant_fields(self) -> JavaObject:

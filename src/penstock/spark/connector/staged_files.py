@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
 from penstock.errors import StorageError
+from penstock.spark.connector.executor_classes import find_file_writers
 from penstock.spark.connector.jvm.driver import places_text
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.native_settings import WRITE_OPTIONS, WRITE_SETTINGS, clone_session
@@ -158,7 +159,9 @@ class StagedFiles:
         if not self._keys:
             return made
         names = self._columns.fieldNames()
-        return bridge.driver.byPartition(self._session, made, places_text(names.index(key) for key in self._keys))
+        places = places_text(names.index(key) for key in self._keys)
+        writers = find_file_writers(bridge) or bridge.java("java.util.function.Function").identity()
+        return bridge.driver.byPartition(self._session, made, places, writers)
 
     def delete(self) -> None:
         """Delete the files that are still staged."""

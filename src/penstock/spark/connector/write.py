@@ -20,6 +20,7 @@ from penstock.predicate.tree import TRUE, And
 from penstock.printable import open_log
 from penstock.spark.compact.job import merge_on_executors
 from penstock.spark.connector.actions.dynamic_overwrite import DynamicOverwrite
+from penstock.spark.connector.executor_classes import find_file_writers
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import take_filters
@@ -255,7 +256,7 @@ class RowTarget(Proxy):
         session: SparkSession = self._bridge.python_session(rows.sparkSession())
         frame = DataFrame(rows, session).toDF(*(field.name for field in ref.schema.fields))
         is_staged = self._keep is not None
-        messages = write_dataframe(frame, ref, is_staged=is_staged)
+        messages = write_dataframe(frame, ref, is_staged=is_staged, by_partition=self._by_partition)
         names = null_partitions(ref, messages)
         if names:
             _LOG.warning(
@@ -268,6 +269,10 @@ class RowTarget(Proxy):
             write.commit(messages, self._scope)
         else:
             self._keep(ref, write.merge(messages))
+
+    def _by_partition(self, command: JavaObject) -> JavaObject:
+        writers = find_file_writers(self._bridge)
+        return command if writers is None else writers.inCommand(command)
 
 
 def null_partitions(ref: TableRef, messages: tuple[CommitMessage, ...]) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ from penstock.table.write.file_index import plan_indexes
 from penstock.table.write.imports import import_parquet_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from penstock.datafile.data_format import WrittenFile
     from penstock.format.types.data_types import DataField
@@ -154,7 +154,12 @@ class StreamRows:
 
 
 def write_natively(
-    df: DataFrame, ref: TableRef, job_id: str, file_rows: int | None = None, query: StreamRows | None = None
+    df: DataFrame,
+    ref: TableRef,
+    job_id: str,
+    file_rows: int | None = None,
+    query: StreamRows | None = None,
+    by_partition: Callable[[Any], Any] | None = None,
 ) -> tuple[CommitMessage, ...] | None:
     """Let Spark write the rows of a DataFrame to Parquet files, and import these files; nothing is committed.
 
@@ -166,6 +171,7 @@ def write_natively(
         job_id: part of the names of the files and of the directory where Spark writes them.
         file_rows: number of rows that reach ``target-file-size``; None to estimate it.
         query: of which the rows are a micro-batch.
+        by_partition: takes Spark's command to write files of several partitions, and returns the one to run.
 
     Returns:
         One message for each partition, with files in the order of tasks. None if Spark would not write exactly what the
@@ -187,7 +193,8 @@ def write_natively(
     staging = staging_directory(ref, job_id)
     dictionaries = Dictionaries.after_last_commit(ref) if query is None else query.dictionaries
     try:
-        row_count = _write_files(_columns_with_ids(moved, ref, order), ref, staging, file_rows, dictionaries.options())
+        rows = _columns_with_ids(moved, ref, order)
+        row_count = _write_files(rows, ref, staging, file_rows, by_partition, dictionaries.options())
         if row_count is None:
             return None
         return import_parquet_files(
@@ -334,7 +341,12 @@ def _columns_with_ids(df: DataFrame, ref: TableRef, order: tuple[int, ...]) -> D
 
 
 def _write_files(
-    df: DataFrame, ref: TableRef, staging: str, file_rows: int | None, more_options: Mapping[str, str]
+    df: DataFrame,
+    ref: TableRef,
+    staging: str,
+    file_rows: int | None,
+    by_partition: Callable[[Any], Any] | None,
+    more_options: Mapping[str, str],
 ) -> int | None:
     """Run Spark's job; return the number of rows that its tasks report as written, None if Spark does not report it."""
     rows = file_rows or rows_of_target(df._jdf.schema(), ref)  # noqa: SLF001 - Python's types have no sizes
@@ -354,6 +366,8 @@ def _write_files(
         command = writer._jwrite.saveCommand(jvm.scala.Option.apply(f"file://{staging}"))  # noqa: SLF001 - see above
     else:
         command = _save_command(df, staging, options, [name] if keys else [])
+    if keys and by_partition is not None:
+        command = by_partition(command)
     state = _session_of(df).sessionState()
     execution = state.executePlan(command, getattr(state, "executePlan$default$2")())
     execution.assertCommandExecuted()
