@@ -119,7 +119,7 @@ class _SchemaIds:
 
 
 def pin_fallback(ref: TableRef, store: MetadataStore, point: ReadPoint | None) -> Fallback | None:
-    """Return the state of the fallback branch in the table's options; None if there is none.
+    """Return the state of the fallback branch in the table's options; None if there is no branch, or no past state.
 
     For a past state, this is the newest snapshot of the branch that was committed no later, or its tag of the same
     name.
@@ -143,7 +143,9 @@ def pin_fallback(ref: TableRef, store: MetadataStore, point: ReadPoint | None) -
     branch = replace(ref, name=branch.name, file_io=branch.file_io, schema=branch.schema)
     other = MetadataStore(branch)
     there = other.load_latest_snapshot() if point.is_latest else _past_of(ref, other, point)
-    if not point.is_latest and there is not None:
+    if not point.is_latest:
+        if there is None:
+            return None
         branch = at_snapshot(branch, other, there)
     _check_columns(ref, branch)
     return Fallback(ref=branch, snapshot=there, here=_partitions_of(store, point.snapshot))

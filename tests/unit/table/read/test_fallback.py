@@ -111,6 +111,12 @@ def test_a_state_before_the_other_branch_began_is_read_without_it(catalog: Catal
     time.sleep(0.002)
     table.with_options({"branch": "b"}).append([{"k": 2, "dt": "y"}])
     assert (_keys(table), _keys(table, snapshot_id=1)) == ([1, 2], [1])
+    for name in ("d.t", "d.t$branch_b"):
+        catalog.alter_table(name, RenameColumn(column="k", new_name="n"))
+    table = catalog.load_table("d.t")
+    assert table.to_arrow(["n"])["n"].to_pylist() == [1, 2]
+    # The branch had no columns of other names then.
+    assert _keys(table, "k < 5", snapshot_id=1) == [1]
 
 
 def test_changes_are_not_read_with_it_unless_it_is_set_to_nothing(catalog: Catalog, table: Table) -> None:
