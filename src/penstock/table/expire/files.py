@@ -90,29 +90,32 @@ class MetadataNames:
     lists: frozenset[str]
 
 
-def find_deletions(store: MetadataStore, snapshots: Sequence[Snapshot]) -> dict[FileKey, Deletion]:
-    """Find the data files that the deltas of the snapshots deleted and did not add again.
+def find_deletions(store: MetadataStore, snapshots: Sequence[Snapshot]) -> tuple[dict[FileKey, Deletion], bool]:
+    """Find the data files that the deltas of the snapshots deleted and did not add again, and whether all were read.
 
     The key of a file decides: one that is added again with another index is the same file. Its old index file
     becomes an orphan, as in the reference.
 
-    A delta that cannot be read is skipped: its files were deleted by an earlier attempt, or remain as orphans.
+    A delta that cannot be read is skipped: its files were deleted by an earlier attempt, or remain as orphans. It may
+    have added some of the others again.
 
     Args:
         snapshots: ascending.
     """
     found: dict[FileKey, Deletion] = {}
+    is_whole = True
     for snapshot in snapshots:
         try:
             delta = store.load_delta(snapshot)
         except (NotFoundError, FormatError):
+            is_whole = False
             continue
         for entry in delta:
             if entry.kind is FileKind.DELETE:
                 found[entry.key] = Deletion(entry=entry, snapshot_id=snapshot.id)
             else:
                 found.pop(entry.key, None)
-    return found
+    return found, is_whole
 
 
 def retain_readded(store: MetadataStore, deletions: dict[FileKey, Deletion], later: Iterable[Snapshot]) -> None:
@@ -159,7 +162,7 @@ def retain_tagged(
     by_tag: dict[int, list[FileKey]] = {}
     for key, deletion in deletions.items():
         place = bisect_left(ids, deletion.snapshot_id)
-        for tag_id in ids[0 if restored else max(0, place - 1) : place]:
+        for tag_id in ids if restored else ids[max(0, place - 1) : place]:
             by_tag.setdefault(tag_id, []).append(key)
     for tag_id, keys in sorted(by_tag.items(), reverse=True):
         live = _load_live_keys(ref, store, tags[tag_id].snapshot, keys)

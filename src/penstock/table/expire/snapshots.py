@@ -107,12 +107,12 @@ class ChunkFinder:
         later = LaterSnapshots(adding=(), after_gaps=(), unreadable_ids=())
         try:
             # Files that the first snapshot's delta deleted are only read by earlier ones, and were deleted with those.
-            deletions = find_deletions(self._store, [*expired[1:], kept] if expired else [])
+            deletions, is_whole = find_deletions(self._store, [*expired[1:], kept] if expired else [])
             if deletions or any(snapshot.index_manifest or snapshot.statistics for snapshot in expired):
                 later = self._watch.find(self._store, after_id=kept.id, latest_id=latest_id, threads=self._threads)
-            # A lost or damaged snapshot may have added files again.
+            # A lost or damaged snapshot may have added files again, and one whose delta is lost.
             lost = set(ids).difference(snapshot.id for snapshot in expired)
-            after_gaps = (*later.after_gaps, *([kept] if lost else []))
+            after_gaps = (*later.after_gaps, *([kept] if lost or not is_whole else []))
             # Of those that an announced expiration has deleted, that has noted it.
             restores = any(map(may_add_again, expired)) or (bool(lost) and max(lost) >= self._store.load_expiring_end())
             files = self._find_files(expired, kept, deletions, replace(later, after_gaps=after_gaps), restored=restores)

@@ -199,6 +199,26 @@ def test_files_that_a_later_snapshot_adds_again_are_retained() -> None:
     assert sorted(Table.at(table.location).to_arrow().column("k").to_pylist()) == [1, 3, 4]
 
 
+def test_files_that_a_snapshot_added_again_are_retained_if_an_expiration_stopped_after_its_manifests() -> None:
+    table = overwritten(2)
+    table.versions.rollback_to_as_latest(snapshot_id=1)
+    for name in table.inspect.tags().column("tag_name").to_pylist():
+        table.versions.delete_tag(name)
+    table.append(rows(4))
+    table.maintenance.compact_manifests()
+    table.append(rows(5))
+    store = table._store
+    kept = {meta.file_name for meta in store.load_manifests(store.load_snapshot(6))}
+    gone = {meta.file_name for meta in store.load_delta_manifests(store.load_snapshot(3))} - kept
+    assert gone
+    for name in gone:
+        table._ref.file_io.delete(store.layout.manifest_path(name))
+    again = Table(table._ref)
+    assert expire(again).snapshot_ids == (1, 2, 3, 4, 5)
+    assert sorted(again.to_arrow().column("k").to_pylist()) == [1, 4, 5]
+    assert needed_files(table._ref) <= stored_files(table._ref)
+
+
 def damage(table: Table, snapshot_id: int) -> None:
     table._ref.file_io.write(TableLayout(table.location).snapshot_path(snapshot_id), b"")
 
