@@ -12,6 +12,7 @@ from tests.spark.needs import needs
 import penstock
 from penstock.spark.connector import executor_classes
 from penstock.spark.versions.facts import PYTHON_WRITES
+from penstock.spark.write import native_sink
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,6 +91,16 @@ def test_small_files_tell_nothing_and_without_the_class_all_files_try_all(
     if not has_class:
         monkeypatch.setattr(executor_classes, "have_file_readers", lambda _: False)
     write(sample(spark, rows_of_part, 3))
+    assert dictionaries(table) == ["kp", "kmlnp", "kmlnp"]
+
+
+def test_a_file_whose_footer_cannot_be_read_yet_tells_nothing(
+    spark: SparkSession, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_files = {"spark.sql.maxConcurrentOutputFileWriters": "40"}
+    monkeypatch.setattr(native_sink, "WRITE_SETTINGS", native_sink.WRITE_SETTINGS | open_files)
+    table = catalog.create_table("d.t", COLUMNS, partition_by=["p"])
+    sample(spark, 20_000, 3).writeTo("penstock.d.t").append()
     assert dictionaries(table) == ["kp", "kmlnp", "kmlnp"]
 
 

@@ -1,7 +1,5 @@
 package penstock;
 
-import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.Iterator;
@@ -106,8 +104,9 @@ public class FileWriters extends OutputWriterFactory implements Function {
             } finally {
                 file.close();
             }
-        } catch (IOException error) {
-            throw new UncheckedIOException(error);
+        } catch (Exception error) {
+            // Of a file that is still open, for example. It matters to the commit, not to this choice.
+            plain.clear();
         }
         plain.removeAll(others);
         return plain;
