@@ -241,7 +241,10 @@ ROLLED_BACK_TO: Final = "penstock.rolled-back-to"
 VECTORS_OF: Final = "penstock.changes-vectors-of"
 """Property of a snapshot that changes deletion vectors: the index manifest of its base; empty for none."""
 RESTORES: Final = "penstock.restores"
-"""Property of a snapshot that adds the files of an older snapshot again: the id of that snapshot."""
+"""Property of a snapshot that adds the files of an older snapshot again: the id of that snapshot.
+
+Empty if files are live again because manifests that deleted them were lost.
+"""
 
 
 def find_lost_ids(ids: Sequence[int], snapshots: Iterable[Snapshot]) -> list[range]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import CommitConflictError
-from penstock.format.snapshot import CommitKind
+from penstock.format.snapshot import RESTORES, CommitKind
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.delta import CommitRequest, LostManifests
 from penstock.table.message import CommitMessage
@@ -119,6 +119,7 @@ def drop_missing_manifests(committer: TableCommitter) -> tuple[MissingManifest, 
             lost=LostManifests(names=lost, total_record_count=_count_rows(store, base, lost)),
             has_read=True,
             read=base,
+            properties=((RESTORES, ""),),
         )
         try:
             committer.commit(request)

@@ -387,7 +387,8 @@ class LaterSnapshots:
 
     Attributes:
         adding: snapshots whose deltas may add such files again.
-        after_gaps: the first readable snapshots after lost or damaged ones, which may have added such files again.
+        after_gaps: the first readable snapshots after lost or damaged ones, which may have added such files again, and
+            those that omit lost manifests.
         unreadable_ids: of the damaged ones.
     """
 
@@ -441,7 +442,7 @@ class ReaddedFiles:
                 is_gap = True
                 continue
             seen = snapshot
-            if is_gap:
+            if is_gap or adds_unnamed(snapshot):
                 self._after_gaps[snapshot_id] = snapshot
                 is_gap = False
             elif may_add_again(snapshot):
@@ -468,6 +469,11 @@ def may_add_again(snapshot: Snapshot) -> bool:
     if snapshot.commit_kind is not CommitKind.OVERWRITE:
         return False
     return snapshot.writer_version != WRITER_VERSION or RESTORES in dict(snapshot.properties)
+
+
+def adds_unnamed(snapshot: Snapshot) -> bool:
+    """Whether files became live again that the snapshot's delta does not name, since manifests were lost."""
+    return dict(snapshot.properties).get(RESTORES) == ""
 
 
 def _within(snapshots: Mapping[int, Snapshot], after_id: int, latest_id: int) -> tuple[Snapshot, ...]:

@@ -34,6 +34,7 @@ from penstock.table.expire.files import (
     LaterSnapshots,
     NamedSnapshot,
     ReaddedFiles,
+    adds_unnamed,
     data_paths,
     find_deletions,
     find_metadata,
@@ -112,7 +113,8 @@ class ChunkFinder:
                 later = self._watch.find(self._store, after_id=kept.id, latest_id=latest_id, threads=self._threads)
             # A lost or damaged snapshot may have added files again, and one whose delta is lost.
             lost = set(ids).difference(snapshot.id for snapshot in expired)
-            after_gaps = (*later.after_gaps, *([kept] if lost or not is_whole else []))
+            is_partial = lost or not is_whole or any(map(adds_unnamed, (*expired, kept)))
+            after_gaps = (*later.after_gaps, *([kept] if is_partial else []))
             # Of those that an announced expiration has deleted, that has noted it.
             restores = any(map(may_add_again, expired)) or (bool(lost) and max(lost) >= self._store.load_expiring_end())
             files = self._find_files(expired, kept, deletions, replace(later, after_gaps=after_gaps), restored=restores)

@@ -219,6 +219,29 @@ def test_files_that_a_snapshot_added_again_are_retained_if_an_expiration_stopped
     assert needed_files(table._ref) <= stored_files(table._ref)
 
 
+@pytest.mark.parametrize("retain", [1, 2, 3])
+def test_files_whose_deletion_was_lost_with_a_manifest_are_retained(retain: int) -> None:
+    """The snapshot that omits the manifest is below the first kept one, that one, or above it."""
+    options = {"manifest.target-file-size": "3 kb", "manifest.merge-min-count": "2"}
+    table = new_table(**options, **{"manifest.full-compaction-threshold-size": "1 gb"})
+    table.append(pa.table({"k": range(60), "dt": [f"2026-02-{day % 28:02}-{day}" for day in range(60)]}))
+    table.drop_partitions({"dt": "2026-02-01-1"})
+    for number in range(3):
+        table.append(rows(100 + number))
+    store, latest = table._store, table.latest_snapshot()
+    assert latest is not None
+    own = {meta.file_name for meta in store.load_delta_manifests(store.load_snapshot(2))}
+    (lost,) = {meta.file_name for meta in store.load_manifests(latest) if meta.num_deleted_files} - own
+    table._ref.file_io.delete(store.layout.manifest_path(lost))
+    table = Table(table._ref)
+    assert [each.deleted_files for each in table.maintenance.remove_missing_manifests()] == [1]
+    assert 1 in table.to_arrow()["k"].to_pylist()
+    table.append(rows(7))
+    expire(table, retain_min=retain)
+    assert 1 in table.to_arrow()["k"].to_pylist()
+    assert retain == 3 or needed_files(table._ref) <= stored_files(table._ref)
+
+
 def damage(table: Table, snapshot_id: int) -> None:
     table._ref.file_io.write(TableLayout(table.location).snapshot_path(snapshot_id), b"")
 
