@@ -21,7 +21,8 @@ from penstock.format.layout import TableLayout, tag_name_of
 from penstock.format.tag import Tag, decode_tag, encode_tag
 from penstock.format.text.names import check_length
 from penstock.options import TagFormatter, TagOptions, TagPeriod, format_duration_ms, parse_duration_ms
-from penstock.table.commit.expiring import is_expiring
+from penstock.table.commit.expiring import is_announced
+from penstock.table.commit.reused_ids import is_there
 from penstock.table.read.travel import find_at_or_after, newest_by_time, resolve_snapshot, watermark_of
 from penstock.table.success import write_success
 
@@ -148,26 +149,27 @@ def put_tag(store: MetadataStore, name: str, tag: Tag, options: TagOptions) -> b
     """Create a tag, and its success file if the options require one; False if the name is taken."""
     if not _put(store, name, encode_tag(tag)):
         return False
-    if not is_retained(store, name, tag.snapshot.id):
+    if not is_retained(store, name, tag.snapshot):
         store.file_io.delete(store.layout.tag_path(name))
         raise NotFoundError(
-            f"table {store.name}: snapshot {tag.snapshot.id} is about to expire, its files are being deleted: tag a "
-            "later one, and keep snapshots longer ('snapshot.time-retained') where they are to be tagged"
+            f"table {store.name}: snapshot {tag.snapshot.id} is about to expire, its files are being deleted, or was "
+            "rolled back: tag a later one, and keep snapshots longer ('snapshot.time-retained') where they are to be "
+            "tagged"
         )
     write_tag_success_file(store, name, options)
     return True
 
 
-def is_retained(store: MetadataStore, name: str, snapshot_id: int) -> bool:
+def is_retained(store: MetadataStore, name: str, snapshot: Snapshot) -> bool:
     """Whether no expiration may delete the files of a snapshot that has just got a tag of this name.
 
-    An expired snapshot keeps its files as long as it has another tag, which must still exist after the new tag was
-    created.
+    A snapshot that was rolled back is not in the history that expirations look at. An expired snapshot keeps its files
+    as long as it has another tag, which must still exist after the new tag was created.
     """
-    if not is_expiring(store, snapshot_id):
+    if not is_announced(store, snapshot.id) and is_there(store, snapshot):
         return True
     tags = TagReader(store.file_io, store.location).load()
-    return any(other != name and tag.snapshot.id == snapshot_id for other, tag in tags.items())
+    return any(other != name and tag.snapshot.id == snapshot.id for other, tag in tags.items())
 
 
 def rename_tag(store: MetadataStore, name: str, new_name: str, options: TagOptions) -> None:

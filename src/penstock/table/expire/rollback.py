@@ -24,7 +24,7 @@ from penstock.table.read.travel import (
     watermark_of,
 )
 from penstock.table.stream.consumers import move_consumers
-from penstock.table.tags import tagged_snapshots
+from penstock.table.tags import TagReader, tagged_snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -156,7 +156,7 @@ def _apply_on_server(store: MetadataStore, server: CommitServer, plan: RollbackP
 
 def _apply(store: MetadataStore, plan: RollbackPlan, check: Callable[[Snapshot], None]) -> Snapshot:
     file_io, layout, target = store.file_io, store.layout, plan.target
-    latest = target
+    latest, tags = target, set(plan.tags)
     if plan.is_recreated:
         # The target is created first: if the other snapshots were deleted before, readers and writers would find an
         # empty table.
@@ -173,6 +173,9 @@ def _apply(store: MetadataStore, plan: RollbackPlan, check: Callable[[Snapshot],
     if plan.snapshot_ids:
         fence = put_fence(store, target, check)
         first = clear_below(store, fence, target)
+        # Who makes a tag looks afterwards whether the snapshot is there.
+        made = TagReader(file_io, store.location).load().items()
+        tags |= {name for name, tag in made if target.id < tag.snapshot.id < fence.id}
         # Before others can commit: a consumer that has read their snapshots must not be set back.
         _set_consumers_back(store, target, fence.id - 1)
         latest = remove_fences(store, (fence,) if first is fence else (fence, first), target)
@@ -182,7 +185,7 @@ def _apply(store: MetadataStore, plan: RollbackPlan, check: Callable[[Snapshot],
     else:
         lower_latest_hint(store)  # an earlier attempt was stopped between its last deletion and its last hint
     _lower_earliest_hint(store, target)
-    for name in plan.tags:
+    for name in sorted(tags):
         file_io.delete(layout.tag_path(name))
         file_io.delete(layout.tag_success_path(name))
     return latest

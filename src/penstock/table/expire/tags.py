@@ -81,11 +81,11 @@ def replace_tag(
     before, options, path = store.load_tag(name), ref.parsed(TagOptions), store.layout.tag_path(name)
     tag = tag_of(store, snapshot_id, time_retained, options, now=now)
     store.file_io.write(path, encode_tag(tag))
-    if tag.snapshot.id != before.snapshot.id and not is_retained(store, name, tag.snapshot.id):
+    if tag.snapshot.id != before.snapshot.id and not is_retained(store, name, tag.snapshot):
         store.file_io.write(path, encode_tag(before))
         raise NotFoundError(
-            f"table {store.name}: snapshot {tag.snapshot.id} is about to expire, its files are being deleted: tag a "
-            "later one"
+            f"table {store.name}: snapshot {tag.snapshot.id} is about to expire, its files are being deleted, or was "
+            "rolled back: tag a later one"
         )
     write_tag_success_file(store, name, options)
     if tag.snapshot.id != before.snapshot.id:

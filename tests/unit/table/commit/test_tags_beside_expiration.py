@@ -116,3 +116,50 @@ def test_a_tag_that_is_deleted_while_its_rows_are_restored_does_not_take_them_al
     assert needed_files(ref) <= stored_files(ref)
     assert Table(ref).to_arrow()["n"].to_pylist() == [1]
     assert MetadataStore(ref).list_tags() == ()
+
+
+def table_to_roll_back() -> TableRef:
+    """A table with a tag of its first snapshot, of which the third lacks the file."""
+    catalog = Catalog(f"memory://{uuid.uuid4()}")
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", "n INT, p INT", partition_by=["p"], options={"write-only": "true"})
+    table.append([{"n": 1, "p": 1}])
+    table.create_tag("one")
+    table.append([{"n": 2, "p": 2}])
+    table.drop_partitions({"p": "1"})
+    return table._handle.ref
+
+
+def check_tags_after_more_commits(ref: TableRef) -> None:
+    table = Table(ref)
+    table.append([{"n": 3, "p": 3}])
+    table.truncate()
+    table.append([{"n": 4, "p": 4}])
+    expire_to(ref, 1)
+    assert table._store.list_tags() == ("one",)
+    assert table.to_arrow(tag="one")["n"].to_pylist() == [1]
+
+
+def test_a_snapshot_that_is_rolled_back_while_it_is_tagged_gets_no_tag() -> None:
+    ref = table_to_roll_back()
+
+    def roll_back() -> None:
+        table = Table(ref)
+        table.rollback_to(snapshot_id=2)
+        table.append([{"n": 5, "p": 2}])
+
+    paused = PausedFileIO(ref.file_io, "/tag-two", before=roll_back)
+    with pytest.raises(NotFoundError, match="or was rolled back"):
+        create_tag(MetadataStore(on(ref, paused)), "two", snapshot_id=3)
+    check_tags_after_more_commits(ref)
+
+
+def test_a_rollback_deletes_the_tags_that_are_made_while_it_runs() -> None:
+    ref = table_to_roll_back()
+    paused = PausedFileIO(
+        ref.file_io, "/snapshot-4", before=lambda: create_tag(MetadataStore(ref), "two", snapshot_id=3)
+    )
+    slow = MetadataStore(on(ref, paused))
+    apply_rollback(slow, plan_rollback(slow, snapshot_id=2))
+    assert paused.was_paused
+    check_tags_after_more_commits(ref)
