@@ -15,6 +15,7 @@ from tests.model.values import (
     ROLLED_BACK,
     ROLLING_BACK,
     SNAPSHOTS,
+    TAGS,
     Failed,
     File,
     RolledBack,
@@ -122,6 +123,7 @@ def clear(guards: Guards, target: Snapshot, fence: Snapshot) -> Program:
             fences.append(first)
         if not (yield Call(clear_below, (guards, fence, first))):
             return False
+    tags = yield Call(find_tags, (target, fence))
     for each in fences:
         if not (yield Call(remove_fence, (each, target))):
             break
@@ -131,7 +133,19 @@ def clear(guards: Guards, target: Snapshot, fence: Snapshot) -> Program:
     hint = yield read(EARLIEST)
     if hint is None or hint > target.id:
         yield write(EARLIEST, target.id)
+    for path in tags:
+        yield delete(path)
     return True
+
+
+def find_tags(target: Snapshot, fence: Snapshot) -> Program:
+    """Return the tags of snapshots that are rolled back, also of those made meanwhile."""
+    found = []
+    for path in (yield list_paths(TAGS)):
+        tagged = yield read(path)
+        if tagged is not None and target.id < tagged.id < fence.id:
+            found.append(path)
+    return tuple(found)
 
 
 def clear_below(guards: Guards, fence: Snapshot, first: Snapshot) -> Program:

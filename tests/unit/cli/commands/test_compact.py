@@ -101,14 +101,14 @@ def test_partitions_are_named_or_found(days: Command) -> None:
 
 
 def test_many_tables_are_chosen_by_patterns_and_one_that_cannot_be_stops_no_other(days: Command) -> None:
-    options = ("clustering.incremental=true", "bucket=1", "bucket-key=k", "bucket-append-ordered=false")
+    options = ("clustering.incremental=true", "clustering.columns=k", "num-levels=1")
     days("create", "shop.leveled", "k BIGINT", *(text for option in options for text in ("-o", option)))
     result = days("compact", "--database", "shop", "--excluding", "shop.d.*", "--format", "json")
     assert [(row["table"], row["files_in"]) for row in json.loads(result.stdout)] == [
         ("shop.leveled", None),
         ("shop.other", 2),
     ]
-    assert "'clustering.incremental' of tables with buckets is not supported" in result.stderr
+    assert "'num-levels' = '1' leaves no level for clustered files" in result.stderr
     assert (files(days), files(days, "shop.other")) == ([6, 3, 1], [1])
     days("compact", "--including", "da.s")
     assert files(days) == [1, 1, 1]
