@@ -137,7 +137,7 @@ def compact_delta(
             *_entries(FileKind.ADD, message, message.compact_after),
         ]
     check_conflicts(live, delta, table=ref.name)
-    if ref.parsed(BucketOptions).is_append_ordered and find_displaced(live.values(), messages):
+    if find_displaced(ref, live.values(), messages):
         raise CommitConflictError(
             f"table {ref.name}: another commit has added a file that begins with the same sequence number as those "
             "that were merged; "
@@ -192,8 +192,10 @@ def _entries(kind: FileKind, message: CommitMessage, files: Iterable[DataFileMet
     ]
 
 
-def find_displaced(live: Iterable[ManifestEntry], messages: Iterable[CommitMessage]) -> frozenset[tuple[bytes, int]]:
-    """Return partition and bucket of the merges that would change the order of rows in a queue.
+def find_displaced(
+    ref: TableRef, live: Iterable[ManifestEntry], messages: Iterable[CommitMessage]
+) -> frozenset[tuple[bytes, int]]:
+    """Return partition and bucket of the merges that would change the order of rows in a queue that keeps it.
 
     Files with the same first sequence number are read in manifest order, and a new file comes last in the manifest. So
     a merge conflicts with a live file that has the same first number as the merged file and is not one of its inputs.
@@ -208,7 +210,7 @@ def find_displaced(live: Iterable[ManifestEntry], messages: Iterable[CommitMessa
     }
     return frozenset(
         (entry.partition, entry.bucket)
-        for entry in (live if firsts else ())
+        for entry in (live if firsts and ref.parsed(BucketOptions).is_append_ordered else ())
         if (entry.partition, entry.bucket, entry.file.min_sequence_number) in firsts and entry.key not in inputs
     )
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import CommitConflictError, NotFoundError
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from penstock.options import BucketOptions
 from penstock.table.commit.cleanup import delete_new_files
 from penstock.table.commit.delta import CommitRequest, find_displaced
 from penstock.table.commit.vectors import find_outdated
@@ -160,8 +159,7 @@ def _split_by_life(
 ) -> tuple[tuple[CommitMessage, ...], tuple[CommitMessage, ...]]:
     """Return the messages that can still replace their inputs, and the others."""
     entries = _load_live(committer.ref, committer.store, frozenset(message.partition for message in messages))
-    keeps_order = committer.ref.parsed(BucketOptions).is_append_ordered
-    live, displaced = {entry.key for entry in entries}, find_displaced(entries if keeps_order else (), messages)
+    live, displaced = {entry.key for entry in entries}, find_displaced(committer.ref, entries, messages)
     alive = tuple(
         message
         for message in messages
