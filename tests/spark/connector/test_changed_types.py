@@ -272,7 +272,7 @@ def test_without_the_class_python_workers_convert(
     table = catalog.create_table("d.classless", "v INT")
     table.append([{"v": 1000}, {"v": None}])
     table = catalog.alter_table("d.classless", UpdateColumnType(column="v", type="TINYINT", allow_explicit=True))
-    monkeypatch.setattr(scan, "have_file_readers", lambda _: False)
+    monkeypatch.setattr(scan, "executors_have_classes", lambda _: False)
     frame = spark.table("penstock.d.classless")
     assert "by Python workers, because the type of a column was changed, and some files" in plan_of(frame)
     assert _shown(to_arrow(frame)["v"]) == _shown(table.to_arrow()["v"]) == "[-24, None]"

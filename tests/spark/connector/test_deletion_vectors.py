@@ -73,7 +73,7 @@ def test_python_workers_read_the_rows_where_executors_load_no_class(
     spark: SparkSession, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert table
-    monkeypatch.setattr(scan, "have_file_readers", lambda _: False)
+    monkeypatch.setattr(scan, "executors_have_classes", lambda _: False)
     frame = spark.table("penstock.d.dv")
     assert "Python workers, because rows of its files are deleted by deletion vectors" in _plan(frame)
     assert _keys(frame) == LEFT
@@ -197,7 +197,8 @@ def test_executors_in_other_processes_load_the_class_or_python_reads(tmp_path: P
     assert way in found.pop("plan")
     assert found.pop("dictionaries") == ("urp" if hidden else "rp")
     assert found == {"catalog": LEFT, "to_spark": LEFT, "second session": LEFT, "jars": 0 if hidden else 1}
-    assert done.stderr.count("executors load no class that this session adds") == len(hidden)
+    for lost in ("executors load no class that this session adds", "deletion vectors, and large appends to partitions"):
+        assert done.stderr.count(lost) == len(hidden)
 
 
 COLUMNS: Final = """

@@ -89,7 +89,7 @@ def test_small_files_tell_nothing_and_without_the_class_all_files_try_all(
 ) -> None:
     table = catalog.create_table("d.t", COLUMNS, partition_by=["p"])
     if not has_class:
-        monkeypatch.setattr(executor_classes, "have_file_readers", lambda _: False)
+        monkeypatch.setattr(executor_classes, "executors_have_classes", lambda _: False)
     write(sample(spark, rows_of_part, 3))
     assert dictionaries(table) == ["kp", "kmlnp", "kmlnp"]
 
@@ -108,7 +108,7 @@ def test_executors_get_the_class_only_for_writes_of_statements_that_are_known_to
     spark: SparkSession, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
-    monkeypatch.setattr(executor_classes, "have_file_readers", lambda _: asked.append(True))
+    monkeypatch.setattr(executor_classes, "executors_have_classes", lambda _: asked.append(True))
     monkeypatch.setattr(executor_classes, "_LARGE_BYTES", 8 * 100)
     catalog.create_table("d.t", "id BIGINT, p INT", partition_by=["p"])
     for rows in (spark.range(99), spark.createDataFrame([(n,) for n in range(100)], "id BIGINT"), spark.range(100)):

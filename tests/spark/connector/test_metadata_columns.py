@@ -163,7 +163,7 @@ def test_python_workers_return_what_needs_a_class_where_executors_load_none(
     spark: SparkSession, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     catalog.create_table("d.no_class", "id BIGINT").append([{"id": 1}])
-    monkeypatch.setattr(scan, "have_file_readers", lambda _: False)
+    monkeypatch.setattr(scan, "executors_have_classes", lambda _: False)
     query = spark.sql("SELECT __paimon_partition FROM penstock.d.no_class")
     assert [tuple(row.asDict(recursive=True).values()) for row in query.collect()] == [({},)]
     assert "by Python workers, because executors load no class for this" in query._jdf.queryExecution().toString()

@@ -161,7 +161,7 @@ def test_without_the_class_python_workers_read_all(
     spark: SparkSession, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = _mixed(catalog, "d.no_class", "parquet", "orc")
-    monkeypatch.setattr(scan, "have_file_readers", lambda _: False)
+    monkeypatch.setattr(scan, "executors_have_classes", lambda _: False)
     frame = spark.table("penstock.d.no_class")
     assert "by Python workers, because its files have several formats" in plan_of(frame)
     assert _rows(to_arrow(frame)) == _rows(table.to_arrow())

@@ -208,7 +208,7 @@ def test_a_plan_made_before_the_reader_was_switched_off_reads_right(spark: Spark
 def test_renamed_columns_come_through_python_where_executors_load_no_class(
     spark: SparkSession, renamed: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scan, "have_file_readers", lambda _: False)
+    monkeypatch.setattr(scan, "executors_have_classes", lambda _: False)
     frame = spark.sql(f"SELECT a, b FROM penstock.{renamed.name}")
     assert "Python workers, because a column was renamed" in plan_of(frame)
     assert _rows(to_arrow(frame)) == _rows(renamed.to_arrow(["a", "b"]))

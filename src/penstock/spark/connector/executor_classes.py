@@ -30,7 +30,7 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 _UNKNOWN_CLASS: Final = ("ClassNotFoundException", "NoClassDefFoundError", "InvalidClassException")
 
 
-def have_file_readers(bridge: Bridge) -> bool:
+def executors_have_classes(bridge: Bridge) -> bool:
     """Return whether executors have the classes; the first call for an application or session hands these to them."""
     context = bridge.session().sparkContext()
     # An application that follows a stopped one in this JVM has other executors. Tasks of a session of Connect load its
@@ -39,9 +39,9 @@ def have_file_readers(bridge: Bridge) -> bool:
     with _ONE_AT_A_TIME:
         for owner in dict.fromkeys(("", session)):
             add = partial(_add, bridge, context, is_of_application=not owner)
-            if not bridge.cached(("file readers added", application, owner), add):
+            if not bridge.cached(("classes added", application, owner), add):
                 return False
-        return bool(bridge.cached(("file readers loaded", application, session), partial(_probe, bridge, context)))
+        return bool(bridge.cached(("classes loaded", application, session), partial(_probe, bridge, context)))
 
 
 def find_file_writers(bridge: Bridge) -> JavaObject | None:
@@ -49,15 +49,13 @@ def find_file_writers(bridge: Bridge) -> JavaObject | None:
     execution = bridge.local_property(EXECUTION_ID)
     if execution is None or bridge.driver.sourceBytes(execution) < _LARGE_BYTES:
         return None
-    return bridge.file_writers if have_file_readers(bridge) else None
+    return bridge.file_writers if executors_have_classes(bridge) else None
 
 
 def _add(bridge: Bridge, context: JavaObject, *, is_of_application: bool) -> bool:
     """Return whether the session may add the class."""
     try:
-        bridge.driver.addJar(
-            context, bridge.cached("jar of file readers", partial(_make_jar, bridge)), is_of_application
-        )
+        bridge.driver.addJar(context, bridge.cached("jar of classes", partial(_make_jar, bridge)), is_of_application)
     except (Py4JError, CapturedException) as error:
         _warn(error)
         return False
@@ -77,8 +75,9 @@ def _probe(bridge: Bridge, context: JavaObject) -> bool:
 
 def _warn(error: Exception) -> None:
     _LOG.warning(
-        "tables with deletion vectors, changed columns or files of several formats are read by Python workers, because "
-        "executors load no class that this session adds: %s",
+        "executors load no class that this session adds, so Python workers read tables with deletion vectors, changed "
+        "columns or files of several formats, row changes by Spark SQL write whole files in place of deletion vectors, "
+        "and large appends to partitions try a dictionary for each column of each file: %s",
         str(error).strip(),
     )
 

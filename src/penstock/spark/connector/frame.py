@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from penstock.datafile.types import has_leaf
 from penstock.format.text.names import quoted
 from penstock.predicate.tree import TRUE
-from penstock.spark.connector.executor_classes import have_file_readers
+from penstock.spark.connector.executor_classes import executors_have_classes
 from penstock.spark.connector.gateway import open_bridge
 from penstock.spark.connector.partition_keys import partition_keys_of
 from penstock.spark.connector.proxy import PlainTable, from_spark
@@ -53,7 +53,7 @@ def batch_frame(
     fields = select_fields(query.ref, columns)
     needed = (*fields, *(field for field in query.plan.predicate.fields if field not in fields))
     splits = plan_splits(query.ref, query.plan)
-    reading = plan_reading(query.ref, store, splits, needed, has_class=partial(have_file_readers, bridge))
+    reading = plan_reading(query.ref, store, splits, needed, has_class=partial(executors_have_classes, bridge))
     # The filter is applied to all rows, while those of Python workers come without nanoseconds.
     is_exact = not any(has_leaf(field.type, has_nanoseconds) for field in query.plan.predicate.fields)
     if isinstance(reading, str) or (reading.left and not is_exact):

@@ -14,7 +14,7 @@ from penstock.options import BucketOptions, ClusteringOptions, ReadOptions
 from penstock.predicate.bind import columns_of
 from penstock.predicate.tree import And
 from penstock.printable import bytes_text
-from penstock.spark.connector.executor_classes import have_file_readers
+from penstock.spark.connector.executor_classes import executors_have_classes
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.jvm.driver import listed_files, places_text
 from penstock.spark.connector.metadata_column import MADE, NUMBERED, PLACES, constants_of
@@ -184,12 +184,14 @@ class _Files:
                 request.read.store,
                 splits,
                 select_fields(ref, columns.fieldNames()) if len(columns) else (),
-                has_class=partial(have_file_readers, bridge),
+                has_class=partial(executors_have_classes, bridge),
                 pads=pads,
             )
             reason = _why_no_places(request, found)
             if made and reason is None and not isinstance(found, str):
-                found = replace(found, made=made) if have_file_readers(bridge) else "executors load no class for this"
+                found = (
+                    replace(found, made=made) if executors_have_classes(bridge) else "executors load no class for this"
+                )
             return reason or found
 
         reading = planned()

@@ -209,7 +209,7 @@ def test_a_row_that_breaks_a_rule_is_refused_and_one_that_did_before_stays(
 def test_where_executors_load_no_class_files_are_rewritten_and_tracked_tables_are_refused(
     spark: SparkSession, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_deltas, "have_file_readers", lambda _: False)
+    monkeypatch.setattr(row_deltas, "executors_have_classes", lambda _: False)
     table = _make(catalog, "classless", VECTORS)
     before = _files(table)
     spark.sql("UPDATE penstock.d.classless SET v = -1 WHERE k % 10 = 1 AND p = 'b'")

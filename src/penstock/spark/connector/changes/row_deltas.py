@@ -24,7 +24,7 @@ from penstock.datafile.streams import as_native_file
 from penstock.datafile.types import has_leaf, is_variant, to_arrow_schema
 from penstock.options import BucketOptions
 from penstock.spark.batches import from_spark_batch
-from penstock.spark.connector.executor_classes import have_file_readers
+from penstock.spark.connector.executor_classes import executors_have_classes
 from penstock.spark.connector.metadata_column import POSITION
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.staged_files import StagedBatchWrite, StagedFiles, WriterFactories
@@ -64,7 +64,7 @@ def takes_deltas(bridge: Bridge, ref: TableRef) -> bool:
     """Whether Spark names the rows that change by their positions; otherwise it rewrites whole files."""
     has_variants = any(has_leaf(field.type, is_variant) for field in ref.schema.fields)
     is_wanted = marks_rows(ref) or is_tracked(ref.options) or is_queue(ref)
-    return ROW_DELTAS.is_here and is_wanted and not has_variants and have_file_readers(bridge)
+    return ROW_DELTAS.is_here and is_wanted and not has_variants and executors_have_classes(bridge)
 
 
 class DeltaWrite(Proxy):

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 
 from penstock.options import StreamOptions
 from penstock.predicate.bind import columns_of
-from penstock.spark.connector.executor_classes import have_file_readers
+from penstock.spark.connector.executor_classes import executors_have_classes
 from penstock.spark.connector.jvm.driver import ordered_files
 from penstock.spark.connector.native_reader import native_factory
 from penstock.spark.connector.proxy import Proxy, from_spark
@@ -272,7 +272,7 @@ class BatchReader:
         """Return one partition for each task; it reads the task's files in their order."""
         splits = [split for task in tasks for split in task.splits]
         fields = select_fields(self.ref, needs.columns.fieldNames())
-        has_class = partial(have_file_readers, self._bridge)
+        has_class = partial(executors_have_classes, self._bridge)
         reading = plan_reading(self.ref, self._store, splits, fields, has_class=has_class, pads=self._pads)
         self._reading, self._columns = reading, needs.columns
         self.what = _described(splits, needs.predicate)
