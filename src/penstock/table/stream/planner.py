@@ -274,11 +274,14 @@ class MicroBatchPlanner:
 
     def _watermarks_after(self, files: Files) -> BucketWatermarks | None:
         # Files that a filter prunes count too: event time advances over their rows as well.
-        created_from = self.offset.created_from
-        delivered = (
+        created_from, known = self.offset.created_from, self.offset.watermarks
+        delivered = [
             entry for entry in files if created_from is None or (entry.file.creation_millis or 0) >= created_from
-        )
-        return self.table.times.advance(self.offset.watermarks, delivered)
+        ]
+        count = max((entry.total_buckets for entry in delivered), default=0)
+        if known and count > 0:  # no rows follow in the buckets that a rescale has removed
+            known = tuple(each for each in known if each[0] < count)
+        return self.table.times.advance(known, delivered)
 
     def _kept(self, files: Files) -> Iterator[tuple[int, ManifestEntry]]:
         first = self.position.index

@@ -81,6 +81,23 @@ def test_each_bucket_has_its_own(tmp_path: Path) -> None:
     assert min(found.values()) < 7_000
 
 
+def test_buckets_that_a_rescale_has_removed_hold_nothing_back(tmp_path: Path) -> None:
+    table = make(tmp_path, buckets=4, delay=None)
+    for key in range(8):
+        append(table, key, key=key)
+    ref = table._ref.with_options(EARLIEST)
+    offset = StreamScanner(ref, MetadataStore(ref)).advance(UNRESOLVED, NO_LIMITS)
+    assert len(offset.watermarks or ()) == 4
+    table.maintenance.rescale(2)
+    table = penstock.Table.at(table.location)
+    for key in range(8):
+        append(table, 100 + key, key=key)
+    for each in (ref, table._ref.with_options(EARLIEST)):  # of a query that runs, and of one that is restarted
+        end = StreamScanner(each, MetadataStore(each)).advance(offset, NO_LIMITS)
+        assert [bucket for bucket, _ in end.watermarks or ()] == [0, 1]
+        assert min(millis for _, millis in end.watermarks or ()) > NOON_MILLIS + 100_000
+
+
 def test_a_scalable_table_has_one(tmp_path: Path) -> None:
     table = make(tmp_path, buckets=-1)
     append(table, 10)
