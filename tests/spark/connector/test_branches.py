@@ -8,6 +8,7 @@ import pytest
 from pyspark.errors.exceptions.base import PySparkException
 
 import penstock
+from penstock.catalog.changes import RenameColumn
 from penstock.spark.versions.facts import PROCEDURES, PYTHON_SOURCES
 
 if TYPE_CHECKING:
@@ -88,6 +89,26 @@ def test_a_fallback_branch_is_read_and_never_changed(spark: SparkSession, forked
     stream = spark.readStream.table(main).writeStream.format("memory").queryName("of_main").trigger(availableNow=True)
     assert stream.start().awaitTermination(60)
     assert _ids(spark, "SELECT id FROM of_main") == [102]
+
+
+def test_options_that_name_a_past_state_keep_the_columns_of_both_branches(
+    spark: SparkSession, catalog: Catalog
+) -> None:
+    """Spark passes them after it has taken the latest columns, whose names another column may have had before."""
+    catalog.drop_table("d.renamed", if_exists=True)
+    table = catalog.create_table("d.renamed", "a INT, b INT, p STRING", partition_by=["p"])
+    table.versions.create_branch("b")
+    catalog.alter_table("d.renamed", penstock.SetOption(key="scan.fallback-branch", value="b"))
+    table.with_options({"branch": "b"}).append([{"a": 1, "b": 100, "p": "y"}])
+    table.append([{"a": 2, "b": 200, "p": "x"}])
+    for name in ("d.renamed", "d.renamed$branch_b"):
+        for old, new in (("a", "c"), ("b", "a"), ("c", "b")):
+            catalog.alter_table(name, RenameColumn(column=old, new_name=new))
+    read = spark.read.option("scan.snapshot-id", "1").table("penstock.d.renamed")
+    assert sorted((row.a, row.b) for row in read.collect()) == [(100, 1), (200, 2)]
+    assert sorted((row.a, row.b) for row in read.where("a > 50").collect()) == [(100, 1), (200, 2)]
+    assert read.where("a < 50").count() == 0
+    assert [row.a for row in read.where("a = 100").collect()] == [100]
 
 
 def test_the_option_can_be_removed_where_the_branches_differ(spark: SparkSession, forked: Table) -> None:

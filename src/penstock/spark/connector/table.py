@@ -292,12 +292,14 @@ class CatalogTable(PartitionManagement):
         return self._reads[key]
 
     def _pinned(self, own: Mapping[str, str]) -> PinnedRead:
-        found, loaded = pin_read(self._read.ref.with_options(own), MetadataStore(self._ref)), self._read
-        is_latest = all(each.point is not None and each.point.is_latest for each in (found, loaded))
+        loaded = self._read
+        is_latest = loaded.point is not None and loaded.point.is_latest
+        # Spark passes options after it has taken the columns of the table, which a past state may not have had.
+        found = pin_read(loaded.ref.with_options(own), MetadataStore(self._ref), keeps_columns=is_latest)
+        is_latest = is_latest and found.point is not None and found.point.is_latest
         if is_latest and found.point is not None and loaded.point is not None and FALLBACK not in own:
             point = replace(found.point, snapshot=loaded.point.snapshot)
             found = replace(found, point=point, fallback=loaded.fallback if found.fallback else None)
-        # Spark passes options after it has taken the columns of the table, which a past state may not have had.
         return replace(found, ref=replace(found.ref, schema=loaded.ref.schema))
 
     def _condition(self, predicates: JavaObject) -> Predicate | None:

@@ -118,7 +118,9 @@ class _SchemaIds:
         )
 
 
-def pin_fallback(ref: TableRef, store: MetadataStore, point: ReadPoint | None) -> Fallback | None:
+def pin_fallback(
+    ref: TableRef, store: MetadataStore, point: ReadPoint | None, *, keeps_columns: bool = False
+) -> Fallback | None:
     """Return the state of the fallback branch in the table's options; None if there is no branch, or no past state.
 
     For a past state, this is the newest snapshot of the branch that was committed no later, or its tag of the same
@@ -127,6 +129,7 @@ def pin_fallback(ref: TableRef, store: MetadataStore, point: ReadPoint | None) -
     Args:
         ref: with the columns of the read.
         point: the state of the current branch; None for a read of changes.
+        keeps_columns: take the latest columns of the branch, not those of the state.
     """
     name = fallback_of(ref.options)
     if name is None:
@@ -146,7 +149,7 @@ def pin_fallback(ref: TableRef, store: MetadataStore, point: ReadPoint | None) -
     if not point.is_latest:
         if there is None:
             return None
-        branch = at_snapshot(branch, other, there)
+        branch = branch if keeps_columns else at_snapshot(branch, other, there)
     _check_columns(ref, branch)
     return Fallback(ref=branch, snapshot=there, here=_partitions_of(store, point.snapshot))
 
@@ -306,8 +309,12 @@ class PinnedRead:
         return _partitions_of(store, store.load_latest_snapshot() if self.point is None else self.point.snapshot)
 
 
-def pin_read(ref: TableRef, store: MetadataStore) -> PinnedRead:
-    """Fix the state that the table's options name."""
+def pin_read(ref: TableRef, store: MetadataStore, *, keeps_columns: bool = False) -> PinnedRead:
+    """Fix the state that the table's options name.
+
+    Args:
+        keeps_columns: read the columns of ``ref``, the latest ones, not those of the state.
+    """
     check_reads(ref.options, ref.name, of_batch_read=True)
     options = ref.parsed(ReadOptions)
     check_same_table(ref)
@@ -317,9 +324,10 @@ def pin_read(ref: TableRef, store: MetadataStore) -> PinnedRead:
     point = resolve_read(store, options)
     if point.is_latest:
         warn_other_engines(ref, point.snapshot)
-    elif point.snapshot is not None:
+    elif point.snapshot is not None and not keeps_columns:
         ref = at_snapshot(ref, store, point.snapshot)
-    return PinnedRead(ref=ref, point=point, fallback=pin_fallback(ref, store, point))
+    fallback = pin_fallback(ref, store, point, keeps_columns=keeps_columns)
+    return PinnedRead(ref=ref, point=point, fallback=fallback)
 
 
 def plan_query(
