@@ -99,8 +99,15 @@ def load_progress(table: TableReaders, offset: StreamOffset, position: Position)
         return ReadProgress(watermark=latest_of(watermark, least_of(offset.watermarks)))
     snapshot = table.store.find_snapshot(position.snapshot_id) if position.index > 0 else None
     files = None if snapshot is None else load_files(table, snapshot, position, offset)
-    by_file = table.times.advance(None, (files or ())[: position.index])
+    timed = () if snapshot is None else _timed_files(table, snapshot, position, (files or ())[: position.index])
+    by_file = table.times.advance(None, timed)
     return ReadProgress(watermark=least_of(by_file), by_file=by_file)
+
+
+def _timed_files(table: TableReaders, snapshot: Snapshot, position: Position, files: Files) -> Files:
+    """Return the files that say their latest event time: that of others may be of a row that a vector deletes."""
+    vectors = table.files.load_vectors(snapshot) if position.phase is Phase.FULL else {}
+    return tuple(entry for entry in files if entry.key not in vectors) if vectors else files
 
 
 @dataclass(slots=True, kw_only=True)
@@ -195,7 +202,7 @@ class MicroBatchPlanner:
     def _may_begin(self, snapshot: Snapshot, files: Files) -> bool:
         if self.limit_by_watermark is None or self._limit_by_file is not None or self.position.index > 0:
             return True
-        following = self._watermark_after(snapshot, self._watermarks_after(files))
+        following = self._watermark_after(snapshot, self._watermarks_after(snapshot, files))
         return self._is_allowed(self.limit_by_watermark, following)
 
     def _is_allowed(self, limit_by_watermark: WatermarkLimit, following: int | None) -> bool:
@@ -204,8 +211,9 @@ class MicroBatchPlanner:
             self.next_watermark = following
         return not self.is_held
 
-    def _may_take_file(self, limit_by_watermark: WatermarkLimit, entry: ManifestEntry) -> bool:
-        by_file = self.table.times.advance(self.progress.by_file, [entry])
+    def _may_take_file(self, limit_by_watermark: WatermarkLimit, snapshot: Snapshot, entry: ManifestEntry) -> bool:
+        timed = _timed_files(self.table, snapshot, self.position, (entry,))
+        by_file = self.table.times.advance(self.progress.by_file, timed)
         if not self._is_allowed(limit_by_watermark, least_of(by_file)):
             return False
         self.progress = ReadProgress(watermark=latest_of(self.progress.watermark, least_of(by_file)), by_file=by_file)
@@ -249,7 +257,9 @@ class MicroBatchPlanner:
         is_first = True
         for index, entry in self._kept(files):
             self.is_cut = not self._may_take(files, entry, is_first=is_first)
-            if self.is_cut or (limit_by_watermark is not None and not self._may_take_file(limit_by_watermark, entry)):
+            if self.is_cut or (
+                limit_by_watermark is not None and not self._may_take_file(limit_by_watermark, snapshot, entry)
+            ):
                 self._stop_at(snapshot, position.at(index), is_first=is_first)
                 return
             self.budget.take([entry.file])
@@ -259,7 +269,7 @@ class MicroBatchPlanner:
             self.offset,
             position=position.after(),
             seen=snapshot_digest(snapshot),
-            watermarks=self._watermarks_after(files),
+            watermarks=self._watermarks_after(snapshot, files),
         )
         if self.limit_by_watermark is not None:
             watermark = self._watermark_after(snapshot, self.offset.watermarks)
@@ -272,16 +282,16 @@ class MicroBatchPlanner:
         elif not is_first:
             self.reached = self.offset
 
-    def _watermarks_after(self, files: Files) -> BucketWatermarks | None:
+    def _watermarks_after(self, snapshot: Snapshot, files: Files) -> BucketWatermarks | None:
         # Files that a filter prunes count too: event time advances over their rows as well.
         created_from, known = self.offset.created_from, self.offset.watermarks
-        delivered = [
+        delivered = tuple(
             entry for entry in files if created_from is None or (entry.file.creation_millis or 0) >= created_from
-        ]
+        )
         count = max((entry.total_buckets for entry in delivered), default=0)
         if known and count > 0:  # no rows follow in the buckets that a rescale has removed
             known = tuple(each for each in known if each[0] < count)
-        return self.table.times.advance(known, delivered)
+        return self.table.times.advance(known, _timed_files(self.table, snapshot, self.position, delivered))
 
     def _kept(self, files: Files) -> Iterator[tuple[int, ManifestEntry]]:
         first = self.position.index

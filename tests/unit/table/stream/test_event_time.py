@@ -120,6 +120,24 @@ def test_inside_of_a_snapshot_and_of_the_full_phase_it_does_not_move(tmp_path: P
     assert found[-1] == ((0, NOON_MILLIS + 195_000),)
 
 
+def test_a_time_that_only_a_deleted_row_had_moves_nothing(tmp_path: Path) -> None:
+    """In the full phase, whose files may have deletion vectors; statistics are of all rows of a file."""
+    table = make(tmp_path, buckets=-1, delay=None, **{"deletion-vectors.enabled": "true"})
+    append(table, 1, 2)
+    append(table, 3, 1_000_000)
+    table.delete("t > TIMESTAMP '2026-01-02 00:00:00'")
+    assert [file["record_count"] for file in table.files().to_pylist()] == [2, 2]
+    ref = table._ref.with_options({"scan.mode": "latest-full"})
+    for limits in (NO_LIMITS, ONE_FILE):
+        follower = StreamScanner(ref, MetadataStore(ref))
+        offset, end = UNRESOLVED, follower.advance(UNRESOLVED, limits)
+        while end != offset:
+            offset, end = end, follower.advance(end, limits)
+        assert offset.watermarks == ((0, NOON_MILLIS + 2_000),)
+    append(table, 5)
+    assert follower.advance(offset, NO_LIMITS).watermarks == ((0, NOON_MILLIS + 5_000),)
+
+
 def test_a_table_that_declares_none_has_none(tmp_path: Path) -> None:
     catalog = penstock.Catalog(str(tmp_path))
     catalog.create_database("d")
