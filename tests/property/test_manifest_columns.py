@@ -19,7 +19,7 @@ from tests.support import strategies_manifest
 
 from penstock.errors import FormatError
 from penstock.format.avro import columns as avro_columns
-from penstock.format.avro.columns import Even
+from penstock.format.avro.columns import Even, Records
 from penstock.format.avro.container import AvroCodec, Block, decode_container, encode_container
 from penstock.format.avro.values import encode_bytes, encode_long
 from penstock.format.manifest import column_steps, columns
@@ -327,6 +327,21 @@ def test_one_other_byte_in_a_group_of_one_shape_is_seen(number: int, place: int,
 
 
 SAME = list(map(_encode_entry, of_one_shape(150)))
+
+
+@given(st.integers(1, 40), st.integers(1, 300), st.integers(0, 9))
+def test_bits_that_records_have_in_common_are_found_in_any_number_of_them(width: int, count: int, seed: int) -> None:
+    data = np.random.default_rng(seed).integers(0, 256, (count, width), np.uint8) | (seed << 2) & ~(seed << 5) & 0xFF
+    data[:, width // 2] = seed
+    records = Records.joined([data.tobytes()])
+    low, high = records.common_bits(width)
+    assert (low == np.bitwise_and.reduce(data)).all()
+    assert (high == np.bitwise_or.reduce(data)).all()
+    places = Even(width // 2, width, count)
+    assert len(records.distinct(places, 1)) == 1
+    # More bytes than the record has, and uneven places, are not compared.
+    assert records.distinct(places, width) is places or width == 1
+    assert len(records.distinct(places[:], 1)) == count
 
 
 @pytest.mark.parametrize("codec", AvroCodec)

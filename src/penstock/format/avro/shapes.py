@@ -9,7 +9,7 @@ Source:
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -51,7 +51,7 @@ class Shape:
         padding = bytes(-len(record) % _WORD_BYTES)
         self._mask: Array = np.frombuffer(mask + padding, "<u8")
         self._wanted: Array = np.frombuffer(record + padding, "<u8") & self._mask
-        self._parts = mask, self._wanted.tobytes()[: self.width]
+        self._parts = tuple(words.view(np.uint8)[: self.width] for words in (self._mask, self._wanted))
 
     def matching(self, records: Records, starts: Array) -> Array:
         """Return whether a record of this shape is at each start."""
@@ -67,25 +67,11 @@ class Shape:
 
     def are_all(self, records: Records) -> bool:
         """Whether the bytes are records of this shape, from the start to the end."""
-        size = records.size
-        if not size or size % self.width:
+        if not records.size or records.size % self.width:
             return False
-        mask, wanted = map(_repeated, self._parts)
-        words = records.bytes[: size - size % _WORD_BYTES].view("<u8")
-        for first in range(0, len(words), len(mask)):
-            part = words[first : first + len(mask)]
-            if ((part & mask[: len(part)]) != wanted[: len(part)]).any():
-                return False
-        # The end of the last record may be no whole word.
-        return bool(self.matching(records, np.array([size - self.width]))[0])
-
-
-# Of the shapes that are in use: each takes as much memory as a slice.
-@lru_cache(maxsize=32)
-def _repeated(data: bytes) -> Array:
-    """Return bytes several times, as whole words."""
-    count = -(-_SLICE_BYTES // (_WORD_BYTES * len(data))) * _WORD_BYTES
-    return np.frombuffer(data * count, "<u8")
+        mask, wanted = self._parts
+        # Equal to the wanted bits are those in all records, and those in any.
+        return all(((bits & mask) == wanted).all() for bits in records.common_bits(self.width))
 
 
 def mark_of(avro_type: AvroType) -> Mark | None:
