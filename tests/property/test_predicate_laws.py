@@ -56,7 +56,7 @@ from penstock.predicate.tree import (
     col,
 )
 from penstock.table.read.prune import StatsPruner
-from penstock.table.read.prune_columns import CANNOT, MAY, ColumnsPruner
+from penstock.table.read.prune_columns import CANNOT, MAY, ColumnsPruner, GroupBounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -292,7 +292,7 @@ def test_pruning_in_columns_keeps_the_same_files(
     pruner = ColumnsPruner(reference)
 
     def visit(files: ManifestColumns, cursor: Cursor) -> Any:
-        return pruner.evaluate(files, np.arange(len(files)), cursor, bound)
+        return pruner.read(bound, files, cursor)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columns, "MIN_RECORDS", 1)
@@ -317,7 +317,7 @@ def test_pruning_of_files_of_one_shape_keeps_the_same_files(
     reference = StatsPruner(lambda _: TABLE_SCHEMA)
 
     def visit(files: ManifestColumns, cursor: Cursor) -> Any:
-        return ColumnsPruner(reference).evaluate(files, slice(None), cursor, bound)
+        return ColumnsPruner(reference).read(bound, files, cursor)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columns, "MIN_RECORDS", 1)
@@ -325,7 +325,7 @@ def test_pruning_of_files_of_one_shape_keeps_the_same_files(
         for _ in range(2):  # the second time, the shape is known
             decoded = decode_manifest_columns(encode_manifest(entries), "x", visit=visit)
             assert decoded is not None
-            for each in (decoded, replace(decoded, visited=None)):
+            for each in (decoded, replace(decoded, visited=())):
                 kept = ColumnsPruner(reference).keeps(each, np.arange(len(entries)), bound)
                 assert kept.tolist() == [reference.keeps(entry.file, bound) for entry in entries]
 
@@ -404,10 +404,12 @@ def evaluated_by_shape(entries: list[ManifestEntry], pruner: ColumnsPruner, boun
 
     def visit(files: ManifestColumns, cursor: Cursor) -> Any:
         steps.append(cursor.is_even)
-        return pruner.evaluate(files, slice(None), cursor, bound)
+        return pruner.read(bound, files, cursor)
 
     for _ in range(2):
         decoded = decode_manifest_columns(encode_manifest(entries), "x", visit=visit)
     assert decoded is not None
     assert steps[-1]
-    return decoded.visited
+    (found,) = decoded.visited
+    assert isinstance(found, GroupBounds)
+    return found.answers(bound, decoded.row_count)

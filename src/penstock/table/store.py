@@ -464,8 +464,8 @@ class MetadataStore:
         content = end()
         if content is None:
             return columns_of_entries(self._decode(data, path))
-        content = replace(content, keep=partial(self._keep_decoded, path))
-        self._cache.put(self.file_io, path, replace(content, visited=None), content.nbytes)
+        content = replace(content, keep=partial(self._keep, path))
+        self._cache.put(self.file_io, path, content, _columns_bytes(content))
         return content
 
     def iter_entry_numbers(
@@ -579,11 +579,11 @@ class MetadataStore:
     def _entries_of(self, content: tuple[Any, ...] | ManifestColumns) -> tuple[Any, ...]:
         return content if isinstance(content, tuple) else content.decoded or tuple(content.entries())
 
-    def _keep_decoded(self, path: str, columns: ManifestColumns, entries: tuple[ManifestEntry, ...]) -> None:
-        """Cache the entries of a manifest with its columns while there is space: without them, 14 µs each are lost."""
-        size = entry_bytes(entries)
+    def _keep(self, path: str, columns: ManifestColumns) -> None:
+        """Cache more of a manifest while there is space: without its entries, 14 µs each are lost."""
+        size = _columns_bytes(columns)
         if self._cache.has_space(size):
-            self._cache.put(self.file_io, path, replace(columns, decoded=entries, visited=None), columns.nbytes + size)
+            self._cache.put(self.file_io, path, columns, size)
 
     def read_index_manifest(self, snapshot: Snapshot) -> bytes | None:
         """Return the bytes of the snapshot's index manifest; None when it has none. Raises ``NotFoundError``."""
@@ -782,6 +782,11 @@ def _schemas_of(_file_io: FileIO, _location: str, _identity: str) -> dict[int, T
 
 def _as_columns(content: tuple[Any, ...] | ManifestColumns) -> ManifestColumns:
     return content if isinstance(content, ManifestColumns) else columns_of_entries(content)
+
+
+def _columns_bytes(columns: ManifestColumns) -> int:
+    visited = sum(each.nbytes for each in columns.visited if each is not None)
+    return columns.nbytes + visited + entry_bytes(columns.decoded or ())
 
 
 def _of(snapshot_id: int | None) -> str:

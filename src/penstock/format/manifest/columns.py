@@ -10,10 +10,10 @@ Source:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
     Start: TypeAlias = Callable[[Callable[[], Any]], Callable[[], Any]]
     """(a function) to a function that returns its result; the first may be called by another thread meanwhile."""
-    Visit: TypeAlias = Callable[["ManifestColumns", Cursor], Array]
-    """(some of the entries, a cursor at their ``_VALUE_STATS``) to one value for each."""
+    Visit: TypeAlias = Callable[["ManifestColumns", Cursor], "Visited"]
+    """(some of the entries, a cursor at their ``_VALUE_STATS``) to what is kept of them."""
 
 MIN_RECORDS: Final = 64
 """Manifests with fewer entries are decoded to entries in less time."""
@@ -58,6 +58,33 @@ _GROUP_BYTES: Final = 8 << 20
 # Writers end a block at 64 KB.
 _MAX_BLOCK_BYTES: Final = 16 << 20
 _MAX_SCHEMA_CHARACTERS: Final = 20_000
+# Of what is kept of the statistics of an entry: the bounds of four numbers, or of two texts of 16 characters.
+_MAX_VISITED_BYTES: Final = 72
+
+
+class Visited(Protocol):
+    """What was read from the statistics of a group of entries."""
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory it takes."""
+        ...
+
+
+class GroupStatistics(NamedTuple):
+    """The statistics of entries that are uncompressed together.
+
+    Attributes:
+        entries: numbers of the entries in the manifest.
+        rows: those that were asked for, counted in the group.
+        visited: what is kept of them; None if nothing is.
+        cursor: returns a cursor at the ``_VALUE_STATS`` of all of them.
+    """
+
+    entries: slice
+    rows: Array
+    visited: Visited | None
+    cursor: Callable[[], Cursor]
 
 
 class _Group(NamedTuple):
@@ -70,13 +97,9 @@ class _Group(NamedTuple):
     stats_starts: Places
     """Of their ``_VALUE_STATS``, likewise."""
 
-    def places(self, name: Literal["starts", "stats_starts"], rows: Array) -> Places:
-        """Return the places of entries of the group; ``rows`` are their numbers in the manifest, ascending."""
-        places: Places = getattr(self, name)
-        if isinstance(places, Even) and len(rows) == len(places):
-            return places
-        array: Array = places[rows - self.first_row]
-        return array.astype(np.int64)
+    def starts_of(self, rows: Array) -> Places:
+        """Return where some entries start; ``rows`` are their numbers in the group, ascending."""
+        return self.starts if len(rows) == len(self.starts) else self.starts[rows]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +114,11 @@ class ManifestColumns:
         layouts: of statistics; ``layout`` has indexes into it.
         may_have_index: whether the file has an index in its entry, or extra files.
         is_external: whether the file is outside of the table's directory.
-        nbytes: about how much memory all of this takes, without ``decoded``.
+        nbytes: about how much memory all of this takes, without ``decoded`` and ``visited``.
         encoded: the entries in encoded form, if they were read.
         decoded: all entries, if they were decoded.
-        keep: called with all entries after most of them were decoded.
-        visited: what ``visit`` returned for each entry while it was decoded.
+        keep: called with the same entries when more is known of them.
+        visited: what is kept of the statistics of each group of ``encoded``; empty if nothing is.
     """
 
     partitions: tuple[bytes, ...]
@@ -116,8 +139,8 @@ class ManifestColumns:
     nbytes: int
     encoded: EncodedEntries | None = None
     decoded: tuple[ManifestEntry, ...] | None = None
-    keep: Callable[[ManifestColumns, tuple[ManifestEntry, ...]], None] | None = None
-    visited: Array | None = None
+    keep: Callable[[ManifestColumns], None] | None = None
+    visited: tuple[Visited | None, ...] = ()
 
     def __len__(self) -> int:
         """Return the number of entries."""
@@ -135,7 +158,7 @@ class ManifestColumns:
                 return list(self.encoded.entries(np.arange(len(self)) if rows is None else rows))
             decoded = tuple(self.encoded.entries(np.arange(len(self))))
             if self.keep is not None:
-                self.keep(self, decoded)
+                self.keep(replace(self, decoded=decoded))
         decoded = decoded or ()
         return list(decoded) if rows is None else [decoded[row] for row in rows.tolist()]
 
@@ -150,16 +173,25 @@ class ManifestColumns:
         kept = np.array([keep(each) for each in self.partitions], bool)
         return np.flatnonzero(kept[self.partition])
 
-    def statistics(self, rows: Array) -> Iterator[tuple[Array, Cursor]]:
-        """Yield some of the entries, and a cursor at their ``_VALUE_STATS``; nothing if they are not in encoded form.
-
-        The bytes of a cursor are there until the next one is taken.
+    def statistics(self, rows: Array) -> Iterator[GroupStatistics]:
+        """Yield the groups with some of the entries; nothing if they are not in encoded form.
 
         Args:
             rows: ascending.
         """
-        if self.encoded is not None:
-            yield from self.encoded.statistics(rows)
+        encoded = self.encoded
+        if encoded is None:
+            return
+        for number, group, part in encoded.by_group(rows):
+            entries = slice(group.first_row, group.first_row + len(group.starts))
+            visited = self.visited[number] if self.visited else None
+            yield GroupStatistics(entries, part, visited, partial(encoded.statistics, group))
+
+    def keep_visited(self, visited: Sequence[Visited]) -> None:
+        """Keep what was read from the statistics of each group, unless it is large."""
+        if self.keep is not None and self.encoded is not None and len(visited) == len(self.encoded.groups):
+            lengths = (len(group.starts) for group in self.encoded.groups)
+            self.keep(replace(self, visited=tuple(map(_kept_visited, visited, lengths))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,8 +207,8 @@ class EncodedEntries:
 
     def entries(self, rows: Array) -> Iterator[ManifestEntry]:
         """Decode some entries; ``rows`` are ascending."""
-        for group, part in self._by_group(rows):
-            starts = group.places("starts", part)[:].tolist()
+        for _, group, part in self.by_group(rows):
+            starts = group.starts_of(part)[:].tolist()
             # Blocks without any of the entries are not uncompressed.
             offset, at = 0, 0
             for place in group.blocks:
@@ -188,24 +220,24 @@ class EncodedEntries:
                 yield from decode_entries_at(payload, positions, self.schema, self.path, self.limits)
                 offset += len(payload)
 
-    def statistics(self, rows: Array) -> Iterator[tuple[Array, Cursor]]:
-        """Yield as ``ManifestColumns.statistics``."""
-        memory = BlockMemory(_GROUP_BYTES)
-        for group, part in self._by_group(rows):
-            yield part, Cursor(self._records(group, memory), group.places("stats_starts", part))
+    def statistics(self, group: _Group) -> Cursor:
+        """Return a cursor at the ``_VALUE_STATS`` of the entries of a group."""
+        return Cursor(self._records(group, BlockMemory(_GROUP_BYTES)), _wide(group.stats_starts))
 
     def names(self, rows: Array) -> Iterator[Array]:
         """Yield the names of some files, as bytes."""
         memory = BlockMemory(_GROUP_BYTES)
-        for group, part in self._by_group(rows):
-            cursor = Cursor(self._records(group, memory), group.places("starts", part))
+        for _, group, part in self.by_group(rows):
+            cursor = Cursor(self._records(group, memory), _wide(group.starts_of(part)))
             yield read_names(cursor, self.schema)
 
-    def _by_group(self, rows: Array) -> Iterator[tuple[_Group, Array]]:
+    def by_group(self, rows: Array) -> Iterator[tuple[int, _Group, Array]]:
+        """Yield each group with some of the entries, its number, and the numbers of the entries in it."""
         ends = np.searchsorted(rows, [group.first_row + len(group.starts) for group in self.groups])
-        for group, (first, end) in zip(self.groups, pairwise([0, *ends.tolist()]), strict=True):
+        for number, (first, end) in enumerate(pairwise([0, *ends.tolist()])):
             if end > first:
-                yield group, rows[first:end]
+                group = self.groups[number]
+                yield number, group, rows[first:end] - group.first_row
 
     def _records(self, group: _Group, memory: BlockMemory) -> Records:
         data = memoryview(self.data)
@@ -335,7 +367,7 @@ class _Decoder:
         self._codec = codec
         self._limits = limits
         self._steps = steps
-        self._visited: list[Array] = []
+        self._visited: list[Visited | None] = []
         self._partitions, self._stats_cols, self._write_cols, self._layouts = _Codes(), _Codes(), _Codes(), _Codes()
         self._parts: dict[str, list[Array]] = {}
         self._groups: list[_Group] = []
@@ -388,7 +420,7 @@ class _Decoder:
             self._parts.setdefault(name, []).append(column)
         if visit is not None:
             cursor = Cursor(records, columns["stats_starts"])
-            self._visited.append(visit(self._entries(kept_columns), cursor))
+            self._visited.append(_kept_visited(visit(self._entries(kept_columns), cursor), len(columns["starts"])))
         starts, stats_starts = (_kept_places(columns[name]) for name in ("starts", "stats_starts"))
         self._groups.append(_Group(self._rows, tuple(places), starts, stats_starts))
         self._rows += len(starts)
@@ -460,7 +492,7 @@ class _Decoder:
             arrays,
             nbytes=len(self._data) + sum(sizes) + partition_bytes + 120 * blocks,
             encoded=encoded,
-            visited=np.concatenate(self._visited) if self._visited else None,
+            visited=tuple(self._visited),
         )
 
 
@@ -490,6 +522,14 @@ def _converted(column: Array, dtype: type) -> Array:
 
 def _kept_places(places: Places) -> Places:
     return places if isinstance(places, Even) else places.astype(np.uint32)
+
+
+def _wide(places: Places) -> Places:
+    return places if isinstance(places, Even) else places.astype(np.int64)
+
+
+def _kept_visited(visited: Visited, count: int) -> Visited | None:
+    return visited if visited.nbytes <= _MAX_VISITED_BYTES * count else None
 
 
 def _joined(parts: Sequence[Array]) -> Array:

@@ -59,6 +59,11 @@ class StatsPlaces:
     types: tuple[DataType, ...]
     lacking: tuple[str, ...]
 
+    @property
+    def content(self) -> tuple[object, ...]:
+        """All but the function: equal places have equal ones."""
+        return self.arity, self.columns, self.types, self.lacking
+
 
 class ColumnStatsReader:
     """Reads the statistics of some columns from manifest entries, for files of any schema of the table.

@@ -10,11 +10,13 @@ Source:
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from penstock.errors import TableStoreError
 from penstock.format.row.row import ARITY_BYTES, null_area_bytes
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.predicate.tree import (
@@ -32,7 +34,7 @@ from penstock.predicate.tree import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from penstock.format.avro.columns import Array, Cursor, Places
     from penstock.format.manifest.columns import ManifestColumns
@@ -47,6 +49,7 @@ _MAX_MILLIS: Final = (1 << 63) // _NANOS_PER_MILLI - 1
 _INT64: Final = range(-(1 << 63), 1 << 63)
 _LOW_HALF: Final = np.uint64(0xFFFFFFFF)
 _HIGH_HALF: Final = np.uint64(32)
+_ALL: Final = slice(None)
 _INTEGERS: Final[dict[TypeRoot, Any]] = {
     TypeRoot.TINYINT: np.int8,
     TypeRoot.SMALLINT: np.int16,
@@ -73,20 +76,14 @@ class ColumnsPruner:
         """Return for each file whether it may contain a row that passes the filter.
 
         Args:
-            files: the entries of a manifest; what ``evaluate`` returned may be in ``visited``.
+            files: the entries of a manifest; what ``read`` returned may be in ``visited``.
             rows: ascending; the entries to decide on.
             predicate: as of ``StatsPruner.keeps``.
         """
-        if files.visited is not None:
-            answers = files.visited[rows]
-        elif not predicate.fields:
+        if not predicate.fields:
             answers = _plain_answers(files.row_count[rows], predicate)
         else:
-            answers = np.full(len(rows), UNKNOWN)
-            at = 0
-            for part, cursor in files.statistics(rows):
-                answers[at : at + len(part)] = self.evaluate(files, part, cursor, predicate)
-                at += len(part)
+            answers = self._answers(files, rows, predicate)
         kept: Array = answers == MAY
         unknown = np.flatnonzero(answers == UNKNOWN)
         self.undecided += len(unknown)
@@ -94,33 +91,61 @@ class ColumnsPruner:
         kept[unknown] = [self._reference.keeps(entry.file, predicate) for entry in entries]
         return kept
 
-    def evaluate(self, files: ManifestColumns, rows: Array | slice, cursor: Cursor, predicate: BoundPredicate) -> Array:
-        """Return for each file ``MAY``, ``CANNOT`` or ``UNKNOWN``.
+    def _answers(self, files: ManifestColumns, rows: Array, predicate: BoundPredicate) -> Array:
+        """Return for each file ``MAY``, ``CANNOT`` or ``UNKNOWN``."""
+        answers = np.full(len(rows), UNKNOWN)
+        visited, is_new, at = [], False, 0
+        for group in files.statistics(rows):
+            found = group.visited
+            if not isinstance(found, GroupBounds) or not self._fits(found, files, predicate):
+                found, is_new = self.read(predicate, files, group.cursor(), group.entries), True
+            visited.append(found)
+            of_group = found.answers(predicate, files.row_count[group.entries])
+            end = at + len(group.rows)
+            answers[at:end] = of_group if len(group.rows) == len(of_group) else of_group[group.rows]
+            at = end
+        if is_new:
+            files.keep_visited(visited)
+        return answers
+
+    def read(
+        self, predicate: BoundPredicate, files: ManifestColumns, cursor: Cursor, entries: slice = _ALL
+    ) -> GroupBounds:
+        """Read the statistics that a filter needs.
 
         Args:
-            files: some entries of a manifest.
-            rows: the entries to decide on.
-            cursor: at their statistics.
             predicate: as of ``StatsPruner.keeps``.
+            files: entries of a manifest.
+            cursor: at the statistics of some of them.
+            entries: these.
         """
-        row_counts = files.row_count[rows]
-        if not predicate.fields:
-            return _plain_answers(row_counts, predicate)
-        layouts = files.layout[rows]
-        reader = self._reference.reader(predicate)
-        if (layouts == layouts[:1]).all():
-            answers = _answers(predicate, reader.places(files.layouts[int(layouts[0])]), cursor, row_counts)
-        else:
-            answers = np.full(len(layouts), UNKNOWN)
-            for layout in np.unique(layouts).tolist():
-                chosen = layouts == layout
-                places = reader.places(files.layouts[layout])
-                answers[chosen] = _answers(predicate, places, cursor.some(chosen), row_counts[chosen])
-        if row_counts.min(initial=1) <= 0:
-            # The reference decides on counts below zero.
-            answers[row_counts < 0] = UNKNOWN
-            answers[row_counts == 0] = CANNOT
-        return answers
+        layouts = files.layout[entries]
+        codes = np.unique(_distinct(layouts))
+        found = []
+        for code in codes.tolist():
+            places = self._places(files, code, predicate)
+            if places is None:
+                continue
+            if len(codes) == 1:
+                found.append(_LayoutBounds(code, _ALL, places, _read_statistics(cursor, places)))
+            else:
+                chosen = np.flatnonzero(layouts == code)
+                found.append(_LayoutBounds(code, chosen, places, _read_statistics(cursor.some(chosen), places)))
+        return GroupBounds(found)
+
+    def _fits(self, bounds: GroupBounds, files: ManifestColumns, predicate: BoundPredicate) -> bool:
+        """Whether they are of the columns of a filter."""
+        places = (self._places(files, part.layout, predicate) for part in bounds.parts)
+        return all(
+            each is not None and each.content == part.places.content
+            for each, part in zip(places, bounds.parts, strict=True)
+        )
+
+    def _places(self, files: ManifestColumns, layout: int, predicate: BoundPredicate) -> StatsPlaces | None:
+        # An error counts only if an entry is live: the reference, which decides on it, raises it again.
+        with suppress(TableStoreError):
+            return self._reference.reader(predicate).places(files.layouts[layout])
+        return None
 
 
 UNKNOWN: Final = np.uint8(0)
@@ -128,13 +153,53 @@ MAY: Final = np.uint8(1)
 CANNOT: Final = np.uint8(2)
 
 
-def _answers(predicate: BoundPredicate, places: StatsPlaces, cursor: Cursor, row_counts: Array) -> Array:
-    """Return the answers for files of one layout, whose statistics are at a cursor, which is moved."""
-    stats = _read_statistics(cursor, places)
-    answer = _Evaluation(stats, places, row_counts).answer(predicate.root)
-    answers: Array = np.where(answer.may, MAY, np.where(answer.cannot, CANNOT, UNKNOWN))
-    answers[~stats.is_good] = UNKNOWN
-    return answers
+class _LayoutBounds(NamedTuple):
+    """Statistics of those files of a group that have one layout.
+
+    Attributes:
+        layout: its number in the manifest.
+        files: numbers in the group.
+        places: where the statistics were.
+    """
+
+    layout: int
+    files: slice | Array
+    places: StatsPlaces
+    stats: _Statistics
+
+
+class GroupBounds:
+    """The statistics of a group of files that a filter needs.
+
+    Attributes:
+        parts: without those that cannot be read.
+        nbytes: about how much memory they take.
+    """
+
+    def __init__(self, parts: Sequence[_LayoutBounds]) -> None:
+        self.parts = parts
+        self.nbytes = sum(each.nbytes for part in parts for each in part.stats.arrays())
+        self.nbytes += sum(part.files.nbytes for part in parts if not isinstance(part.files, slice))
+
+    def answers(self, predicate: BoundPredicate, row_counts: Array) -> Array:
+        """Return for each file ``MAY``, ``CANNOT`` or ``UNKNOWN``."""
+        answers = np.full(len(row_counts), UNKNOWN)
+        for part in self.parts:
+            counts = _distinct(row_counts[part.files])
+            answer = _Evaluation(part.stats, part.places, counts).answer(predicate.root)
+            found = np.where(answer.may, MAY, np.where(answer.cannot, CANNOT, UNKNOWN))
+            # The reference decides on counts below zero.
+            found = np.where(part.stats.is_good & (counts >= 0), found, UNKNOWN)
+            answers[part.files] = np.where(counts == 0, CANNOT, found)
+        return answers
+
+
+def _distinct(values: Array) -> Array:
+    """Return only the first value if all are equal."""
+    if values.strides == (0,):
+        return values[:1]
+    is_one = len(values) > 1 and values[0] == values[-1] and bool((values == values[0]).all())
+    return values[:1] if is_one else values
 
 
 def _plain_answers(row_counts: Array, predicate: BoundPredicate) -> Array:
@@ -152,7 +217,7 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bounds:
-    """Bounds of one column in many files.
+    """Bounds of one column in many files; arrays of one value where it is that of all of them.
 
     Attributes:
         low: minimum, where ``has_low``.
@@ -170,10 +235,20 @@ class _Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Statistics:
-    """Statistics of many files; ``is_good`` is false where the reference has to read them."""
+    """Statistics of many files.
+
+    Attributes:
+        is_good: false where the reference has to read them; an array as those of ``_Bounds``.
+    """
 
     columns: dict[str, _Bounds]
     is_good: Array
+
+    def arrays(self) -> Iterator[Array]:
+        """Yield all arrays."""
+        yield self.is_good
+        for each in self.columns.values():
+            yield from (each.low, each.high, each.has_low, each.has_high, each.nulls, each.has_nulls)
 
 
 def _read_statistics(cursor: Cursor, places: StatsPlaces) -> _Statistics:
@@ -194,15 +269,15 @@ def _read_statistics(cursor: Cursor, places: StatsPlaces) -> _Statistics:
             # As in the reference: a maximum may leave out NaN, which is the greatest number.
             has_low, has_high = has_low & ~np.isnan(low_values), has_high & False
         columns[name] = _Bounds(
-            low=low_values,
-            high=high_values,
-            has_low=has_low & is_trusted,
-            has_high=has_high & is_trusted,
-            nulls=nulls[place][0],
-            has_nulls=nulls[place][1],
+            low=_distinct(low_values),
+            high=_distinct(high_values),
+            has_low=_distinct(has_low & is_trusted),
+            has_high=_distinct(has_high & is_trusted),
+            nulls=_distinct(nulls[place][0]),
+            has_nulls=_distinct(nulls[place][1]),
             data_type=data_type,
         )
-    return _Statistics(columns=columns, is_good=cursor.is_good & low.is_good & high.is_good)
+    return _Statistics(columns=columns, is_good=_distinct(cursor.is_good & low.is_good & high.is_good))
 
 
 def _is_supported(data_type: AtomicType) -> bool:
@@ -245,21 +320,21 @@ class _Rows:
     def __init__(self, cursor: Cursor, arity: int) -> None:
         starts, sizes = cursor.spans()
         self._records = cursor.records
-        self._body_sizes = sizes - ARITY_BYTES
+        self._body_sizes = _distinct(sizes) - ARITY_BYTES
         self._head = null_area_bytes(arity)
         self._starts = starts + ARITY_BYTES
         is_whole = self._body_sizes >= self._head + _WORD_BYTES * arity
         if not is_whole.all():
             self._starts = np.where(is_whole, self._starts[:], ARITY_BYTES)
-        written = self._records.words_at(self._starts + -ARITY_BYTES) & _LOW_HALF
+        written = self._records.words_at(self._only(self._starts + -ARITY_BYTES, ARITY_BYTES)) & _LOW_HALF
         self.is_good = is_whole & (written == np.uint64(int.from_bytes(arity.to_bytes(4, "big"), "little")))
 
     def values(self, place: int, data_type: AtomicType) -> tuple[Array, Array]:
         """Return the values of a column, and where they are not null."""
         bit = place + 8
-        nulls = self._records.bytes_at(self._starts + bit // 8)
+        nulls = self._records.bytes_at(self._only(self._starts + bit // 8, 1))
         present = (nulls & np.uint8(1 << bit % 8)) == 0
-        slots = self._starts + self._head + _WORD_BYTES * place
+        slots = self._only(self._starts + self._head + _WORD_BYTES * place, _WORD_BYTES)
         has_value = self.is_good & present
         if has_value.all():
             words = self._records.words_at(slots).copy()
@@ -274,7 +349,10 @@ class _Rows:
             return self._timestamps(words, present, 6 if data_type.precision is None else data_type.precision), present
         if data_type.root is TypeRoot.VARCHAR:
             return self._texts(slots, words, present), present
-        return words.astype(_INTEGERS[data_type.root]).astype(np.int64), present
+        return words.astype(_INTEGERS[data_type.root]).astype(np.int64, copy=False), present
+
+    def _only(self, places: Places, size: int) -> Places:
+        return self._records.distinct(places, size)
 
     def _timestamps(self, words: Array, present: Array, precision: int) -> Array:
         rest: Array = np.zeros(len(words), np.int64)
@@ -282,14 +360,14 @@ class _Rows:
             rest = (words & _LOW_HALF).astype(np.int64)
             words = self._records.words[self._tails(words, present, np.full(len(words), _WORD_BYTES))]
         millis = words.view(np.int64)
-        self.is_good &= ~present | ((millis < _MAX_MILLIS) & (millis > -_MAX_MILLIS))
+        self.is_good = self.is_good & (~present | ((millis < _MAX_MILLIS) & (millis > -_MAX_MILLIS)))
         return np.where(self.is_good, millis, 0) * _NANOS_PER_MILLI + rest
 
     def _texts(self, slots: Places, words: Array, present: Array) -> Array:
         mark = (words >> np.uint64(56)).astype(np.int64)
         is_inline = mark >= 0x80
         sizes = np.where(is_inline, mark & 0x7F, (words & _LOW_HALF).astype(np.int64))
-        self.is_good &= ~present | (sizes <= np.where(is_inline, _MAX_INLINE, _MAX_TEXT_BYTES))
+        self.is_good = self.is_good & (~present | (sizes <= np.where(is_inline, _MAX_INLINE, _MAX_TEXT_BYTES)))
         in_tail = present & ~is_inline
         starts = np.where(in_tail, self._tails(words, in_tail, sizes), slots[:])
         sizes = np.where(self.is_good & present, sizes, 0)
@@ -297,15 +375,14 @@ class _Rows:
         rows = self._records.rows(starts, width)
         has_byte = np.arange(width) < sizes[:, None]
         # Zeros at the end do not count in comparisons of numpy, and other bytes than ASCII may be invalid.
-        self.is_good &= ~(((rows == 0) | (rows > 0x7F)) & has_byte).any(axis=1)
-        rows[~has_byte] = 0
-        return np.ascontiguousarray(rows).view(f"S{width}")[:, 0]
+        self.is_good = self.is_good & ~(((rows == 0) | (rows > 0x7F)) & has_byte).any(axis=1)
+        return np.ascontiguousarray(rows * has_byte).view(f"S{width}")[:, 0]
 
     def _tails(self, words: Array, present: Array, sizes: Array) -> Array:
         """Return where the values are whose slots hold an offset."""
         offsets = (words >> _HIGH_HALF).astype(np.int64)
         is_inside = offsets + sizes <= self._body_sizes
-        self.is_good &= ~present | is_inside
+        self.is_good = self.is_good & (~present | is_inside)
         return np.where(is_inside & present, self._starts[:] + offsets, 0)
 
 
@@ -323,13 +400,15 @@ class _Evaluation:
             case Constant(value=value):
                 return self._all(may=value is True)
             case And(operands=operands):
-                answers = [self.answer(operand) for operand in operands]
-                may = np.logical_and.reduce([each.may for each in answers])
-                return _Answer(may, np.logical_or.reduce([each.cannot for each in answers]))
+                answer = self._all(may=True)
+                for other in map(self.answer, operands):
+                    answer = _Answer(answer.may & other.may, answer.cannot | other.cannot)
+                return answer
             case Or(operands=operands):
-                answers = [self.answer(operand) for operand in operands]
-                may = np.logical_or.reduce([each.may for each in answers])
-                return _Answer(may, np.logical_and.reduce([each.cannot for each in answers]))
+                answer = self._all(may=False)
+                for other in map(self.answer, operands):
+                    answer = _Answer(answer.may | other.may, answer.cannot & other.cannot)
+                return answer
             case Compare() | In() | IsNull() | StartsWith():
                 return self._leaf(node)
             case _:

@@ -8,7 +8,6 @@ Source:
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from penstock.clocks import to_wall_clock
-from penstock.errors import TableStoreError, UnsupportedFeatureError
+from penstock.errors import UnsupportedFeatureError
 from penstock.format.manifest.entry import FileKind, ManifestEntry, merge_entries
 from penstock.format.manifest.index_manifest import (
     DELETION_VECTORS,
@@ -39,12 +38,12 @@ from penstock.table.read.files import (
 )
 from penstock.table.read.indexes import FileIndexPruner, has_index
 from penstock.table.read.prune import BucketPruner, PartitionPruner, PartitionPruneResult, StatsPruner
-from penstock.table.read.prune_columns import UNKNOWN, ColumnsPruner
+from penstock.table.read.prune_columns import ColumnsPruner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from penstock.format.avro.columns import Array, Cursor
+    from penstock.format.avro.columns import Array
     from penstock.format.manifest.columns import ManifestColumns
     from penstock.format.manifest.entry import FileKey, ManifestFileMeta
     from penstock.format.snapshot import Snapshot
@@ -354,29 +353,12 @@ class _Scan:
     def iter_columns(self, snapshot: Snapshot, metas: Sequence[ManifestFileMeta]) -> Iterator[ManifestColumns]:
         """Yield the entries of some of a snapshot's manifests as columns.
 
-        The filter is evaluated with the statistics when they are decoded, which saves to uncompress them twice.
+        The statistics that the filter needs are read when they are decoded, which saves to uncompress them twice.
         """
-        names = self._ref.schema.partition_keys
-        has_statistics = any(name not in names for name in self._predicate.columns)
-        visit = partial(self._evaluate, ColumnsPruner(self._stats)) if has_statistics else None
+        predicate = self._predicate
+        fields = tuple(field for field in predicate.fields if field.name not in self._ref.schema.partition_keys)
+        visit = partial(ColumnsPruner(self._stats).read, replace(predicate, fields=fields)) if fields else None
         return self._store.iter_columns(metas, snapshot_id=snapshot.id, visit=visit)
-
-    def _evaluate(self, pruner: ColumnsPruner, files: ManifestColumns, cursor: Cursor) -> Array:
-        """Return what the statistics of files say about the filter of their partition."""
-        answers = np.full(len(files), UNKNOWN)
-        codes = np.flatnonzero(np.bincount(files.partition))
-        number_of = np.zeros(len(files.partitions), np.int64)
-        # An error counts only if the entry is live.
-        with suppress(TableStoreError):
-            verdicts = [self._verdict(files.partitions[code]) for code in codes.tolist()]
-            filters, number_of[codes] = _distinct_filters(verdicts)
-            if len(filters) == 1:
-                return pruner.evaluate(files, slice(None), cursor, filters[0])
-            numbers = number_of[files.partition]
-            for number, predicate in enumerate(filters):
-                rows = np.flatnonzero(numbers == number)
-                answers[rows] = pruner.evaluate(files, rows, cursor.some(rows), predicate)
-        return answers
 
     def _verdict(self, partition: bytes) -> PartitionPruneResult:
         verdict = self._verdicts.get(partition)

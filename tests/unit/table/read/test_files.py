@@ -232,7 +232,7 @@ def test_manifests_that_a_thread_uncompresses_come_in_their_order(
     parts = list(table.store.iter_columns(metas, visit=visit))
     names = [entry.file.file_name for part in parts for entry in part.entries()]
     assert names == [f"data-{number}.parquet" for number in range(1_000)]
-    assert [part.visited is None for part in parts] == [3 <= place < 5 for place in range(10)]
+    assert [not part.visited for part in parts] == [3 <= place < 5 for place in range(10)]
     assert [len(part) for part in some] == [100, 100]
     assert (len(groups) > 8) == (group_records < 100)
     assert {name.startswith("penstock-manifests") for name in threads} == {cores > 1}
@@ -271,6 +271,63 @@ def test_statistics_of_deleted_files_with_a_lost_schema_do_not_matter() -> None:
     assert plan.file_count == 0
     with pytest.raises(NotFoundError, match="schema 7 is missing"):
         plan_scan(table.store, table.ref, table.snapshots[-2], parse_filter("id = 60"))
+
+
+def test_a_plan_by_columns_of_the_last_one_uncompresses_nothing_but_its_files(in_columns: pytest.MonkeyPatch) -> None:
+    in_columns.setattr(columns, "_GROUP_RECORDS", 50)
+    in_columns.setattr(manifest_files, "_BLOCK_BYTES", 2_000)
+    table = MemoryTable(partition_keys=("dt",))
+    both = {"name": ColumnStats(min="x", max="z", null_count=0), "id": ColumnStats(min=3, max=8, null_count=0)}
+    others = [replace(file_of(table, number), file=table.file(f"data-{number}", both)) for number in (300, 301)]
+    table.commit(*(file_of(table, number) for number in range(300)), *others)
+    read: list[int] = []
+    statistics = EncodedEntries.statistics
+
+    def counted(self: EncodedEntries, group: Any) -> Any:
+        read.append(len(group.starts))
+        return statistics(self, group)
+
+    in_columns.setattr(EncodedEntries, "statistics", counted)
+
+    def found(where: str) -> list[str]:
+        plan = plan_scan(table.store, table.ref, table.snapshots[-1], parse_filter(where))
+        return [entry.file.file_name for entry in plan.entries]
+
+    assert found("id = 7") == [f"data-{number}.parquet" for number in (0, 3, 6, 300, 1, 4, 7, 301, 2, 5)]
+    assert found("id = 205 and dt = 'a'") == ["data-198.parquet", "data-201.parquet", "data-204.parquet"]
+    assert not read
+    # Groups with statistics of another column are read once more.
+    expected = [f"data-{number}.parquet" for number in (0, 3, 6, 1, 4, 7, 2, 5)]
+    assert found("name = 'y' and id = 7") == found("id = 7 and name = 'y'")
+    assert found("name = 'w' and id = 7") == expected
+    assert 2 <= sum(read) <= 52
+    # What takes too much memory is read again by each plan.
+    in_columns.setattr(columns, "_MAX_VISITED_BYTES", 0)
+    for place in range(2):
+        read.clear()
+        assert found("id = 7" if place else "id >= 7 and id < 8") == [
+            *expected[:3],
+            "data-300.parquet",
+            *expected[3:6],
+            "data-301.parquet",
+            *expected[6:],
+        ]
+    assert sum(read) == 302
+
+
+def test_the_cache_counts_the_memory_of_statistics(in_columns: pytest.MonkeyPatch) -> None:
+    cache = MetadataCache()
+    table = MemoryTable(partition_keys=("dt",))
+    table.commit(*(file_of(table, number) for number in range(300)))
+    sizes: list[int] = []
+    put = MetadataCache.put
+    in_columns.setattr(MetadataCache, "put", lambda *each: (sizes.append(each[-1]), put(*each))[1])
+    for where in (None, "id = 7"):
+        cache.clear()
+        predicate = None if where is None else parse_filter(where)
+        plan_scan(MetadataStore(table.ref, cache=cache), table.ref, table.snapshots[-1], predicate)
+    # Two bounds of 8 bytes.
+    assert 300 * 16 <= sizes[-1] - sizes[len(sizes) // 2 - 1] < 300 * 17
 
 
 def test_a_manifest_that_a_plan_uses_is_decoded_once_and_kept_while_the_cache_has_space(
