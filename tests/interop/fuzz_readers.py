@@ -26,23 +26,30 @@ class EngineReader:
         self._engine = engine
         self._types = types
 
-    def read(self, location: str, schema: pa.Schema, condition: tuple[FuzzColumn, FuzzLeaf] | None) -> pa.Table | None:
+    def read(
+        self, location: str, schema: pa.Schema, condition: tuple[FuzzColumn, FuzzLeaf] | None, options: dict[str, str]
+    ) -> pa.Table | None:
         """Return the rows; None where there is no such filter."""
         asked = None
         if condition is not None:
             asked = self._condition(*condition)
             if asked is None:
                 return None
-        return table_of(self._engine.read(location, filter=None if asked is None else [asked]), schema)
+        how = {"filter": None if asked is None else [asked], "options": options or None}
+        return table_of(self._engine.ask("read", location, **how)["rows"], schema)
 
     def _condition(self, column: FuzzColumn, leaf: FuzzLeaf) -> list[Any] | None:
-        if leaf.operator == "IS NULL":
-            return [column.name, "is null"]
+        operator = leaf.operator.lower()
+        if operator.startswith("is"):
+            return [column.name, operator]
         kind = column.sql.partition("(")[0]
-        if leaf.operator not in {"=", "<", ">"} or kind not in self._types:
+        if leaf.beginning is not None:
+            return [column.name, "starts with", leaf.beginning]
+        if kind not in self._types or operator.endswith("like"):
             return None
-        value = _canonical(kind, leaf.values[0])
-        return None if value is None else [column.name, leaf.operator, value]
+        values = [None if value is None else _canonical(kind, value) for value in leaf.values]
+        # A literal that the type lacks is None, which stands for NULL only where the condition has it.
+        return None if values.count(None) > leaf.values.count(None) else [column.name, operator, *values]
 
 
 def _canonical(kind: str, value: Any) -> Any:

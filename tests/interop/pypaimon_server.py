@@ -40,13 +40,20 @@ def read(request: Request) -> Any:
 
 def make_filter(builder: Any, conditions: list[list[Any]]) -> Any:
     """Build the conjunction; literals are plain JSON values."""
-    operators = {"=": builder.equal, "<": builder.less_than, ">": builder.greater_than}
-    return builder.and_predicates(
-        [
-            operators[operator](column, *value) if operator in operators else builder.is_null(column)
-            for column, operator, *value in conditions
-        ]
-    )
+    operators = {
+        "=": builder.equal,
+        "<>": builder.not_equal,
+        "<": builder.less_than,
+        "<=": builder.less_or_equal,
+        ">": builder.greater_than,
+        ">=": builder.greater_or_equal,
+        "in": lambda column, *values: builder.is_in(column, list(values)),
+        "not in": lambda column, *values: builder.is_not_in(column, list(values)),
+        "starts with": builder.startswith,
+        "is null": builder.is_null,
+        "is not null": builder.is_not_null,
+    }
+    return builder.and_predicates([operators[operator](column, *values) for column, operator, *values in conditions])
 
 
 def create(request: Request) -> None:

@@ -276,7 +276,7 @@ public final class Engine {
     // ------------------------------------------------------------------ reads
 
     /**
-     * {@code columns}: names to project. {@code filter}: conditions {@code [column, operator, value]}, all of which
+     * {@code columns}: names to project. {@code filter}: conditions {@code [column, operator, value, ...]}, all of which
      * hold, pushed down as a query would. {@code meta}: add _bucket and _partition to each row.
      * Answer: {@code {"rows": [...], "files": n}}, files being what the plan left after pruning.
      */
@@ -358,19 +358,42 @@ public final class Engine {
         List<Predicate> predicates = new ArrayList<>();
         for (JsonNode condition : conditions) {
             int index = type.getFieldIndex(condition.get(0).asText());
-            Object value = condition.size() > 2 ? Values.value(condition.get(2), type.getTypeAt(index)) : null;
+            List<Object> values = new ArrayList<>();
+            for (int i = 2; i < condition.size(); i++) values.add(Values.value(condition.get(i), type.getTypeAt(index)));
+            Object value = values.isEmpty() ? null : values.get(0);
             switch (condition.get(1).asText()) {
                 case "=":
                     predicates.add(builder.equal(index, value));
                     break;
+                case "<>":
+                    predicates.add(builder.notEqual(index, value));
+                    break;
                 case "<":
                     predicates.add(builder.lessThan(index, value));
+                    break;
+                case "<=":
+                    predicates.add(builder.lessOrEqual(index, value));
+                    break;
+                case ">=":
+                    predicates.add(builder.greaterOrEqual(index, value));
                     break;
                 case ">":
                     predicates.add(builder.greaterThan(index, value));
                     break;
+                case "in":
+                    predicates.add(builder.in(index, values));
+                    break;
+                case "not in":
+                    predicates.add(builder.notIn(index, values));
+                    break;
+                case "starts with":
+                    predicates.add(builder.startsWith(index, value));
+                    break;
                 case "is null":
                     predicates.add(builder.isNull(index));
+                    break;
+                case "is not null":
+                    predicates.add(builder.isNotNull(index));
                     break;
                 default:
                     throw new IllegalArgumentException("unknown operator in " + condition);

@@ -102,8 +102,6 @@ def _compare_trees(given: argparse.Namespace) -> int:
         session = _session(stack, compiles=given.compiled)
         penstock.attach(session, catalog)
         create_sources(session, folder)
-        # Each scan says why Python workers read files that Spark does not read.
-        logging.getLogger("penstock").setLevel(logging.ERROR)
         stack.enter_context(count_filters(findings))
         pool = stack.enter_context(ThreadPoolExecutor(given.threads))
 
@@ -216,6 +214,8 @@ def _session(stack: ExitStack, *, compiles: bool) -> Any:
     # For code that runs in one small query, compilation does not pay off.
     spark = builder.config("spark.sql.codegen.factoryMode", "FALLBACK" if compiles else "NO_CODEGEN").getOrCreate()
     spark.dataSource.register(PenstockDataSource)
+    # Each scan says why Python workers read files that Spark does not read.
+    logging.getLogger("penstock").setLevel(logging.ERROR)
     spark.sparkContext.setLogLevel("OFF")
     stack.callback(spark.stop)
     return spark

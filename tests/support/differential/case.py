@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
 Row: TypeAlias = dict[int, Any]
 
 COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=")
+LIKES: Final = ("LIKE", "NOT LIKE")
+# In a regular expression that is made of a pattern.
+_WILDCARD: Final = re.compile(r"(?<!\\)(?:\\\\)*\.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +40,8 @@ class FuzzLeaf:
     """A condition on one column, as SQL and as values.
 
     Attributes:
-        operator: a comparison, ``IN``, ``NOT IN``, ``IS NULL`` or ``IS NOT NULL``.
-        values: values that the column is compared with.
+        operator: a comparison, ``IN``, ``NOT IN``, ``LIKE``, ``NOT LIKE``, ``IS NULL`` or ``IS NOT NULL``.
+        values: values that the column is compared with; for a pattern, a regular expression.
     """
 
     column: int
@@ -45,13 +49,26 @@ class FuzzLeaf:
     texts: tuple[str, ...] = ()
     values: tuple[Any, ...] = ()
 
+    @property
+    def is_filter(self) -> bool:
+        """Whether Penstock's filters have it: of patterns, those of beginnings and of whole texts."""
+        return self.operator not in LIKES or not _WILDCARD.search(self.values[0].removesuffix(".*"))
+
+    @property
+    def beginning(self) -> str | None:
+        """The text that a value begins with, if the pattern says only that."""
+        pattern = self.values[0] if self.operator == "LIKE" and self.is_filter else ""
+        if not pattern.endswith(".*"):
+            return None
+        return re.sub(r"\\(.)", r"\1", pattern.removesuffix(".*"), flags=re.DOTALL)
+
     def to_sql(self, column: FuzzColumn) -> str:
         """Return the text of the filter.
 
         Args:
             column: the column with its current name.
         """
-        if self.operator in COMPARISONS:
+        if self.operator in (*COMPARISONS, *LIKES):
             return f"{column.quoted} {self.operator} {self.texts[0]}"
         return f"{column.quoted} {self.operator}" + (f" ({', '.join(self.texts)})" if self.texts else "")
 
@@ -94,9 +111,14 @@ def leaves_of(condition: FuzzCondition) -> Iterator[FuzzLeaf]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Append:
-    """Append rows, which map column keys to values."""
+    """Append rows, which map column keys to values.
+
+    Attributes:
+        by_spark: from a DataFrame to the attached catalog, if there is a session.
+    """
 
     rows: tuple[Row, ...]
+    by_spark: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,9 +165,19 @@ class ReadOld:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """Read with every reader; ``leaf`` is the condition, None for all rows."""
+    """Read with every reader.
+
+    Attributes:
+        leaf: condition; None for all rows.
+        until: number of the past state that is read, of those that steps of ``CHANGES`` leave; None for the latest one.
+        since: number of the state after which the changes until then are read; None to read a state.
+        by: what names the states: ``snapshot``, ``tag`` or ``time``.
+    """
 
     leaf: FuzzCondition | None = None
+    until: int | None = None
+    since: int | None = None
+    by: str = "snapshot"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,9 +205,35 @@ class Delete:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remove:
-    """Delete the rows for which a condition is true; by deletion vectors, if the table has them."""
+    """Delete the rows for which a condition is true; by deletion vectors, if the table has them.
+
+    Attributes:
+        by_sql: by Spark SQL, if there is a session.
+    """
 
     leaf: FuzzCondition
+    by_sql: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """Set a column of the rows for which a condition is true.
+
+    Attributes:
+        text: the value as a literal, by which Spark SQL sets it, if there is a session; None to set it without.
+    """
+
+    column: int
+    value: Any
+    leaf: FuzzCondition
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropPartitions:
+    """Remove the partitions with values of some partition columns."""
+
+    values: Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,11 +274,15 @@ Step: TypeAlias = (
     | First
     | Delete
     | Remove
+    | Update
+    | DropPartitions
     | Reformat
     | Compact
     | Index
     | Insert
 )
+CHANGES: Final = (Append, Remove, Update, DropPartitions, Compact)
+"""Steps that leave a state that can be read later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from tests.support.differential.case import (
     Compact,
     Delete,
     Drop,
+    DropPartitions,
     First,
     FuzzColumn,
     FuzzJunction,
@@ -28,6 +29,7 @@ from tests.support.differential.case import (
     Remove,
     Rename,
     Step,
+    Update,
     Widen,
 )
 
@@ -48,6 +50,8 @@ _STEPS: Final = {
         First,
         Delete,
         Remove,
+        Update,
+        DropPartitions,
         Reformat,
         Compact,
         Index,

@@ -33,7 +33,7 @@ class Kind:
     Attributes:
         sql: type as in DDL.
         arrow: Arrow type of the values.
-        values: values to choose from, besides null; dates are days, timestamps microseconds.
+        values: values to choose from, besides null; dates are days, times milliseconds, timestamps microseconds.
         literals: SQL literals with their values; empty for types without comparison.
         wider: SQL types that the column may be widened to.
         too_long: values that must be refused.
@@ -74,7 +74,24 @@ def _whole(sql: str, bits: int, wider: tuple[str, ...]) -> Kind:
 
 
 def _texts(sql: str, *, is_bytes: bool = False) -> Kind:
-    texts = ("", "a", "ab ", "äöü", "☃", "a'b", "zz")
+    texts: tuple[str, ...] = (
+        "",
+        " ",
+        "a",
+        "ab ",
+        "äöü",
+        "a'b",
+        "a%b",
+        "a_b",
+        "a\\b",
+        "a/b=%2F",
+        "..",
+        "null",
+        "a\tb\n",
+        "zz",
+    )
+    # UTF-8 and UTF-16 sort the last two differently.
+    texts = (*texts, "__DEFAULT_PARTITION__", "\uff5e", "\U0001f600")
     if is_bytes:
         raw = (b"", b"\x00", b"\xff\xfe", b"ab")
         return Kind(sql=sql, arrow=pa.binary(), values=raw, literals=tuple((f"X'{each.hex()}'", each) for each in raw))
@@ -83,7 +100,8 @@ def _texts(sql: str, *, is_bytes: bool = False) -> Kind:
 
 
 def _moments(sql: str, zone: str | None) -> Kind:
-    micros = tuple(_days(text) * _DAY_MICROS + shift for text in _DAYS for shift in (0, 5_400_001_000))
+    shift_micros = 5_400_000_000 if "(0)" in sql else 5_400_001_000
+    micros = tuple(_days(text) * _DAY_MICROS + shift for text in _DAYS for shift in (0, shift_micros))
     literals = []
     for value in micros:
         moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=value)
@@ -91,6 +109,7 @@ def _moments(sql: str, zone: str | None) -> Kind:
     return Kind(sql=sql, arrow=pa.timestamp("us", zone), values=micros, literals=tuple(literals))
 
 
+CLOCK: Final = {"00:00:00": 0, "00:00:01": 1000, "01:30:00.001": 5_400_001, "23:59:59.999": 86_399_999}
 _NUMBERS: Final = (0.0, -0.0, 1.0, -0.5, 16777216.0, math.inf, -math.inf, math.nan)
 _NUMBER_LITERALS: Final = (
     *((str(number), Fraction(number)) for number in (0, 1, 5, -1, 16777216, 16777217)),
@@ -122,6 +141,12 @@ KINDS: Final = (
         values=(Decimal(0), Decimal("-0.0000000001"), Decimal("1.5"), _NINES, -_NINES),
         literals=(("0", Decimal(0)), ("1.5", Decimal("1.5")), ("9" * 28 + ".5", Decimal("9" * 28 + ".5"))),
     ),
+    Kind(
+        sql="DECIMAL(9, 2)",
+        arrow=pa.decimal128(9, 2),
+        values=(Decimal("0.00"), Decimal("-0.01"), Decimal("1.50"), Decimal("9999999.99")),
+        literals=(("0", Decimal(0)), ("1.5", Decimal("1.5")), ("-0.01", Decimal("-0.01")), ("1.005", Decimal("1.005"))),
+    ),
     _texts("STRING"),
     Kind(
         sql="VARCHAR(3)",
@@ -131,6 +156,8 @@ KINDS: Final = (
         wider=("VARCHAR(5)",),
         too_long=("abcdefgh", "äöüß"),
     ),
+    # Spark's catalog pads shorter values.
+    Kind(sql="CHAR(3)", arrow=pa.string(), values=("abc", "a b", "äöü"), literals=(("'abc'", "abc"), ("'abd'", "abd"))),
     Kind(sql="VARBINARY(2)", arrow=pa.binary(), values=(b"", b"ab"), wider=("VARBINARY(3)",), too_long=(b"abcdef",)),
     _texts("BYTES", is_bytes=True),
     Kind(
@@ -139,8 +166,14 @@ KINDS: Final = (
         values=tuple(map(_days, _DAYS)),
         literals=tuple((f"DATE '{text}'", _days(text)) for text in (*_DAYS, "1582-10-09")),
     ),
-    _moments("TIMESTAMP(6)", None),
-    _moments("TIMESTAMP_LTZ(6)", "UTC"),
+    *(_moments(f"TIMESTAMP({precision})", None) for precision in (6, 3, 0)),
+    *(_moments(f"TIMESTAMP_LTZ({precision})", "UTC") for precision in (6, 3)),
+    Kind(
+        sql="TIME(3)",
+        arrow=pa.time32("ms"),
+        values=tuple(CLOCK.values()),
+        literals=tuple((f"TIME '{text}'", millis) for text, millis in CLOCK.items()),
+    ),
     Kind(sql="BOOLEAN", arrow=pa.bool_(), values=(True, False), literals=(("TRUE", True), ("FALSE", False))),
     Kind(sql="ARRAY<INT>", arrow=pa.list_(pa.int32()), values=([], [1, None], [2**31 - 1])),
     Kind(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tests.support.differential.case import COMPARISONS, First, FuzzColumn, FuzzCondition, FuzzLeaf, Row
+import pyarrow as pa
+from tests.support.differential.case import COMPARISONS, LIKES, First, FuzzColumn, FuzzCondition, FuzzLeaf, Row
+from tests.support.differential.kinds import arrow_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,16 +21,25 @@ class FuzzTable:
     Attributes:
         formats: of its files.
         columns: current columns.
+        partition_by: names of partition columns.
         past: columns before a change of name or type; files still have these.
+        is_indexed: whether its files got another index, or lost theirs.
     """
 
     formats: list[str]
     columns: list[FuzzColumn]
     rows: list[Row] = field(default_factory=list)
     past: list[FuzzColumn] = field(default_factory=list)
+    partition_by: tuple[str, ...] = ()
+    is_indexed: bool = False
 
     def __str__(self) -> str:
         return f"{' '.join(self.formats)} ({', '.join(f'{each.quoted} {each.sql}' for each in self.columns)})"
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """Its columns with the types of the fuzzer's values."""
+        return pa.schema([(column.name, arrow_of(column.sql)) for column in self.columns])
 
     def column(self, key: int) -> FuzzColumn:
         """Return a column by its key."""
@@ -39,6 +51,19 @@ class FuzzTable:
         old = self.columns[place]
         self.past.append(old)
         self.columns[place] = replace(old, name=name or old.name, sql=sql or old.sql)
+
+    def update(self, key: int, value: Any, condition: FuzzCondition) -> None:
+        """Set a column of the rows that match the condition."""
+        self.rows = [{**row, key: value} if holds(condition, row) else row for row in self.rows]
+
+    def remove(self, condition: FuzzCondition) -> None:
+        """Remove the rows that match the condition."""
+        self.rows = [row for row in self.rows if not holds(condition, row)]
+
+    def drop(self, values: Row) -> None:
+        """Remove the rows of partitions, where NaN is a value, and the zeros are two."""
+        wanted = {key: repr(value) for key, value in values.items()}
+        self.rows = [row for row in self.rows if wanted != {key: repr(row.get(key)) for key in wanted}]
 
     def expected(self, condition: FuzzCondition | None) -> list[dict[str, Any]]:
         """Return the rows that match the condition."""
@@ -88,6 +113,8 @@ def _leaf_holds(leaf: FuzzLeaf, value: Any) -> bool | None:
         return None
     if leaf.operator in COMPARISONS:
         return _compare(value, leaf.operator, leaf.values[0])
+    if leaf.operator in LIKES:
+        return (re.fullmatch(leaf.values[0], value, re.DOTALL) is not None) == (leaf.operator == "LIKE")
     found = any(each is not None and _compare(value, "=", each) for each in leaf.values)
     if not found and None in leaf.values:
         return None

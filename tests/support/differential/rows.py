@@ -10,6 +10,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+_MICROS: Final = {"s": 10**6, "ms": 10**3, "us": 1}
 _NEGATIVE_ZERO: Final = re.compile(r"-0\.0(?=[,\])])")
 
 
@@ -19,7 +20,7 @@ def texts_of_table(table: pa.Table) -> list[str]:
 
 
 def plain_values(column: pa.ChunkedArray[Any]) -> list[Any]:
-    """Return values as Python values, dates and timestamps as numbers."""
+    """Return values as Python values, dates as days, times as milliseconds, timestamps as microseconds."""
     return [_plain(cell) for chunk in column.chunks for cell in chunk]
 
 
@@ -41,8 +42,8 @@ def _plain(cell: Any) -> Any:
     if not cell.is_valid:
         return None
     kind = cell.type
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return cell.value
+    if pa.types.is_temporal(kind):
+        return cell.value * (_MICROS[kind.unit] if pa.types.is_timestamp(kind) else 1)
     if pa.types.is_struct(kind):
         return {name: _plain(cell[name]) for name in kind.names}
     if pa.types.is_map(kind):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from tests.support.differential.case import FuzzColumn, FuzzCondition, FuzzLeaf, condition_sql, leaves_of
+from tests.support.differential.kinds import CLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -21,13 +22,22 @@ _TOO_LARGE: Final = "1e400"
 # `n < 9223372036854775808` returns rows where n is NULL, from any table.
 _BEYOND_BIGINT: Final = str(2**63)
 
+_AS_OF: Final = {
+    "scan.snapshot-id": " VERSION AS OF {}",
+    "scan.tag-name": " VERSION AS OF '{}'",
+    "scan.timestamp-millis": " TIMESTAMP AS OF timestamp_millis({})",
+}
 _PLACE: Final = "__place"
 _TASKS: Final = 2
 
 
-def select_rows(spark: Any, table: str, condition: str | None) -> Any:
-    """Return the rows of a table that match a condition, as a DataFrame."""
-    return spark.sql(f"SELECT * FROM {CATALOG}.{table}{_where(condition)}")  # noqa: S608 - our own names
+def select_rows(spark: Any, table: str, condition: str | None, options: dict[str, str]) -> Any:
+    """Return the rows of a table that match a condition, as a DataFrame; ``options`` name a past state or changes."""
+    if "incremental" in "".join(options):
+        return spark.read.options(**options).table(f"{CATALOG}.{table}").where(condition or "TRUE")
+    # Options would return the columns of today.
+    at = "".join(_AS_OF[key].format(value) for key, value in options.items())
+    return spark.sql(f"SELECT * FROM {CATALOG}.{table}{at}{_where(condition)}")  # noqa: S608 - our own names
 
 
 def count_rows(spark: Any, table: str, conditions: Sequence[str | None]) -> list[int]:
@@ -72,14 +82,15 @@ def to_spark_sql(condition: FuzzCondition, column_of: Callable[[int], FuzzColumn
 
 
 def _leaf_sql(leaf: FuzzLeaf, column: FuzzColumn) -> str:
-    return replace(leaf, texts=tuple(_to_literal(text, column.sql) for text in leaf.texts)).to_sql(column)
+    return replace(leaf, texts=tuple(to_literal(text, column.sql) for text in leaf.texts)).to_sql(column)
 
 
 def _where(condition: str | None) -> str:
     return "" if condition is None else f" WHERE {condition}"
 
 
-def _to_literal(text: str, sql: str) -> str:
+def to_literal(text: str, sql: str) -> str:
+    """Return the literal of a column's type in Spark SQL."""
     if text == "NULL":
         return text
     if sql in {"FLOAT", "DOUBLE"}:
@@ -87,6 +98,10 @@ def _to_literal(text: str, sql: str) -> str:
         return f"CAST('{text}' AS {sql if text == '0.1' else 'DOUBLE'})"
     if text == _BEYOND_BIGINT:
         return f"CAST('{text}' AS DECIMAL(20, 0))"
-    if sql == "TIMESTAMP(6)":
+    if sql.startswith("TIME("):
+        # Spark reads a TIME as a number.
+        return str(CLOCK[text.removeprefix("TIME '").removesuffix("'")])
+    if sql.startswith("TIMESTAMP("):
         return text.replace("TIMESTAMP", "TIMESTAMP_NTZ", 1)
-    return text
+    # In quotes, Spark takes a backslash for an escape, and two of them for one.
+    return text.replace("\\", "\\\\")
