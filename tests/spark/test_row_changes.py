@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import TYPE_CHECKING
 
 from tests.spark.ways import READ_FORMAT_IF_SLOW
@@ -42,3 +44,26 @@ def test_sql_merges_a_query_of_spark(spark: SparkSession, catalog: penstock.Cata
     )
     rows = penstock.sql(spark, catalog, "SELECT * FROM t")
     assert sorted(map(tuple, rows.collect())) == [(2, 23), (3, 6)]
+
+
+def test_expressions_compare_nan_and_null_as_spark_does(spark: SparkSession, catalog: penstock.Catalog) -> None:
+    """As conditions of ``WHERE`` do, although Arrow evaluates the expressions."""
+    conditions = [
+        *("x = x", "x <> x", "x < f", "x <= f", "x > 1", "1 >= x", "f IN (x, 2)", "NOT x < f", "x + 1 > f"),
+        *("i = NULL", "i IN (1, NULL)", "s <> 'a'", "b >= FALSE", "x = i", "CASE WHEN x > i THEN x ELSE f END = f"),
+    ]
+    floats = [math.nan, 1.0, None, -0.0]
+    others = [(1, "a", True), (None, None, None)]
+    rows = [(k, *values, *more) for k, (*values, more) in enumerate(itertools.product(floats, floats, others))]
+    columns = "k INT, x DOUBLE, f FLOAT, i INT, s STRING, b BOOLEAN"
+    names = [f"c{place}" for place in range(len(conditions))]
+    catalog.create_database("m", if_not_exists=True)
+    table = catalog.create_table("m.nan", ", ".join((columns, *(f"{name} BOOLEAN" for name in names))))
+    frame = spark.createDataFrame(rows, columns)
+    table.append(frame.selectExpr("*", *(f"CAST(NULL AS BOOLEAN) AS {name}" for name in names)))
+    sets = ", ".join(f"{name} = {text}" for name, text in zip(names, conditions, strict=True))
+    penstock.sql(None, catalog, f"UPDATE m.nan SET {sets} WHERE k >= 0")  # noqa: S608
+    wanted = frame.orderBy("k").selectExpr(*conditions).collect()
+    assert [tuple(row.values()) for row in table.to_arrow().sort_by("k").select(names).to_pylist()] == [
+        tuple(row) for row in wanted
+    ]

@@ -20,16 +20,35 @@ if TYPE_CHECKING:
 
 _Convert: TypeAlias = "Callable[[exp.Expr], Any]"
 
+
+_NULL: Final[Any] = pa.scalar(None, pa.null())
+_UNKNOWN: Final[Any] = pa.scalar(None, pa.bool_())
+
+
+def _is_nan(value: Any) -> Any:  # noqa: ANN401 - pyarrow makes its functions at run time
+    # Of values of all types, only NaN is not equal to itself in Arrow, which does not compare NULL without a type.
+    return pc.scalar(_UNKNOWN) if value.equals(pc.scalar(_NULL)) else value != value  # noqa: PLR0124
+
+
+def _equal(left: Any, right: Any) -> Any:  # noqa: ANN401 - as above
+    """Compare as Spark and WHERE do: NaN equals itself, and is greater than all numbers."""
+    return (left == right) | (_is_nan(left) & _is_nan(right))
+
+
+def _less(left: Any, right: Any) -> Any:  # noqa: ANN401 - as above
+    return (left < right) | (~_is_nan(left) & _is_nan(right))
+
+
 _OPERATORS: Final[Mapping[type[exp.Expr], Callable[[Any, Any], Any]]] = {
     exp.Add: lambda left, right: left + right,
     exp.Sub: lambda left, right: left - right,
     exp.Mul: lambda left, right: left * right,
-    exp.EQ: lambda left, right: left == right,
-    exp.NEQ: lambda left, right: left != right,
-    exp.LT: lambda left, right: left < right,
-    exp.LTE: lambda left, right: left <= right,
-    exp.GT: lambda left, right: left > right,
-    exp.GTE: lambda left, right: left >= right,
+    exp.EQ: _equal,
+    exp.NEQ: lambda left, right: ~_equal(left, right),
+    exp.LT: _less,
+    exp.LTE: lambda left, right: ~_less(right, left),
+    exp.GT: lambda left, right: _less(right, left),
+    exp.GTE: lambda left, right: ~_less(left, right),
     exp.And: lambda left, right: left & right,
     exp.Or: lambda left, right: left | right,
     exp.DPipe: lambda left, right: _joined([left, right]),
@@ -140,7 +159,9 @@ def _is(node: exp.Expr, convert: _Convert) -> Any:  # noqa: ANN401 - as above
 def _in(node: exp.Expr, convert: _Convert) -> Any:  # noqa: ANN401 - as above
     if not node.expressions:
         raise UnknownExpressionError(node.sql())
-    return reduce(lambda left, right: left | right, [convert(node.this) == convert(each) for each in node.expressions])
+    return reduce(
+        lambda left, right: left | right, [_equal(convert(node.this), convert(each)) for each in node.expressions]
+    )
 
 
 def _case(node: exp.Expr, convert: _Convert) -> Any:  # noqa: ANN401 - as above
