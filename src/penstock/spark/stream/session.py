@@ -78,7 +78,8 @@ class StreamSession:
         self._idle: tuple[dict[str, Any], float, int] | None = None
         self._report: dict[str, Any] | None = None
         self._recorded: int | None = None
-        self._consumer = ref.parsed(ConsumerOptions).consumer_id
+        consumer = ref.parsed(ConsumerOptions)
+        self._consumer, self._ignores_progress = consumer.consumer_id, consumer.ignore_progress
         self._lease = None if self._consumer is None else _lease_consumer(ref, self._consumer)
 
     def stop_at_latest(self) -> None:
@@ -151,7 +152,7 @@ class StreamSession:
         first, last = decode_offset(start), decode_offset(end)
         if first.start is None and last.start is not None and last.start.phase is Phase.CHANGES:
             # Protect unread snapshots from expiry from the first micro-batch on, replayed or not.
-            self._record_consumer(last.start.snapshot_id)
+            self._record_consumer(last.start.snapshot_id, moves_back=self._ignores_progress)
         tasks = self._follower.plan_range(first, last, pushed)
         return spread_tasks(tasks, parallelism=self._parallelism, least_bytes=self._open_file_cost_bytes)
 
@@ -165,9 +166,9 @@ class StreamSession:
         if self._lease is not None:
             self._lease.close()
 
-    def _record_consumer(self, following: int | None) -> None:
+    def _record_consumer(self, following: int | None, *, moves_back: bool = False) -> None:
         if self._consumer is not None and following is not None:
-            record_progress(self._store, self._consumer, following)
+            record_progress(self._store, self._consumer, following, moves_back=moves_back)
             self._recorded = following
 
     def _check_closed(self, offset: StreamOffset) -> None:

@@ -39,19 +39,20 @@ def check_consumer_id(consumer_id: str, table: str) -> None:
     check_length(consumer_id, f"table {table}: a consumer")
 
 
-def record_progress(store: MetadataStore, consumer_id: str, next_snapshot: int) -> int:
+def record_progress(store: MetadataStore, consumer_id: str, next_snapshot: int, *, moves_back: bool = False) -> int:
     """Store how far a consumer has read; the caller holds its lease.
 
     The file is also written when the position does not change: its modification time shows that the consumer is alive.
 
     Args:
         next_snapshot: the first snapshot that is not completely delivered.
+        moves_back: a reader begins there, although the stored position is later (``consumer.ignore-progress``).
 
     Returns:
-        The stored position, which never moves back.
+        The stored position, which otherwise never moves back.
     """
     _check(store, consumer_id, next_snapshot)
-    position = max(next_snapshot, store.load_consumer(consumer_id) or 0)
+    position = next_snapshot if moves_back else max(next_snapshot, store.load_consumer(consumer_id) or 0)
     _write(store, consumer_id, position)
     return position
 

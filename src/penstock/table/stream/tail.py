@@ -79,7 +79,8 @@ class LocalStreamReader:
         self._ref = ref
         self._store = store
         self._on_snapshot = on_snapshot
-        self._consumer = ref.parsed(ConsumerOptions).consumer_id
+        consumer = ref.parsed(ConsumerOptions)
+        self._consumer, self._ignores_progress = consumer.consumer_id, consumer.ignore_progress
         if self._consumer is not None:
             check_consumer_id(self._consumer, ref.name)
         self._follower = StreamScanner(ref, store, predicate=predicate)
@@ -109,7 +110,7 @@ class LocalStreamReader:
             is_kept = False
             for offset, batches in self._steps(waiting):
                 if not is_kept:  # from now on unread snapshots do not expire
-                    self._keep(offset.start, keeper)
+                    self._keep(offset.start, keeper, moves_back=self._ignores_progress)
                     is_kept = True
                 for batch in batches:
                     if left is not None and batch.num_rows > left:
@@ -147,13 +148,13 @@ class LocalStreamReader:
         for split in splits:
             yield from self._reader.read_split(split)
 
-    def _keep(self, position: Position | None, keeper: LeaseKeeper | None) -> None:
+    def _keep(self, position: Position | None, keeper: LeaseKeeper | None, *, moves_back: bool = False) -> None:
         if self._consumer is None or keeper is None or position is None:
             return
         keeper.check()
         # A consumer stores a snapshot id only: stored inside the full phase, it would lose the rest of that phase.
         if position.phase is Phase.CHANGES:
-            record_progress(self._store, self._consumer, position.snapshot_id)
+            record_progress(self._store, self._consumer, position.snapshot_id, moves_back=moves_back)
 
 
 def in_order(tasks: Sequence[StreamTask]) -> tuple[DataSplit, ...]:

@@ -10,6 +10,7 @@ from tests.unit.table.stream.queues import Queue, names
 from penstock.errors import InvalidOptionError
 from penstock.spark.connector.stream.frame import _check_options
 from penstock.spark.stream.session import StreamSession
+from penstock.table.stream.consumers import reset_consumer
 
 FIRST = {"unresolved": True}
 
@@ -45,6 +46,19 @@ def test_a_first_micro_batch_that_runs_again_is_protected_too() -> None:
     session = session_of(queue, **{"consumer-id": "c"})
     session.plan(FIRST, end)
     assert [position for _, position in queue.store.find_consumers()] == [1]
+    session.close()
+
+
+def test_a_query_that_begins_earlier_than_its_consumer_protects_what_it_reads() -> None:
+    queue = queue_of(4)
+    reset_consumer(queue.store, "c", "latest")
+    options: dict[str, Any] = {"consumer-id": "c", "maxFilesPerTrigger": "3", "consumer.ignore-progress": "true"}
+    session = session_of(queue, **options)
+    end = session.advance(FIRST)
+    session.plan(FIRST, end)
+    assert [position for _, position in queue.store.find_consumers()] == [1]
+    session.advance(end)
+    assert [position for _, position in queue.store.find_consumers()] == [4]
     session.close()
 
 

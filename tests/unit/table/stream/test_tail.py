@@ -195,6 +195,16 @@ def test_the_full_phase_is_no_position_to_go_on_at(table: Table) -> None:
     assert position(table) == 3
 
 
+def test_who_begins_earlier_than_the_consumer_keeps_what_it_reads(table: Table) -> None:
+    for number in range(3):
+        add(table, (number, 1))
+    assert len(read(table, {"consumer-id": "c"})) == 3
+    rows = tail(table, {"consumer-id": "c", "consumer.ignore-progress": "true"}).read(ONCE)
+    met = [(batch.to_pylist()[0]["n"], position(table)) for batch in rows]
+    assert met == [(0, 1), (1, 2), (2, 3)]
+    assert position(table) == 4
+
+
 def test_one_reads_as_a_consumer_and_then_the_next(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     def give_up(_seconds: float) -> None:
         raise LeaseHeldError("in use")
