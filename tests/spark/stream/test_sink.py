@@ -36,11 +36,12 @@ from penstock.errors import (
     UnsupportedFeatureError,
 )
 from penstock.spark.stream import micro_batches, row_writer
+from penstock.spark.versions.facts import INSTALLED
 from penstock.table.lease import LeaseKeeper, acquire
 from penstock.table.stream_sink.committer import BATCH_DIGEST, StreamCommitter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -106,6 +107,17 @@ def test_order_is_kept_in_every_bucket(catalog: Catalog, feed: Feed, checkpoint:
         assert len(found) == 12
 
 
+@pytest.fixture(params=["FileContext", "FileSystem"])
+def manager(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[None]:
+    """How Spark writes the files of checkpoints: as usual, and in the cheaper way that docs/streaming.md tells of."""
+    key = "spark.sql.streaming.checkpointFileManagerClass"
+    package = "checkpointing." if INSTALLED >= (4, 1) else ""
+    spark.conf.set(key, f"org.apache.spark.sql.execution.streaming.{package}{request.param}BasedCheckpointFileManager")
+    yield
+    spark.conf.unset(key)
+
+
+@pytest.mark.usefixtures("manager")
 def test_a_batch_that_spark_forgot_is_found_again_and_nothing_is_written(
     catalog: Catalog, feed: Feed, checkpoint: Path
 ) -> None:
