@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from penstock.format.avro.columns import Cursor, Even, Records, discard, longs_at, repeated, step_of
+from penstock.format.avro.columns import Cursor, Even, Records, discard, longs_at, step_of
 from penstock.format.avro.reader import field_types
 from penstock.format.avro.schemas import MANIFEST_SCHEMA
 from penstock.format.avro.shapes import Shape, mark_of
@@ -37,7 +37,7 @@ _WORD: Final = (1 << 64) - 1
 
 
 class EntryReading:
-    """A cursor over entries, and the columns that were read.
+    """A cursor over entries, and the columns that were read: of one value where all entries have the same.
 
     Attributes:
         starts: where the entries begin.
@@ -458,8 +458,7 @@ class EntryShape:
         cursor, records = reading.cursor, reading.cursor.records
         starts = cursor.positions
         reading.columns = {
-            name: starts + value if name in _POSITIONS else repeated(value, len(starts))
-            for name, value in self.columns.items()
+            name: starts + value if name in _POSITIONS else value for name, value in self.columns.items()
         }
         for name, (start, end) in self._longs.items():
             reading.columns[name] = longs_at(records, starts + start, end - start)

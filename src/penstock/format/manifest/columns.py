@@ -415,19 +415,19 @@ class _Decoder:
         if self._items > self._limits.records * ITEMS_PER_RECORD:
             raise _NotKnownError
         self._encode_texts(records, columns, reading)
-        kept_columns = {name: _converted(columns[name], dtype) for name, dtype in _KEPT.items()}
+        count = len(columns["starts"])
+        kept_columns = {name: _converted(columns[name], dtype, count) for name, dtype in _KEPT.items()}
         for name, column in kept_columns.items():
             self._parts.setdefault(name, []).append(column)
         if visit is not None:
             cursor = Cursor(records, columns["stats_starts"])
-            self._visited.append(_kept_visited(visit(self._entries(kept_columns), cursor), len(columns["starts"])))
+            self._visited.append(_kept_visited(visit(self._entries(kept_columns), cursor), count))
         starts, stats_starts = (_kept_places(columns[name]) for name in ("starts", "stats_starts"))
         self._groups.append(_Group(self._rows, tuple(places), starts, stats_starts))
         self._rows += len(starts)
 
     def _encode_texts(self, records: Records, columns: dict[str, Any], reading: EntryReading) -> None:
-        count = len(columns["starts"])
-        zeros = repeated(np.zeros(1, np.int64), count)
+        zeros = np.zeros(1, np.int64)
         partition = (columns["partition@"], columns["partition#"])
         columns["partition"] = _codes_of(records, *partition, lambda data: data, self._partitions)
         shape = reading.shape
@@ -437,7 +437,7 @@ class _Decoder:
             if shape.layout is None:
                 first = self._layouts_of(records, {name: column[:1] for name, column in columns.items()})
                 shape.layout = list(self._layouts.values)[int(first[0])]
-            columns["layout"] = repeated(np.array([self._layouts.code(shape.layout)]), count)
+            columns["layout"] = np.array([self._layouts.code(shape.layout)])
         columns.setdefault("created_millis", zeros)
         columns.setdefault("is_external", zeros)
         columns["may_have_index"] = (columns.get("extra_files", zeros) > 0) | (columns.get("index", zeros) > 0)
@@ -513,9 +513,9 @@ _KEPT: Final[dict[str, type]] = {
 }
 
 
-def _converted(column: Array, dtype: type) -> Array:
-    if column.strides == (0,):
-        return column if column.dtype == dtype else repeated(column[:1].astype(dtype), len(column))
+def _converted(column: Array, dtype: type, count: int) -> Array:
+    if column.strides == (0,) or len(column) == 1:
+        return repeated(column[:1].astype(dtype), count)
     converted: Array = column.astype(dtype, copy=False)
     return converted
 
@@ -599,7 +599,8 @@ def _follow(reading: EntryReading, size: int) -> dict[str, Array]:
         if position != size:
             raise _NotKnownError  # the last one is cut off
         rows = np.array(kept, np.int64)
-        columns, is_good = {name: column[rows] for name, column in columns.items()}, is_good[rows]
+        columns = {name: column if len(column) == 1 else column[rows] for name, column in columns.items()}
+        is_good = is_good[rows]
     if not is_good.all():
         raise _NotKnownError
     return columns
@@ -631,15 +632,19 @@ def _codes_of(
     known: _Codes,
 ) -> Array:
     """Return a number for each of several texts; ``decode`` is called once for each distinct one."""
+    count = len(starts)
     if int(sizes.max()) > MAX_TEXT_BYTES:
         raise _NotKnownError
+    if sizes.strides == (0,) or len(sizes) == 1:
+        starts = records.distinct(starts, int(sizes[0]))
+        sizes = repeated(sizes[:1], len(starts))
     firsts, of_texts = _distinct(text_rows(records, starts, sizes), sizes)
     codes = [
         known.code(decode(records.part(start, start + size)))
         for start, size in zip(starts[firsts].tolist(), sizes[firsts].tolist(), strict=True)
     ]
     numbers = np.array(codes, np.int64)
-    return repeated(numbers, len(sizes)) if len(codes) == 1 else numbers[of_texts]
+    return repeated(numbers, count) if len(codes) == 1 else numbers[of_texts]
 
 
 def _distinct(rows: Array, sizes: Array) -> tuple[Array, Array]:
