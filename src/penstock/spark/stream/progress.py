@@ -33,6 +33,7 @@ from penstock.spark.versions.python_api import report_of
 from penstock.table.store import MetadataStore
 from penstock.table.stream.checkpoint import decode_batch
 from penstock.table.stream.consumers import record_progress
+from penstock.table.stream.history import History
 from penstock.table.stream.offset import decode_offset
 
 if TYPE_CHECKING:
@@ -232,7 +233,9 @@ class ProgressListener(StreamingQueryListener):
             return
         ref, consumer = target
         try:
-            record_progress(MetadataStore(ref), consumer, following)
+            store = MetadataStore(ref)
+            History(store, fails=True).check_delivered(progress.position)
+            record_progress(store, consumer, following)
         except TableStoreError as error:
             # No caller to raise to; the next micro-batch tries again.
             _LOG.warning("table %s: consumer '%s' was not moved: %s", ref.name, consumer, error)

@@ -110,7 +110,7 @@ class StreamSession:
         following = next_undelivered_snapshot(start_offset)
         if following != self._recorded:
             # This call means that the previous micro-batch is done. For the last one, Spark does not call commit().
-            self._record_consumer(following)
+            self._record_consumer(following, delivered=start_offset)
         offset = replace(start_offset, waits=0)
         limits = self._limits if applies_limits else NO_LIMITS
         if self._until is not None:
@@ -166,8 +166,12 @@ class StreamSession:
         if self._lease is not None:
             self._lease.close()
 
-    def _record_consumer(self, following: int | None, *, moves_back: bool = False) -> None:
+    def _record_consumer(
+        self, following: int | None, *, delivered: StreamOffset | None = None, moves_back: bool = False
+    ) -> None:
         if self._consumer is not None and following is not None:
+            if delivered is not None:
+                self._follower.check_delivered(delivered)
             record_progress(self._store, self._consumer, following, moves_back=moves_back)
             self._recorded = following
 

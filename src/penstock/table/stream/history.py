@@ -102,6 +102,16 @@ class History:
         if position.rests_on > (latest or 0):
             raise self.rolled_back(position.rests_on)
 
+    def check_delivered(self, offset: StreamOffset) -> None:
+        """Refuse an offset if the last snapshot before it is not in the history any more; reads it.
+
+        A rollback sets consumers back, and a micro-batch that ran meanwhile must not move them forward again.
+        """
+        position = offset.position
+        if position is not None:
+            self.check_reach(position, offset, self._store.latest_snapshot_id())
+            self.check_seen(self._store.find_snapshot(position.rests_on) if position.rests_on > 0 else None, offset)
+
     def lost(self, snapshot_id: int) -> int:
         """Return the earliest later snapshot, at which the stream continues after a missing one; logs a warning."""
         ids = self._store.list_snapshot_ids()

@@ -111,6 +111,10 @@ class StreamScanner:
         """Return the id of the latest snapshot; None when nothing was ever committed."""
         return self._store.latest_snapshot_id()
 
+    def check_delivered(self, offset: StreamOffset) -> None:
+        """Raise ``DataLossError`` if the snapshots before an offset were rolled back: no consumer may move there."""
+        self._history.check_delivered(offset)
+
     def advance(
         self,
         offset: StreamOffset,

@@ -119,6 +119,8 @@ class LocalStreamReader:
                         return
                     yield batch
                     left = None if left is None else left - batch.num_rows
+                if self._consumer is not None:
+                    self._follower.check_delivered(offset)
                 self._keep(offset.position, keeper)
                 if left == 0:
                     return

@@ -12,6 +12,7 @@ from penstock.spark.stream import progress
 from penstock.spark.stream.progress import ProgressListener, decode_offset_text
 from penstock.spark.stream.session import StreamSession
 from penstock.spark.versions.python_api import report_of
+from penstock.table.stream.consumers import move_consumers
 
 if TYPE_CHECKING:
     import pytest
@@ -59,6 +60,26 @@ def test_a_listener_keeps_the_consumers_of_readers_that_moved_and_forgets_the_ol
     gone: Any = Event("reader 1", session, end)
     listener.onQueryProgress(gone)
     assert queue.store.list_consumers() == ("c0", "c9")
+
+
+def test_a_report_that_comes_after_a_rollback_moves_no_consumer(caplog: pytest.LogCaptureFixture) -> None:
+    queue = Queue()
+    for name in ("a", "b", "c"):
+        queue.append(f"0:{name}")
+    ref = queue.ref.with_options({"scan.mode": "earliest", "consumer-id": "c"})
+    session, listener = StreamSession(ref), ProgressListener()
+    first = {"unresolved": True}
+    end = session.advance(first)
+    session.plan(first, end)
+    listener.follow("reader", ref)
+    queue.roll_back(1)
+    move_consumers(queue.store, range(1, 9), to=2)
+    queue.append("0:new")
+    event: Any = Event("reader", session, end)
+    listener.onQueryProgress(event)
+    session.close()
+    assert [position for _, position in queue.store.find_consumers()] == [2]
+    assert "consumer 'c' was not moved" in caplog.text
 
 
 def test_offsets_of_reports_are_decoded_in_each_form_that_versions_of_spark_give_them() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from tests.unit.table.stream.queues import Queue, names
 
-from penstock.errors import InvalidOptionError
+from penstock.errors import DataLossError, InvalidOptionError
 from penstock.spark.connector.stream.frame import _check_options
 from penstock.spark.stream.session import StreamSession
-from penstock.table.stream.consumers import reset_consumer
+from penstock.table.stream.consumers import move_consumers, reset_consumer
 
 FIRST = {"unresolved": True}
 
@@ -60,6 +60,27 @@ def test_a_query_that_begins_earlier_than_its_consumer_protects_what_it_reads() 
     session.advance(end)
     assert [position for _, position in queue.store.find_consumers()] == [4]
     session.close()
+
+
+def test_a_rollback_during_a_micro_batch_keeps_the_consumer_where_it_set_it() -> None:
+    for again in (1, 2):
+        queue = queue_of(3)
+        session = session_of(queue, **{"consumer-id": "c"})
+        end = session.advance(FIRST)
+        session.plan(FIRST, end)
+        queue.roll_back(1)
+        reset_consumer_of(queue, 2)
+        for number in range(again):  # up to the position of the query, whose next snapshot does not exist
+            queue.append(f"0:new{number}")
+        with pytest.raises(DataLossError, match="is not in the table's history any more: it was rolled back"):
+            session.advance(end)
+        assert [position for _, position in queue.store.find_consumers()] == [2]
+        session.close()
+
+
+def reset_consumer_of(queue: Queue, position: int) -> None:
+    """Set it as a rollback does, also that of a running query."""
+    assert move_consumers(queue.store, range(1, 9), to=position) == ("c",)
 
 
 def test_a_name_that_no_consumer_can_have_is_refused_before_a_row_is_delivered() -> None:

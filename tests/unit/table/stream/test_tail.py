@@ -205,6 +205,21 @@ def test_who_begins_earlier_than_the_consumer_keeps_what_it_reads(table: Table) 
     assert position(table) == 4
 
 
+def test_a_rollback_sets_a_consumer_back_whose_rows_are_being_read(table: Table) -> None:
+    for number in range(3):
+        add(table, (number, 1))
+    rows = tail(table, {"consumer-id": "c"}).read(ONCE)
+    for _ in range(3):
+        next(rows)
+    table.rollback_to(snapshot_id=1)
+    add(table, (7, 1))
+    add(table, (8, 1))
+    with pytest.raises(DataLossError, match="it was rolled back"):
+        next(rows)
+    assert position(table) == 2
+    assert [number for number, _ in read(table, {"consumer-id": "c"})] == [7, 8]
+
+
 def test_one_reads_as_a_consumer_and_then_the_next(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     def give_up(_seconds: float) -> None:
         raise LeaseHeldError("in use")
