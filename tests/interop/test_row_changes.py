@@ -1,5 +1,6 @@
 """The reference engines read a table after our DELETE, UPDATE and MERGE, and go on with it."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,22 @@ def test_java_streams_a_queue_that_we_changed_in_the_same_order(java: JavaPaimon
     compacted = streamed(java, location, "compacted", {})
     for place in {each[:2] for each in wanted}:
         assert [each for each in compacted if each[:2] == place] == [each for each in wanted if each[:2] == place]
+
+
+@pytest.mark.parametrize("column", ["FLOAT", "DOUBLE"])
+@pytest.mark.parametrize("text", ["0.0", "-0.0", "0", "NaN", "Infinity", "__DEFAULT_PARTITION__"])
+def test_java_drops_the_same_partition_of_a_number(java: JavaPaimon, tmp_path: Path, column: str, text: str) -> None:
+    catalog = penstock.Catalog(str(tmp_path))
+    catalog.create_database("d")
+    left = []
+    for name in ("ours", "theirs"):
+        table = catalog.create_table(f"d.{name}", f"id INT, p {column}", partition_by=["p"])
+        values = (0.0, -0.0, math.nan, math.inf, 1.0, None)
+        table.append([{"id": place, "p": value} for place, value in enumerate(values)])
+        if name == "ours":
+            table.drop_partitions(f"p={text}")
+        else:
+            java.ask("drop_partitions", table.location, partitions=[{"p": text}])
+        left.append(sorted(table.to_arrow()["id"].to_pylist()))
+    assert left[0] == left[1]
+    assert len(left[0]) == 5

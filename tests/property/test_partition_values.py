@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -122,3 +124,11 @@ def test_what_the_greatest_partition_is_called_does_not_matter(options: dict[str
     table, name = filled(options)
     table.drop_partitions(*({"p": value} for value in VALUES if value not in (None, name)))
     assert greatest(table, None) == {VALUES.index(name)}
+
+
+@pytest.mark.parametrize("operation", ["drop", "overwrite", "scan"])
+def test_a_partition_of_zero_is_not_that_of_the_other_zero(operation: str) -> None:
+    for place, value in enumerate((0.0, -0.0, math.nan)):
+        table = SQL.create_table(f"d.t{next(NUMBERS)}", "id INT, p DOUBLE", partition_by=["p"])
+        table.append([{"id": place, "p": value} for place, value in enumerate((0.0, -0.0, math.nan, 1.0, None))])
+        assert BY_PATH[operation](table, f"p={'NaN' if place == 2 else value}") == {place}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.format.text.java_floats import format_double, format_float
 from penstock.format.types.data_types import INTEGER_BITS, AtomicType, TypeRoot
-from penstock.predicate.tree import ArrowNumber, TimestampLiteral
+from penstock.predicate.tree import ArrowNumber, SignedZero, TimestampLiteral
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -163,6 +163,8 @@ def _expected(expected: str, value: object) -> ValueError:
 def _to_float(value: object, *, single: bool) -> float | BetweenFloats:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise _expected("a number", value)
+    if isinstance(value, SignedZero):
+        return value
     # Not math.isfinite for both: it converts Decimal 1e400 to a float, which is infinite.
     if not (value.is_finite() if isinstance(value, Decimal) else isinstance(value, int) or math.isfinite(value)):
         return float(value)

@@ -8,7 +8,18 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final, assert_never
 
 from penstock.errors import InvalidFilterError
-from penstock.predicate.tree import And, Compare, Constant, In, IsNull, Not, Or, StartsWith, TimestampLiteral
+from penstock.predicate.tree import (
+    And,
+    Compare,
+    Constant,
+    In,
+    IsNull,
+    Not,
+    Or,
+    SignedZero,
+    StartsWith,
+    TimestampLiteral,
+)
 
 if TYPE_CHECKING:
     from penstock.predicate.tree import Predicate
@@ -66,7 +77,7 @@ def _literal(value: object) -> str:  # noqa: PLR0911 - a case a type
             return "TRUE" if value else "FALSE"
         case int():
             return str(value)
-        case float() if math.isfinite(value):
+        case float() if math.isfinite(value) and not isinstance(value, SignedZero):
             text = repr(value)
             # Without an exponent it would be parsed as a decimal.
             return text if "e" in text else f"{text}e0"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 from enum import StrEnum
+from math import copysign
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 from penstock.errors import InvalidFilterError
@@ -178,6 +179,21 @@ class ArrowNumber:
     def __repr__(self) -> str:
         """Return the number, as error messages show it."""
         return repr(self.value)
+
+
+class SignedZero(float):
+    """The zero of a partition that is named: 0.0 and -0.0 are two partitions, though equal numbers."""
+
+    __slots__ = ()
+    __hash__ = float.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is a zero of the same sign."""
+        return isinstance(other, float) and float(self) == float(other) and copysign(1, self) == copysign(1, other)
+
+    def __ne__(self, other: object) -> bool:
+        """Whether it is another number; a method of float's would say no for the other zero."""
+        return not self == other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

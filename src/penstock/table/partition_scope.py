@@ -15,9 +15,9 @@ from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.options import LayoutOptions
 from penstock.predicate.bind import bind, columns_of
 from penstock.predicate.evaluate import evaluate
-from penstock.predicate.literals import parse_timestamp_text
+from penstock.predicate.literals import FLOAT_ROOTS, parse_timestamp_text
 from penstock.predicate.parse import parse_filter
-from penstock.predicate.tree import And, BoundPredicate, Compare, IsNull, Operator, Or, Predicate
+from penstock.predicate.tree import And, BoundPredicate, Compare, IsNull, Operator, Or, Predicate, SignedZero
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -163,6 +163,8 @@ def _leaf(field: DataField, value: object, default_name: str) -> Predicate:
     if value is None or (isinstance(value, PathText) and value == default_name):
         return IsNull(column=field.name)
     literal = _parse_text(field, value) if isinstance(value, str) else value
+    if literal == 0 and isinstance(field.type, AtomicType) and field.type.root in FLOAT_ROOTS:
+        literal = literal if isinstance(literal, bool) else SignedZero(literal)
     return Compare(column=field.name, operator=Operator.EQ, value=literal)
 
 

@@ -53,6 +53,7 @@ import org.apache.paimon.reader.RecordReader;
 import org.apache.paimon.reader.RecordReaderIterator;
 import org.apache.paimon.schema.Schema;
 import org.apache.paimon.schema.SchemaChange;
+import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.core.type.TypeReference;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.ArrayNode;
@@ -246,6 +247,15 @@ public final class Engine {
             case "truncate":
                 try (BatchTableCommit commit = table.newBatchWriteBuilder().newCommit()) {
                     commit.truncateTable();
+                }
+                return null;
+            case "drop_partitions": // each a column to the text of its value
+                try (BatchTableCommit commit = table.newBatchWriteBuilder().newCommit()) {
+                    List<Map<String, String>> specs = new ArrayList<>();
+                    for (JsonNode each : request.get("partitions")) {
+                        specs.add(MAPPER.convertValue(each, new TypeReference<Map<String, String>>() {}));
+                    }
+                    commit.truncatePartitions(specs);
                 }
                 return null;
             case "expire":

@@ -9,16 +9,19 @@ import pytest
 
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.warehouse import open_warehouse
-from penstock.errors import InvalidOptionError
+from penstock.errors import InvalidFilterError, InvalidOptionError
 from penstock.format.row.row import encode_row
 from penstock.format.text.partitions import parse_partition
 from penstock.format.types.ddl import parse_columns
+from penstock.predicate.text import format_filter
 from penstock.table.actions.changes import overwrite_scope
 from penstock.table.partition_scope import (
     MatchingPartitions,
     OverwriteScope,
     WholeTable,
     WrittenPartitions,
+    filter_of_specs,
+    partition_of_spec,
     partition_test,
     scope_of_filter,
     scope_of_specs,
@@ -211,3 +214,19 @@ def test_names_of_partitions_have_instants_in_utc_and_conditions_need_a_zone() -
         scope_of_filter(ref, "t = TIMESTAMP '1970-01-01 00:00:01'", "replaceWhere")
     with pytest.raises(InvalidOptionError, match="'t' = 'monday'"):
         scope_of_specs(ref, [{"t": "monday"}])
+
+
+@pytest.mark.parametrize("column", ["FLOAT", "DOUBLE"])
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0.0, "0.0"), (-0.0, "-0.0"), ("0.0", "0.0"), ("-0.0", "-0.0"), (0, "0.0"), (Decimal("-0.0"), "-0.0")],
+)
+def test_the_zeros_of_numbers_are_two_partitions(column: str, value: object, expected: str) -> None:
+    ref = table(f"p {column}", "p")
+    scope = scope_of_specs(ref, [{"p": value}])
+    assert repr(covered(ref, scope, (0.0,), (-0.0,), (1.0,), (None,))) == f"[({expected},)]"
+    types = [field.type for field in ref.schema.partition_fields]
+    assert partition_of_spec(ref, {"p": value}) == encode_row([float(expected)], types)
+    with pytest.raises(InvalidFilterError, match="cannot be written as text"):
+        format_filter(filter_of_specs(ref, [{"p": value}]))
+    assert covered(ref, scope_of_filter(ref, "p = 0", "o"), (0.0,), (-0.0,)) == [(0.0,), (-0.0,)]
