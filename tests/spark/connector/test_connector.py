@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -248,6 +249,37 @@ def test_dynamic_mode_replaces_the_partitions_of_the_rows(
     files = [path for path in Path(table.location).rglob("*.parquet") if path.is_file()]
     assert {pq.read_metadata(path).created_by.split()[0] for path in files} == {"parquet-mr"}
     assert list(Path(table.location).glob(".penstock-*")) == []
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "literals", "names"),
+    [
+        (
+            "TIMESTAMP(6)",
+            (dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 1, 30, 0, 1)),  # noqa: DTZ001 - of wall clocks
+            ("TIMESTAMP_NTZ '0001-01-01 00:00:00'", "TIMESTAMP_NTZ '9999-12-31 01:30:00.000001'"),
+            ("0001-01-01 00%3A00%3A00", "9999-12-31 01%3A30%3A00.000001"),
+        ),
+        ("TIME(3)", (dt.time(0), dt.time(1, 30, 0, 1000)), ("0", "5400001"), ("0", "5400001")),
+        ("DOUBLE", (0.0, -0.0), ("0.0", "'-0.0'"), ("0.0", "-0.0")),
+    ],
+)
+def test_partitions_at_the_limits_of_their_types_are_listed_and_dropped(
+    run: Callable[[str], list[Any]],
+    catalog: Catalog,
+    column: str,
+    values: tuple[object, object],
+    literals: tuple[str, str],
+    names: tuple[str, str],
+) -> None:
+    name = f"d.limits_{column.partition('(')[0].lower()}"
+    table = catalog.create_table(name, f"id INT, p {column}", partition_by=["p"])
+    for place, literal in enumerate(literals):
+        table.append([{"id": place, "p": value} for place, value in enumerate(values)])
+        assert {row[0] for row in run(f"SHOW PARTITIONS penstock.{name}")} == {f"p={each}" for each in names}
+        run(f"ALTER TABLE penstock.{name} DROP PARTITION (p = {literal})")
+        assert table.to_arrow()["id"].to_pylist() == [1 - place]
+        table.truncate()
 
 
 def test_partitions_are_listed_dropped_and_truncated(run: Callable[[str], list[Any]], catalog: Catalog) -> None:

@@ -7,14 +7,13 @@ Source:
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from penstock.catalog.checks.features import check_writable
 from penstock.datafile.types import to_arrow_type
 from penstock.errors import UnsupportedFeatureError
-from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.spark.batches import to_spark_batches
 from penstock.spark.connector.local_rows import arrow_rows
 from penstock.spark.connector.proxy import Proxy, from_spark
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from penstock.table.read.scan import ScanPartition
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
-
-_NANOS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 
 
 class PartitionManagement(Proxy):
@@ -138,6 +135,8 @@ class PartitionManagement(Proxy):
             spark_type = self._bridge.schema(to_spark_schema((field,))).apply(0).dataType()
             value = None if row.isNullAt(place) else row.get(place, spark_type)
             literal = to_literal(value, spark_type.simpleString())
+            # A text is the milliseconds of a TIME, as which Spark reads it.
+            literal = str(literal) if type(literal) is int else literal
             choices.append(char_texts(literal, field.type) if isinstance(literal, str) else (literal,))
         return [dict(zip((field.name for field in fields), values, strict=True)) for values in product(*choices)]
 
@@ -157,9 +156,10 @@ def _to_arrow(ref: TableRef, partitions: tuple[ScanPartition, ...]) -> pa.Table:
     return pa.Table.from_batches(to_spark_batches([batch], schema), None if partitions else batch.schema)
 
 
-def _column(values: list[object], field: DataField) -> ArrowAny:
-    is_timestamp = isinstance(field.type, AtomicType) and field.type.root in _NANOS
+def _column(values: list[Any], field: DataField) -> ArrowAny:
     arrow_type = to_arrow_type(field.type)
-    if not is_timestamp:
+    if not pa.types.is_timestamp(arrow_type):
         return pa.array(values, arrow_type)
-    return pa.array(values, pa.timestamp("ns", getattr(arrow_type, "tz", None)))
+    # Values are nanoseconds, of which 64 bits hold those of the years 1677 to 2262 alone.
+    micros = [None if value is None else value // 1000 for value in values]
+    return pa.array(micros, pa.timestamp("us", arrow_type.tz))
