@@ -231,9 +231,14 @@ class Update:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropPartitions:
-    """Remove the partitions with values of some partition columns."""
+    """Remove the partitions with values of some partition columns.
+
+    Attributes:
+        texts: the values as literals, by which Spark SQL removes them, if there is a session; none to do without.
+    """
 
     values: Row
+    texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

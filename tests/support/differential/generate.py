@@ -41,6 +41,8 @@ from tests.support.differential.kinds import KINDS, LARGEST, NAMES, PLAIN_NAMES,
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+# Texts have conditions that other types do not have.
+_LIKELY: Final = (*KINDS, *(kind for kind in KINDS for _ in range(5) if kind.sql == "STRING"))
 _FORMATS: Final = ("parquet", "orc", "avro")
 _CONDITIONS: Final = 5
 _JUNCTIONS: Final = 0.4
@@ -71,7 +73,7 @@ class _Maker:
     def __init__(self, random: Random, conditions: int) -> None:
         self._random = random
         self._conditions = conditions
-        kinds = [next(kind for kind in KINDS if kind.sql == "INT"), *random.choices(KINDS, k=random.randint(1, 4))]
+        kinds = [next(kind for kind in KINDS if kind.sql == "INT"), *random.choices(_LIKELY, k=random.randint(1, 4))]
         self.file_format = random.choice(_FORMATS)
         self.formats = [self.file_format]
         self._names = PLAIN_NAMES if self.file_format == "avro" else NAMES
@@ -165,7 +167,11 @@ class _Maker:
             yield from self._update()
         if self._partition and random.random() < 0.3:
             named = random.sample(self._partition, random.randint(1, len(self._partition)))
-            yield DropPartitions(values={each.key: self._value(each) for each in named})
+            values = {each.key: self._value(each) for each in named}
+            # Spark takes the bytes that a partition is named by for UTF-8.
+            plain = [each for each in named if not each.sql.startswith(("BYTES", "VARBINARY"))]
+            texts = [self._text(each, values[each.key]) for each in plain] if plain == named else [None]
+            yield DropPartitions(values=values, texts=() if None in texts else tuple(map(str, texts)))
         if random.random() < 0.2:
             yield Compact()
         for _ in range(random.choice((0, 0, 0, 1, 2, 3))):
@@ -180,11 +186,16 @@ class _Maker:
         columns = [column for column in self.columns[1:] if self._kinds[column.key].literals]
         if columns:
             column = self._random.choice(columns)
-            value, kind = self._value(column), self._kinds[column.key]
-            literals = kind.literals if kind.sql == column.sql and not kind.is_float else ()
-            texts = {repr(literal): text for text, literal in (*literals, ("NULL", None))}
-            text = texts.get(repr(value)) if self._random.random() < 0.5 else None
+            value = self._value(column)
+            text = self._text(column, value)
             yield Update(column=column.key, value=value, leaf=self._change_condition(), text=text)
+
+    def _text(self, column: FuzzColumn, value: Any) -> str | None:
+        """Return a value as a literal for half of the values; None if there is none."""
+        kind = self._kinds[column.key]
+        literals = kind.literals if kind.sql == column.sql and not kind.is_float else ()
+        texts = {repr(literal): text for text, literal in (*literals, ("NULL", None))}
+        return texts.get(repr(value)) if self._random.random() < 0.5 else None
 
     def _change_condition(self) -> FuzzCondition:
         """Return the condition of a change, often on partition columns alone."""
@@ -264,7 +275,9 @@ class _Maker:
         if not literals or random.random() < 0.1:
             return FuzzLeaf(column=column.key, operator=random.choice(("IS NULL", "IS NOT NULL")))
         if column.sql.startswith(("STRING", "VARCHAR")) and random.random() < 0.3:
-            text, pattern = self._pattern(random.choice(literals)[1])
+            odd = [text for _, text in literals if any(each in text for each in "%_\\")]
+            likely = odd if odd and random.random() < 0.5 else [text for _, text in literals]
+            text, pattern = self._pattern(random.choice(likely))
             return FuzzLeaf(column=column.key, operator=random.choice(LIKES), texts=(text,), values=(pattern,))
         if random.random() < 0.3:
             chosen = [*random.choices(literals, k=random.randint(1, 3)), *random.choices([("NULL", None)], k=1)]

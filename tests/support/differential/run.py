@@ -210,11 +210,20 @@ class _Run:
                 if self._changed(change, query, partial(table.update, values, str(query.text))):
                     model.update(key, value, leaf)
             case DropPartitions():
-                columns = map(model.column, step.values)
-                table.drop_partitions({each.name: _python_value(step.values[each.key], each) for each in columns})
+                self._drop(table, step)
                 model.drop(step.values)
             case Compact():
                 table.compact(options={"compaction.force-rewrite-all-files": "true"})
+
+    def _drop(self, table: Table, step: DropPartitions) -> None:
+        columns = [self._model.column(key) for key in step.values]
+        if step.texts and (spark := self._readers.catalog) is not None:
+            literals = (to_literal(text, each.sql) for text, each in zip(step.texts, columns, strict=True))
+            spec = ", ".join(f"{each.quoted} = {literal}" for each, literal in zip(columns, literals, strict=True))
+            self._readers.tally["partitions dropped by SQL"] += 1
+            spark.sql(f"ALTER TABLE {CATALOG}.{self._name} DROP IF EXISTS PARTITION ({spec})")
+        else:
+            table.drop_partitions({each.name: _python_value(step.values[each.key], each) for each in columns})
 
     def _changed(self, change: str | None, query: Query, by_table: Callable[[], object]) -> bool:
         """Change rows by Spark SQL, if there is a session and it makes the change, else by a method of the table.
