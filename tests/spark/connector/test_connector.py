@@ -282,6 +282,20 @@ def test_partitions_at_the_limits_of_their_types_are_listed_and_dropped(
         table.truncate()
 
 
+def test_a_statement_replaces_the_partition_of_the_zero_that_it_names(
+    run: Callable[[str], list[Any]], catalog: Catalog
+) -> None:
+    for column in ("FLOAT", "DOUBLE"):
+        table = catalog.create_table(f"d.zeros_{column}", f"id INT, p {column}", partition_by=["p"])
+        table.append([{"id": 1, "p": 0.0}, {"id": 2, "p": -0.0}])
+        run(f"INSERT OVERWRITE penstock.{table.name} PARTITION (p = 0.0) SELECT 3")
+        assert sorted(map(repr, _rows(table))) == ["(2, -0.0)", "(3, 0.0)"]
+        run(f"INSERT OVERWRITE penstock.{table.name} PARTITION (p = '-0.0') SELECT 4")
+        assert sorted(map(repr, _rows(table))) == ["(3, 0.0)", "(4, -0.0)"]
+        run(f"INSERT INTO penstock.{table.name} REPLACE WHERE p = 0 SELECT 5, {column}(0)")
+        assert _rows(table) == [(5, 0.0)]
+
+
 def test_partitions_are_listed_dropped_and_truncated(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
     run(
         "CREATE TABLE penstock.d.parts (id INT, s STRING, n INT, d DATE, t TIMESTAMP_NTZ, e DECIMAL(5, 2)) "

@@ -7,6 +7,7 @@ Source:
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,7 +17,7 @@ from penstock.errors import UnsupportedFeatureError
 from penstock.format.row.row import decode_row
 from penstock.options import KNOWN_KEYS, Side, check_batch, check_keys, check_side
 from penstock.predicate.bind import bind
-from penstock.predicate.tree import TRUE, And
+from penstock.predicate.tree import TRUE, And, Compare, IsNull, SignedZero
 from penstock.printable import open_log
 from penstock.spark.compact.job import merge_on_executors
 from penstock.spark.connector.actions.dynamic_overwrite import DynamicOverwrite
@@ -33,6 +34,7 @@ from penstock.table.partition_scope import MatchingPartitions, OverwriteScope, W
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.predicate.tree import Predicate
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.spark.connector.stream.table_write import StreamSinks
     from penstock.table.message import CommitMessage
@@ -76,8 +78,17 @@ def partition_scope(
         return None
     if all(each == TRUE for each in exact):
         return WholeTable()
-    condition = And(operands=tuple(exact))
+    condition = And(operands=tuple(map(_of_zero, exact) if names_partitions else exact))
     return MatchingPartitions(predicate=bind(condition, ref.schema.partition_fields, ref.name))
+
+
+def _of_zero(condition: Predicate) -> Predicate:
+    """Return the condition of ``PARTITION (...)``, which Spark makes by ``<=>``, so that a zero is that of its sign."""
+    match condition:
+        case And(operands=(IsNull() as known, Compare(value=float(zero)) as same)) if zero == 0:
+            return And(operands=(known, replace(same, value=SignedZero(zero))))
+        case _:
+            return condition
 
 
 class TableWriteBuilder(Proxy):
