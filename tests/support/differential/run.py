@@ -217,7 +217,9 @@ class _Run:
 
     def _drop(self, table: Table, step: DropPartitions) -> None:
         columns = [self._model.column(key) for key in step.values]
-        if step.texts and (spark := self._readers.catalog) is not None:
+        # Spark takes no part of the partition columns.
+        is_whole = len(step.texts) == len(self._model.partition_by)
+        if is_whole and (spark := self._readers.catalog) is not None:
             literals = (to_literal(text, each.sql) for text, each in zip(step.texts, columns, strict=True))
             spec = ", ".join(f"{each.quoted} = {literal}" for each, literal in zip(columns, literals, strict=True))
             self._readers.tally["partitions dropped by SQL"] += 1
