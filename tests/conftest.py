@@ -72,6 +72,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "interop: asks Java Paimon or pypaimon (given to everything in tests/interop)")
 
 
+def pytest_collection_finish() -> None:
+    """Keep modules and tests, which live to the end, from being looked through by each of Python's collections."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark by folder, and let a quick test hang for two minutes at most instead of the ten of a Spark test."""
     for item in items:
