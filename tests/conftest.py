@@ -78,6 +78,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish() -> None:
+    """Let Python collect them at its exit, where extension modules report what is left."""
+    gc.unfreeze()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark by folder, and let a quick test hang for two minutes at most instead of the ten of a Spark test."""
     for item in items:
