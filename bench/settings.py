@@ -50,7 +50,7 @@ class Settings:
     scale_files: tuple[int, ...] = (100_000, 1_000_000)
     snapshots: tuple[int, ...] = (10, 1_000, 10_000)
     batch_rows: tuple[int, ...] = (1_000, 100_000)
-    batches: tuple[int, ...] = (30, 10)
+    batches: tuple[int, ...] = (30, 17)
     slope_batches: int = 1_000
     offset_files: tuple[int, ...] = (10, 1_000, 100_000)
     small_files: int = 1_000

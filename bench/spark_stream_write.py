@@ -10,7 +10,15 @@ from bench.data import FILES
 from bench.measure import Contender, Series, take_turns
 from bench.micro_batches import Finished, finish, percentile
 from bench.result import Section
-from bench.spark_tables import OurDurableTarget, OurSourceTarget, OurTarget, OurTimedTarget, ParquetTarget, peer_targets
+from bench.spark_tables import (
+    OurCatalogTarget,
+    OurDurableTarget,
+    OurSourceTarget,
+    OurTarget,
+    OurTimedTarget,
+    ParquetTarget,
+    peer_targets,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,6 +48,8 @@ def measure(spark: SparkSession, job: SparkJob) -> Section:
         OurTarget(spark, folder),
         OurTarget(spark, folder, KEY),
         OurSourceTarget(spark, folder),
+        OurCatalogTarget(spark, folder),
+        OurCatalogTarget(spark, folder, "FileSystemBasedCheckpointFileManager"),
     ]
     return Section(name="stream-write", title="Stream write", series=_measure_into(targets, spark, job))
 

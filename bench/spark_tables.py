@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 TIME = "order_time"
 """Event time of the seven-column table."""
 TIME_TYPE = "TIMESTAMP(3) WITH LOCAL TIME ZONE"
+FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+FILE_MANAGERS = "org.apache.spark.sql.execution.streaming.checkpointing"
+"""Package of its values, from Spark 4.1 on."""
 
 
 class Target(Protocol):
@@ -313,6 +316,32 @@ class OurSourceTarget(OurTarget):
         """Start the sink by path."""
         self._spark.dataSource.register(PenstockDataSource)
         return _writer(rows, checkpoint).format("penstock").start(self.table().location)
+
+
+class OurCatalogTarget(OurTarget):
+    """One of our tables, through an attached catalog.
+
+    Args:
+        manager: of the files of checkpoints, a class of Spark; None for its default (docs/streaming.md).
+    """
+
+    def __init__(self, spark: SparkSession, folder: Path, manager: str | None = None) -> None:
+        super().__init__(spark, folder)
+        self.name += " toTable" + (f", {manager}" if manager else "")
+        self._name += "_catalog"
+        self._options = {"write-only": "true"}
+        self._manager = manager
+        penstock.attach(spark, folder / "penstock")
+
+    def start_stream(self, rows: DataFrame, checkpoint: str) -> StreamingQuery:
+        """Start Spark's own way to write to a table."""
+        if self._manager is None:
+            return _writer(rows, checkpoint).toTable(f"penstock.{self._name}")
+        self._spark.conf.set(FILE_MANAGER, f"{FILE_MANAGERS}.{self._manager}")
+        try:
+            return _writer(rows, checkpoint).toTable(f"penstock.{self._name}")
+        finally:
+            self._spark.conf.unset(FILE_MANAGER)
 
 
 def peer_targets(spark: SparkSession, job: SparkJob, key: str) -> list[Target]:
