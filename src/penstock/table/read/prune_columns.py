@@ -195,11 +195,11 @@ class GroupBounds:
 
 
 def _distinct(values: Array) -> Array:
-    """Return only the first value if all are equal."""
+    """Return only the first value if all are equal, without the memory of the others."""
     if values.strides == (0,):
         return values[:1]
     is_one = len(values) > 1 and values[0] == values[-1] and bool((values == values[0]).all())
-    return values[:1] if is_one else values
+    return values[:1].copy() if is_one else values
 
 
 def _plain_answers(row_counts: Array, predicate: BoundPredicate) -> Array:

@@ -26,6 +26,7 @@ from penstock.table.compact.plan import plan_compaction
 from penstock.table.metadata_cache import MetadataCache, clear_metadata_cache
 from penstock.table.read import live, scan
 from penstock.table.read.files import FileColumns, LazyEntries, count_pairs, total
+from penstock.table.read.prune_columns import GroupBounds
 from penstock.table.read.scan import ScanPlan, live_entries, plan_scan
 from penstock.table.store import MetadataStore
 
@@ -328,6 +329,19 @@ def test_the_cache_counts_the_memory_of_statistics(in_columns: pytest.MonkeyPatc
         plan_scan(MetadataStore(table.ref, cache=cache), table.ref, table.snapshots[-1], predicate)
     # Two bounds of 8 bytes.
     assert 300 * 16 <= sizes[-1] - sizes[len(sizes) // 2 - 1] < 300 * 17
+    again = MetadataStore(table.ref, cache=cache)
+    (kept,) = again.iter_columns(again.load_manifests(table.snapshots[-1]))
+    (group,) = kept.visited
+    assert isinstance(group, GroupBounds)
+    arrays = [each for part in group.parts for each in part.stats.arrays()]
+    assert sum(map(owned_bytes, arrays)) == group.nbytes
+
+
+def owned_bytes(array: Any) -> int:
+    """The memory that an array keeps alive, of which it may be a part."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return int(array.nbytes)
 
 
 def test_a_manifest_that_a_plan_uses_is_decoded_once_and_kept_while_the_cache_has_space(
