@@ -57,12 +57,13 @@ def load_module(name: str) -> Any:  # noqa: ANN401 - a module that is imported l
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        needed = _EXTRAS.get((error.name or "").partition(".")[0])
+        library = (error.name or "").partition(".")[0]
+        needed = _EXTRAS.get(library)
         if needed is None:
             raise
         what, extra = needed
         raise UnsupportedFeatureError(
-            f"this needs {what} ({error.name} is missing): pip install 'penstock[{extra}]'"
+            f"this needs {what} ({library} is missing): pip install 'penstock[{extra}]'"
         ) from error
 
 
