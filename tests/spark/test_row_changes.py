@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import unicodedata
 from typing import TYPE_CHECKING
 
 from tests.spark.ways import READ_FORMAT_IF_SLOW
@@ -67,3 +68,43 @@ def test_expressions_compare_nan_and_null_as_spark_does(spark: SparkSession, cat
     assert [tuple(row.values()) for row in table.to_arrow().sort_by("k").select(names).to_pylist()] == [
         tuple(row) for row in wanted
     ]
+
+
+def test_upper_and_lower_case_are_those_of_spark(spark: SparkSession, catalog: penstock.Catalog) -> None:
+    """Of all letters that this Python knows, also where one becomes several, or depends on those around it."""
+    letters = [chr(code) for code in range(1, 0x110000) if unicodedata.category(chr(code)) in {"Lu", "Ll", "Lt", "Mn"}]
+    texts = [
+        *(f"a{''.join(part)}" for part in (letters[at : at + 50] for at in range(0, len(letters), 50))),
+        *("ΑΣ", "ΑΣ. ΣΑ", "İI", "ﬃß", "ΑΣ\u0301"),
+    ]
+    catalog.create_database("m", if_not_exists=True)
+    table = catalog.create_table("m.cases", "k INT, s STRING, u STRING, l STRING")
+    table.append([{"k": k, "s": text} for k, text in enumerate(texts)])
+    wanted = table.to_spark(spark).selectExpr("k", "upper(s) AS u", "lower(s) AS l").toArrow().sort_by("k")
+    penstock.sql(None, catalog, "UPDATE m.cases SET u = UPPER(s), l = LOWER(s) WHERE k >= 0")
+    found = table.to_arrow(["k", "u", "l"]).sort_by("k")
+    newer = str.maketrans("\ua7dc\ua7cb", "\u019b\u0264")
+    assert [row["u"].translate(newer) for row in wanted.to_pylist()] == [row["u"] for row in found.to_pylist()]
+    assert wanted.column("l").to_pylist() == found.column("l").to_pylist()
+
+
+def test_texts_have_the_escapes_of_spark(spark: SparkSession, catalog: penstock.Catalog) -> None:
+    letters = "".join(map(chr, range(0x20, 0x7F)))
+    texts = [rf"'\{each}'" for each in letters if each != "'"]
+    texts += [
+        r"'it''s'",
+        '"a""b\'"',
+        r"'\u0041\U0001F600\ud83d\ude00\u00'",
+        r"'\101\377\08'",
+        r"r'\n'",
+        r"R'\'",
+        "'a' '\\n'",
+        r"r'a''b'",
+    ]
+    catalog.create_database("m", if_not_exists=True)
+    table = catalog.create_table("m.texts", ", ".join(f"c{place} STRING" for place in range(len(texts))))
+    table.append([{"c0": None}])
+    sets = ", ".join(f"c{place} = {text}" for place, text in enumerate(texts))
+    penstock.sql(None, catalog, f"UPDATE m.texts SET {sets} WHERE c0 IS NULL")  # noqa: S608 - of this file
+    (found,) = table.to_arrow().to_pylist()
+    assert list(found.values()) == list(spark.range(1).selectExpr(*texts).first() or ())

@@ -9,7 +9,12 @@ import pyarrow.compute as pc
 import pytest
 
 import penstock
-from penstock.errors import InvalidOptionError, InvalidSqlError, SchemaMismatchError, UnsupportedFeatureError
+from penstock.errors import (
+    InvalidOptionError,
+    InvalidSqlError,
+    SchemaMismatchError,
+    UnsupportedFeatureError,
+)
 
 NUMBERS = itertools.count()
 
@@ -197,6 +202,57 @@ def test_a_literal_is_the_same_in_all_statements(literal: str, column: str, kind
         assert run(catalog, f"DELETE FROM t WHERE {column} = {literal}").delta_record_count == -2  # noqa: S608
     else:
         assert run(catalog, "SELECT name FROM t WHERE id = 1").to_pylist() == [{"name": "'b"}]
+
+
+TEXTS: Any = {
+    r"'a\nb'": "a\nb",
+    r"'\101\u0041\U0001F600\0\Z\q\400'": "AA\U0001f600\0\x1aq400",
+    r"'\%\_\\'": "\\%\\_\\",
+    "'it''s'": "it's",
+}
+TEXTS_OF_EXPRESSIONS: Any = {r"r'C:\new'": r"C:\new", r"R'x\'": "x\\", r"'a' '\n'": "a\n", r"r'\n''\n'": "\\n\n"}
+
+
+@pytest.mark.parametrize("literal", TEXTS)
+def test_a_text_among_values_has_the_escapes_of_spark(catalog: penstock.Catalog, literal: str) -> None:
+    run(catalog, "CREATE TABLE u (id INT, name STRING, p STRING) PARTITIONED BY (p)")
+    run(catalog, f"INSERT INTO u VALUES (1, {literal}, 'x'); INSERT INTO u PARTITION (p = {literal}) VALUES (2, '')")  # noqa: S608 - of this file
+    run(catalog, f"UPDATE u SET name = {literal} WHERE p = {literal}")  # noqa: S608 - of this file
+    assert catalog.load_table("default.u").to_arrow().column("name").to_pylist() == [TEXTS[literal]] * 2
+    assert run(catalog, f"SELECT id FROM u WHERE name = {literal} LIMIT 5").num_rows == 2  # noqa: S608 - as above
+    run(catalog, f"DELETE FROM u WHERE name = {literal} AND id = 1; ALTER TABLE u DROP PARTITION (p = {literal})")  # noqa: S608
+    assert run(catalog, "SELECT * FROM u").num_rows == 0
+
+
+@pytest.mark.parametrize("literal", TEXTS_OF_EXPRESSIONS)
+def test_raw_and_joined_texts_are_those_of_spark(catalog: penstock.Catalog, literal: str) -> None:
+    run(catalog, f"UPDATE t SET name = {literal} WHERE id = 1")  # noqa: S608 - of this file
+    assert rows(catalog)[0] == (1, TEXTS_OF_EXPRESSIONS[literal])
+
+
+def test_a_backslash_in_options_and_comments_is_one(catalog: penstock.Catalog) -> None:
+    run(catalog, r"CREATE TABLE u (id INT COMMENT 'a\nb') COMMENT 'c\d' WITH ('partition.timestamp-pattern' = '$dt\n')")
+    schema = catalog.load_table("default.u").schema
+    assert (schema.fields[0].description, schema.comment) == (r"a\nb", r"c\d")
+    assert dict(schema.options)["partition.timestamp-pattern"] == r"$dt\n"
+
+
+@pytest.mark.parametrize("text", ["'C:\\'", "'it\\'s'"])
+def test_a_text_that_ends_elsewhere_for_spark_is_refused(catalog: penstock.Catalog, text: str) -> None:
+    for statement in (
+        "INSERT INTO t (name) VALUES ({})",
+        "UPDATE t SET name = {} WHERE id = 1",
+        "DELETE FROM t WHERE name = {}",
+    ):
+        with pytest.raises(InvalidSqlError):
+            run(catalog, statement.format(text))
+    assert len(rows(catalog)) == 3
+
+
+def test_a_null_without_a_type_is_no_condition_of_a_case(catalog: penstock.Catalog) -> None:
+    """Arrow ends the process when it evaluates one."""
+    with pytest.raises(InvalidOptionError, match="cannot be evaluated"):
+        run(catalog, "UPDATE t SET name = CASE WHEN NULL THEN 'x' WHEN qty = 1 THEN 'one' ELSE 'y' END WHERE id < 3")
 
 
 def test_a_field_of_a_row_is_no_column(catalog: penstock.Catalog) -> None:

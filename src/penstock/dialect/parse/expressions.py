@@ -23,6 +23,7 @@ _Convert: TypeAlias = "Callable[[exp.Expr], Any]"
 
 _NULL: Final[Any] = pa.scalar(None, pa.null())
 _UNKNOWN: Final[Any] = pa.scalar(None, pa.bool_())
+_TRUE: Final[Any] = pa.scalar(value=True)
 
 
 def _is_nan(value: Any) -> Any:  # noqa: ANN401 - pyarrow makes its functions at run time
@@ -168,11 +169,24 @@ def _case(node: exp.Expr, convert: _Convert) -> Any:  # noqa: ANN401 - as above
     if node.this is not None:
         raise UnknownExpressionError(node.sql())
     branches, default = node.args["ifs"], node.args.get("default")
-    conditions = pc.make_struct(*[convert(each.this) for each in branches])
+    # A condition that is NULL without a type ends the process in Arrow; an AND refuses it, as Spark does.
+    conditions = pc.make_struct(*[convert(each.this) & pc.scalar(_TRUE) for each in branches])
     values = [convert(each.args["true"]) for each in branches]
     # Arrow has no CASE of a text and a NULL without a type; without ELSE it is NULL anyway.
     otherwise = [] if default is None or isinstance(default, exp.Null) else [convert(default)]
     return pc.case_when(conditions, *values, *otherwise)
+
+
+def _function_of_text(name: str, function: Callable[[str], str]) -> Callable[[Any, _Convert], Any]:
+    """Return a conversion to a function of Python: Arrow's have one character for each, so none for ``UPPER('ß')``."""
+
+    def apply(_context: object, texts: Any) -> Any:  # noqa: ANN401 - as above
+        return pa.array([None if text is None else function(text) for text in texts.to_pylist()], pa.string())
+
+    documentation: Any = {"summary": f"SQL's {name}", "description": ""}
+    pc.register_scalar_function(apply, f"penstock_{name}", documentation, {"text": pa.string()}, pa.string())
+    expression: Any = pc.Expression
+    return lambda node, convert: expression._call(f"penstock_{name}", [convert(node.this)])  # noqa: SLF001 - no other way
 
 
 def _joined(parts: Iterable[Any]) -> Any:  # noqa: ANN401 - as above
@@ -187,6 +201,6 @@ _FUNCTIONS: Final[Mapping[type[exp.Expr], Callable[[Any, _Convert], Any]]] = {
     exp.Case: _case,
     exp.Coalesce: lambda node, convert: pc.coalesce(convert(node.this), *map(convert, node.expressions)),
     exp.Concat: lambda node, convert: _joined(map(convert, node.expressions)),
-    exp.Upper: lambda node, convert: pc.utf8_upper(convert(node.this)),
-    exp.Lower: lambda node, convert: pc.utf8_lower(convert(node.this)),
+    exp.Upper: _function_of_text("upper", str.upper),
+    exp.Lower: _function_of_text("lower", str.lower),
 }

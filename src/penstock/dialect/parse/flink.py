@@ -16,10 +16,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import Token, TokenType, exp
-from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
-from penstock.dialect.parse.reader import StatementReader
+from penstock.dialect.parse.reader import SparkText, StatementReader
 from penstock.dialect.parse.tables import read_use
 from penstock.dialect.parse.windows import WINDOWS, at_window, read_window
 from penstock.format.lexer import END, TEXT, WORD
@@ -58,15 +57,6 @@ _MAX_SHOWN: Final = 200
 _END: Final = "the end"
 
 
-class DoubledQuotes(Spark):
-    """Spark's SQL with texts as everywhere else here: a quote is doubled, and a backslash is one."""
-
-    class Tokenizer(Spark.Tokenizer):
-        """Tokenizer in which a doubled quote stands for a quote."""
-
-        STRING_ESCAPES = ["'", '"']  # noqa: RUF012 - as sqlglot declares it
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedText:
     """A query or a row change.
@@ -92,7 +82,7 @@ class ParsedText:
         return self.source.error(offset, "a hint, time travel, system table or window is given where no table is named")
 
 
-def parse_text(source: StatementText, dialect: type[Spark] = Spark) -> ParsedText:
+def parse_text(source: StatementText) -> ParsedText:
     """Parse a query or a row change.
 
     Raises:
@@ -115,8 +105,8 @@ def parse_text(source: StatementText, dialect: type[Spark] = Spark) -> ParsedTex
             ends[start] = (tables[start].last_name, end)
     reader.check_hints()
     try:
-        spark_tokens = dialect().tokenize(source.text)
-        trees = dialect().parser().parse(list(_parser_tokens(source, spark_tokens, ends)), source.text)
+        spark_tokens = SparkText().tokenize(source.text)
+        trees = SparkText().parser().parse(list(_parser_tokens(source, spark_tokens, ends)), source.text)
     except SqlglotError as error:
         raise _parse_error(source, reader.tokens, error, ends) from error
     if not trees or trees[0] is None:
@@ -153,6 +143,8 @@ def _parser_tokens(
         elif token.token_type == TokenType.WINDOW and following and following.token_type == TokenType.L_PAREN:
             # Spark's function ``window``, and no WINDOW clause.
             yield _named(token, TokenType.VAR, token.text, token.end)
+        elif token.token_type == TokenType.RAW_STRING:
+            yield _named(token, TokenType.STRING, token.text, token.end)
         else:
             yield token
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from penstock.dialect.parse.query import parse_query
-from penstock.dialect.parse.reader import read_names, read_partition, read_path
+from penstock.dialect.parse.reader import read_names, read_partition, read_path, text_value
 from penstock.dialect.parse.statements import Insert
 from penstock.dialect.parse.tables import read_hint
 from penstock.format.lexer import END, NUMBER, TEXT
@@ -89,7 +89,8 @@ def _literal(reader: StatementReader) -> tuple[object] | None:
         except ValueError:
             raise reader.error(f"this is not a valid {kind}", at=at) from None
     if reader.current.kind == TEXT:
-        return (reader.take().content,)
+        text = text_value(reader.take())
+        return None if text is None else (text,)
     sign = "-" if reader.take_sign("-") else ""
     if reader.current.kind != NUMBER:
         return None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from sqlglot import exp
 
 from penstock.dialect.parse.flink import ParsedText, name_parts, parse_text, span_of, typed_literal
+from penstock.dialect.parse.reader import text_value
 from penstock.dialect.parse.tables import TableUse, table_of
 from penstock.dialect.parse.windows import WINDOW_COLUMN
 from penstock.format.text.names import quoted
@@ -351,4 +352,6 @@ def _where_text(tokens: Sequence[Token]) -> str:
     end = max((place for place, token in enumerate(tokens) if token.word == "LIMIT"), default=-1)
     kept = tokens[start : end if end > start else len(tokens) - 1]
     gaps = [" " if before.end < token.start else "" for before, token in pairwise(kept)]
-    return "".join(f"{gap}{token.text}" for gap, token in zip(("", *gaps), kept, strict=True))
+    # A filter has no escapes.
+    texts = [format_string(text_value(token) or "") if "\\" in token.text else token.text for token in kept]
+    return "".join(f"{gap}{text}" for gap, text in zip(("", *gaps), texts, strict=True))

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
+
 from penstock.errors import InvalidSqlError
 from penstock.format.lexer import NUMBER, SQL, TEXT, UNKNOWN, Token, TokenReader
 from penstock.format.types.ddl import read_name, read_string
@@ -38,6 +41,26 @@ Path: TypeAlias = tuple[str, ...]
 Pairs: TypeAlias = tuple[tuple[str, str], ...]
 PartitionSpec: TypeAlias = tuple[tuple[str, str | None], ...]
 """Partition columns with their values as text; None is NULL."""
+
+
+class SparkText(Spark):
+    """Spark's SQL; since 4.0 a doubled quote stands for a quote, too."""
+
+    class Tokenizer(Spark.Tokenizer):
+        """Tokenizer in which a doubled quote stands for a quote."""
+
+        STRING_ESCAPES = ["\\", "'", '"']  # noqa: RUF012 - as sqlglot declares it
+
+
+def text_value(token: Token) -> str | None:
+    """Return a text among values as Spark reads it, with its escapes; None if it ends elsewhere for Spark."""
+    if "\\" not in token.text:
+        return token.content
+    try:
+        (found,) = SparkText().tokenize(token.text)
+    except (SqlglotError, ValueError):
+        return None
+    return found.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +272,11 @@ def read_literal(reader: StatementReader) -> str | None:
         return boolean.lower()
     if reader.current.kind not in ({NUMBER} if sign else {NUMBER, TEXT}):
         raise reader.error("expected a literal such as '2026-01-01', 5 or NULL")
-    return sign + reader.take().content
+    at = reader.take()
+    text = text_value(at)
+    if text is None:
+        raise reader.error("Flink and Spark read this differently: leave out backslashes before quotes", at=at)
+    return sign + text
 
 
 def read_partition(reader: StatementReader) -> PartitionSpec:

@@ -14,7 +14,7 @@ from penstock.dialect.parse.expressions import (
     arrow_expression,
     constant_of,
 )
-from penstock.dialect.parse.flink import READ_OTHERWISE, DoubledQuotes, ParsedText, name_parts, parse_text, span_of
+from penstock.dialect.parse.flink import READ_OTHERWISE, ParsedText, name_parts, parse_text, span_of
 from penstock.dialect.parse.query import Query, SimpleSelect, filter_text, parse_query
 from penstock.dialect.parse.reader import StatementText
 from penstock.dialect.parse.statements import DeleteRows, MergeClause, MergeRows, UpdateRows
@@ -63,7 +63,7 @@ def parse_row_change(source: StatementText, columns: MergeColumns | None = None)
         NotFoundError: such a column that no side has.
         UnsupportedFeatureError: an expression or a condition that cannot be evaluated here.
     """
-    parsed = parse_text(source, DoubledQuotes)
+    parsed = parse_text(source)
     if parsed.difference is not None:
         raise source.error(parsed.difference, READ_OTHERWISE)
     tree = parsed.tree
