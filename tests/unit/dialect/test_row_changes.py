@@ -124,7 +124,7 @@ def test_merge_of_a_table_with_all_columns(catalog: penstock.Catalog) -> None:
         ("UPDATE t SET price = price / 2 WHERE id = 1", UnsupportedFeatureError, "Table.update"),
         ("UPDATE t SET qty = 'two' WHERE id = 1", SchemaMismatchError, "qty"),
         ("UPDATE t SET price = price * 1000000 WHERE id = 1", SchemaMismatchError, "price"),
-        ("UPDATE t SET cost = price + nothing WHERE id = 1", penstock.NotFoundError, "cost"),
+        ("UPDATE t SET cost = price + 1 WHERE id = 1", penstock.NotFoundError, "cost"),
         ("UPDATE t SET qty = nothing + 1 WHERE id = 1", InvalidOptionError, "nothing"),
         ("MERGE INTO t USING s ON t.id > s.id WHEN MATCHED THEN DELETE", UnsupportedFeatureError, "equal columns"),
         ("MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *", SchemaMismatchError, "'op'"),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import reprlib
+from contextlib import suppress
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -14,11 +17,12 @@ from sqlglot import exp
 from penstock.dialect.parse.flink import typed_literal
 from penstock.predicate.literals import TYPED_LITERALS
 from penstock.predicate.tree import TimestampLiteral
+from penstock.table.dml.values import evaluate_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-_Convert: TypeAlias = "Callable[[exp.Expr], Any]"
+_Convert: TypeAlias = "_Converter"
 
 
 _NULL: Final[Any] = pa.scalar(None, pa.null())
@@ -50,9 +54,6 @@ _OPERATORS: Final[Mapping[type[exp.Expr], Callable[[Any, Any], Any]]] = {
     exp.LTE: lambda left, right: ~_less(right, left),
     exp.GT: lambda left, right: _less(right, left),
     exp.GTE: lambda left, right: ~_less(left, right),
-    exp.And: lambda left, right: left & right,
-    exp.Or: lambda left, right: left | right,
-    exp.DPipe: lambda left, right: _joined([left, right]),
 }
 _UNITS: Final[tuple[tuple[Literal["s", "ms", "us", "ns"], int], ...]] = (
     ("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1),
@@ -110,22 +111,78 @@ def _typed(word: str, text: str) -> object:
         raise UnknownExpressionError(f"{word} '{text}'") from None
 
 
-def arrow_expression(node: exp.Expr, field: Callable[[exp.Column], pc.Expression]) -> pc.Expression:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowColumns:
+    """What expressions can have.
+
+    Attributes:
+        table: its name.
+        schema: the columns; those of the source of a MERGE with the prefix of ``merge``.
+    """
+
+    table: str
+    schema: pa.Schema
+
+
+def arrow_expression(
+    node: exp.Expr, field: Callable[[exp.Column], pc.Expression], columns: RowColumns | None
+) -> pc.Expression:
     """Return an expression for Arrow; arithmetic fails on overflow.
 
     Args:
         field: returns the expression of a column.
+        columns: None where they are not known yet: then the expression is checked, and cannot be evaluated.
 
     Raises:
         UnknownExpressionError: it contains anything else than ``SUPPORTED_EXPRESSIONS``.
     """
-    value, is_constant = constant_of(node)
-    if is_constant:
-        return pc.scalar(_scalar(value))
-    if isinstance(node, exp.Column):
-        return field(node)
-    found: pc.Expression = _operation(node, lambda each: arrow_expression(each, field))
+    found: pc.Expression = _Converter(field=field, columns=columns).value(node)
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Converter:
+    field: Callable[[exp.Column], pc.Expression]
+    columns: RowColumns | None
+
+    def value(self, node: exp.Expr) -> Any:  # noqa: ANN401 - pyarrow makes its functions at run time
+        value, is_constant = constant_of(node)
+        if is_constant:
+            literals = [] if not isinstance(value, Decimal) else node.find_all(exp.Literal)
+            return pc.scalar(_scalar(_double(value) if any("e" in each.name.lower() for each in literals) else value))
+        return self.field(node) if isinstance(node, exp.Column) else _operation(node, self)
+
+    def values(self, nodes: Iterable[exp.Expr]) -> list[Any]:
+        """Return values as one type: as in Spark, different numbers become DOUBLE if one is FLOAT or DOUBLE."""
+        values = [self.value(node) for node in nodes]
+        if self.columns is None:
+            return values
+        rows = pa.RecordBatch.from_pylist([], schema=self.columns.schema)
+        names = [str(place) for place in range(len(values))]
+        found = evaluate_all(rows, dict(zip(names, values, strict=True)), self.columns.table)
+        types = [found[name].type for name in names]
+        numbers = {
+            each
+            for each in types
+            if pa.types.is_floating(each) or pa.types.is_integer(each) or pa.types.is_decimal(each)
+        }
+        if len(numbers) < 2 or not any(map(pa.types.is_floating, numbers)):
+            return values
+        return [
+            _as_double(value, kind) if kind in numbers else value for value, kind in zip(values, types, strict=True)
+        ]
+
+
+def _double(value: Any) -> float:  # noqa: ANN401 - a Decimal
+    """Return a number with an exponent, a DOUBLE in Spark. Raises ``UnknownExpressionError`` if it is too large."""
+    if math.isinf(number := float(value)):
+        raise UnknownExpressionError(reprlib.repr(str(value)))
+    return number
+
+
+def _as_double(value: Any, kind: pa.DataType) -> Any:  # noqa: ANN401 - as above
+    # By its text, since Arrow's conversion of decimals is not the nearest double: 12.7000 becomes 12.700000000000001.
+    return (value.cast(pa.string()) if pa.types.is_decimal(kind) else value).cast(pa.float64(), safe=False)
 
 
 def _scalar(value: Any) -> Any:  # noqa: ANN401 - the stubs of pyarrow have no type of all scalars
@@ -144,7 +201,7 @@ def _scalar(value: Any) -> Any:  # noqa: ANN401 - the stubs of pyarrow have no t
 def _operation(node: exp.Expr, convert: _Convert) -> Any:  # noqa: ANN401 - pyarrow makes its functions at run time
     operator = _OPERATORS.get(type(node))
     if operator is not None:
-        return operator(convert(node.this), convert(node.expression))
+        return operator(*convert.values((node.this, node.expression)))
     function = _FUNCTIONS.get(type(node))
     if function is None:
         raise UnknownExpressionError(node.sql())
@@ -154,15 +211,14 @@ def _operation(node: exp.Expr, convert: _Convert) -> Any:  # noqa: ANN401 - pyar
 def _is(node: exp.Expr, convert: _Convert) -> Any:  # noqa: ANN401 - as above
     if not isinstance(node.expression, exp.Null):
         raise UnknownExpressionError(node.sql())
-    return convert(node.this).is_null()
+    return convert.value(node.this).is_null()
 
 
 def _in(node: exp.Expr, convert: _Convert) -> Any:  # noqa: ANN401 - as above
     if not node.expressions:
         raise UnknownExpressionError(node.sql())
-    return reduce(
-        lambda left, right: left | right, [_equal(convert(node.this), convert(each)) for each in node.expressions]
-    )
+    value, *choices = convert.values((node.this, *node.expressions))
+    return reduce(lambda left, right: left | right, [_equal(value, each) for each in choices])
 
 
 def _case(node: exp.Expr, convert: _Convert) -> Any:  # noqa: ANN401 - as above
@@ -170,11 +226,10 @@ def _case(node: exp.Expr, convert: _Convert) -> Any:  # noqa: ANN401 - as above
         raise UnknownExpressionError(node.sql())
     branches, default = node.args["ifs"], node.args.get("default")
     # A condition that is NULL without a type ends the process in Arrow; an AND refuses it, as Spark does.
-    conditions = pc.make_struct(*[convert(each.this) & pc.scalar(_TRUE) for each in branches])
-    values = [convert(each.args["true"]) for each in branches]
+    conditions = pc.make_struct(*[convert.value(each.this) & pc.scalar(_TRUE) for each in branches])
     # Arrow has no CASE of a text and a NULL without a type; without ELSE it is NULL anyway.
-    otherwise = [] if default is None or isinstance(default, exp.Null) else [convert(default)]
-    return pc.case_when(conditions, *values, *otherwise)
+    otherwise = [] if default is None or isinstance(default, exp.Null) else [default]
+    return pc.case_when(conditions, *convert.values([*(each.args["true"] for each in branches), *otherwise]))
 
 
 def _function_of_text(name: str, function: Callable[[str], str]) -> Callable[[Any, _Convert], Any]:
@@ -184,9 +239,10 @@ def _function_of_text(name: str, function: Callable[[str], str]) -> Callable[[An
         return pa.array([None if text is None else function(text) for text in texts.to_pylist()], pa.string())
 
     documentation: Any = {"summary": f"SQL's {name}", "description": ""}
-    pc.register_scalar_function(apply, f"penstock_{name}", documentation, {"text": pa.string()}, pa.string())
+    with suppress(pa.ArrowKeyError):  # the module is imported again, as notebooks do
+        pc.register_scalar_function(apply, f"penstock_{name}", documentation, {"text": pa.string()}, pa.string())
     expression: Any = pc.Expression
-    return lambda node, convert: expression._call(f"penstock_{name}", [convert(node.this)])  # noqa: SLF001 - no other way
+    return lambda node, convert: expression._call(f"penstock_{name}", [convert.value(node.this)])  # noqa: SLF001 - no other way
 
 
 def _joined(parts: Iterable[Any]) -> Any:  # noqa: ANN401 - as above
@@ -194,13 +250,16 @@ def _joined(parts: Iterable[Any]) -> Any:  # noqa: ANN401 - as above
 
 
 _FUNCTIONS: Final[Mapping[type[exp.Expr], Callable[[Any, _Convert], Any]]] = {
-    exp.Paren: lambda node, convert: convert(node.this),
-    exp.Not: lambda node, convert: ~convert(node.this),
+    exp.Paren: lambda node, convert: convert.value(node.this),
+    exp.Not: lambda node, convert: ~convert.value(node.this),
+    exp.And: lambda node, convert: convert.value(node.this) & convert.value(node.expression),
+    exp.Or: lambda node, convert: convert.value(node.this) | convert.value(node.expression),
+    exp.DPipe: lambda node, convert: _joined(map(convert.value, (node.this, node.expression))),
     exp.Is: _is,
     exp.In: _in,
     exp.Case: _case,
-    exp.Coalesce: lambda node, convert: pc.coalesce(convert(node.this), *map(convert, node.expressions)),
-    exp.Concat: lambda node, convert: _joined(map(convert, node.expressions)),
+    exp.Coalesce: lambda node, convert: pc.coalesce(*convert.values((node.this, *node.expressions))),
+    exp.Concat: lambda node, convert: _joined(map(convert.value, node.expressions)),
     exp.Upper: _function_of_text("upper", str.upper),
     exp.Lower: _function_of_text("lower", str.lower),
 }

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from penstock.dialect.parse.expressions import (
     SUPPORTED_EXPRESSIONS,
+    RowColumns,
     UnknownExpressionError,
     arrow_expression,
     constant_of,
@@ -44,19 +45,11 @@ _NOT_MATCHED: Final = "WHEN NOT MATCHED"
 _BY_SOURCE: Final = "WHEN NOT MATCHED BY SOURCE"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergeColumns:
-    """The columns of both sides of a MERGE, to which columns without the name of a table belong."""
-
-    table: frozenset[str]
-    source: frozenset[str]
-
-
-def parse_row_change(source: StatementText, columns: MergeColumns | None = None) -> DeleteRows | UpdateRows | MergeRows:
+def parse_row_change(source: StatementText, columns: RowColumns | None = None) -> DeleteRows | UpdateRows | MergeRows:
     """Parse a statement that begins with one of ``WORDS``.
 
     Args:
-        columns: of the sides of a MERGE, once they are known; see ``MergeRows.unqualified``.
+        columns: once they are known: only then can the expressions be evaluated, and ON of a MERGE is known.
 
     Raises:
         InvalidSqlError: a syntax error, or a column without the name of a table that both sides have.
@@ -77,8 +70,9 @@ def parse_row_change(source: StatementText, columns: MergeColumns | None = None)
     where = _where(tree, source, target)
     if isinstance(tree, exp.Delete):
         return DeleteRows(name=target.use.name, options=target.use.options, where=where)
-    values = _values(tree.expressions, _Sides(prefixes=dict.fromkeys(target.qualifiers, "")), target.qualifiers, source)
-    return UpdateRows(name=target.use.name, options=target.use.options, values=values, where=where)
+    sides = _Sides(prefixes=dict.fromkeys(target.qualifiers, ""), columns=columns)
+    values = _values(tree.expressions, sides, target.qualifiers, source)
+    return UpdateRows(name=target.use.name, options=target.use.options, values=values, where=where, text=source)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +102,7 @@ class _Sides:
     prefixes: Mapping[str, str]
     unqualified: Mapping[str, str] = field(default_factory=dict)
     default: str = ""
+    columns: RowColumns | None = None
 
     def field_of(self, column: exp.Column) -> pc.Expression:
         """Return a column. Raises ``UnknownExpressionError``."""
@@ -214,7 +209,7 @@ def _value(node: exp.Expr, sides: _Sides) -> object:
 def _expression(node: exp.Expr, sides: _Sides) -> pc.Expression:
     """Return an expression over the columns of the table, and of the source with the prefix that merges use."""
     try:
-        return arrow_expression(node, sides.field_of)
+        return arrow_expression(node, sides.field_of, sides.columns)
     except UnknownExpressionError as error:
         raise _unknown(error) from None
 
@@ -229,7 +224,7 @@ def _unknown(error: UnknownExpressionError) -> UnsupportedFeatureError:
 # MERGE
 
 
-def _merge(tree: exp.Merge, parsed: ParsedText, target: _Named, columns: MergeColumns | None) -> MergeRows:
+def _merge(tree: exp.Merge, parsed: ParsedText, target: _Named, columns: RowColumns | None) -> MergeRows:
     source = parsed.source
     using = tree.args["using"]
     if tree.args["on"] is None:
@@ -256,7 +251,7 @@ def _merge(tree: exp.Merge, parsed: ParsedText, target: _Named, columns: MergeCo
     unqualified = _unqualified_columns(tree)
     display_names = (target.display_name, display_name)
     found = {name: _side_of(name, columns, display_names, source) for name in unqualified} if columns else {}
-    sides = _Sides(prefixes=prefixes, unqualified=found)
+    sides = _Sides(prefixes=prefixes, unqualified=found, columns=columns)
     clauses: dict[str, list[MergeClause]] = {_MATCHED: [], _NOT_MATCHED: [], _BY_SOURCE: []}
     for when in tree.args["whens"].expressions:
         kind = _MATCHED if when.args.get("matched") else _BY_SOURCE if when.args.get("source") else _NOT_MATCHED
@@ -272,7 +267,6 @@ def _merge(tree: exp.Merge, parsed: ParsedText, target: _Named, columns: MergeCo
         not_matched=tuple(clauses[_NOT_MATCHED]),
         not_matched_by_source=tuple(clauses[_BY_SOURCE]),
         text=source,
-        unqualified=frozenset() if columns else frozenset(unqualified),
     )
 
 
@@ -289,10 +283,11 @@ def _unqualified_columns(tree: exp.Merge) -> tuple[str, ...]:
     return tuple(dict.fromkeys(column.name for column in columns if len(column.parts) == 1))
 
 
-def _side_of(name: str, columns: MergeColumns, display_names: tuple[str, str], source: StatementText) -> str:
+def _side_of(name: str, columns: RowColumns, display_names: tuple[str, str], source: StatementText) -> str:
     """Return the prefix of the side that has a column. Raises ``InvalidSqlError`` or ``NotFoundError``."""
     table, other = display_names
-    match name in columns.table, name in columns.source:
+    names = columns.schema.names
+    match name in names, f"{SOURCE}{name}" in names:
         case True, True:
             raise source.error(0, f"column '{name}' is in both tables: write {table}.{name} or {other}.{name}")
         case True, False:
@@ -300,10 +295,9 @@ def _side_of(name: str, columns: MergeColumns, display_names: tuple[str, str], s
         case False, True:
             return SOURCE
         case _:
-            raise NotFoundError(
-                f"there is no column '{name}' in {table} ({', '.join(sorted(columns.table))}) nor in {other} "
-                f"({', '.join(sorted(columns.source))})"
-            )
+            of_table = ", ".join(sorted(each for each in names if not each.startswith(SOURCE)))
+            of_source = ", ".join(sorted(each.removeprefix(SOURCE) for each in names if each.startswith(SOURCE)))
+            raise NotFoundError(f"there is no column '{name}' in {table} ({of_table}) nor in {other} ({of_source})")
 
 
 def _using_range(tokens: Sequence[Token]) -> tuple[int, int]:

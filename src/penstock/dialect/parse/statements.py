@@ -323,12 +323,14 @@ class UpdateRows:
 
     Attributes:
         values: column to constant or Arrow expression.
+        text: the statement, which is parsed again once the types of the columns are known.
         options: options of the hint.
     """
 
     name: Path
     values: tuple[tuple[str, object], ...]
     where: str
+    text: StatementText
     options: Pairs = field(default=(), repr=False)
 
 
@@ -351,10 +353,9 @@ class MergeRows:
     """``MERGE INTO``.
 
     Attributes:
-        on: pairs of a column of the table and one of the source; empty while there are names in ``unqualified``.
-        text: the statement, to parse it again.
-        unqualified: columns without the name of a table, in places where both tables have columns. The statement is
-            parsed again once the columns of both are known; until then they count as those of the table.
+        on: pairs of a column of the table and one of the source; may be empty until the columns are known.
+        text: the statement, which is parsed again once the columns of both are known; until then, columns without the
+            name of a table count as those of the table.
         options: options of the hint.
     """
 
@@ -362,7 +363,6 @@ class MergeRows:
     source: Query
     on: Pairs
     text: StatementText
-    unqualified: frozenset[str] = frozenset()
     options: Pairs = field(default=(), repr=False)
     matched: tuple[MergeClause, ...] = ()
     not_matched: tuple[MergeClause, ...] = ()

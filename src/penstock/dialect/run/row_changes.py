@@ -6,19 +6,20 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from penstock.api.lazy import lazy_spark
 from penstock.dialect.outcome import Outcome
-from penstock.dialect.parse.row_changes import MergeColumns, parse_row_change
-from penstock.dialect.parse.statements import MergeRows, Select
+from penstock.dialect.parse.expressions import RowColumns
+from penstock.dialect.parse.row_changes import parse_row_change
+from penstock.dialect.parse.statements import MergeRows, Select, UpdateRows
 from penstock.dialect.run.rows import select
 from penstock.errors import UnsupportedFeatureError
-from penstock.table.dml.merge import MergeDelete, MergeInsert, MergeUpdate
+from penstock.table.dml.merge import SOURCE, MergeDelete, MergeInsert, MergeUpdate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any
 
     from penstock.api.table import Table
-    from penstock.dialect.parse.statements import DeleteRows, MergeClause, UpdateRows
+    from penstock.dialect.parse.statements import DeleteRows, MergeClause
     from penstock.dialect.state import SqlState
     from penstock.table.dml.change import ChangeResult
 
@@ -32,7 +33,10 @@ def delete_rows(state: SqlState, statement: DeleteRows) -> Outcome:
 def update_rows(state: SqlState, statement: UpdateRows) -> Outcome:
     """Set columns of the rows for which the condition is true."""
     table = state.load(statement.name, dict(statement.options))
-    return _changed(table, table.update(dict(statement.values), statement.where))
+    columns = RowColumns(table=table.name, schema=table.arrow_schema)
+    resolved = parse_row_change(statement.text, columns)
+    assert isinstance(resolved, UpdateRows)  # noqa: S101 - the text is the same
+    return _changed(table, table.update(dict(resolved.values), resolved.where))
 
 
 def merge_rows(state: SqlState, statement: MergeRows) -> Outcome:
@@ -43,27 +47,22 @@ def merge_rows(state: SqlState, statement: MergeRows) -> Outcome:
         raise UnsupportedFeatureError(
             f"table {table.name}: the rows of MERGE INTO come from a stream, which never ends"
         )
-    if statement.unqualified:
-        columns = MergeColumns(table=frozenset(table.schema.field_names), source=frozenset(_names_of(rows)))
-        resolved = parse_row_change(statement.text, columns)
-        assert isinstance(resolved, MergeRows)  # noqa: S101 - the text is the same
-        statement = resolved
+    source: pa.Table = rows if isinstance(rows, pa.Table) else lazy_spark.to_arrow(rows)
+    fields = [field.with_name(f"{SOURCE}{field.name}") for field in source.schema]
+    columns = RowColumns(table=table.name, schema=pa.schema([*table.arrow_schema, *fields]))
+    resolved = parse_row_change(statement.text, columns)
+    assert isinstance(resolved, MergeRows)  # noqa: S101 - the text is the same
     result = table.merge(
-        rows,
-        dict(statement.on),
-        matched=[_on_match(each) for each in statement.matched],
+        source,
+        dict(resolved.on),
+        matched=[_on_match(each) for each in resolved.matched],
         not_matched=[
             MergeInsert(values=dict(each.values) if each.values else None, where=each.where)
-            for each in statement.not_matched
+            for each in resolved.not_matched
         ],
-        not_matched_by_source=[_on_match(each) for each in statement.not_matched_by_source],
+        not_matched_by_source=[_on_match(each) for each in resolved.not_matched_by_source],
     )
     return _changed(table, result)
-
-
-def _names_of(rows: Any) -> Iterable[str]:  # noqa: ANN401 - an Arrow table, or a DataFrame
-    names: Iterable[str] = rows.column_names if isinstance(rows, pa.Table) else rows.columns
-    return names
 
 
 def _on_match(clause: MergeClause) -> MergeUpdate | MergeDelete:
