@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import griffe
+from scripts.api_page import load_package
 
 import penstock
 from penstock import errors
@@ -52,7 +53,7 @@ def test_every_name_of_the_package_can_be_imported() -> None:
 
 
 def test_whatever_a_public_method_takes_or_returns_is_in_the_package() -> None:
-    package = griffe.load("penstock", search_paths=[str(ROOT / "src")])
+    package = load_package()
     exported = {_target(package[name]).path: _target(package[name]) for name in penstock.__all__}
     used = {
         path
