@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pytest
+from pyspark.errors.exceptions.base import StreamingQueryException
 from tests.deletion_vectors import delete_keys
 from tests.spark.connector.readers import reader
 from tests.spark.needs import needs
@@ -254,6 +255,22 @@ def test_a_stream_converts_values(spark: SparkSession, changed: Table, tmp_path:
     sink.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start().awaitTermination()
     found = to_arrow(spark.table("converted"))
     assert sorted(found.to_pylist(), key=repr) == sorted(changed.to_arrow().to_pylist(), key=repr)
+
+
+def test_a_stream_that_began_with_a_narrower_type_ends_at_values_of_the_wider_one(
+    spark: SparkSession, catalog: Catalog, tmp_path: Path
+) -> None:
+    table = catalog.create_table("d.widened", "id INT, v INT")
+    frame = spark.readStream.option("scan.mode", "earliest").table("penstock.d.widened")
+    table = catalog.alter_table("d.widened", UpdateColumnType(column="v", type="BIGINT"))
+    table.append([{"id": 1, "v": 5_000_000_000}])
+    sink = frame.writeStream.format("memory").queryName("widened").option("checkpointLocation", str(tmp_path))
+    with pytest.raises(StreamingQueryException, match="became BIGINT in schema 1, and is read here as INT"):
+        sink.trigger(availableNow=True).start().awaitTermination()
+    assert spark.table("widened").count() == 0
+    sink = frame.select("id").writeStream.format("memory").queryName("ids").outputMode("append")
+    sink.option("checkpointLocation", str(tmp_path / "ids")).trigger(availableNow=True).start().awaitTermination()
+    assert spark.table("ids").collect() == [(1,)]
 
 
 def test_an_update_keeps_the_values_of_older_files(spark: SparkSession, catalog: Catalog) -> None:

@@ -27,6 +27,7 @@ from penstock.spark.hadoop_options import why_not_by_spark
 from penstock.spark.read.conversions import can_convert
 from penstock.spark.types import has_nanoseconds
 from penstock.spark.versions.facts import READS_ORC_INSTANTS, VARIANT
+from penstock.table.assumptions import check_schema_of_file
 from penstock.table.read.prune import ColumnStatsReader
 from penstock.table.ref import ExternalPaths
 from penstock.table.row_tracking import has_tracked
@@ -266,6 +267,7 @@ class NativeFileChecker:
         """Return how Spark reads each column from a file, or why it would read one of them wrong."""
         key = (file.schema_id, format_of(file.file_name))
         if key not in self._columns:
+            check_schema_of_file(self._ref, self._store, file.schema_id, self._fields)
             stored = stored_fields(self._ref, self._store, file)
             self._columns[key] = plan_native_columns(key[1], stored, self._fields)
         return self._columns[key]
