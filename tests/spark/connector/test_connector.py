@@ -282,6 +282,33 @@ def test_partitions_at_the_limits_of_their_types_are_listed_and_dropped(
         table.truncate()
 
 
+@needs(PYTHON_SCANS)
+def test_a_condition_on_time_names_milliseconds_of_the_day(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
+    table = catalog.create_table("d.times", "id INT, at TIME(3), t TIME(3)", partition_by=["at"])
+    table.append([{"id": number, "at": dt.time(number), "t": dt.time(0, number)} for number in range(4)])
+    run("INSERT OVERWRITE penstock.d.times PARTITION (at = 3600000) VALUES (10, 5)")
+    run("INSERT INTO penstock.d.times REPLACE WHERE at >= 10800000 VALUES (30, 10800000, NULL)")
+    assert sorted(row[:2] for row in _rows(table)) == [
+        (0, dt.time(0)),
+        (2, dt.time(2)),
+        (10, dt.time(1)),
+        (30, dt.time(3)),
+    ]
+    for condition, ids in (
+        ("at IN (0, 7200000)", [0, 2]),
+        ("NOT at = 0 AND t IS NOT NULL", [2, 10]),
+        ("at > 86400000 OR at = -1", []),
+        ("t < 120000", [0, 10]),
+        ("t <=> 120000", [2]),
+    ):
+        assert run(f"SELECT id FROM penstock.d.times WHERE {condition} ORDER BY id") == [(each,) for each in ids], (
+            condition
+        )
+    run("DELETE FROM penstock.d.times WHERE at = 7200000")
+    assert table.snapshots()["commit_kind"].to_pylist() == ["APPEND", "OVERWRITE", "OVERWRITE", "OVERWRITE"]
+    assert sorted(row[0] for row in _rows(table)) == [0, 10, 30]
+
+
 def test_a_statement_replaces_the_partition_of_the_zero_that_it_names(
     run: Callable[[str], list[Any]], catalog: Catalog
 ) -> None:

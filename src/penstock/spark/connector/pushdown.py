@@ -7,10 +7,12 @@ Source:
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from base64 import b64decode
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from penstock.datafile.types import is_char
@@ -48,9 +50,10 @@ _COMPARISONS: Final = {sign.value: sign for sign in Operator}
 _DAY_NANOS: Final = 86_400 * 10**9
 _MILLI_NANOS: Final = 10**6
 _MICRO_NANOS: Final = 10**3
+_MIDNIGHT: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
-# TIME is a number of milliseconds in the Spark schema; none of these types has the same order in Spark and Penstock.
-_UNLIKE: Final = frozenset({TypeRoot.TIME, TypeRoot.VARIANT, TypeRoot.BLOB})
+# None of these types has the same order in Spark and Penstock.
+_UNLIKE: Final = frozenset({TypeRoot.VARIANT, TypeRoot.BLOB})
 _EXACT_FOR_ROWS: Final = frozenset({*COMPARED_ALIKE, TypeRoot.DECIMAL, TypeRoot.FLOAT, TypeRoot.DOUBLE})
 # Spark's names of types whose literals have native Python values.
 _PLAIN: Final[dict[str, Callable[[str], object]]] = {
@@ -63,8 +66,8 @@ _PLAIN: Final[dict[str, Callable[[str], object]]] = {
     "string": str,
     "tinyint": int,
 }
-# Spark's readers compare these with the ranges in footers, which omit NaN.
-_UNSAFE_IN_FILES: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
+# Spark's readers compare floating-point numbers with the ranges in footers, which omit NaN; they do not read TIME.
+_UNSAFE_IN_FILES: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE, TypeRoot.TIME})
 # Values that Spark sorts as their statistics compare; not CHAR, with blanks at the end, and not NaN.
 _SORTED: Final = frozenset(
     {*INTEGERS, TypeRoot.DECIMAL, TypeRoot.DATE, TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ, TypeRoot.VARCHAR}
@@ -117,12 +120,14 @@ def _take(ref: TableRef, place: int, node: _Node) -> Pushed | None:
     roots = {field.name: field.type.root if isinstance(field.type, AtomicType) else None for field in ref.schema.fields}
     literals: list[object] = []
     nanosecond_columns = frozenset(field.name for field in ref.schema.fields if has_nanoseconds(field.type))
+    time_columns = frozenset(name for name, root in roots.items() if root is TypeRoot.TIME)
     chars = {field.name: field.type for field in ref.schema.fields if is_char(field.type)}
     try:
         predicate = _translate(node, literals)
         columns = set(columns_of(predicate))
         if not nanosecond_columns.isdisjoint(columns):
-            predicate = _widen_to_micros(predicate, nanosecond_columns)
+            predicate = _on_leaves(predicate, partial(_widen_to_micros, nanosecond_columns=nanosecond_columns))
+        predicate = _on_leaves(predicate, partial(_with_times, time_columns=time_columns))
         if not chars.keys().isdisjoint(columns):
             predicate = _widen_to_padding(predicate, chars)
         if any(roots.get(name) in _UNLIKE for name in columns):
@@ -151,25 +156,49 @@ def _compares_alike(kind: DataType) -> bool:
     return kind.root in _EXACT_FOR_ROWS or (kind.root in _TIMESTAMPS and not has_nanoseconds(kind))
 
 
-def _widen_to_micros(node: Predicate, nanosecond_columns: frozenset[str]) -> Predicate:
-    """Rewrite comparisons for Spark's truncation to microseconds: true for a value where Spark finds ``node`` true.
+def _on_leaves(node: Predicate, change: Callable[[Predicate], Predicate]) -> Predicate:
+    """Return a condition with each comparison replaced by the result of ``change``."""
+    match node:
+        case And(operands=operands):
+            return And(operands=tuple(_on_leaves(each, change) for each in operands))
+        case Or(operands=operands):
+            return Or(operands=tuple(_on_leaves(each, change) for each in operands))
+        case Not(operand=operand):
+            return Not(operand=_on_leaves(operand, change))
+        case _:
+            return change(node)
+
+
+def _widen_to_micros(leaf: Predicate, nanosecond_columns: frozenset[str]) -> Predicate:
+    """Rewrite a comparison for Spark's truncation to microseconds: true for a value where Spark finds ``leaf`` true.
 
     Args:
         nanosecond_columns: columns with more digits.
     """
-    match node:
-        case And(operands=operands):
-            return And(operands=tuple(_widen_to_micros(each, nanosecond_columns) for each in operands))
-        case Or(operands=operands):
-            return Or(operands=tuple(_widen_to_micros(each, nanosecond_columns) for each in operands))
-        case Not(operand=operand):
-            return Not(operand=_widen_to_micros(operand, nanosecond_columns))
+    match leaf:
         case In(column=column, values=values) if column in nanosecond_columns:
             return Or(operands=tuple(_same_micro(column, each) for each in values))
         case Compare(column=column, value=TimestampLiteral() as value) if column in nanosecond_columns:
-            return _compare_micros(node.operator, column, value)
+            return _compare_micros(leaf.operator, column, value)
         case _:
-            return node
+            return leaf
+
+
+def _with_times(leaf: Predicate, time_columns: frozenset[str]) -> Predicate:
+    """Return a comparison of TIME with times instead of milliseconds of the day, as which Spark reads them."""
+    match leaf:
+        case In(column=column, values=values) if column in time_columns:
+            return replace(leaf, values=tuple(map(_to_time, values)))
+        case Compare(column=column, value=value) if column in time_columns:
+            return replace(leaf, value=_to_time(value))
+        case _:
+            return leaf
+
+
+def _to_time(millis: object) -> dt.time:
+    if not isinstance(millis, int) or not 0 <= millis < _DAY_NANOS // _MILLI_NANOS:
+        raise _UnknownError
+    return (_MIDNIGHT + dt.timedelta(milliseconds=millis)).time()
 
 
 def _compare_micros(operator: Operator, column: str, value: TimestampLiteral) -> Predicate:
