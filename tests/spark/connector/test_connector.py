@@ -384,6 +384,9 @@ def test_columns_have_defaults(run: Callable[[str], list[Any]], catalog: Catalog
         (5, "it's", "2026-01-02", "1.50"),
         (5, "it's", "2026-01-02", "2.00"),
     ]
+    run("CREATE TABLE penstock.d.infinite (n FLOAT DEFAULT float('NaN'), m DOUBLE DEFAULT -double('Infinity'))")
+    run("INSERT INTO penstock.d.infinite VALUES (DEFAULT, DEFAULT)")
+    assert run("SELECT n = float('NaN'), m FROM penstock.d.infinite") == [(True, float("-inf"))]
     [(made,)] = run("SHOW CREATE TABLE penstock.d.defaults")
     run("ALTER TABLE penstock.d.defaults ALTER COLUMN n DROP DEFAULT")
     run("ALTER TABLE penstock.d.defaults ALTER COLUMN s SET DEFAULT 'x'")

@@ -7,12 +7,14 @@ Source:
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.types import StructField, StructType
 
 from penstock.errors import UnsupportedFeatureError
 from penstock.format.types.data_types import INTEGERS, AtomicType, TypeRoot
+from penstock.predicate.literals import FLOAT_ROOTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -80,6 +82,8 @@ def _to_sql(field: DataField) -> str | None:
     text = field.default_value
     if text is None or not isinstance(field.type, AtomicType):
         return None
+    if field.type.root in FLOAT_ROOTS and not math.isfinite(float(text)):
+        return f"{field.type.root}('{text.strip()}')"
     if field.type.root in _NUMBERS:
         return text.strip()
     if field.type.root in _TEXTS or field.type.root in _TYPED:
