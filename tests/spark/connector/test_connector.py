@@ -457,6 +457,11 @@ def test_replaced_columns_keep_the_values_of_the_same_names(run: Callable[[str],
         with pytest.raises(PySparkException, match=reason) as caught:
             run(f"ALTER TABLE penstock.d.columns REPLACE COLUMNS ({columns})")
         assert 'File "' not in str(caught.value)
+    run("ALTER TABLE penstock.d.columns REPLACE COLUMNS (id INT, OTHER INT, dt STRING)")
+    run("INSERT INTO penstock.d.columns VALUES (1, 2, 'x')")
+    run("ALTER TABLE penstock.d.columns REPLACE COLUMNS (Other BIGINT, ID INT, dt STRING)")
+    assert run("SELECT * FROM penstock.d.columns WHERE id = 1") == [(2, 1, "x")]
+    assert catalog.load_table("d.columns").schema.field_names == ("Other", "ID", "dt")
     run("CREATE TABLE penstock.d.single (id INT)")
     run("ALTER TABLE penstock.d.single REPLACE COLUMNS (name STRING)")
     assert catalog.load_table("d.single").schema.field_names == ("name",)

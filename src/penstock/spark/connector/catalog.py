@@ -178,7 +178,8 @@ class WarehouseCatalog(StagingMethods):
         try:
             with self._table_is_there(ident):
                 fields = self._loaded(*split_table_branch(name)).schema.fields
-                wanted = changes_of(changes, fields, name, self._defaults_of(to_spark_schema(fields), name))
+                default_of = self._defaults_of(to_spark_schema(fields), name)
+                wanted = changes_of(changes, fields, name, default_of, ignores_case=self._ignores_case())
                 ref = self._in_any_case(name, lambda stored: self._warehouse.alter_table(stored, wanted))
         except WRONG_USE as error:
             # Spark wraps an IllegalArgumentException of this method in one that PySpark shows with its Java trace.

@@ -108,19 +108,20 @@ def options_of(properties: Mapping[str, str], table: str) -> dict[str, str]:
 
 
 def changes_of(
-    changes: JavaObject, fields: Sequence[DataField], table: str, default_of: DefaultText
+    changes: JavaObject, fields: Sequence[DataField], table: str, default_of: DefaultText, *, ignores_case: bool
 ) -> tuple[SchemaChange, ...]:
     """Convert the changes of ``ALTER TABLE``.
 
     Args:
         fields: the columns of the table.
         default_of: computes the text of a default.
+        ignores_case: whether names that differ only in case are the same.
     """
     made = tuple(_change(change, table, default_of) for change in changes)
     dropped = tuple(change.column for change in made[: len(fields)] if isinstance(change, DropColumn))
     added = tuple(change for change in made[len(fields) :] if isinstance(change, AddColumn))
     is_replacement = len(dropped) + len(added) == len(made) and added and dropped == tuple((f.name,) for f in fields)
-    return _replacement(fields, added) if is_replacement else made
+    return _replacement(fields, added, ignores_case=ignores_case) if is_replacement else made
 
 
 def is_evolution(change: JavaObject, schema: TableSchema, table: str) -> bool:
@@ -139,26 +140,32 @@ def is_evolution(change: JavaObject, schema: TableSchema, table: str) -> bool:
     return True
 
 
-def _replacement(fields: Sequence[DataField], columns: Sequence[AddColumn]) -> tuple[SchemaChange, ...]:
+def _replacement(
+    fields: Sequence[DataField], columns: Sequence[AddColumn], *, ignores_case: bool
+) -> tuple[SchemaChange, ...]:
     """Return the changes of ``REPLACE COLUMNS``, for which Spark drops all columns and adds the new ones.
 
     A column whose name is in the new list keeps its values.
     """
     before = {field.name: field for field in fields}
+    in_any_case = {field.name.lower(): field for field in fields} if ignores_case else {}
+    kept = set()
     changes: list[SchemaChange] = []
     position = FIRST
     for column in columns:
         path = path_of(column.column)
-        field = before.get(path[-1])
+        field = before.get(path[-1]) or in_any_case.get(path[-1].lower())
         if field is None:
             changes.append(replace(column, position=position))
         else:
+            kept.add(field.name)
+            if field.name != path[-1]:
+                changes.append(RenameColumn(column=(field.name,), new_name=path[-1]))
             changes.append(MoveColumn(column=path, position=position))
             changes += _redefined(field, column)
         position = after(path[-1])
     # The last column of a table cannot be dropped, so the new ones come first.
-    named = {path_of(column.column)[-1] for column in columns}
-    return (*changes, *(DropColumn(column=(name,)) for name in before if name not in named))
+    return (*changes, *(DropColumn(column=(name,)) for name in before if name not in kept))
 
 
 def _redefined(field: DataField, column: AddColumn) -> list[SchemaChange]:
