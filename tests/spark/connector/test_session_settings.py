@@ -174,6 +174,24 @@ def test_settings_for_paimon_are_options_of_tables(
     assert two.snapshots().num_rows == 3
 
 
+def test_settings_of_a_past_state_with_other_columns_misplace_no_value(
+    spark: SparkSession, catalog: Catalog, tmp_path: Path
+) -> None:
+    table = catalog.create_table("d.moved", "id INT, v INT")
+    table.append([{"id": 1, "v": 10}])
+    for change in ("ALTER COLUMN v FIRST", "RENAME COLUMN v TO w", "RENAME COLUMN id TO v"):
+        spark.sql(f"ALTER TABLE penstock.d.moved {change}")
+    spark.sql("INSERT INTO penstock.d.moved VALUES (20, 2)")
+    with setting(spark, **{"spark.paimon.scan.snapshot-id": "1"}):
+        with pytest.raises(PySparkException, match=r"d\.moved.*spark\.paimon.*unset"):
+            spark.sql("INSERT INTO penstock.d.moved VALUES (3, 30)")
+        stream = spark.readStream.table("penstock.d.moved")
+    sink = stream.writeStream.format("memory").queryName("moved").option("checkpointLocation", str(tmp_path))
+    sink.trigger(availableNow=True).start().awaitTermination()
+    assert sorted((row.id, row.v) for row in spark.table("moved").collect()) == [(1, 10), (2, 20)]
+    assert spark.table("penstock.d.moved").count() == 2
+
+
 def test_settings_that_tables_do_not_have_are_refused(spark: SparkSession, two: Table) -> None:
     with setting(spark, **{"spark.paimon.bucket": "4"}), pytest.raises(PySparkException, match="bucket"):
         ids(spark)

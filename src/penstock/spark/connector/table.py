@@ -214,10 +214,12 @@ class CatalogTable(PartitionManagement):
         if not _TIME_TRAVEL.isdisjoint(key.lower() for key in own):
             DELTA_OPTIONS.check(f"table {self._ref.name}")
         check_keys(own, table=self._ref.name)
+        # A stream, too, has the columns that Spark has taken.
+        ref = replace(self._ref, schema=self._read.ref.schema).with_options(own)
         return kind(
             self._bridge,
             self._session.get(),
-            TableRead(self._ref.with_options(own), self._identity, partial(self._read_with, own), self._partition_keys),
+            TableRead(ref, self._identity, partial(self._read_with, own), self._partition_keys),
             self._schema,
         )
 
@@ -225,6 +227,11 @@ class CatalogTable(PartitionManagement):
     def newWriteBuilder(self, info: JavaObject) -> JavaObject:
         """Return the write builder, of a MERGE too that only inserts."""
         self._check_evolution()
+        if self._read.ref.schema.fields != self._ref.schema.fields:
+            raise UnsupportedFeatureError(
+                f"table {self._ref.name}: rows are written in the columns that it has now, but settings "
+                "spark.paimon.scan.* of the session name a past state, which has others: unset them"
+            )
         return TableWriteBuilder(self._bridge, self._session.get(), self._ref, info, sinks=self._sinks)
 
     def _check_evolution(self) -> None:
