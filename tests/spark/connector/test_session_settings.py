@@ -185,6 +185,8 @@ def test_settings_of_a_past_state_with_other_columns_misplace_no_value(
     with setting(spark, **{"spark.paimon.scan.snapshot-id": "1"}):
         with pytest.raises(PySparkException, match=r"d\.moved.*spark\.paimon.*unset"):
             spark.sql("INSERT INTO penstock.d.moved VALUES (3, 30)")
+        with pytest.raises(PySparkException, match=r"d\.moved.*spark\.paimon.*unset"):
+            spark.sql("ALTER TABLE penstock.d.moved DROP COLUMN v")  # it is 'w' now, and another one is 'v'
         stream = spark.readStream.table("penstock.d.moved")
     sink = stream.writeStream.format("memory").queryName("moved").option("checkpointLocation", str(tmp_path))
     sink.trigger(availableNow=True).start().awaitTermination()

@@ -31,8 +31,8 @@ from penstock.spark.connector.local_rows import SystemTable
 from penstock.spark.connector.procedures import SparkProcedure
 from penstock.spark.connector.proxy import from_spark
 from penstock.spark.connector.staging import StagingMethods
-from penstock.spark.connector.table import CatalogTable
-from penstock.spark.types import to_spark_schema
+from penstock.spark.connector.table import CatalogTable, check_columns_of_now
+from penstock.spark.types import columns_at_start, to_spark_schema
 from penstock.spark.versions.facts import VIEWS
 from penstock.table.inspect.system import AUDIT_LOG, INSERTION, ROW_KIND, ROW_TABLES, SYSTEM_TABLES, load_system_table
 from penstock.table.read.branch import at_branch
@@ -177,7 +177,11 @@ class WarehouseCatalog(StagingMethods):
         name = self._needed_name(ident)
         try:
             with self._table_is_there(ident):
-                fields = self._loaded(*split_table_branch(name)).schema.fields
+                ref = self._loaded(*split_table_branch(name))
+                settings = self._session_options(ref.name)
+                if settings:
+                    check_columns_of_now(ref, columns_at_start(ref.with_options(settings)))
+                fields = ref.schema.fields
                 default_of = self._defaults_of(to_spark_schema(fields), name)
                 wanted = changes_of(changes, fields, name, default_of, ignores_case=self._ignores_case())
                 ref = self._in_any_case(name, lambda stored: self._warehouse.alter_table(stored, wanted))

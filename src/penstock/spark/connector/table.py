@@ -68,6 +68,19 @@ _CAPABILITIES: Final = (
 )
 
 
+def check_columns_of_now(ref: TableRef, read: TableRef) -> None:
+    """Raise unless the columns that Spark takes for those of a table are those that it has now.
+
+    Args:
+        read: the table with the columns that it has for Spark.
+    """
+    if read.schema.fields != ref.schema.fields:
+        raise UnsupportedFeatureError(
+            f"table {ref.name}: rows are written to the columns that it has now, and these are altered, but settings "
+            "spark.paimon.scan.* of the session name a past state, which has others: unset them"
+        )
+
+
 class CatalogTable(PartitionManagement):
     """A table pinned to one snapshot: all its scans see the same rows.
 
@@ -227,11 +240,7 @@ class CatalogTable(PartitionManagement):
     def newWriteBuilder(self, info: JavaObject) -> JavaObject:
         """Return the write builder, of a MERGE too that only inserts."""
         self._check_evolution()
-        if self._read.ref.schema.fields != self._ref.schema.fields:
-            raise UnsupportedFeatureError(
-                f"table {self._ref.name}: rows are written in the columns that it has now, but settings "
-                "spark.paimon.scan.* of the session name a past state, which has others: unset them"
-            )
+        check_columns_of_now(self._ref, self._read.ref)
         return TableWriteBuilder(self._bridge, self._session.get(), self._ref, info, sinks=self._sinks)
 
     def _check_evolution(self) -> None:
