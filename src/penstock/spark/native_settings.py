@@ -28,9 +28,6 @@ WRITE_SETTINGS: Final = {
     "spark.sql.sources.useV1SourceList": "parquet",
     # Makes the write command the root of the physical plan, from which its row count metric is read.
     "spark.sql.optimizer.plannedWrite.enabled": "false",
-    # A task sorts its rows by partition. With open writers for many partitions, which share Parquet's buffer memory,
-    # row groups would be cut short, which takes longer than the sort (design/0031).
-    "spark.sql.maxConcurrentOutputFileWriters": "0",
 }
 """Settings of the session in which Spark writes Parquet files for a table."""
 

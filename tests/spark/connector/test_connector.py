@@ -245,10 +245,27 @@ def test_dynamic_mode_replaces_the_partitions_of_the_rows(
         spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
     assert _rows(table) == [(3, "b", 1), (5, "a", 1), (6, None, 1), (7, "a", 2)]
     assert table.snapshots()["commit_kind"].to_pylist() == ["APPEND", "OVERWRITE", "OVERWRITE"]
+    assert {pq.read_metadata(path).created_by.split()[0] for path in _files(table)} == {"parquet-cpp-arrow"}
+
+
+@needs(PYTHON_WRITES)
+def test_dynamic_mode_replaces_all_rows_of_a_table_without_partitions(
+    spark: SparkSession, run: Callable[[str], list[Any]], catalog: Catalog
+) -> None:
+    run("CREATE TABLE penstock.d.whole (id INT)")
+    table = catalog.load_table("d.whole")
+    run("INSERT INTO penstock.d.whole VALUES (1), (2)")
+    known = _files(table)
+    spark.sql("SELECT 3 AS id").writeTo("penstock.d.whole").overwritePartitions()
+    assert _rows(table) == [(3,)]
     # Spark's own writer has written the rows, and nothing is left where it has.
-    files = [path for path in Path(table.location).rglob("*.parquet") if path.is_file()]
-    assert {pq.read_metadata(path).created_by.split()[0] for path in files} == {"parquet-mr"}
+    (new,) = set(_files(table)) - set(known)
+    assert pq.read_metadata(new).created_by.split()[0] == "parquet-mr"
     assert list(Path(table.location).glob(".penstock-*")) == []
+
+
+def _files(table: Table) -> list[Path]:
+    return [path for path in Path(table.location).rglob("*.parquet") if path.is_file()]
 
 
 @pytest.mark.parametrize(

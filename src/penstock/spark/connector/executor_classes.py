@@ -1,4 +1,4 @@
-"""Hand the classes of three Java files to executors, in a jar that the driver makes.
+"""Hand the classes of two Java files to executors, in a jar that the driver makes.
 
 Source:
     ``SparkContext.addJar``; ``JobArtifactSet.getActiveOrDefault``, by which the tasks of a session of Spark Connect
@@ -21,9 +21,6 @@ from penstock.spark.versions.facts import ROW_DELTAS
 if TYPE_CHECKING:
     from penstock.spark.connector.gateway import Bridge, JavaObject
 
-EXECUTION_ID: Final = "spark.sql.execution.id"
-# A write of so many bytes of Parquet saves more processor time than it takes to hand the classes over.
-_LARGE_BYTES: Final = 256 * 2**20
 _LOG: Final = logging.getLogger(__name__)
 # Not that of the bridge: a task may wait for a free core.
 _ONE_AT_A_TIME: Final = threading.Lock()
@@ -42,14 +39,6 @@ def executors_have_classes(bridge: Bridge) -> bool:
             if not bridge.cached(("classes added", application, owner), add):
                 return False
         return bool(bridge.cached(("classes loaded", application, session), partial(_probe, bridge, context)))
-
-
-def find_file_writers(bridge: Bridge) -> JavaObject | None:
-    """Return the object of ``FileWriters.java``; None if a statement reads too little for it, or executors lack it."""
-    execution = bridge.local_property(EXECUTION_ID)
-    if execution is None or bridge.driver.sourceBytes(execution) < _LARGE_BYTES:
-        return None
-    return bridge.file_writers if executors_have_classes(bridge) else None
 
 
 def _add(bridge: Bridge, context: JavaObject, *, is_of_application: bool) -> bool:
@@ -76,8 +65,8 @@ def _probe(bridge: Bridge, context: JavaObject) -> bool:
 def _warn(error: Exception) -> None:
     _LOG.warning(
         "executors load no class that this session adds, so Python workers read tables with deletion vectors, changed "
-        "columns or files of several formats, row changes by Spark SQL write whole files in place of deletion vectors, "
-        "and large appends to partitions try a dictionary for each column of each file: %s",
+        "columns or files of several formats, and row changes by Spark SQL write whole files in place of deletion "
+        "vectors: %s",
         str(error).strip(),
     )
 
@@ -88,7 +77,7 @@ def _make_jar(bridge: Bridge) -> str:
     file.deleteOnExit()
     path = str(file.getPath())
     with zipfile.ZipFile(path, "w") as jar:
-        for each in ("FileReaders", "FileWriters", *(("ChangeWriters",) if ROW_DELTAS.is_here else ())):
+        for each in ("FileReaders", *(("ChangeWriters",) if ROW_DELTAS.is_here else ())):
             codes = bridge.executor_class(each)[1]
             for name in codes:
                 jar.writestr(f"{name.replace('.', '/')}.class", bytes(codes[name]))

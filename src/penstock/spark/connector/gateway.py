@@ -191,11 +191,6 @@ class Bridge:
         return self.executor_class("ChangeWriters")[0]
 
     @property
-    def file_writers(self) -> JavaObject:
-        """The object of ``FileWriters.java``."""
-        return self.executor_class("FileWriters")[0]
-
-    @property
     def variant_fields(self) -> JavaObject:
         """The object of ``VariantFields.java``."""
         return self.cached_once(

@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
 from penstock.errors import StorageError
-from penstock.spark.connector.executor_classes import find_file_writers
 from penstock.spark.connector.jvm.driver import places_text
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.native_settings import WRITE_OPTIONS, WRITE_SETTINGS, clone_session
@@ -49,12 +48,10 @@ def names_any_directory(bridge: Bridge) -> bool:
     )
 
 
-def order_of_files(bridge: Bridge, ref: TableRef, columns: StructType) -> tuple[int, ...] | None:
+def order_of_files(ref: TableRef, columns: StructType) -> tuple[int, ...] | None:
     """Return the places of a table's columns among those of new rows; None if Python workers have to write the rows."""
     if not PYTHON_WRITES.is_here:
         return None  # they refuse to
-    if ref.schema.partition_keys and not names_any_directory(bridge):
-        return None
     return native_order(columns, ref)
 
 
@@ -126,7 +123,7 @@ class StagedFiles:
         *,
         job_id: str,
         takes: bool,
-        by_partition: bool,
+        by_partition: bool = False,
         options: Mapping[str, str] = WRITE_OPTIONS,
     ) -> None:
         self.job_id = job_id
@@ -160,8 +157,7 @@ class StagedFiles:
             return made
         names = self._columns.fieldNames()
         places = places_text(names.index(key) for key in self._keys)
-        writers = find_file_writers(bridge) or bridge.java("java.util.function.Function").identity()
-        return bridge.driver.byPartition(self._session, made, places, writers)
+        return bridge.driver.byPartition(self._session, made, places)
 
     def delete(self) -> None:
         """Delete the files that are still staged."""

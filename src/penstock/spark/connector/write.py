@@ -21,13 +21,11 @@ from penstock.predicate.tree import TRUE, And, Compare, IsNull, SignedZero
 from penstock.printable import open_log
 from penstock.spark.compact.job import merge_on_executors
 from penstock.spark.connector.actions.dynamic_overwrite import DynamicOverwrite
-from penstock.spark.connector.executor_classes import find_file_writers
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import take_filters
 from penstock.spark.connector.stream.table_write import StreamTableWrite, interrupted_by_stop
 from penstock.spark.write.sink import write_dataframe
-from penstock.spark.write.task import QUERY_ID
 from penstock.table.compact.write import TableWrite
 from penstock.table.partition_scope import MatchingPartitions, OverwriteScope, WholeTable, WrittenPartitions
 
@@ -170,10 +168,7 @@ class TableWriteBuilder(Proxy):
         if self._is_dynamic and self._scope is not None:
             check_batch(self._own, self._ref.name, Side.SINK)
             return DynamicOverwrite(self._bridge, self._spark, self._ref, self._columns, self._scope)
-        kind = CatalogWrite
-        if self._ref.schema.partition_keys and self._bridge.local_property(QUERY_ID) is not None:
-            kind = SortedStreamWrite
-        return kind(self._bridge, self._ref, self._for_batch, self._for_stream)
+        return CatalogWrite(self._bridge, self._ref, self._for_batch, self._for_stream)
 
     def _for_batch(self) -> RowTarget:
         check_batch(self._own, self._ref.name, Side.SINK)
@@ -195,7 +190,7 @@ class CatalogWrite(Proxy):
         for_stream: makes the write of a micro-batch.
     """
 
-    interfaces: ClassVar[tuple[str, ...]] = (f"{_WRITE}V1Write",)
+    interfaces: ClassVar = (f"{_WRITE}V1Write",)
 
     def __init__(
         self,
@@ -208,7 +203,6 @@ class CatalogWrite(Proxy):
         self._ref = ref
         self._for_batch = for_batch
         self._for_stream = for_stream
-        self._is_sorted = False
 
     @from_spark
     def toInsertableRelation(self) -> JavaObject:
@@ -222,28 +216,7 @@ class CatalogWrite(Proxy):
     @from_spark
     def toStreaming(self) -> StreamTableWrite:
         """Return the write of a micro-batch."""
-        made = self._for_stream()
-        self._is_sorted = made.is_sorted
-        return made
-
-
-class SortedStreamWrite(CatalogWrite):
-    """One write of a streaming query: micro-batches of which tasks write files of one partition each are sorted.
-
-    It may also be a batch write that ``foreachBatch`` makes.
-    """
-
-    interfaces: ClassVar[tuple[str, ...]] = (*CatalogWrite.interfaces, f"{_WRITE}RequiresDistributionAndOrdering")
-
-    @from_spark
-    def requiredDistribution(self) -> JavaObject:
-        """Return that any distribution will do."""
-        return self._bridge.clustered(())
-
-    @from_spark
-    def requiredOrdering(self) -> JavaObject:
-        """Return the columns by which each task sorts its rows; Spark asks after ``toStreaming``."""
-        return self._bridge.ascending(self._ref.schema.partition_keys if self._is_sorted else ())
+        return self._for_stream()
 
 
 class RowTarget(Proxy):
@@ -267,7 +240,7 @@ class RowTarget(Proxy):
         session: SparkSession = self._bridge.python_session(rows.sparkSession())
         frame = DataFrame(rows, session).toDF(*(field.name for field in ref.schema.fields))
         is_staged = self._keep is not None
-        messages = write_dataframe(frame, ref, is_staged=is_staged, by_partition=self._by_partition)
+        messages = write_dataframe(frame, ref, is_staged=is_staged)
         names = null_partitions(ref, messages)
         if names:
             _LOG.warning(
@@ -280,10 +253,6 @@ class RowTarget(Proxy):
             write.commit(messages, self._scope)
         else:
             self._keep(ref, write.merge(messages))
-
-    def _by_partition(self, command: JavaObject) -> JavaObject:
-        writers = find_file_writers(self._bridge)
-        return command if writers is None else writers.inCommand(command)
 
 
 def null_partitions(ref: TableRef, messages: tuple[CommitMessage, ...]) -> tuple[str, ...]:

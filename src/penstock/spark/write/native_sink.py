@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql import types as spark_types
 
@@ -21,7 +21,6 @@ from penstock.datafile.types import timestamp_precision
 from penstock.errors import TableStoreError
 from penstock.format.layout import FileFormat
 from penstock.format.manifest.entry import FileKind
-from penstock.format.text.names import quoted
 from penstock.format.types.data_types import (
     INTEGERS,
     MAX_LENGTH,
@@ -47,7 +46,7 @@ from penstock.table.write.file_index import plan_indexes
 from penstock.table.write.imports import import_parquet_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from penstock.datafile.data_format import WrittenFile
     from penstock.format.types.data_types import DataField
@@ -67,11 +66,6 @@ _TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 _MIN_PRECISION: Final = 4
 # Types of partition columns whose values are in statistics, and which Spark and the table compare in the same way.
 _PARTITION_ROOTS: Final = frozenset({TypeRoot.BOOLEAN, *INTEGERS, TypeRoot.DATE})
-_PARTITION: Final = "penstock_partition"
-# Two of 10,000 partitions share a hash in one table of 20,000.
-_HASH_BITS: Final = 40
-# No likely number; if there is a partition of that number, too, it is detected as a hash that two share.
-_NULL_NUMBER: Final = -(2**62) - 12_345
 # Counts rows of committed tasks only (BasicWriteJobStatsTracker).
 _ROWS_METRIC: Final = "numOutputRows"
 _FIELD_ID: Final = "parquet.field.id"
@@ -159,7 +153,6 @@ def write_natively(
     job_id: str,
     file_rows: int | None = None,
     query: StreamRows | None = None,
-    by_partition: Callable[[Any], Any] | None = None,
 ) -> tuple[CommitMessage, ...] | None:
     """Let Spark write the rows of a DataFrame to Parquet files, and import these files; nothing is committed.
 
@@ -171,11 +164,10 @@ def write_natively(
         job_id: part of the names of the files and of the directory where Spark writes them.
         file_rows: number of rows that reach ``target-file-size``; None to estimate it.
         query: of which the rows are a micro-batch.
-        by_partition: takes Spark's command to write files of several partitions, and returns the one to run.
 
     Returns:
-        One message for each partition, with files in the order of tasks. None if Spark would not write exactly what the
-        table needs; no files are left then.
+        One message with the files in the order of tasks, or no message if there are no rows. None if Spark would not
+        write exactly what the table needs; no files are left then.
     """
     order = native_order(df.schema, ref)
     if order is None or observes_rows(str(analyzed_plan(df).toString())):
@@ -194,12 +186,12 @@ def write_natively(
     dictionaries = Dictionaries.after_last_commit(ref) if query is None else query.dictionaries
     try:
         rows = _columns_with_ids(moved, ref, order)
-        row_count = _write_files(rows, ref, staging, file_rows, by_partition, dictionaries.options())
+        row_count = _write_files(rows, ref, staging, file_rows, dictionaries.options())
         if row_count is None:
             return None
         return import_parquet_files(
             ref,
-            part_files(ref.file_io, staging, levels=1 if ref.schema.partition_keys else 0),
+            part_files(ref.file_io, staging, levels=0),
             job_id=job_id,
             row_count=row_count,
             note=dictionaries.note,
@@ -209,8 +201,11 @@ def write_natively(
 
 
 def native_order(rows: spark_types.StructType, ref: TableRef) -> tuple[int, ...] | None:
-    """Return the position of each table column among those of rows; None if Spark must not write the rows."""
-    if not _is_native_table(ref):
+    """Return the position of each table column among those of rows; None if Spark must not write the rows.
+
+    Files of several partitions take Python workers half of the time (design/0007).
+    """
+    if ref.schema.partition_keys or not _is_native_table(ref):
         return None
     names = rows.names
     if sorted(names) != sorted(ref.schema.field_names) or not _are_distinct(names):
@@ -228,7 +223,6 @@ def _is_native_table(ref: TableRef) -> bool:
     return (
         ref.file_io.is_local
         and ref.parsed(BucketOptions).bucket == -1
-        and all(_is_native_key(field.type) for field in ref.schema.partition_fields)
         and write.sink_strategy is SinkStrategy.NONE
         and not write.write_buffer_for_append
         and encoding.file_format is FileFormat.PARQUET
@@ -243,7 +237,12 @@ def _is_native_table(ref: TableRef) -> bool:
 def takes_spark_files(ref: TableRef) -> bool:
     """Whether files that Spark writes with the table's columns are exactly files of the table."""
     names = [field.name for field in ref.schema.fields]
-    return _is_native_table(ref) and _are_distinct(names) and all(map(_is_native_field, ref.schema.fields))
+    return (
+        _is_native_table(ref)
+        and _are_distinct(names)
+        and all(map(_is_native_field, ref.schema.fields))
+        and all(_is_native_key(field.type) for field in ref.schema.partition_fields)
+    )
 
 
 def _are_distinct(names: list[str]) -> bool:
@@ -345,29 +344,18 @@ def _write_files(
     ref: TableRef,
     staging: str,
     file_rows: int | None,
-    by_partition: Callable[[Any], Any] | None,
     more_options: Mapping[str, str],
 ) -> int | None:
     """Run Spark's job; return the number of rows that its tasks report as written, None if Spark does not report it."""
     rows = file_rows or rows_of_target(df._jdf.schema(), ref)  # noqa: SLF001 - Python's types have no sizes
     options = {**parquet_options(ref, rows), **more_options}
-    name = _PARTITION
-    while name in {field.name.lower() for field in ref.schema.fields}:
-        name += "_"
-    keys = ref.schema.partition_keys
-    if keys:
-        df = df.withColumn(name, _partition_number(ref.schema.partition_fields))
     writer: Any = df.write.options(**options).format("parquet")
-    if keys:
-        writer = writer.partitionBy(name)
     jvm: Any = df.sparkSession._jvm  # noqa: SLF001 - Python's writer drops the job's metrics
     # Not percent-encoded: Hadoop uses the text of a path unchanged.
     if HAS_SAVE_COMMAND:
         command = writer._jwrite.saveCommand(jvm.scala.Option.apply(f"file://{staging}"))  # noqa: SLF001 - see above
     else:
-        command = _save_command(df, staging, options, [name] if keys else [])
-    if keys and by_partition is not None:
-        command = by_partition(command)
+        command = _save_command(df, staging, options)
     state = _session_of(df).sessionState()
     execution = state.executePlan(command, getattr(state, "executePlan$default$2")())
     execution.assertCommandExecuted()
@@ -375,33 +363,14 @@ def _write_files(
     return int(count.get().value()) if count.isDefined() else None
 
 
-def _partition_number(keys: Sequence[DataField]) -> Column:
-    """Return the column by which Spark sorts the rows of a task and begins another file.
-
-    Spark sorts numbers by one byte after the other and skips bytes that are equal in all rows, so small numbers take a
-    fraction of the time of a hash of 64 bits.
-    """
-    data_type = keys[0].type
-    if len(keys) == 1 and isinstance(data_type, AtomicType) and data_type.root in _PARTITION_ROOTS:
-        column = F.col(quoted(keys[0].name))
-        number = F.unix_date(column) if data_type.root is TypeRoot.DATE else column
-        # Spark's sort of numbers changes the order of other rows if some are NULL.
-        return F.coalesce(number.cast("bigint"), F.lit(_NULL_NUMBER))
-    # A hash, since directory names do not distinguish NULL from an empty string. A file with several partitions
-    # because of a collision is detected when it is imported.
-    known = [part for key in keys for part in (F.col(quoted(key.name)).isNull(), F.col(quoted(key.name)))]
-    return F.xxhash64(*known).bitwiseAND(F.lit(2**_HASH_BITS - 1))
-
-
-def _save_command(df: DataFrame, staging: str, options: dict[str, str], keys: list[str]) -> Any:  # noqa: ANN401 - of the JVM
+def _save_command(df: DataFrame, staging: str, options: dict[str, str]) -> Any:  # noqa: ANN401 - of the JVM
     """Return what ``DataFrameWriter.saveCommand`` of newer versions does."""
     jvm: Any = df.sparkSession._jvm  # noqa: SLF001 - see _write_files
     sql, utilities, nothing = jvm.org.apache.spark.sql, jvm.PythonUtils, jvm.scala.Option.empty()
-    columns = utilities.toSeq(keys)
     place = utilities.toScalaMap({**options, "path": f"file://{staging}"})
     session = _session_of(df)
     source = sql.execution.datasources.DataSource(
-        session, "parquet", utilities.toSeq([]), nothing, columns, nothing, place, nothing
+        session, "parquet", utilities.toSeq([]), nothing, utilities.toSeq([]), nothing, place, nothing
     )
     return source.planForWriting(sql.SaveMode.ErrorIfExists, analyzed_plan(df))
 

@@ -34,7 +34,7 @@ from penstock.table.write.rolling import plan_buckets
 from penstock.table.write.writer import new_job_id, warn_too_many_writers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql import DataFrame
 
@@ -51,7 +51,7 @@ _OTHER_ROWS: Final = "LogicalRDD"
 _LARGE: Final = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY, TypeRoot.BLOB, TypeRoot.VARIANT})
 
 
-def write_dataframe(  # noqa: PLR0913 - by name
+def write_dataframe(
     df: DataFrame,
     ref: TableRef,
     job_id: str | None = None,
@@ -59,7 +59,6 @@ def write_dataframe(  # noqa: PLR0913 - by name
     file_rows: int | None = None,
     is_staged: bool = False,
     query: StreamRows | None = None,
-    by_partition: Callable[[Any], Any] | None = None,
 ) -> tuple[CommitMessage, ...]:
     """Write the rows of a DataFrame to data files of a table; nothing is committed.
 
@@ -68,14 +67,13 @@ def write_dataframe(  # noqa: PLR0913 - by name
         file_rows: approximate number of rows that reach the target file size, if the caller knows it.
         is_staged: the table may have no schema on storage yet.
         query: of which the rows are a micro-batch.
-        by_partition: see ``write_natively``.
 
     Returns:
         Messages in the order of the DataFrame: one Spark partition after another, each in its own order.
     """
     job_id = job_id or new_job_id()
     with described_jobs(df.sparkSession.sparkContext, f"{mask_locations(ref.name)}: writing rows"):
-        native = write_natively(df, ref, job_id, file_rows, query, by_partition)
+        native = write_natively(df, ref, job_id, file_rows, query)
         if native is not None:
             return native
         whole = df if query is None else query.rows

@@ -122,7 +122,7 @@ def writers(table: Table) -> set[str]:
     ("options", "partition_by", "expected"),
     [
         ({}, [], "parquet-mr"),
-        ({}, ["s", "p"], "parquet-mr"),
+        ({}, ["s", "p"], "parquet-cpp-arrow"),
         (QUEUE, [], "parquet-cpp-arrow"),
         ({"file.compression": "brotli"}, [], "parquet-cpp-arrow"),
     ],

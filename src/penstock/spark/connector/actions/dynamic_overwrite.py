@@ -11,7 +11,6 @@ Source:
 from __future__ import annotations
 
 import pickle
-from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyspark.sql.types import StructField, StructType
@@ -46,7 +45,7 @@ class DynamicOverwrite(Proxy):
         scope: the rows to replace.
     """
 
-    interfaces: ClassVar = (f"{_WRITE}RequiresDistributionAndOrdering",)
+    interfaces: ClassVar = (f"{_WRITE}Write",)
 
     def __init__(
         self, bridge: Bridge, spark: SparkSession, ref: TableRef, columns: StructType, scope: OverwriteScope
@@ -59,12 +58,6 @@ class DynamicOverwrite(Proxy):
         self._columns = StructType(fields)
         self._scope = scope
 
-    @cached_property
-    def _takes_files(self) -> bool:
-        """Whether the files of the tasks can be files of the table."""
-        order = order_of_files(self._bridge, self._ref, self._columns)
-        return order is not None and not unknown_parquet_keys(self._bridge.session())
-
     def description(self) -> str:
         """Return the name of the table."""
         return self._ref.name
@@ -72,26 +65,12 @@ class DynamicOverwrite(Proxy):
     @from_spark
     def toBatch(self) -> JavaObject:
         """Return the write."""
-        if not self._takes_files:
+        order = order_of_files(self._ref, self._columns)
+        if order is None or unknown_parquet_keys(self._bridge.session()):
             return DynamicBatchWrite(self._bridge, self._spark, self._ref, self._columns, self._scope)
-        by_partition = bool(self._ref.schema.partition_keys)
         factories = WriterFactories(self._bridge, self._bridge.session())
-        files = StagedFiles(
-            factories, self._ref, self._columns, job_id=new_job_id(), takes=True, by_partition=by_partition
-        )
+        files = StagedFiles(factories, self._ref, self._columns, job_id=new_job_id(), takes=True)
         return DynamicFileWrite(self._bridge, self._ref, files, self._scope)
-
-    # RequiresDistributionAndOrdering
-
-    @from_spark
-    def requiredDistribution(self) -> JavaObject:
-        """Return that any distribution will do."""
-        return self._bridge.clustered(())
-
-    @from_spark
-    def requiredOrdering(self) -> JavaObject:
-        """Return the columns by which each task sorts its rows."""
-        return self._bridge.ascending(self._ref.schema.partition_keys if self._takes_files else ())
 
 
 class DynamicFileWrite(StagedBatchWrite):

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from penstock.errors import StorageError
-from penstock.spark.connector.executor_classes import EXECUTION_ID
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.staged_files import StagedBatchWrite, StagedFiles, WriterFactories, names_any_directory
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 _WRITE: Final = "org.apache.spark.sql.connector.write."
+_EXECUTION_ID: Final = "spark.sql.execution.id"
 _KEPT: Final = ("numCopiedRows", "numTargetRowsCopied")
 _ADDED: Final = "numTargetRowsInserted"
 _CHANGED: Final = ("numUpdatedRows", "numTargetRowsUpdated", _ADDED)
@@ -211,7 +211,7 @@ class _Counts:
 
     def _check_scan(self, ref: TableRef, rows_read: int) -> None:
         """Raise ``StorageError`` if Spark's scan has returned other than all rows of the files."""
-        execution = self._bridge.local_property(EXECUTION_ID) or "-1"
+        execution = self._bridge.local_property(_EXECUTION_ID) or "-1"
         scanned = self._bridge.driver.scannedRows(execution, self._statement.scan_text())
         if scanned != rows_read:
             raise _missing_rows(ref, rows_read, f"{rows_read - scanned} are missing among those that Spark has read")

@@ -130,7 +130,6 @@ class DeltaBatch(StagedBatchWrite):
             _staged_columns(columns),
             job_id=new_job_id(),
             takes=False,
-            by_partition=False,
             options={**WRITE_OPTIONS, "parquet.block.size": _ROW_GROUP_BYTES},
         )
         super().__init__(bridge, ref, staged)

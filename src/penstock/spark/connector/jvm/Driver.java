@@ -85,7 +85,6 @@ import org.apache.spark.sql.execution.datasources.BasicWriteJobStatsTracker;
 import org.apache.spark.sql.execution.datasources.BasicWriteJobStatsTracker$;
 import org.apache.spark.sql.execution.datasources.BasicWriteTaskStats;
 import org.apache.spark.sql.execution.datasources.FilePartition;
-import org.apache.spark.sql.execution.datasources.OutputWriterFactory;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.V1WritesUtils;
 import org.apache.spark.sql.execution.datasources.WriteJobDescription;
@@ -1058,20 +1057,6 @@ public class Driver {
         return rows;
     }
 
-    /** Return how many bytes the sources of a running statement have, as far as Spark knows before it reads them. */
-    public long sourceBytes(String executionId) {
-        QueryExecution query = SQLExecution.getQueryExecution(Long.parseLong(executionId));
-        long bytes = 0;
-        if (query != null) {
-            long unknown = query.sparkSession().sessionState().conf().defaultSizeInBytes();
-            for (Iterator each = list(query.optimizedPlan().collectLeaves()).iterator(); each.hasNext(); ) {
-                scala.math.BigInt size = ((LogicalPlan) each.next()).stats().sizeInBytes();
-                bytes += size.isValidLong() && size.toLong() < unknown ? size.toLong() : 0L;
-            }
-        }
-        return bytes;
-    }
-
     /**
      * Return a factory whose writers have the same configuration of Hadoop once, and without the source of each value:
      * Hadoop compresses each of these sources alone (design/0007).
@@ -1127,10 +1112,8 @@ public class Driver {
      *
      * @param factory of a write without partitions
      * @param places of the partition columns, with commas between; the files have these columns, too
-     * @param writers returns the factory of the writers for that of Spark
      */
-    public DataWriterFactory byPartition(
-            SparkSession session, DataWriterFactory factory, String places, Function writers) {
+    public DataWriterFactory byPartition(SparkSession session, DataWriterFactory factory, String places) {
         FileWriterFactory whole = (FileWriterFactory) factory;
         WriteJobDescription job = whole.description();
         List keys = new ArrayList();
@@ -1143,7 +1126,7 @@ public class Driver {
         }
         BucketSpec hash = new BucketSpec(session.sessionState().conf().bucketingMaxBuckets(), PythonUtils.toSeq(names), PythonUtils.toSeq(new ArrayList()));
         WriteJobDescription made = new WriteJobDescription(
-            job.uuid(), job.serializableHadoopConf(), (OutputWriterFactory) writers.apply(job.outputWriterFactory()),
+            job.uuid(), job.serializableHadoopConf(), job.outputWriterFactory(),
             job.allColumns(), job.dataColumns(), PythonUtils.toSeq(keys),
             V1WritesUtils.getWriterBucketSpec(scala.Option.apply(hash), job.allColumns(),
             scala.collection.immutable.Map$.MODULE$.empty()), job.path(), job.customPartitionLocations(),

@@ -200,7 +200,7 @@ class StreamTableWrite(Proxy):
         self._ref = ref
         self._columns = columns
         needs_python = batches.wall_clocks or query.unknown_keys
-        self._order = None if needs_python else order_of_files(bridge, ref, columns)
+        self._order = None if needs_python else order_of_files(ref, columns)
         self._begun: BegunBatch | None = None
         self._staged: StagedFiles | None = None
 
@@ -212,11 +212,6 @@ class StreamTableWrite(Proxy):
         settings = short_batches(self._ref, self._query.running.analyzedPlan(), self._query.session, bridge.jvm)
         return bridge.micro_batch_files.withSettings(made, bridge.java_map(settings)) if settings else made
 
-    @property
-    def is_sorted(self) -> bool:
-        """Whether each task has to sort its rows by partition."""
-        return self._order is not None
-
     @from_spark
     def apply(self, info: JavaObject) -> JavaObject | None:
         """Begin the batch, and return the factory of writers of files; None if Python workers have to write the rows.
@@ -225,7 +220,7 @@ class StreamTableWrite(Proxy):
         """
         batch = self._begin()
         with self._given_up_on_error():
-            order = order_of_files(self._bridge, batch.ref, self._columns)
+            order = order_of_files(batch.ref, self._columns)
             is_as_planned = order == self._order
             # Spark has planned the rows in this order, also for Python workers.
             self._columns = StructType([self._columns.fields[place] for place in self._order or ()])
@@ -237,7 +232,6 @@ class StreamTableWrite(Proxy):
                 self._columns,
                 job_id=batch.job_id,
                 takes=True,
-                by_partition=bool(batch.ref.schema.partition_keys),
             )
             return self._staged.writer_factory()
 
