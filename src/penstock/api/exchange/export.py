@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from penstock.api.arguments import FUNCTION, LOCATION, NAMES, NONE, accepts, instance_of, no_progress
 from penstock.api.table import Table
 from penstock.errors import AlreadyExistsError, FormatError, UnsupportedFeatureError
+from penstock.io.failures import to_storage_error
 from penstock.io.resolve import resolve
 from penstock.printable import Result
 
@@ -69,6 +70,7 @@ def export_parquet(
         AlreadyExistsError: the directory is not empty.
         UnsupportedFeatureError: an object store.
         NotFoundError: no such snapshot, tag or column.
+        StorageError: the directory cannot be written.
         FormatError: the files do not have as many rows as were read; they were removed.
     """
     file_io, path = resolve(str(directory))
@@ -78,11 +80,15 @@ def export_parquet(
             f"table.to_spark(spark).write.parquet('{path}') writes there"
         )
     target = Path(path)
-    if target.exists() and any(target.iterdir()):
-        raise AlreadyExistsError(f"table {table.name}: {target} has files already: export into a new directory")
     reader = table.to_batches(columns, filter, options=options, **at)
     keys = [name for name in table.schema.partition_keys if name in reader.schema.names]
     made = target.with_name(f".{target.name}.{uuid.uuid4()}.tmp")
+    try:
+        if target.exists() and any(target.iterdir()):
+            raise AlreadyExistsError(f"table {table.name}: {target} has files already: export into a new directory")
+        made.mkdir(parents=True)
+    except OSError as error:
+        raise to_storage_error("write", str(target), error, creating=True) from error
     try:
         read = _write(reader, made, keys, progress)
         files = sorted(made.rglob("*.parquet"))
@@ -108,7 +114,6 @@ def _write(reader: pa.RecordBatchReader, directory: Path, keys: list[str], progr
             progress(rows, None)
             yield batch
 
-    directory.mkdir(parents=True)
     partitioning = ds.partitioning(pa.schema([reader.schema.field(key) for key in keys]), flavor="hive")
     ds.write_dataset(
         counted(),

@@ -6,6 +6,7 @@ As JSON or CSV, the same figures are rows.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -96,7 +97,8 @@ def _write(path: Path, text: str) -> None:
             written.replace(target)
     except OSError as error:
         if is_replaced:
-            written.unlink(missing_ok=True)
+            with suppress(OSError):  # there is none
+                written.unlink()
         raise StorageError(f"the report cannot be written to {path}: {error.strerror}") from error
 
 

@@ -201,6 +201,15 @@ def test_an_export_that_fails_leaves_nothing(catalog: penstock.Catalog, hive: Pa
         penstock.export_parquet(catalog.load_table("shop.t"), "s3://bucket/out")
 
 
+@pytest.mark.parametrize("below", ["", "/deep"])
+def test_a_file_is_no_place_for_an_export(catalog: penstock.Catalog, hive: Path, tmp_path: Path, below: str) -> None:
+    penstock.convert(catalog, "shop.t", hive)
+    (tmp_path / "file").write_text("kept")
+    with pytest.raises(penstock.StorageError, match=r"cannot write .*/file.*: Not a directory"):
+        penstock.export_parquet(catalog.load_table("shop.t"), f"{tmp_path}/file{below}")
+    assert (tmp_path / "file").read_text() == "kept"
+
+
 def int96_file(directory: Path, values: list[dt.datetime | None], *, with_schema: bool = False) -> None:
     """Write timestamps as INT96, without pyarrow's schema as Spark does it, which stores instants."""
     directory.mkdir(exist_ok=True)

@@ -208,6 +208,8 @@ def test_a_file_is_written_whole_over_the_older_one(queue: Command, tmp_path: Pa
     assert queue("report", "shop.q", "-o", str(target)).stdout == f"drew shop.q: {target}\n"
     refused = queue("report", "shop.q", "-o", str(tmp_path / "missing" / "x.html"), code=7)
     assert f"the report cannot be written to {tmp_path}/missing/x.html: No such file or directory" in refused.stderr
+    refused = queue("report", "shop.q", "-o", str(target / "x.html"), code=7)
+    assert f"the report cannot be written to {target}/x.html: Not a directory" in refused.stderr
 
 
 def test_what_is_not_a_file_is_written_to_and_stays(queue: Command, tmp_path: Path) -> None:
