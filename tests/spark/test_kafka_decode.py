@@ -111,6 +111,33 @@ def test_a_missing_field_is_null_and_a_record_without_value_no_row(spark: SparkS
     assert read(spark, "a INT, b STRING", JsonFormat(), '{"a": 1}', None, "{}") == [(1, None), (None, None)]
 
 
+@pytest.mark.parametrize("value", ["1767225600000", "1", '"2026-01-02 03:04:05"', '"2026-02-30 00:00:00Z"'])
+def test_only_texts_with_a_zone_are_instants(spark: SparkSession, value: str) -> None:
+    columns = "z TIMESTAMP(3) WITH LOCAL TIME ZONE, s STRING"
+    text = f'{{"z": {value}, "s": "x"}}'
+    fails(spark, columns, JsonFormat(), text, "no JSON object of these types")
+    assert read(spark, columns, LENIENT, text, '{"s": "y"}') == [(None, "x"), (None, "y")]
+
+
+@pytest.mark.parametrize(
+    ("columns", "how", "lenient"),
+    [
+        ("n INT, s STRING", JsonFormat(), LENIENT),
+        ("n STRING, s STRING", CsvFormat(), CsvFormat(ignores_errors=True)),
+        ("s STRING", RawFormat(), None),
+    ],
+)
+def test_bytes_that_are_no_utf_8_are_not_read_as_another_text(
+    spark: SparkSession, columns: str, how: ValueFormat, lenient: ValueFormat | None
+) -> None:
+    values = [b'{"n": 1, "s": "a\xffb"}', '{"n": 2, "s": "\ufffd\U0001f600"}', None]
+    with pytest.raises(PySparkException, match="partition 3, offset 0 is not in UTF-8"):
+        frame(spark, columns, how, *values).collect()
+    assert len(read(spark, columns, how, *values[1:])) == (2 if isinstance(how, RawFormat) else 1)
+    if lenient is not None:
+        assert [row[-1].count("\ufffd\U0001f600") for row in read(spark, columns, lenient, *values)] == [1]
+
+
 @pytest.mark.parametrize("value", ["no json", '{"a": 1, "b"', '{"a": "x"}', "5", "[]", "", "  "])
 def test_json_in_error_fails_with_topic_partition_and_offset(spark: SparkSession, value: str) -> None:
     fails(spark, "a INT, b STRING", JsonFormat(), value, "no JSON object of these types")
@@ -146,6 +173,12 @@ def test_csv_is_read_with_quotes_and_empty_texts(spark: SparkSession) -> None:
     expected = datetime(2026, 1, 2, 3, 4, 5, 500_000)  # noqa: DTZ001 - a wall clock
     found = read(spark, "i INT, s STRING, t TIMESTAMP(3)", CsvFormat(), *values)
     assert found == [(1, 'a,"b"', expected), (2, "", None)]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_the_end_of_a_csv_line_is_no_part_of_its_last_field(spark: SparkSession, end: str) -> None:
+    values = [f"1,a{end}", f'2,"b{end}"{end}', f"3,{end}"]
+    assert read(spark, "i INT, s STRING", CsvFormat(), *values) == [(1, "a"), (2, f"b{end}"), (3, "")]
 
 
 def test_csv_follows_its_options(spark: SparkSession) -> None:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType, TimestampType
 
 from penstock.errors import UnsupportedFeatureError
 from penstock.format.types.data_types import (
@@ -76,15 +76,20 @@ def decode_values(
     where = F.concat(F.lit(f"table {table}: "), _kafka_place() if place is None else place)
     match how:
         case JsonFormat():
-            rows = _unpack(records, origin, _parse_json(fields, how), _check_json(fields, how, where))
+            values = records.where(_is_utf8(where, None if how.ignores_errors else _skips("json")))
+            rows = _unpack(values, origin, _parse_json(fields, how), _check_json(fields, how, where))
         case CsvFormat():
             values = records.where(~F.startswith(_text(), F.lit("#"))) if how.allows_comments else records
+            values = values.where(_is_utf8(where, None if how.ignores_errors else _skips("csv")))
             rows = _unpack(values, origin, _parse_csv(fields, how), _check_csv(how, where))
         case RawFormat():
+            if _is_text(fields[0]) and how.charset.upper() in {"UTF-8", "UTF8"}:
+                records = records.where(_is_utf8(where, "name its encoding in 'raw.charset', or declare BYTES"))
             return records.select(origin, _decode_raw(fields[0], how))
     # Without a null literal, an empty field is an empty string; Spark's parser returns null for both.
     fills = isinstance(how, CsvFormat) and how.null_literal is None
-    return rows.select(ORIGIN, *(_finish(field, fills=fills) for field in fields))
+    json = how if isinstance(how, JsonFormat) else None
+    return rows.select(ORIGIN, *(_finish(field, fills=fills, json=json) for field in fields))
 
 
 def check_columns(fields: Sequence[DataField], how: ValueFormat, table: str) -> None:
@@ -139,24 +144,50 @@ def _unpack(records: DataFrame, origin: Column, parsed: Column, is_row: Callable
     return records.where(F.col("value").isNotNull()).select(origin, F.inline(rows))
 
 
+def _is_utf8(where: Column, cure: str | None) -> Column:
+    """Return an expression that is true if a value is UTF-8 or null; else it fails, or is false if there is no cure.
+
+    Spark's parsers would read other bytes as U+FFFD. Java's regular expressions do, too, so the text differs then.
+    """
+    is_other = F.regexp_extract(_text(), "(?s).*", 0).cast("binary") != F.col("value")
+    failed = F.lit(False) if cure is None else _failure(where, "not in UTF-8", cure)  # noqa: FBT003 - SQL's FALSE
+    return F.when(is_other, failed).otherwise(F.lit(True))  # noqa: FBT003 - SQL's TRUE
+
+
 def _parse_json(fields: Sequence[DataField], how: JsonFormat) -> Column:
-    between = " " if how.timestamps is TimestampStandard.SQL else "'T'"
-    return F.from_json(_text(), _with_corrupt(fields), _parser_options(between))
+    schema = [
+        StructField(each.name, StringType()) if isinstance(each.dataType, TimestampType) else each  # see _instant
+        for each in _with_corrupt(fields)
+    ]
+    return F.from_json(_text(), StructType(schema), _json_options(how))
+
+
+def _json_options(how: JsonFormat) -> dict[str, str]:
+    return _parser_options(" " if how.timestamps is TimestampStandard.SQL else "'T'")
+
+
+def _instant(text: Column, how: JsonFormat) -> Column:
+    """Return the time that a text is, or null. Of a number, Spark's parser of objects would take seconds since 1970."""
+    schema = StructType([StructField("at", TimestampType())])
+    return F.from_json(F.concat(F.lit('{"at":"'), text, F.lit('"}')), schema, _json_options(how))["at"]
 
 
 def _check_json(fields: Sequence[DataField], how: JsonFormat, where: Column) -> Callable[[Column], Column]:
     names = F.array(*(F.lit(field.name) for field in fields))
     # Null for a value that is not a JSON object.
     keys = F.json_object_keys(_text())
+    instants = [field.name for field in fields if _is_instant(field)]
 
     def is_row(row: Column) -> Column:
         is_good = row.isNotNull() & row[_CORRUPT].isNull()
         if how.ignores_errors:
             return is_good | (row.isNotNull() & keys.isNotNull())
+        for name in instants:
+            is_good &= row[name].isNull() | _instant(row[name], how).isNotNull()
         if how.fails_on_missing:
             is_good &= F.size(F.array_except(names, keys)) == 0
         problem = "no JSON object with all of the columns" if how.fails_on_missing else "no JSON object of these types"
-        return F.when(is_good, F.lit(True)).otherwise(_failure(where, problem, "json.ignore-parse-errors"))  # noqa: FBT003 - SQL's TRUE
+        return F.when(is_good, F.lit(True)).otherwise(_failure(where, problem, _skips("json")))  # noqa: FBT003 - SQL's TRUE
 
     return is_row
 
@@ -170,7 +201,9 @@ def _parse_csv(fields: Sequence[DataField], how: CsvFormat) -> Column:
         "escape": how.escape or quote,
         "nullValue": how.null_literal or "",
     }
-    return F.from_csv(_text(), _to_ddl(_with_corrupt(fields)), {**_parser_options(" "), **options})
+    # A value that is a line of a file may end as one.
+    line = F.regexp_replace(_text(), r"(\r\n?|\n)\z", "")
+    return F.from_csv(line, _to_ddl(_with_corrupt(fields)), {**_parser_options(" "), **options})
 
 
 def _check_csv(how: CsvFormat, where: Column) -> Callable[[Column], Column]:
@@ -179,14 +212,16 @@ def _check_csv(how: CsvFormat, where: Column) -> Callable[[Column], Column]:
             return row.isNotNull()
         is_good = row.isNotNull() & row[_CORRUPT].isNull()
         problem = "no line with these columns"
-        return F.when(is_good, F.lit(True)).otherwise(_failure(where, problem, "csv.ignore-parse-errors"))  # noqa: FBT003 - SQL's TRUE
+        return F.when(is_good, F.lit(True)).otherwise(_failure(where, problem, _skips("csv")))  # noqa: FBT003 - SQL's TRUE
 
     return is_row
 
 
-def _finish(field: DataField, *, fills: bool) -> Column:
+def _finish(field: DataField, *, fills: bool, json: JsonFormat | None) -> Column:
     """Convert a parsed column to its declared type."""
     column = F.col(f"`{field.name.replace('`', '``')}`")
+    if json is not None and _is_instant(field):
+        column = _instant(column, json).alias(field.name)
     if not isinstance(field.type, AtomicType):
         return column
     if fills and field.type.root in _TEXTS:
@@ -201,9 +236,16 @@ def _finish(field: DataField, *, fills: bool) -> Column:
 
 
 def _decode_raw(field: DataField, how: RawFormat) -> Column:
-    is_text = isinstance(field.type, AtomicType) and field.type.root in _TEXTS
     value = F.col("value")
-    return (F.decode(value, how.charset) if is_text else value).alias(field.name)
+    return (F.decode(value, how.charset) if _is_text(field) else value).alias(field.name)
+
+
+def _is_text(field: DataField) -> bool:
+    return isinstance(field.type, AtomicType) and field.type.root in _TEXTS
+
+
+def _is_instant(field: DataField) -> bool:
+    return isinstance(field.type, AtomicType) and field.type.root is TypeRoot.TIMESTAMP_LTZ
 
 
 def _text() -> Column:
@@ -238,13 +280,17 @@ def _kafka_place() -> Column:
     )
 
 
-def _failure(where: Column, problem: str, option: str) -> Column:
+def _skips(name: str) -> str:
+    return f"'{name}.ignore-parse-errors' = 'true' skips what cannot be read"
+
+
+def _failure(where: Column, problem: str, cure: str) -> Column:
     """Return an expression that fails with an error that names the record."""
     return F.raise_error(
         F.concat(
             where,
             F.lit(f" is {problem}: "),
             F.substring(_text(), 1, _SHOWN_CHARACTERS),
-            F.lit(f"; '{option}' = 'true' skips what cannot be read"),
+            F.lit(f"; {cure}"),
         )
     ).cast("boolean")
