@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from tests.spark.stream_feed import DONE, commits
 
-from penstock import Catalog, Table
+from penstock import Catalog, CheckpointError, Table
 from penstock.spark.kafka.frame import read_kafka
 from penstock.table.stream_sink.committer import StreamCommitter
 
@@ -106,6 +106,24 @@ def test_a_record_in_error_stops_the_query_and_names_it_and_the_table_has_what_c
     with pytest.raises(StreamingQueryException, match="Kafka topic broken, partition 0, offset 2 is no JSON object"):
         run(kafka, table, "broken", tmp_path / "checkpoint")
     assert table.to_arrow().to_pylist() == [{"user": 1, "product": "a", "order_time": NOON}]
+
+
+def test_a_query_that_reads_other_topics_is_refused_before_spark_forgets_the_old_ones(
+    kafka: Kafka, table: Table, tmp_path: Path
+) -> None:
+    for number, topic in enumerate(("old", "other")):
+        kafka.create_topic(topic)
+        kafka.produce(topic, [f'{{"user": {number}, "product": "{topic}"}}'])
+    run(kafka, table, "old", tmp_path / "checkpoint")
+    with pytest.raises(CheckpointError, match="reads the topics old, which this one does not read"):
+        run(kafka, table, "other", tmp_path / "checkpoint")
+    kafka.produce("old", ['{"user": 2, "product": "old"}'])
+    run(kafka, table, "old", tmp_path / "checkpoint")
+    assert sorted(table.to_arrow()["user"].to_pylist()) == [0, 2]
+    run(kafka, table, "other;old", tmp_path / "checkpoint")
+    assert sorted(table.to_arrow()["user"].to_pylist()) == [0, 1, 2]
+    with pytest.raises(CheckpointError, match="reads the topics old, which"):
+        run(kafka, table, "other", tmp_path / "checkpoint")
 
 
 def test_more_digits_than_a_column_has_are_cut(kafka: Kafka, table: Table, tmp_path: Path) -> None:

@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.errors import PySparkException, PySparkValueError
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.errors import InvalidOptionError, LeaseHeldError, UnsupportedFeatureError
+from penstock.errors import CheckpointError, InvalidOptionError, LeaseHeldError, UnsupportedFeatureError
 from penstock.options import CommitOptions
 from penstock.spark.batches import from_spark_batch
+from penstock.spark.logical_plan import analyzed_plan, each_node, read_plan
 from penstock.spark.stream.checkpoint import Checkpoint
 from penstock.spark.stream.micro_batches import MicroBatches, QueryLease
 from penstock.spark.versions.python_api import arrow_schema
 from penstock.spark.watermark.query_shape import QueryShape
 from penstock.spark.watermark.wall_clock import with_wall_clocks
 from penstock.table.store import MetadataStore
+from penstock.table.stream.checkpoint import decode_batch
 from penstock.table.stream_sink.batch_log import BatchNotes, claim_checkpoint
 from penstock.table.stream_sink.committer import StreamCommitter, load_first_batch
 from penstock.table.write.check_rows import plan_conform
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 _TRIGGERS: Final = ("processingTime", "availableNow", "once")
+_SOURCE: Final = "StreamingRelationV2"
 __all__ = ["TableStreamingQuery"]
 
 
@@ -47,6 +50,7 @@ def write_stream(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> Streami
     """Start a query that commits each micro-batch to a table exactly once, even if Spark runs the batch again."""
     check_request(sdf, ref, request)
     checkpoint = Checkpoint(sdf.sparkSession, request.checkpoint)
+    _check_topics(sdf, checkpoint, ref)
     batches = open_batches(sdf, ref, request, checkpoint, has_batches=checkpoint.has_batches())
     query_id = checkpoint.load_query_id()
     if query_id is not None:
@@ -139,6 +143,32 @@ def _open_committer(
         accept_unknown=ref.parsed(CommitOptions).accept_unknown_batch,
     )
     return StreamCommitter(ref, notes, mark, is_overwrite=is_overwrite, ownership=lease)
+
+
+def _check_topics(sdf: DataFrame, checkpoint: Checkpoint, ref: TableRef) -> None:
+    """Check that a query still reads the topics of Kafka that its checkpoint has.
+
+    Spark would store offsets without them and fail; from these it could not go on even with the topics, or would read
+    them from their beginning.
+    """
+    data = checkpoint.load_newest_offsets()
+    left = frozenset() if data is None else decode_batch(data, checkpoint.place).topics
+    if not left:
+        return
+    jvm: Any = sdf.sparkSession._jvm  # noqa: SLF001 - Python has no regular expressions of Java
+    nodes = each_node(read_plan(analyzed_plan(sdf)))
+    sources = [node.java.extraOptions() for node in nodes if node.name == _SOURCE and node.java.sourceName() == "kafka"]
+    for source in sources:
+        names, pattern = source.get("subscribe"), source.get("subscribePattern")
+        if (names or pattern) is None or not source.getBoolean("failOnDataLoss", True):  # noqa: FBT003 - Java
+            return
+        matches = jvm.java.util.regex.Pattern.matches
+        left = left.difference(names.split(",") if names else [each for each in left if matches(pattern, each)])
+    if sources and left:
+        raise CheckpointError(
+            f"table {ref.name}: checkpoint {checkpoint.place} is of a query that reads the topics "
+            f"{', '.join(sorted(left))}, which this one does not read; add them, or start with a new checkpoint"
+        )
 
 
 def _check_not_running(spark: SparkSession, query_id: str, ref: TableRef) -> None:

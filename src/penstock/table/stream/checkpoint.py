@@ -31,11 +31,13 @@ class BatchEnds:
             for one without data so far.
         spark_watermark: Spark's own watermark, ms of event time, from the batches before this one; None for none.
         takes_least: whether Spark takes the minimum of several watermarks; if not, the maximum.
+        topics: of all sources that read Kafka.
     """
 
     sources: tuple[StreamOffset | None, ...]
     spark_watermark: int | None
     takes_least: bool
+    topics: frozenset[str] = frozenset()
 
 
 def decode_batch(data: bytes, path: str) -> BatchEnds:
@@ -47,6 +49,7 @@ def decode_batch(data: bytes, path: str) -> BatchEnds:
         sources=tuple(_decode_ours(value) for value in values[1:]),
         spark_watermark=int(metadata.get("batchWatermarkMs", 0)) or None,
         takes_least=not isinstance(conf, dict) or conf.get(_POLICY, "min") == "min",
+        topics=frozenset(topic for value in values[1:] if _is_kafkas(value) for topic in value),
     )
 
 
@@ -98,6 +101,13 @@ def _parse(line: str) -> Any:  # noqa: ANN401 - whatever JSON holds
         return json.loads(line)
     except ValueError:
         return None  # the line is the version, a dash for a source without data, or the text of another source
+
+
+def _is_kafkas(value: Any) -> bool:  # noqa: ANN401 - whatever JSON holds
+    """Whether a value holds an offset for each partition, by number, of each topic."""
+    return isinstance(value, dict) and all(
+        isinstance(offsets, dict) and all(number.isdigit() for number in offsets) for offsets in value.values()
+    )
 
 
 def _is_ours(value: dict[str, Any]) -> bool:

@@ -130,7 +130,7 @@ def test_what_spark_wrote_down_is_read() -> None:
         '{"a":{"0":3}}',
     ]
     ends = decode_batch("\n".join(lines).encode(), "offsets/3")
-    assert ends == BatchEnds(sources=(ours, None, None), spark_watermark=12, takes_least=False)
+    assert ends == BatchEnds(sources=(ours, None, None), spark_watermark=12, takes_least=False, topics=frozenset({"a"}))
     bare = decode_batch(b'v1\n{"batchWatermarkMs":0,"batchTimestampMs":5}\n-', "offsets/0")
     assert bare == BatchEnds(sources=(None,), spark_watermark=None, takes_least=True)
 
