@@ -169,7 +169,7 @@ def _json_options(how: JsonFormat) -> dict[str, str]:
 def _instant(text: Column, how: JsonFormat) -> Column:
     """Return the time that a text is, or null. Of a number, Spark's parser of objects would take seconds since 1970."""
     schema = StructType([StructField("at", TimestampType())])
-    return F.from_json(F.concat(F.lit('{"at":"'), text, F.lit('"}')), schema, _json_options(how))["at"]
+    return F.from_json(F.to_json(F.struct(text.alias("at"))), schema, _json_options(how))["at"]
 
 
 def _check_json(fields: Sequence[DataField], how: JsonFormat, where: Column) -> Callable[[Column], Column]:
