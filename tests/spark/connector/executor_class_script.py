@@ -1,15 +1,12 @@
-"""Reads a table with deletion vectors, and writes one, on executors in processes of their own; run as a program.
+"""Reads a table with deletion vectors on executors in processes of their own; run as a program.
 
 Arguments: directory of the warehouse; ``hidden`` if the driver must not hand its class to executors. Prints one JSON
-object: the physical plan, and the keys by the catalog, by ``to_spark`` and in a second session; the number of jars; and
-the columns with dictionaries in the second of the files that a task has written.
+object: the physical plan; the keys by the catalog, by ``to_spark`` and in a second session; and the number of jars.
 """
 
 import json
 import sys
-from pathlib import Path
 
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import penstock
@@ -29,14 +26,6 @@ def main() -> None:
     penstock.attach(spark, sys.argv[1])
     frame = spark.table("penstock.d.dv")
     table = penstock.Catalog(sys.argv[1]).load_table("d.dv")
-    executor_classes._LARGE_BYTES = 0
-    spark.sql("CREATE TABLE penstock.d.parts (u BIGINT, r BIGINT, p INT) PARTITIONED BY (p)")
-    rows = spark.range(0, 50_000, 1, 1).selectExpr(
-        "IF(id % 2 = 0, id, 0) AS u", "id DIV 2 % 3 AS r", "CAST(id % 2 AS INT) AS p"
-    )
-    rows.writeTo("penstock.d.parts").append()
-    (file,) = Path(sys.argv[1]).glob("d.db/parts/p=1/*/data-*")
-    group = pq.read_metadata(file).row_group(0)
     second = spark.newSession()
     penstock.attach(second, sys.argv[1])
     found = {
@@ -44,9 +33,6 @@ def main() -> None:
         "catalog": sorted(row.k for row in frame.repartition(3).collect()),
         "to_spark": sorted(row.k for row in table.to_spark(spark).collect()),
         "second session": sorted(row.k for row in second.table("penstock.d.dv").collect()),
-        "dictionaries": "".join(
-            column["path_in_schema"] for column in group.to_dict()["columns"] if column["has_dictionary_page"]
-        ),
         "jars": sum("penstock-" in jar for jar in spark.sparkContext._jsc.sc().listJars().mkString(" ").split()),
     }
     print(json.dumps(found))  # noqa: T201 - its result
