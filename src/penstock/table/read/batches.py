@@ -268,6 +268,8 @@ def read_arrow(
 def _batches(
     reader: TableReader, ref: TableRef, plan: ScanPlan, limit: int | None, items_ahead: int
 ) -> Iterator[pa.RecordBatch]:
+    if not len(reader.schema) and not plan.vectors and all(part.rest.is_always_true for part in plan.partitions):
+        return _limited(_count_out(plan.row_count, max(plan.row_count, 1)), limit)
     splits = plan_splits(ref, plan)
     sources = [partial(reader.read_file, split, file) for split in splits for file in split.files]
     largest = max((file.file_size for split in splits for file in split.files), default=0)

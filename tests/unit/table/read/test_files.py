@@ -25,6 +25,7 @@ from penstock.table import store
 from penstock.table.compact.plan import plan_compaction
 from penstock.table.metadata_cache import MetadataCache, clear_metadata_cache
 from penstock.table.read import live, scan
+from penstock.table.read.batches import read_arrow
 from penstock.table.read.files import FileColumns, LazyEntries, count_pairs, total
 from penstock.table.read.prune_columns import GroupBounds
 from penstock.table.read.scan import ScanPlan, live_entries, plan_scan
@@ -133,6 +134,8 @@ def test_a_plan_of_columns_decodes_the_files_that_are_left(in_columns: pytest.Mo
     store, snapshot = table.store, table.snapshots[-1]
     plan = plan_scan(store, table.ref, snapshot)
     assert (plan.file_count, plan.row_count, decoded) == (300, 3_000, [])
+    counts = [read_arrow(table.ref, store, plan, [], limit).num_rows for limit in (None, 0, 7, 4_000)]
+    assert (counts, decoded) == ([3_000, 0, 7, 3_000], [])
     plan = plan_scan(store, table.ref, snapshot, parse_filter("id = 1234"))
     assert (plan.file_count, decoded) == (1, [])
     (partition,) = plan.partitions
