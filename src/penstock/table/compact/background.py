@@ -33,7 +33,7 @@ from penstock.table.compact.plan import check_compactable, merges_on_its_own
 from penstock.table.compact.queue_files import QueueFiles
 from penstock.table.compact.task import CompactionState, CompactSizes, waiting_of
 from penstock.table.lease import LeaseKeeper, acquire, find_holder
-from penstock.table.read.live import load_deltas, load_live_entries, snapshots_since
+from penstock.table.read.live import load_deltas, load_live_files, snapshots_since
 from penstock.table.read.scan import load_vector_places
 from penstock.table.ref import FileLocator
 from penstock.table.store import MetadataStore
@@ -97,7 +97,7 @@ class CompactionWatch:
         check_compactable(self.ref)
         if not self._follow(latest):
             self._files = self._new_files()
-            self._files.take(load_live_entries(self.store, latest).values())
+            self._files.take(load_live_files(self.store, latest))
             for task in self._assigned.values():
                 self._files.hold(task)
             self._seen = latest

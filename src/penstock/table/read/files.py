@@ -179,9 +179,14 @@ class FileColumns:
             if high > low:
                 yield self.parts[number], self.rows[low:high] - firsts[number]
 
+    def __iter__(self) -> Iterator[ManifestEntry]:
+        """Yield the files, in order; they are decoded manifest by manifest."""
+        for part, rows in self.by_part():
+            yield from self._entries_of(part, rows)
+
     def entries(self) -> list[ManifestEntry]:
         """Decode the files, in order."""
-        return [entry for part, rows in self.by_part() for entry in self._entries_of(part, rows)]
+        return list(self)
 
     def _entries_of(self, part: ManifestColumns, rows: Array) -> Iterable[ManifestEntry]:
         if id(part) not in self._whole:

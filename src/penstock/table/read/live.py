@@ -68,6 +68,11 @@ def load_live_entries(
     return {entry.identity: entry for entry in live}
 
 
+def load_live_files(store: MetadataStore, snapshot: Snapshot) -> FileColumns:
+    """Load the live files as columns: for many files of which few, or few at a time, have to be objects."""
+    return FileColumns.live(store.iter_columns(store.load_manifests(snapshot), snapshot_id=snapshot.id))
+
+
 def _of_partitions(entries: Iterable[ManifestEntry], keep: Callable[[bytes], bool] | None) -> Iterable[ManifestEntry]:
     if keep is None:
         return entries

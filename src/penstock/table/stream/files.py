@@ -29,7 +29,7 @@ from penstock.predicate.bind import bind
 from penstock.predicate.tree import TRUE, Predicate
 from penstock.table.assumptions import check_schema_of_file
 from penstock.table.read.indexes import FileIndexPruner
-from penstock.table.read.live import MAX_STEPS, load_deltas, load_live_entries, snapshots_since
+from penstock.table.read.live import MAX_STEPS, load_deltas, load_live_files, snapshots_since
 from penstock.table.read.prune import BucketPruner, PartitionPruner, PartitionPruneResult, StatsPruner
 from penstock.table.read.scan import load_vector_places, plan_scan
 from penstock.table.read.split import make_split, pack_files, partition_order
@@ -174,7 +174,10 @@ class CreationTracker:
         if at is None or not self._follow(at, snapshot):
             self._times.clear()
             self._least.clear()
-            self._note(load_live_entries(self._store, snapshot).values())
+            files = load_live_files(self._store, snapshot)
+            data, codes = files.partitions()
+            for code, created in zip(codes.tolist(), files.column("created_millis").tolist(), strict=True):
+                self._times.setdefault(data[code], Counter())[created] += 1
         self._at = snapshot
 
     def created_millis(self, partition: bytes) -> int:

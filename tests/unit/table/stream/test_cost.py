@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 from tests.unit.table.stream.queues import Queue, batches, flat, names
 
+from penstock.format.manifest import columns
+from penstock.format.manifest.columns import EncodedEntries
+from penstock.format.manifest.entry import FileKind
+from penstock.table.metadata_cache import MetadataCache
+from penstock.table.store import MetadataStore
 from penstock.table.stream import files as units_module
+from penstock.table.stream.files import CreationTracker
 from penstock.table.stream.limits import NO_LIMITS, ReadLimits
 from penstock.table.stream.offset import UNRESOLVED
 
@@ -132,3 +139,20 @@ def test_a_full_phase_of_many_files_is_planned_once(monkeypatch: pytest.MonkeyPa
         offset, steps = reached, steps + 1
     assert (files, steps, len(scans)) == (4_000, 1_000, 1)
     assert time.process_time() - began < 20
+
+
+def test_creation_times_are_read_without_an_object_for_each_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "MIN_RECORDS", 1)
+    queue = Queue(partition_keys=("dt",))
+    entries = [queue.entry_of(f"p{number % 3}/0:f{number}@{100 + number}") for number in range(90)]
+    queue.commit(*entries)
+    store = MetadataStore(queue.ref, cache=MetadataCache())
+    follows, starts = CreationTracker(store), CreationTracker(store)
+    follows.advance(queue.snapshots[-1])
+    queue.commit(*(replace(entry, kind=FileKind.DELETE) for entry in entries[:7]))
+    follows.advance(queue.snapshots[-1])
+    with monkeypatch.context() as patch:
+        patch.setattr(EncodedEntries, "entries", lambda _self, rows: pytest.fail(f"{len(rows)} entries were decoded"))
+        starts.advance(queue.snapshots[-1])
+    times = [[each.created_millis(entry.partition) for entry in entries[:3]] for each in (follows, starts)]
+    assert times == [[109, 107, 108]] * 2
