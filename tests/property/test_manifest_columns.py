@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import replace
 from io import BytesIO
@@ -199,6 +200,14 @@ def test_damaged_blocks_have_no_columns_or_equal_entries(
         container.schema, [Block(max(block.record_count + more, 1), bytes(payload))], codec=AvroCodec.NULL
     )
     assert_decoded_alike(data)
+
+
+def test_a_damaged_schema_has_no_columns_or_equal_entries() -> None:
+    data = encode_manifest([usual(number) for number in range(3)])
+    begin, end = data.index(b'{"type"'), data.rindex(b"}]}") + 3
+    for key in re.finditer(rb'"(name|type|fields|items|default|logicalType)"', data[:end]):
+        place = max(begin, key.start() + 1)
+        assert_decoded_alike(data[:place] + b"~" + data[place + 1 :])
 
 
 def test_bytes_that_look_like_the_start_of_an_entry_are_not_taken_for_one() -> None:

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from penstock.errors import FormatError
 from penstock.format.avro.columns import Cursor, Even, Records, discard, longs_at, step_of
 from penstock.format.avro.reader import field_types
 from penstock.format.avro.schemas import MANIFEST_SCHEMA
 from penstock.format.avro.shapes import Shape, mark_of
+from penstock.format.avro.values import DEFAULT_LIMITS
 from penstock.format.manifest.entry import FileKind, FileSource, StatsLayout
-from penstock.format.manifest.files import REQUIRED_FILE_FIELDS
+from penstock.format.manifest.files import REQUIRED_FILE_FIELDS, decode_entries_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -473,6 +475,7 @@ class EntryShape:
 def steps_of(schema: str) -> EntrySteps | None:
     """Return the steps that read an entry; None if an entry of this schema is not known here."""
     try:
+        decode_entries_at(b"", (), schema, "", DEFAULT_LIMITS)  # refuses each schema that the record decoder refuses
         fields = field_types(json.loads(schema))
         file_fields = field_types(fields["_FILE"])
         if tuple(fields)[:3] != _FIRST_FIELDS or not fields.keys() >= _ENTRY_STEPS.keys():
@@ -485,7 +488,7 @@ def steps_of(schema: str) -> EntrySteps | None:
                 steps += [_field_of(each, file_fields[each], _FILE_TYPES, _FILE_STEPS) for each in file_fields]
             else:
                 steps.append(_field_of(name, avro_type, _ENTRY_TYPES, _ENTRY_STEPS))
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+    except (FormatError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
     known = [step for step in steps if step]
     return EntrySteps(known) if len(known) == len(steps) else None
