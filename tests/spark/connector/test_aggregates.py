@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -99,6 +100,48 @@ def test_groups_and_bounds_of_partition_columns_come_from_metadata(spark: SparkS
         wanted = spark.sql(query.format("grouped_rows"))
         assert sorted(map(repr, frame.collect())) == sorted(map(repr, wanted.collect())), query
         assert ("LocalTableScan" in _plan(frame)) == is_known, query
+
+
+def test_bounds_of_every_exact_type_come_from_metadata(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table(
+        "d.exact",
+        "b BOOLEAN, n DECIMAL(9, 2), m DECIMAL(30, 3), t TIMESTAMP(3), u TIMESTAMP(6), z TIMESTAMP_LTZ(6), "
+        "f DOUBLE, s TIMESTAMP(9), c TIME(3), p DECIMAL(20, 1), q TIMESTAMP(6)",
+        partition_by=["p", "q"],
+    )
+    texts = ["1500-03-01T01:02:03.456", "1969-12-31T23:59:59.999", None, "9999-12-30T23:59:59.001"]
+    moments = [None if text is None else dt.datetime.fromisoformat(text) for text in texts]
+    for day in range(3):
+        rows = [
+            {
+                "b": n > day,
+                "n": Decimal(n - 2) / 4 if n else None,
+                "m": Decimal(-n).scaleb(24),
+                "t": moment,
+                "u": moment,
+                "z": moment and moment.replace(tzinfo=dt.UTC),
+                "f": n / 2,
+                "c": dt.time(n, 59, 59),
+                "p": Decimal(n % 2) - Decimal("0.5"),
+                "q": moments[day],
+            }
+            for n, moment in enumerate(moments[day:])
+        ]
+        table.append(pa.Table.from_pylist(rows, table.arrow_schema))
+    spark.table("penstock.d.exact").drop("c", "s").localCheckpoint().createOrReplaceTempView("exact_rows")
+    bounds = ", ".join(f"min({name}), max({name}), count({name})" for name in "bnmtuzpq")
+    for query, is_known in {
+        f"SELECT {bounds} FROM {{}}": True,
+        f"SELECT q, p, {bounds} FROM {{}} GROUP BY p, q": True,
+        "SELECT DISTINCT q, p FROM {}": True,
+        "SELECT min(f) FROM {}": False,
+    }.items():
+        frame = spark.sql(query.format("penstock.d.exact"))
+        wanted = spark.sql(query.format("exact_rows"))
+        assert sorted(map(repr, frame.collect())) == sorted(map(repr, wanted.collect())), query
+        assert ("LocalTableScan" in _plan(frame)) == is_known, query
+    assert spark.sql("SELECT min(c), max(c) FROM penstock.d.exact").collect() == [(3_599_000, 14_399_000)]
+    assert "BatchScan" in _plan(spark.sql("SELECT min(s) FROM penstock.d.exact"))
 
 
 def _files_of_tasks(frame: DataFrame) -> list[int]:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.types import LongType, StructField, StructType
 
-from penstock.format.types.data_types import INTEGERS, AtomicType, TypeRoot
+from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.spark.connector.partition_keys import CELLS
-from penstock.spark.types import to_spark_type
+from penstock.spark.types import has_nanoseconds, to_spark_type
 from penstock.table.read.prune import ColumnStatsReader
 
 if TYPE_CHECKING:
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from penstock.table.read.scan import ScanPartition, ScanPlan
     from penstock.table.store import MetadataStore
 
+_TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
+_CELLS: Final = {**CELLS, TypeRoot.TIME: "int", **dict.fromkeys(_TIMESTAMPS, "long")}
 # Types whose minimum and maximum in the statistics of files are never truncated.
-_ORDERED: Final = frozenset({*INTEGERS, TypeRoot.DATE})
+_ORDERED: Final = frozenset({*_CELLS, TypeRoot.DECIMAL} - {TypeRoot.VARCHAR})
 
 
 class _UnknownError(Exception):
@@ -43,7 +45,7 @@ class Answers:
     def __init__(self, columns: Sequence[tuple[StructField, str]], rows: list[list[object]], groups: int) -> None:
         self.schema = StructType([field for field, _ in columns])
         self._cells = ",".join(cell for _, cell in columns)
-        self._rows = json.dumps(rows)
+        self._rows = json.dumps(rows, default=str)  # decimals
         if groups:
             names = self.schema.fieldNames()
             digest = hashlib.sha256(self._rows.encode()).hexdigest()[:16]
@@ -123,7 +125,10 @@ def answer(read: PinnedRead, store: MetadataStore, plan: ScanPlan, aggregation: 
     try:
         made += [_column(place, each, fields) for place, each in enumerate(aggregation.functions)]
         rows = [
-            [*group, *(_value(each, fields, places, store, parts) for each in aggregation.functions)]
+            [
+                *map(_spark_value, group, (field for field, _ in columns)),
+                *(_value(each, fields, places, store, parts) for each in aggregation.functions),
+            ]
             for group, parts in groups.items()
         ]
     except _UnknownError:
@@ -132,7 +137,18 @@ def answer(read: PinnedRead, store: MetadataStore, plan: ScanPlan, aggregation: 
 
 
 def _cell_of(field: DataField) -> str | None:
-    return CELLS.get(field.type.root) if isinstance(field.type, AtomicType) else None
+    kind = field.type
+    if not isinstance(kind, AtomicType) or has_nanoseconds(kind):
+        return None
+    if kind.root is TypeRoot.DECIMAL:
+        return f"decimal {kind.precision or 10} {kind.scale or 0}"
+    return _CELLS.get(kind.root)
+
+
+def _spark_value(value: Any, field: DataField) -> object:  # noqa: ANN401 - of any type
+    """Return a value as in Spark's rows, where timestamps are microseconds."""
+    is_timestamp = isinstance(field.type, AtomicType) and field.type.root in _TIMESTAMPS
+    return value // 1_000 if is_timestamp and value is not None else value
 
 
 def _column(place: int, aggregate: Aggregate, fields: dict[str, DataField]) -> tuple[StructField, str]:
@@ -174,7 +190,7 @@ def _value(
             raise _UnknownError
         values = [_bound(each, kind) for rows, each in stats if _nulls(each) < rows]
     choose: Callable[[list[Any]], object] = min if kind == "Min" else max
-    return choose(values) if values else None
+    return _spark_value(choose(values), field) if values else None
 
 
 def _stats(field: DataField, store: MetadataStore, parts: Sequence[ScanPartition]) -> Iterator[tuple[int, ColumnStats]]:
@@ -194,8 +210,8 @@ def _nulls(stats: ColumnStats) -> int:
     return stats.null_count
 
 
-def _bound(stats: ColumnStats, kind: str) -> int:
+def _bound(stats: ColumnStats, kind: str) -> object:
     value = stats.min if kind == "Min" else stats.max
-    if not isinstance(value, int):
+    if value is None:
         raise _UnknownError
     return value
