@@ -186,6 +186,29 @@ def test_rows_are_added_and_replaced(spark: SparkSession, run: Callable[[str], l
     assert table.snapshots()["commit_kind"].to_pylist()[-3:] == ["OVERWRITE"] * 3
 
 
+def test_explain_and_the_log_say_who_writes_the_rows(
+    spark: SparkSession, run: Callable[[str], list[Any]], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "penstock.spark.write")
+    for table, columns, reason in (
+        ("scalable", "n BIGINT", None),
+        ("buckets", "n BIGINT) TBLPROPERTIES ('bucket' = '2', 'bucket-key' = 'n'", "it has buckets"),
+        ("orc", "n BIGINT) TBLPROPERTIES ('file.format' = 'orc'", "its files are not Parquet"),
+        ("days", "n BIGINT, p INT) PARTITIONED BY (p", "it has partitions"),
+    ):
+        run(f"CREATE TABLE penstock.d.w_{table} ({columns})")
+        value = "id, 1" if table == "days" else "id"
+        for insert in ("INSERT INTO", "INSERT OVERWRITE"):
+            spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+            statement = f"{insert} penstock.d.w_{table} SELECT {value} FROM range(2)"
+            ((plan,),) = run(f"EXPLAIN {statement}")
+            run(statement)
+            assert f"d.w_{table} by {'Spark' if reason is None else f'Python workers, because {reason}'}" in plan
+        spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+        line = f"table d.w_{table}: rows are written by Python workers, not by Spark's own writer: {reason}"
+        assert [each.message for each in caplog.records if f"d.w_{table}:" in each.message] == [line][: bool(reason)]
+
+
 @pytest.mark.parametrize(
     ("kind", "literal"),
     [

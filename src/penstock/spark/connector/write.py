@@ -25,6 +25,7 @@ from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import take_filters
 from penstock.spark.connector.stream.table_write import StreamTableWrite, interrupted_by_stop
+from penstock.spark.write.native_sink import writer_text
 from penstock.spark.write.sink import write_dataframe
 from penstock.table.compact.write import TableWrite
 from penstock.table.partition_scope import MatchingPartitions, OverwriteScope, WholeTable, WrittenPartitions
@@ -168,7 +169,9 @@ class TableWriteBuilder(Proxy):
         if self._is_dynamic and self._scope is not None:
             check_batch(self._own, self._ref.name, Side.SINK)
             return DynamicOverwrite(self._bridge, self._spark, self._ref, self._columns, self._scope)
-        return CatalogWrite(self._bridge, self._ref, self._for_batch, self._for_stream)
+        return CatalogWrite(
+            self._bridge, self._ref, writer_text(self._columns, self._ref), self._for_batch, self._for_stream
+        )
 
     def _for_batch(self) -> RowTarget:
         check_batch(self._own, self._ref.name, Side.SINK)
@@ -186,6 +189,7 @@ class CatalogWrite(Proxy):
 
     Args:
         ref: the table.
+        writer: says who writes the rows.
         for_batch: makes the target of the rows of a batch write.
         for_stream: makes the write of a micro-batch.
     """
@@ -196,10 +200,11 @@ class CatalogWrite(Proxy):
         self,
         bridge: Bridge,
         ref: TableRef,
+        writer: str,
         for_batch: Callable[[], RowTarget],
         for_stream: Callable[[], StreamTableWrite],
     ) -> None:
-        super().__init__(bridge, f"{ref.name} {id(self)}")
+        super().__init__(bridge, f"{ref.name} {writer} {id(self)}")
         self._ref = ref
         self._for_batch = for_batch
         self._for_stream = for_stream

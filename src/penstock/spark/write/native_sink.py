@@ -10,6 +10,7 @@ import logging
 import re
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from pyspark.sql import DataFrame
@@ -201,44 +202,67 @@ def write_natively(
 
 
 def native_order(rows: spark_types.StructType, ref: TableRef) -> tuple[int, ...] | None:
-    """Return the position of each table column among those of rows; None if Spark must not write the rows.
+    """Return the position of each table column among those of rows; None if Python workers write the rows."""
+    reason = why_python(rows, ref)
+    if reason is not None:
+        _log_once(ref.name, reason)
+        return None
+    return tuple(rows.names.index(field.name) for field in ref.schema.fields)
+
+
+@lru_cache(maxsize=1_000)
+def _log_once(table: str, reason: str) -> None:
+    _LOG.info("table %s: rows are written by Python workers, not by Spark's own writer: %s", table, reason)
+
+
+def writer_text(rows: spark_types.StructType, ref: TableRef) -> str:
+    """Return text that says who writes rows, for ``explain``."""
+    reason = why_python(rows, ref)
+    return "by Spark's own writer" if reason is None else f"by Python workers, because {reason}"
+
+
+def why_python(rows: spark_types.StructType, ref: TableRef) -> str | None:
+    """Return why Spark must not write the rows; None if it writes them.
 
     Files of several partitions take Python workers half of the time (design/0007).
     """
-    if ref.schema.partition_keys or not _is_native_table(ref):
-        return None
+    reason = "it has partitions" if ref.schema.partition_keys else _why_not_native(ref)
+    if reason is not None:
+        return reason
     names = rows.names
     if sorted(names) != sorted(ref.schema.field_names) or not _are_distinct(names):
-        return None
-    order = tuple(names.index(field.name) for field in ref.schema.fields)
-    for field, place in zip(ref.schema.fields, order, strict=True):
-        if not _is_native_field(field) or not _fits(rows.fields[place].dataType, to_spark_type(field.type)):
-            return None
-    return order
+        return "the rows have other columns"
+    for field in ref.schema.fields:
+        if not _is_native_field(field):
+            return f"Spark would store column '{field.name}' otherwise"
+        if not _fits(rows[field.name].dataType, to_spark_type(field.type)):
+            return f"column '{field.name}' of the rows has another type"
+    return None
 
 
-def _is_native_table(ref: TableRef) -> bool:
+def _why_not_native(ref: TableRef) -> str | None:
     write = ref.parsed(WriteOptions)
     encoding = ref.parsed(FormatOptions)
-    return (
-        ref.file_io.is_local
-        and ref.parsed(BucketOptions).bucket == -1
-        and write.sink_strategy is SinkStrategy.NONE
-        and not write.write_buffer_for_append
-        and encoding.file_format is FileFormat.PARQUET
-        and encoding.compression in _CODECS
+    conditions = {
+        "it is not on a disk": ref.file_io.is_local,
+        "it has buckets": ref.parsed(BucketOptions).bucket == -1,
+        "its files are not Parquet": encoding.file_format is FileFormat.PARQUET,
+        "its options choose another encoding": encoding.compression in _CODECS
         and encoding.block_bytes is None
-        and not encoding.parquet
-        and not has_tracked(ref.schema.fields)
-        and plan_indexes(ref) is None
-    )
+        and not encoding.parquet,
+        "its options choose how writers work": write.sink_strategy is SinkStrategy.NONE
+        and not write.write_buffer_for_append,
+        "its rows come with their ids": not has_tracked(ref.schema.fields),
+        "its files have indexes": plan_indexes(ref) is None,
+    }
+    return next((reason for reason, holds in conditions.items() if not holds), None)
 
 
 def takes_spark_files(ref: TableRef) -> bool:
     """Whether files that Spark writes with the table's columns are exactly files of the table."""
     names = [field.name for field in ref.schema.fields]
     return (
-        _is_native_table(ref)
+        _why_not_native(ref) is None
         and _are_distinct(names)
         and all(map(_is_native_field, ref.schema.fields))
         and all(_is_native_key(field.type) for field in ref.schema.partition_fields)

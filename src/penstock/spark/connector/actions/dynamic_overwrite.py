@@ -22,6 +22,7 @@ from penstock.spark.connector.staged_files import StagedBatchWrite, StagedFiles,
 from penstock.spark.native_settings import unknown_parquet_keys
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.shared_storage import mark_storage
+from penstock.spark.write.native_sink import writer_text
 from penstock.spark.write.sink import collect_messages
 from penstock.spark.write.task import WriteTask, delete_failed_job
 from penstock.table.compact.write import TableWrite
@@ -50,12 +51,12 @@ class DynamicOverwrite(Proxy):
     def __init__(
         self, bridge: Bridge, spark: SparkSession, ref: TableRef, columns: StructType, scope: OverwriteScope
     ) -> None:
-        super().__init__(bridge, f"{ref.name} replaces {scope} {id(self)}")
-        self._spark = spark
-        self._ref = ref
         names = (field.name for field in ref.schema.fields)
         fields = [StructField(name, each.dataType) for name, each in zip(names, columns, strict=True)]
         self._columns = StructType(fields)
+        super().__init__(bridge, f"{ref.name} {writer_text(self._columns, ref)} replaces {scope} {id(self)}")
+        self._spark = spark
+        self._ref = ref
         self._scope = scope
 
     def description(self) -> str:

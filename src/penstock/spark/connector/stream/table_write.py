@@ -36,6 +36,7 @@ from penstock.spark.shared_storage import mark_storage
 from penstock.spark.stream.checkpoint import Checkpoint
 from penstock.spark.stream.micro_batches import StreamWrite
 from penstock.spark.stream.sink import check_output_mode, join_in_background, open_batches
+from penstock.spark.write.native_sink import writer_text
 from penstock.spark.write.sink import collect_messages, short_batches
 from penstock.spark.write.task import TaskOutcome, WriteTask, delete_failed_job
 
@@ -194,13 +195,14 @@ class StreamTableWrite(Proxy):
     names_errors: ClassVar = True
 
     def __init__(self, bridge: Bridge, query: OpenQuery, ref: TableRef, columns: StructType) -> None:
-        super().__init__(bridge, f"stream {id(self)}")
         self._query = query
         self._batches = batches = query.batches
         self._ref = ref
         self._columns = columns
         needs_python = batches.wall_clocks or query.unknown_keys
         self._order = None if needs_python else order_of_files(ref, columns)
+        writer = "by Python workers" if needs_python else writer_text(columns, ref)
+        super().__init__(bridge, f"{ref.name} {writer} {id(self)}")
         self._begun: BegunBatch | None = None
         self._staged: StagedFiles | None = None
 
