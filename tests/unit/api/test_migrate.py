@@ -125,6 +125,38 @@ def test_inconsistent_files_are_refused_and_leave_no_table(catalog: penstock.Cat
     assert catalog.list_tables("d") == ()
 
 
+@pytest.mark.parametrize(
+    ("rows", "what"),
+    [
+        ({"n": pa.array([1, 2**32 - 1], pa.uint32())}, "unsigned numbers"),
+        ({"n": pa.array([1, 2**64 - 1], pa.uint64())}, "unsigned numbers"),
+        ({"n": pa.array([1], pa.timestamp("ns"))}, "timestamps in nanoseconds"),
+        ({"n": pa.array([1.5], pa.float16())}, "numbers of two bytes"),
+    ],
+)
+def test_values_that_columns_do_not_have_are_refused_by_a_dry_run_too(
+    rows: dict[str, Any], what: str, catalog: penstock.Catalog, tmp_path: Path
+) -> None:
+    (tmp_path / "old").mkdir()
+    pq.write_table(pa.table(rows), tmp_path / "old" / "a.parquet")
+    with pytest.raises(UnsupportedFeatureError, match=f"has {what} in column 'n'; penstock import copies"):
+        catalog.migrate(tmp_path / "old", "d.t", dry_run=True)
+
+
+def test_lists_in_an_old_layout_are_refused_by_a_dry_run_too(catalog: penstock.Catalog, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    pq.write_table(pa.table({"n": [[1]]}), tmp_path / "old" / "a.parquet", use_compliant_nested_type=False)
+    with pytest.raises(UnsupportedFeatureError, match=r"in an old layout \(n\.list\.item\); penstock import"):
+        catalog.migrate(tmp_path / "old", "d.t", dry_run=True)
+
+
+def test_a_column_of_files_and_directories_is_refused(catalog: penstock.Catalog, tmp_path: Path) -> None:
+    (tmp_path / "old" / "ID=1").mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "old" / "ID=1" / "a.parquet")
+    with pytest.raises(SchemaMismatchError, match="columns 'id' and 'ID', of files or of directories"):
+        catalog.migrate(tmp_path / "old", "d.t", dry_run=True)
+
+
 def test_index_files_of_other_engines_are_left_and_their_rows_found(catalog: penstock.Catalog, tmp_path: Path) -> None:
     source = penstock.Table.at(str(INDEXED))
     directory = shutil.copytree(INDEXED / "bucket-0", tmp_path / "old")

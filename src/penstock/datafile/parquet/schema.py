@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from penstock.datafile.conform import Array
     from penstock.datafile.types import ArrowAny
+    from penstock.format.types.ddl import ColumnSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +90,7 @@ def _atomic_type(data_type: AtomicType) -> pa.DataType:
     return INT96_CARRIER if is_int96_type(data_type) else to_arrow_type(data_type)
 
 
-def leaves_of(fields: Sequence[DataField]) -> tuple[Leaf, ...]:
+def leaves_of(fields: Sequence[DataField | ColumnSpec]) -> tuple[Leaf, ...]:
     """Return the physical columns in file order."""
     return tuple(
         replace(leaf, place=place)

@@ -22,7 +22,9 @@ from pyarrow import types as arrow
 
 from penstock.datafile.data_format import WrittenFile
 from penstock.datafile.parquet.footer import describe_parquet
+from penstock.datafile.parquet.schema import leaves_of
 from penstock.datafile.python_values import parse_floats
+from penstock.datafile.spark_types import unstored_types
 from penstock.datafile.streams import as_native_file, reading
 from penstock.datafile.types import ArrowAny, from_arrow_schema, to_arrow_schema, to_arrow_type
 from penstock.errors import FormatError, NotFoundError, SchemaMismatchError, StorageError, UnsupportedFeatureError
@@ -78,11 +80,18 @@ def plan_hive_import(ref: TableRef, file_io: FileIO, root: str) -> tuple[HiveFil
         if file.path.endswith((".parquet", ".parq"))
     )
     if not files:
-        raise NotFoundError(f"{root} holds no Parquet file; check the path (files that begin with _ or . do not count)")
+        raise not_found(file_io, root, "no Parquet file; check the path")
     fields = {field.name: field for field in ref.schema.partition_fields}
     for name, text in {pair for file in files for pair in file.partition}:
         constant_array(fields[name], text, 0)
     return files
+
+
+def not_found(file_io: FileIO, root: str, what: str) -> NotFoundError:
+    """Return the error of a directory that holds nothing to import."""
+    if any(each.path == root and not each.is_dir for each in file_io.list(root.rpartition("/")[0])):
+        return NotFoundError(f"{root} is a file: give its directory, or copy its rows by penstock import")
+    return NotFoundError(f"{root} holds {what} (files that begin with _ or . do not count)")
 
 
 def constant_array(field: DataField, text: str | None, rows: int) -> ArrowAny:
@@ -249,6 +258,14 @@ def _check_not_null(ref: TableRef, files: Iterable[WrittenFile]) -> None:
 _MAGIC: Final = {b"PAR1": FileFormat.PARQUET, b"ORC": FileFormat.ORC}
 _TABLE_DIRECTORIES: Final = frozenset({"schema", "snapshot", "manifest"})
 _COPY_INSTEAD: Final = "penstock import copies the rows of Parquet files instead"
+# Values that columns of a table do not have, by what the schema of Parquet says of them.
+_TO_CONVERT: Final = {
+    "INT96": "timestamps of the old type INT96",
+    "nanoseconds": "timestamps in nanoseconds",
+    "UINT_32": "unsigned numbers",
+    "UINT_64": "unsigned numbers",
+    "Float16": "numbers of two bytes",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,7 +301,7 @@ def plan_adoption(file_io: FileIO, root: str) -> AdoptionPlan:
     # Indexes of data files, written by other engines: without them only performance is lost.
     files = tuple(file for file in found_files if file.path.removesuffix(FILE_INDEX_SUFFIX) not in paths - {file.path})
     if not files:
-        raise NotFoundError(f"{root} holds no files; check the path (files that begin with _ or . do not count)")
+        raise not_found(file_io, root, "no files; check the path")
     first = files[0]
     keys = tuple(name for name, _ in first.partition)
     formats, columns = [], None
@@ -299,9 +316,7 @@ def plan_adoption(file_io: FileIO, root: str) -> AdoptionPlan:
                 f"{file.path} has the columns {_text(found)}, but {first.path} has {_text(columns)}; {_COPY_INSTEAD}"
             )
     columns = columns or ()
-    both = [column.name for column in columns if column.name in keys]
-    if both:
-        raise SchemaMismatchError(f"column '{both[0]}' is in the files and in the directories of {root}")
+    check_names([*(column.name for column in columns), *keys], root)
     return AdoptionPlan(columns=columns, partition_keys=keys, files=files, formats=tuple(formats))
 
 
@@ -365,18 +380,44 @@ def _columns_of(file_io: FileIO, path: str) -> tuple[FileFormat, tuple[ColumnSpe
         source.seek(0)
         if found is None:
             raise FormatError("is neither a Parquet nor an ORC file; move it away, or give its name a leading _")
-        if found is FileFormat.PARQUET:
-            file = pq.ParquetFile(source)
-            kinds = {file.schema.column(place).physical_type for place in range(len(file.schema))}
-            if "INT96" in kinds:
-                raise UnsupportedFeatureError(f"has timestamps of the old type INT96; {_COPY_INSTEAD}")
-            schema = file.schema_arrow
-        else:
-            schema = orc.ORCFile(source).schema
-    plain = from_arrow_schema(pa.schema([field.with_metadata({}) for field in schema]))
+        file = pq.ParquetFile(source) if found is FileFormat.PARQUET else None
+        schema = orc.ORCFile(source).schema if file is None else file.schema_arrow
+        for name, kind in unstored_types(schema).items():
+            raise UnsupportedFeatureError(
+                f"has values of Spark's type {kind} in column '{name}'; penstock convert --spark local[2] copies the "
+                "rows instead"
+            )
+        plain = from_arrow_schema(pa.schema([field.with_metadata({}) for field in schema]))
+        if file is not None:
+            _check_layout(file.schema, plain)
     return found, tuple(
         replace(each, type=with_nullability(each.type, nullable=True), description=None) for each in plain
     )
+
+
+def _check_layout(schema: pq.ParquetSchema, columns: Sequence[ColumnSpec]) -> None:
+    """Refuse files with another layout than Paimon's of the same columns, which readers would misread."""
+    leaves: list[ArrowAny] = [schema.column(place) for place in range(len(schema))]
+    for leaf in leaves:
+        said = f"{leaf.physical_type} {leaf.converted_type} {leaf.logical_type.to_json()}"
+        for sign, what in _TO_CONVERT.items():
+            if sign in said:
+                raise UnsupportedFeatureError(f"has {what} in column '{leaf.path}'; {_COPY_INSTEAD}")
+    paths = [leaf.path for leaf in leaves]
+    if paths != [leaf.path for leaf in leaves_of(columns)]:
+        raise UnsupportedFeatureError(f"has arrays or maps in an old layout ({', '.join(paths)}); {_COPY_INSTEAD}")
+
+
+def check_names(names: Iterable[str], root: str) -> None:
+    """Raise ``SchemaMismatchError`` if two columns, of files or directories, have the same name in SQL."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if name.lower() in seen:
+            raise SchemaMismatchError(
+                f"{root}: the columns '{seen[name.lower()]}' and '{name}', of files or of directories, have one name "
+                "where SQL ignores upper and lower case: rename one of them in the source"
+            )
+        seen[name.lower()] = name
 
 
 def _describe(file_io: FileIO, path: str, file_format: FileFormat, schema: TableSchema) -> WrittenFile:
