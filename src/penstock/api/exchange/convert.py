@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -44,21 +45,25 @@ from penstock.api.rows import fit_rows
 from penstock.catalog.names import parse_data_table_name
 from penstock.datafile.types import to_arrow_type
 from penstock.errors import AlreadyExistsError, FormatError, InvalidOptionError, NotFoundError
+from penstock.format.text.names import quoted
 from penstock.format.types.ddl import ColumnSpec, parse_columns
 from penstock.format.types.text import format_sql_type
 from penstock.io.resolve import resolve
 from penstock.printable import Result
-from penstock.table.write.imports import constant_array
+from penstock.table.write.imports import check_names, constant_array
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.api.table import Table
     from penstock.format.snapshot import Snapshot
     from penstock.io.file_io import FileIO
+
+
+_LAKES: Final = frozenset({SourceFormat.DELTA, SourceFormat.ICEBERG})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -146,11 +151,11 @@ def convert(  # noqa: PLR0913 - the options of a command
     """
     file_io, root = resolve(str(source))
     source_format = _format_of(format)
-    lake: SourceFormat | None = source_format if source_format in {SourceFormat.DELTA, SourceFormat.ICEBERG} else None
+    lake: SourceFormat | None = source_format if source_format in _LAKES else None
     if source_format is None and (spark is None or file_io.exists(root)):
         lake = find_lake(file_io, root)
     if lake is not None or spark is not None:
-        reading: _Reading = _SparkReading(file_io, root, spark, lake or source_format or SourceFormat.PARQUET)
+        reading: _Reading = _SparkReading(file_io, root, spark, lake or source_format)
     else:
         reading = _FileReading(file_io, root, source_format, types or {})
     plan = _plan(reading, name, to_names(partition_by), types or {})
@@ -262,10 +267,14 @@ class _FileReading(_Reading):
 
 
 class _SparkReading(_Reading):
-    def __init__(self, file_io: FileIO, root: str, spark: SparkSession | None, name: SourceFormat) -> None:
-        self.location, self._name = root, name
-        self._frame: DataFrame = load_with_spark(spark, file_io, root, name)
-        self._keys = partition_columns(file_io, root, name)
+    def __init__(self, file_io: FileIO, root: str, spark: SparkSession | None, name: SourceFormat | None) -> None:
+        files: tuple[SourceFile, ...] = ()
+        with suppress(NotFoundError):  # Spark reads other places too, such as single files
+            files = () if name in _LAKES else list_source(file_io, root, name)
+        self.location, self._name = root, name or (files[0].format if files else SourceFormat.PARQUET)
+        self._frame: DataFrame = load_with_spark(spark, file_io, root, self._name)
+        of_directories = tuple(key for file in files[:1] for key, _ in file.partition)
+        self._keys = partition_columns(file_io, root, self._name) or of_directories
 
     def columns(self) -> tuple[ColumnSpec, ...]:
         return lazy_spark.from_spark_schema(self._frame.schema)
@@ -277,7 +286,7 @@ class _SparkReading(_Reading):
         return replace(plan, format=f"{self._name} (by Spark)")
 
     def copy(self, table: Table, progress: Progress) -> _Copied:
-        names = [field.name for field in table.schema.fields]
+        names = [quoted(field.name) for field in table.schema.fields]
         rows = self._frame.count()
         snapshot = table.append(self._frame.select(*names))
         progress(rows, None)
@@ -296,7 +305,8 @@ def _plan(
             f"{', '.join(each.name for each in columns)}"
         )
     columns = tuple(overrides.get(each.name, each) for each in columns)
-    text = ", ".join(f"`{each.name}` {format_sql_type(each.type)}" for each in columns)
+    check_names((each.name for each in columns), reading.location)
+    text = ", ".join(f"{quoted(each.name)} {format_sql_type(each.type)}" for each in columns)
     plan = ConversionPlan(
         table=name,
         source=reading.location,
@@ -323,7 +333,7 @@ def _verify(table: Table, copied: _Copied) -> None:
         if by_partition is not None and keys:
             groups = pa.Table.from_batches([batch]).group_by(list(keys)).aggregate([([], "count_all")])
             for row in groups.to_pylist():
-                counted[tuple(row[key] for key in keys)] += row["count_all"]
+                counted[_comparable(row[key] for key in keys)] += row["count_all"]
     if total != rows:
         raise FormatError(
             f"table {table.name}: {total} rows were read back, but the source has {rows}; the table was removed"
@@ -338,8 +348,13 @@ def _typed(counts: Counter[tuple[str | None, ...]], table: Table) -> Counter[tup
     typed: Counter[tuple[object, ...]] = Counter()
     for texts, count in counts.items():
         values = (constant_array(field, text, 1)[0].as_py() for field, text in zip(fields, texts, strict=True))
-        typed[tuple(values)] += count
+        typed[_comparable(values)] += count
     return typed
+
+
+def _comparable(values: Iterable[object]) -> tuple[object, ...]:
+    """Return values of a partition, with a text for NaN, which is not equal to itself."""
+    return tuple("NaN" if value != value else value for value in values)  # noqa: PLR0124 - only of NaN
 
 
 def _check_new(catalog: Catalog, name: str) -> None:
@@ -355,7 +370,7 @@ def _check_new(catalog: Catalog, name: str) -> None:
 def _specs(types: Mapping[str, str]) -> tuple[ColumnSpec, ...]:
     if not types:
         return ()
-    return parse_columns(", ".join(f"`{name}` {text}" for name, text in types.items()))
+    return parse_columns(", ".join(f"{quoted(name)} {text}" for name, text in types.items()))
 
 
 def _format_of(name: str | None) -> SourceFormat | None:

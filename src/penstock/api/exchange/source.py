@@ -18,9 +18,10 @@ from pyarrow.csv import ParseOptions
 
 from penstock.api.lazy import lazy_spark
 from penstock.datafile.parquet.reader import int96_types, read_with_int96
+from penstock.datafile.spark_types import unstored_types
 from penstock.datafile.streams import as_native_file
 from penstock.errors import InvalidOptionError, NotFoundError, SchemaMismatchError, UnsupportedFeatureError
-from penstock.table.write.imports import files_below
+from penstock.table.write.imports import files_below, not_found
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -97,10 +98,8 @@ def list_source(file_io: FileIO, root: str, file_format: SourceFormat | None) ->
         if (kind := file_format or _format_of(each.path))
     )
     if not files:
-        raise NotFoundError(
-            f"{root} holds no file to convert: no name ends with {', '.join(_SUFFIXES)} (names that begin with _ or . "
-            "do not count); check the path, or give the format"
-        )
+        what = f"no file to convert, as no name ends with {', '.join(_SUFFIXES)}; check the path, or give the format"
+        raise not_found(file_io, root, what)
     formats = sorted({file.format for file in files})
     if len(formats) > 1:
         raise InvalidOptionError(
@@ -119,14 +118,14 @@ def list_source(file_io: FileIO, root: str, file_format: SourceFormat | None) ->
 def source_schema(file_io: FileIO, files: Sequence[SourceFile], types: Mapping[str, pa.DataType]) -> pa.Schema:
     """Return columns that fit the rows of all files, from each footer or from the first block of each text file.
 
-    Columns with nothing but NULL are strings.
+    Columns with nothing but NULL are strings. All columns are nullable, as another file may lack them.
 
     Args:
         types: of some columns, instead of those of the files.
 
     Raises:
-        SchemaMismatchError: a file cannot be read, or has columns of unsupported types, or INT96 columns that are not
-            in ``types``.
+        SchemaMismatchError: a file cannot be read, or has columns of unsupported types or of types that only Spark
+            reads, or INT96 columns that are not in ``types``.
     """
     schemas: list[pa.Schema] = []
     for file in files:
@@ -135,6 +134,11 @@ def source_schema(file_io: FileIO, files: Sequence[SourceFile], types: Mapping[s
             schema = fragment.physical_schema
             if file.format is SourceFormat.PARQUET:
                 _check_int96(file.path, fragment.metadata, types)
+        for name, kind in unstored_types(schema).items():
+            raise SchemaMismatchError(
+                f"{file.path}: column '{name}' has values of Spark's type {kind}, which only Spark reads: give a "
+                "session, convert(..., spark=spark), or penstock convert --spark local[2]"
+            )
         if schema not in schemas:
             schemas.append(schema)
     try:
@@ -146,7 +150,7 @@ def source_schema(file_io: FileIO, files: Sequence[SourceFile], types: Mapping[s
     partition = {name for name, _ in files[0].partition}
     return pa.schema(
         [
-            field.with_type(types.get(field.name, pa.string() if pa.types.is_null(field.type) else field.type))
+            pa.field(field.name, types.get(field.name, pa.string() if pa.types.is_null(field.type) else field.type))
             for field in schema
             if field.name not in partition
         ]
@@ -287,7 +291,9 @@ def load_with_spark(spark: SparkSession | None, file_io: FileIO, source: str, na
     try:
         if name is SourceFormat.ICEBERG:
             return lazy_spark.read_iceberg(spark, _newest_of_iceberg(file_io, f"{source}/metadata"))
-        return spark.read.format(str(name)).load(source)
+        # Without these, all values of CSV are texts, and the columns are those of one file.
+        options = {"header": True, "inferSchema": True, "mergeSchema": True}
+        return spark.read.format(str(name)).options(**options).load(source)
     except Exception as error:
         text = str(error)
         if any(sign in text for sign in _WITHOUT_JAR):

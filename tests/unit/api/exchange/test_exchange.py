@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import gzip
+import json
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -13,6 +14,7 @@ import pytest
 from pyarrow import orc
 
 import penstock
+from penstock.datafile.spark_types import unstored_types
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -146,6 +148,9 @@ def test_a_directory_that_is_not_a_source_is_refused_with_the_cause(catalog: pen
     (tmp_path / "empty").mkdir()
     with pytest.raises(penstock.NotFoundError, match="holds no file to convert"):
         penstock.convert(catalog, "shop.t", tmp_path / "empty")
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "one.parquet")
+    with pytest.raises(penstock.NotFoundError, match=r"one\.parquet is a file: give its directory"):
+        penstock.convert(catalog, "shop.t", tmp_path / "one.parquet")
     with pytest.raises(penstock.InvalidOptionError, match="format 'xml': expected one of parquet"):
         penstock.convert(catalog, "shop.t", tmp_path, format="xml")
     (tmp_path / "mixed").mkdir()
@@ -153,6 +158,63 @@ def test_a_directory_that_is_not_a_source_is_refused_with_the_cause(catalog: pen
     pq.write_table(pa.table({"id": [1]}), tmp_path / "mixed" / "b.parquet")
     with pytest.raises(penstock.InvalidOptionError, match="several formats"):
         penstock.convert(catalog, "shop.t", tmp_path / "mixed")
+
+
+def test_a_required_column_of_some_files_is_null_in_the_rows_of_the_others(
+    catalog: penstock.Catalog, tmp_path: Path
+) -> None:
+    (tmp_path / "old").mkdir()
+    columns = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.int64(), nullable=False)])
+    pq.write_table(pa.table({"id": [1], "v": [2]}, schema=columns), tmp_path / "old" / "a.parquet")
+    pq.write_table(pa.table({"id": [2]}, schema=pa.schema([columns.field(0)])), tmp_path / "old" / "b.parquet")
+    penstock.convert(catalog, "shop.t", tmp_path / "old")
+    assert sorted_rows(catalog.load_table("shop.t").to_arrow()) == [{"id": 1, "v": 2}, {"id": 2, "v": None}]
+
+
+def test_partitions_of_nan_and_both_zeros_are_counted_like_others(catalog: penstock.Catalog, tmp_path: Path) -> None:
+    for number, text in enumerate(("NaN", "-0.0", "0.0", "__HIVE_DEFAULT_PARTITION__")):
+        (tmp_path / "old" / f"p={text}").mkdir(parents=True)
+        pq.write_table(pa.table({"id": [number] * (number + 1)}), tmp_path / "old" / f"p={text}" / "a.parquet")
+    assert penstock.convert(catalog, "shop.t", tmp_path / "old", types={"p": "DOUBLE"}).rows == 10
+    names = catalog.load_table("shop.t").partitions()["partition"].to_pylist()
+    assert sorted(names) == ["p=-0.0", "p=0.0", "p=NaN", "p=__DEFAULT_PARTITION__"]
+
+
+def test_names_with_backquotes_and_points_stay(catalog: penstock.Catalog, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    rows = pa.table({"`a`": [1], "b.c": [2]})
+    pq.write_table(rows, tmp_path / "old" / "a.parquet")
+    penstock.convert(catalog, "shop.t", tmp_path / "old", types={"`a`": "INT"})
+    assert catalog.load_table("shop.t").to_arrow().to_pylist() == rows.to_pylist()
+
+
+@pytest.mark.parametrize("places", [("a.parquet", "b.parquet"), ("ID=1/a.parquet",)])
+def test_columns_that_differ_in_case_only_are_refused(
+    places: tuple[str, ...], catalog: penstock.Catalog, tmp_path: Path
+) -> None:
+    for name, place in zip(("id", "ID"), places, strict=False):
+        (tmp_path / "old" / place).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({name: [1]}), tmp_path / "old" / place)
+    with pytest.raises(penstock.SchemaMismatchError, match="columns 'id' and 'ID', of files or of directories"):
+        penstock.convert(catalog, "shop.t", tmp_path / "old", dry_run=True)
+
+
+def test_types_that_only_spark_knows_are_refused(catalog: penstock.Catalog, tmp_path: Path) -> None:
+    parquet, orc_files = tmp_path / "parquet", tmp_path / "orc"
+    parquet.mkdir()
+    orc_files.mkdir()
+    kind = {"type": "array", "elementType": {"type": "struct", "fields": [{"name": "variant", "type": "variant"}]}}
+    fields = [{"name": "interval", "type": "string"}, {"name": "v", "type": kind}]
+    note = {"org.apache.spark.sql.parquet.row.metadata": json.dumps({"type": "struct", "fields": fields})}
+    pq.write_table(pa.table({"interval": ["x"], "v": [[]]}).replace_schema_metadata(note), parquet / "a.parquet")
+    inner = pa.field("n", pa.int64(), metadata={"spark.sql.catalyst.type": "timestamp_ntz"})
+    orc.write_table(pa.table({"v": pa.array([{"n": 1}], pa.struct([inner]))}), orc_files / "a.orc")
+    assert unstored_types(pq.read_schema(parquet / "a.parquet")) == {"v": "variant"}
+    assert unstored_types(pa.schema([pa.field("v", pa.struct([inner]))])) == {"v": "timestamp_ntz"}
+    with pytest.raises(penstock.SchemaMismatchError, match="'v' has values of Spark's type variant, which only Spark"):
+        penstock.convert(catalog, "shop.t", parquet)
+    with pytest.raises(penstock.UnsupportedFeatureError, match="Spark's type variant in column 'v'; penstock convert"):
+        catalog.migrate(parquet, "shop.t")
 
 
 def test_delta_and_iceberg_need_a_session_and_say_so(catalog: penstock.Catalog, tmp_path: Path) -> None:
