@@ -88,6 +88,7 @@ def test_usage_errors_end_with_2(orders: Command) -> None:
         ("read shop.orders --limti 3", "no such option: --limti; did you mean --limit?"),
         ("read shop.orders --zzzz 3", "no such option: --zzzz"),
         ("read", "missing argument 'TABLE'"),
+        ("thrift-server --port -1", "invalid value for '--port': Input should be greater than or equal to 0"),
         ("--format xml list", "invalid value for '--format': 'xml' is not one of 'table', 'json', 'csv'"),
         ("read a.b.nope", "expected database.table"),
     ],

@@ -30,7 +30,7 @@ _LOOPBACK: Final = ("127.", "localhost", "::1")
 _LOOK_SECONDS: Final = 2.0
 
 Host = Annotated[str, typer.Option(help="The address to bind to.")]
-Port = Annotated[int | None, typer.Option(help="The port.  [default: the one that Spark uses]")]
+Port = Annotated[int | None, typer.Option(min=0, max=65_535, help="The port.  [default: the one that Spark uses]")]
 Name = Annotated[str, typer.Option("--name", help="Name of the warehouse as a catalog.")]
 Master = Annotated[str, typer.Option("--spark", metavar="MASTER", help="Where Spark runs, such as local[4].")]
 Conf = Annotated[
