@@ -27,7 +27,7 @@ def test_the_text_of_a_filter_passes_the_rows_that_the_filter_passes(predicate: 
     try:
         text = format_filter(predicate)
     except InvalidFilterError as error:
-        assert any(word in str(error) for word in ("unknown", "nan", "inf"))  # noqa: PT017 - only these have none
+        assert "unknown" in str(error)  # noqa: PT017 - only these have none
         return
     batch = to_batch(some)
     masks = [row_mask(batch, bind(each, FIELDS, "t")) for each in (predicate, parse_filter(text))]
@@ -43,7 +43,7 @@ def test_any_name_and_any_text_survive(name: str, text: str) -> None:
         assert parse_filter(format_filter(predicate)) == predicate
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), [1]])
+@pytest.mark.parametrize("value", [object(), [1]])
 def test_a_value_without_a_text_is_named(value: object) -> None:
     with pytest.raises(InvalidFilterError, match="cannot be written as text"):
         format_filter(Compare(column="a", operator=Operator.EQ, value=value))

@@ -10,6 +10,7 @@ import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 import penstock
@@ -144,7 +145,24 @@ def writes(spark: SparkSession, catalog: "Catalog") -> "dict[str, Callable[[], o
             return [ids(counted), "was set back" in str(error)]
         return []
 
-    return {"overwrite": overwrite, "twice": twice, "transaction": transaction}
+    def floats() -> list[object]:
+        table = catalog.create_table("d.floats", "id BIGINT, p DOUBLE", partition_by=["p"])
+        values = [float("nan"), -0.0, 0.0, float("inf")]
+        table.append([{"id": number, "p": value} for number, value in enumerate(values)])
+        for value in (values[0], *values[2:]):
+            table.overwrite(spark.createDataFrame([(9, value)], "id BIGINT, p DOUBLE"), partition={"p": value})
+        filters = [penstock.col("p") == values[0], pc.field("p") < 1.5]
+        return [ids(table), *(table.to_spark(spark, filter=each).count() for each in filters)]
+
+    return {
+        "overwrite": overwrite,
+        "twice": twice,
+        "transaction": transaction,
+        "floats": floats,
+        "task error": lambda: days.append(spark.createDataFrame([(1.5, "a")], "id DOUBLE, day STRING")),
+        "query error": lambda: days.append(spark.sql("SELECT 1L AS id, raise_error('x') AS day")),
+        "no column": lambda: days.to_spark(spark, columns=["ids"]),
+    }
 
 
 def sql(spark: SparkSession, catalog: "Catalog", root: str) -> "dict[str, Callable[[], object]]":

@@ -121,6 +121,7 @@ def found(server: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, di
         ("overwrite", [[1, 3], [3, 4], [], True, None]),
         ("twice", [True, [1, 2]]),
         ("transaction", [[1, 1, 2, 2], True]),
+        ("floats", [[1, 9, 9, 9], 1, 2]),
         ("merge", [1, 1]),
         ("write", ROWS),
         ("compact here", 1),
@@ -186,6 +187,13 @@ def test_it_is_refused_in_one_line_with_what_works(found: dict[str, dict[str, An
     assert error.startswith("UnsupportedFeatureError: ")
     assert instead in error
     assert "\n" not in error
+
+
+def test_errors_of_a_write_on_the_server_are_those_of_a_write_here(found: dict[str, dict[str, Any]]) -> None:
+    assert found["task error"]["error"].startswith("SchemaMismatchError: table ")
+    assert "which has no value 1.5" in found["task error"]["error"]
+    assert "penstock" not in found["query error"]["error"].partition("\n")[0]
+    assert found["no column"]["error"] == "NotFoundError: table d.days: no column 'ids'; did you mean 'id'?"
 
 
 @needs(STREAM_READS_OF_FORMAT)

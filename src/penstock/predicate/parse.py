@@ -9,7 +9,9 @@ Grammar, keywords in any case::
              | name [NOT] LIKE 'abc%' | name comparison literal | literal comparison name | name
     name    := word | `any text` | "any text"
     literal := 'text' | number | DATE 'yyyy-mm-dd' | TIMESTAMP 'yyyy-mm-dd hh:mm:ss[.fff]' | TIME 'hh:mm:ss'
-             | X'hex' | TRUE | FALSE | NULL
+             | X'hex' | DOUBLE 'NaN' | DOUBLE '[-]Infinity' | DOUBLE '[-]0.0' | TRUE | FALSE | NULL
+
+As a partition, each of the last two zeros is not equal to the other one, unlike all other numbers that are zero.
 """
 
 from __future__ import annotations
@@ -49,13 +51,14 @@ from penstock.predicate.tree import (
     Operator,
     Or,
     Predicate,
+    SignedZero,
     StartsWith,
 )
 
 _LEXER: Final = Lexer(
     skip=BLANK,
     ignore_case=True,
-    typed=rf"(?:DATE|TIMESTAMP|TIME|X)\s*{IN_SINGLE_QUOTES}",
+    typed=rf"(?:DATE|TIMESTAMP|TIME|X|DOUBLE)\s*{IN_SINGLE_QUOTES}",
     number=r"(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?(?![\w.])",
     word=rf"{NAME_WORD}(?:\.{NAME_WORD})*",
     quoted=f"{IN_BACK_QUOTES}|{IN_DOUBLE_QUOTES}",
@@ -268,13 +271,21 @@ class _FilterReader(TokenReader):
 _WORD_LITERALS: Final[dict[str, object]] = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
+def _double(text: str) -> float:
+    number = float(text)
+    return number or SignedZero(number)
+
+
+_LITERALS: Final = {**TYPED_LITERALS, "DOUBLE": _double}
+
+
 def _typed_literal(text: str, token: Token) -> object:
     keyword, _, rest = token.text.partition("'")
     keyword = keyword.strip().upper()
     try:
-        return TYPED_LITERALS[keyword](rest[:-1].replace("''", "'"))
+        return _LITERALS[keyword](rest[:-1].replace("''", "'"))
     except ValueError:
-        hint = "write X'00ff', DATE '2024-01-31', TIME '10:00:00' or TIMESTAMP '2024-01-31 10:00:00.123'"
+        hint = "write X'00ff', DATE '2024-01-31', TIME '10:00:00', TIMESTAMP '2024-01-31 10:00:00.123' or DOUBLE 'NaN'"
         raise _error(text, token.start, f"{token.text} is not a valid {keyword} value", hint) from None
 
 

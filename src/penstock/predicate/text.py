@@ -81,6 +81,8 @@ def _literal(value: object) -> str:  # noqa: PLR0911 - a case a type
             text = repr(value)
             # Without an exponent it would be parsed as a decimal.
             return text if "e" in text else f"{text}e0"
+        case float():
+            return f"DOUBLE '{float(value)}'"
         case Decimal() if value.is_finite():
             return format(value, "f")
         case str():

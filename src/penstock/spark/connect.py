@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from penstock.errors import UnsupportedFeatureError
+from penstock import errors
+from penstock.errors import InvalidFilterError, TableStoreError, UnsupportedFeatureError
 from penstock.format.text.names import quoted
 from penstock.options import CommitOptions, ReadOptions
 from penstock.predicate.bind import bind
 from penstock.predicate.text import format_filter
+from penstock.spark.compact.job import OURS, spark_cause
 from penstock.spark.data_source.transaction import Transaction
 from penstock.spark.read.filters import to_column
 from penstock.spark.stream.sink import check_fits, check_request, with_request
@@ -24,6 +27,7 @@ from penstock.table.actions.changes import overwrite_scope
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.put import search_commits
 from penstock.table.partition_scope import WholeTable, WrittenPartitions, filter_of_specs
+from penstock.table.read.batches import select_fields
 from penstock.table.read.query import pin_read
 from penstock.table.read.travel import POSITION_KEYS
 from penstock.table.stream.event_time import usable_watermark
@@ -32,12 +36,13 @@ from penstock.table.stream_sink.committer import Batch
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamReader
 
     from penstock.format.schema import TableSchema
     from penstock.format.snapshot import Snapshot
-    from penstock.predicate.tree import Predicate
+    from penstock.predicate.tree import BoundPredicate, Predicate
     from penstock.spark.stream.micro_batches import StreamWrite
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
@@ -74,7 +79,7 @@ def read_pinned(
     bound = None if predicate is None else bind(predicate, read.schema.fields, ref.name)
     if point is not None and point.snapshot is None:
         frame = spark.createDataFrame([], nullable(to_spark_schema(read.schema.fields)))
-        return _chosen(frame, columns)
+        return _chosen(frame, read, columns)
     options = dict(ref.dynamic_options)
     stored = read.schema
     position = read.parsed(ReadOptions)
@@ -86,11 +91,9 @@ def read_pinned(
         )
     reader = spark.read.format(_FORMAT).options(**_with_storage(ref, options))
     if stored.fields == read.schema.fields:
-        if predicate is not None:
-            reader = reader.option("filter", format_filter(predicate))
-        return _chosen(reader.load(ref.location), columns)
+        return _chosen(_load(reader, ref, predicate, bound), read, columns)
     frame = _at_schema(reader.load(ref.location), ref.name, stored, read.schema)
-    return _chosen(frame if bound is None else frame.where(to_column(bound)), columns)
+    return _chosen(frame if bound is None else frame.where(to_column(bound)), read, columns)
 
 
 def append_rows(frame: DataFrame, ref: TableRef, store: MetadataStore) -> Snapshot | None:
@@ -127,7 +130,10 @@ def _write(
     # A client that loses its server runs the write again on the next one: the commit user finds what is committed.
     transaction = Transaction(batch=Batch(commit_user=user, id=0), after_id=base_id)
     given = {**_with_storage(ref, dict(ref.dynamic_options)), **options, **transaction.options()}
-    frame.write.format(_FORMAT).mode(mode).options(**given).save(ref.location)
+    try:
+        frame.write.format(_FORMAT).mode(mode).options(**given).save(ref.location)
+    except PySparkException as error:
+        raise _own(error) from error
     latest_id = store.latest_snapshot_id() or 0
     return search_commits(store, lambda each: each.commit_user == user, latest_id=latest_id, after_id=base_id).last
 
@@ -155,10 +161,8 @@ def read_stream(
             f"'{_NO_WATERMARK}' = 'false', and call withWatermark"
         )
     reader = spark.readStream.format(_FORMAT).options(**_with_storage(ref, options))
-    if predicate is not None:
-        bind(predicate, ref.schema.fields, ref.name)
-        reader = reader.option("filter", format_filter(predicate))
-    return _chosen(reader.load(ref.location), columns)
+    bound = None if predicate is None else bind(predicate, ref.schema.fields, ref.name)
+    return _chosen(_load(reader, ref, predicate, bound), ref, columns)
 
 
 def write_stream(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> StreamingQuery:
@@ -188,8 +192,26 @@ def _with_storage(ref: TableRef, options: dict[str, str]) -> dict[str, str]:
     return {**ref.file_io.storage_options(), **options}
 
 
-def _chosen(frame: DataFrame, columns: Sequence[str] | None) -> DataFrame:
-    return frame if columns is None else frame.select(*(quoted(name) for name in columns))
+def _load(
+    reader: DataFrameReader | DataStreamReader, ref: TableRef, predicate: Predicate | None, bound: BoundPredicate | None
+) -> DataFrame:
+    if predicate is None or bound is None:
+        return reader.load(ref.location)
+    try:
+        return reader.option("filter", format_filter(predicate)).load(ref.location)
+    except InvalidFilterError:  # numbers of Arrow have no text
+        return reader.load(ref.location).where(to_column(bound))
+
+
+def _own(error: PySparkException) -> Exception:
+    """Return the error of Penstock on the server; the given one if it has another cause."""
+    name, _, message = spark_cause(error).removeprefix(OURS).partition(": ")
+    kind = getattr(errors, name, None)
+    return kind(message) if isinstance(kind, type) and issubclass(kind, TableStoreError) else error
+
+
+def _chosen(frame: DataFrame, ref: TableRef, columns: Sequence[str] | None) -> DataFrame:
+    return frame if columns is None else frame.select(*(quoted(field.name) for field in select_fields(ref, columns)))
 
 
 def _at_schema(frame: DataFrame, table: str, stored: TableSchema, wanted: TableSchema) -> DataFrame:

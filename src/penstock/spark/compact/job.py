@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from penstock.table.compact.write import MergeOn
     from penstock.table.ref import TableRef
 
-_OURS: Final = "penstock.errors."
+OURS: Final = "penstock.errors."
+"""What the names of Penstock's errors begin with in texts of Spark."""
+
 # Spark puts the error of the task at the end of the line: "... (host executor driver): java.io.IOException: ...".
 _TASK_ERROR: Final = re.compile(r"most recent failure: .*?\)\s*:\s*(?P<error>.+)")
 POOL: Final = "penstock-compaction"
@@ -56,13 +58,13 @@ def failed_job(ref: TableRef, work: str, error: Exception) -> TableStoreError:
     """
     cause = spark_cause(error)
     text = f"table {ref.name}: the Spark job that {work} failed or was cancelled, and it left no files: {cause}"
-    return StorageError(text) if f"{_OURS}StorageError" in cause else TableStoreError(text)
+    return StorageError(text) if f"{OURS}StorageError" in cause else TableStoreError(text)
 
 
 def spark_cause(error: Exception) -> str:
     """Return the part of Spark's error text that names the cause, without stack traces."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith(_OURS)]
+    ours = [line for line in lines if line.startswith(OURS)]
     if ours:
         return ours[-1]
     of_task = [found["error"] for line in lines if (found := _TASK_ERROR.search(line))]
