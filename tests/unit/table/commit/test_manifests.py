@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.format.manifest.entry import EMPTY_STATS, DataFileMeta, FileKind, ManifestEntry, ManifestFileMeta
 from penstock.format.row.row import encode_row
 from penstock.options import ManifestOptions
-from penstock.table.commit.manifests import apply_merges, merge_manifests
+from penstock.table.commit.manifests import apply_merges, fullness, merge_manifests, split_count, split_evenly
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,3 +72,10 @@ def new_entry(number: int) -> ManifestEntry:
         schema_id=0,
     )
     return ManifestEntry(kind=FileKind.ADD, partition=encode_row((), ()), bucket=0, total_buckets=-1, file=file)
+
+
+def test_entries_are_split_among_full_manifests_of_at_most_ten_thousand() -> None:
+    for count in (*range(4_000, 31_000, 97), 9_987, 9_988, 10_000, 10_624, 1_000_000):
+        parts = split_evenly(range(count), split_count(0, count, 1 << 23))  # type: ignore[arg-type] # for their number
+        assert max(map(len, parts)) < 10_000
+        assert len(parts) == 1 or min(fullness(0, len(part), 1 << 23) for part in parts) >= 1
