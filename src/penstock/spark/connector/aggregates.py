@@ -11,6 +11,8 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.spark.connector.partition_keys import CELLS
+from penstock.spark.read.native_files import TIMESTAMPS
+from penstock.spark.read.native_listing import cell_of, value_in_json
 from penstock.spark.types import has_nanoseconds, to_spark_type
 from penstock.table.read.prune import ColumnStatsReader
 
@@ -24,8 +26,7 @@ if TYPE_CHECKING:
     from penstock.table.read.scan import ScanPartition, ScanPlan
     from penstock.table.store import MetadataStore
 
-_TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
-_CELLS: Final = {**CELLS, TypeRoot.TIME: "int", **dict.fromkeys(_TIMESTAMPS, "long")}
+_CELLS: Final = {**CELLS, TypeRoot.TIME: "int", **dict.fromkeys(TIMESTAMPS, "long")}
 # Types whose minimum and maximum in the statistics of files are never truncated.
 _ORDERED: Final = frozenset({*_CELLS, TypeRoot.DECIMAL} - {TypeRoot.VARCHAR})
 
@@ -45,7 +46,7 @@ class Answers:
     def __init__(self, columns: Sequence[tuple[StructField, str]], rows: list[list[object]], groups: int) -> None:
         self.schema = StructType([field for field, _ in columns])
         self._cells = ",".join(cell for _, cell in columns)
-        self._rows = json.dumps(rows, default=str)  # decimals
+        self._rows = json.dumps(rows)
         if groups:
             names = self.schema.fieldNames()
             digest = hashlib.sha256(self._rows.encode()).hexdigest()[:16]
@@ -126,7 +127,7 @@ def answer(read: PinnedRead, store: MetadataStore, plan: ScanPlan, aggregation: 
         made += [_column(place, each, fields) for place, each in enumerate(aggregation.functions)]
         rows = [
             [
-                *map(_spark_value, group, (field for field, _ in columns)),
+                *(value_in_json(field.type, value) for (field, _), value in zip(columns, group, strict=True)),
                 *(_value(each, fields, places, store, parts) for each in aggregation.functions),
             ]
             for group, parts in groups.items()
@@ -140,15 +141,7 @@ def _cell_of(field: DataField) -> str | None:
     kind = field.type
     if not isinstance(kind, AtomicType) or has_nanoseconds(kind):
         return None
-    if kind.root is TypeRoot.DECIMAL:
-        return f"decimal {kind.precision or 10} {kind.scale or 0}"
-    return _CELLS.get(kind.root)
-
-
-def _spark_value(value: Any, field: DataField) -> object:  # noqa: ANN401 - of any type
-    """Return a value as in Spark's rows, where timestamps are microseconds."""
-    is_timestamp = isinstance(field.type, AtomicType) and field.type.root in _TIMESTAMPS
-    return value // 1_000 if is_timestamp and value is not None else value
+    return cell_of(kind) if kind.root is TypeRoot.DECIMAL else _CELLS.get(kind.root)
 
 
 def _column(place: int, aggregate: Aggregate, fields: dict[str, DataField]) -> tuple[StructField, str]:
@@ -190,7 +183,7 @@ def _value(
             raise _UnknownError
         values = [_bound(each, kind) for rows, each in stats if _nulls(each) < rows]
     choose: Callable[[list[Any]], object] = min if kind == "Min" else max
-    return _spark_value(choose(values), field) if values else None
+    return value_in_json(field.type, choose(values)) if values else None
 
 
 def _stats(field: DataField, store: MetadataStore, parts: Sequence[ScanPartition]) -> Iterator[tuple[int, ColumnStats]]:

@@ -72,12 +72,12 @@ def list_native(
         )
     deleted, found = DeletedRows(ref), []
     cells: dict[str, str | None] = {FIRST_ROW_ID: "long", LAST_SEQUENCE_NUMBER: "long"}
-    cells |= {partition_constant(field.name): _cell_of(field.type) for field in ref.schema.partition_fields}
+    cells |= {partition_constant(field.name): cell_of(field.type) for field in ref.schema.partition_fields}
     for split in splits:
         vectors = dict(split.vectors)
         values: dict[str, object] = {BUCKET: split.bucket}
         for field, value in zip(ref.schema.partition_fields, split.values, strict=True):
-            values[partition_constant(field.name)] = _in_json(field.type, value)
+            values[partition_constant(field.name)] = value_in_json(field.type, value)
         for file in split.files:
             path = split.path_of(file, external)
             values |= {FILE_PATH: path, FIRST_ROW_ID: file.first_row_id, LAST_SEQUENCE_NUMBER: file.max_sequence_number}
@@ -92,7 +92,7 @@ def partition_constant(name: str) -> str:
     return f"{PARTITION}_{name.encode().hex()}"
 
 
-def _cell_of(data_type: DataType) -> str | None:
+def cell_of(data_type: DataType) -> str | None:
     """Return the type of a value of a partition, as ``Driver.java`` takes it; None if JSON says it."""
     assert isinstance(data_type, AtomicType)  # noqa: S101 - no other type is one of partitions
     if data_type.root is TypeRoot.DECIMAL:
@@ -100,7 +100,7 @@ def _cell_of(data_type: DataType) -> str | None:
     return _CELLS.get(data_type.root)
 
 
-def _in_json(data_type: DataType, value: object) -> object:
+def value_in_json(data_type: DataType, value: object) -> object:
     """Return a value of a partition in JSON, as Spark has it in its rows."""
     match value:
         case bytes():
