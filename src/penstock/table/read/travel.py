@@ -34,8 +34,6 @@ _CLEAN_STEPS: Final = 200
 """Number of snapshots that are checked for commit times that go back. With one commit per second, this allows for
 clocks that differ by three minutes."""
 
-_REQUESTED_AT_ONCE: Final = 50
-
 _TIMES: Final = ("timestamp_millis", "timestamp")
 _VERSIONS: Final = ("snapshot_id", "tag_name", "watermark", "version")
 _CHANGES: Final = ("incremental_between", "incremental_between_timestamp", "incremental_to_auto_tag")
@@ -340,7 +338,7 @@ def _predecessors(store: MetadataStore, snapshot_id: int) -> Iterator[Snapshot]:
     """
     first = snapshot_id
     while first > 1:
-        ids = range(first - 1, max(first - 1 - _REQUESTED_AT_ONCE, 0), -1)
+        ids = range(first - 1, max(first - 1 - _CLEAN_STEPS, 0), -1)
         found = list(store.find_snapshots(ids))
         yield from found
         first = ids[-1]
