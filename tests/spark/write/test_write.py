@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark import TaskContext
 from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from tests.spark.ways import READ_FORMAT_IF_SLOW
 
-from penstock import Catalog, Table
+from penstock import Catalog, Table, attach
 from penstock.errors import SchemaMismatchError, TableStoreError
 from penstock.spark.versions.facts import MEASURES_BATCHES
 from penstock.spark.write import sink
@@ -24,7 +27,7 @@ from penstock.spark.write.sink import collect_messages, distribute, write_datafr
 from penstock.spark.write.task import TaskOutcome, WriteTask, write_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -283,6 +286,43 @@ def test_overwrite_replaces_partitions_of_the_rows_or_what_is_named(spark: Spark
     assert len(data_files(table)) == known + 1
 
 
+@pytest.mark.parametrize("way", ["append", "dynamic overwrite"])
+def test_a_stage_that_spark_runs_again_leaves_no_file_of_the_first_time(
+    spark: SparkSession, catalog: Catalog, tmp_path: Path, way: str
+) -> None:
+    table = catalog.create_table("d.t", "number BIGINT, k BIGINT", partition_by=["k"])
+    scratch, flags = Path(str(spark.sparkContext.getConf().get("spark.local.dir"))), tmp_path / "flags"
+
+    def straggle(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Lose the files of the shuffle before the third task begins; both attempts at the first one end before it."""
+        place = TaskContext.get().partitionId()
+        yield from batches
+        if place == 0:
+            is_first = not flags.exists()
+            flags.mkdir(exist_ok=True)
+            for path in scratch.rglob("shuffle_*") if is_first else ():
+                path.unlink()
+            (flags / f"begun {is_first}").touch()
+            while not (flags / "begun False").exists():
+                time.sleep(0.01)
+            (flags / f"ended {is_first}").touch()
+        while place == 1 and not (flags / "begun True").exists():
+            time.sleep(0.01)
+        while place == 2 and len(list(flags.glob("ended *"))) < 2:
+            time.sleep(0.01)
+
+    numbers = spark.range(0, 900, 1, 2).repartitionByRange(3, "id").mapInArrow(straggle, "id BIGINT")
+    rows = numbers.select(F.col("id").alias("number"), (F.col("id") % 2).alias("k"))
+    if way == "append":
+        table.append(rows)
+    else:
+        attach(spark, catalog, name="again")
+        rows.writeTo("again.d.t").overwritePartitions()
+    assert sorted(path.name for path in flags.glob("ended *")) == ["ended False", "ended True"]
+    assert sorted(table.to_arrow()["number"].to_pylist()) == list(range(900))
+    assert data_files(table) == live_files(table)
+
+
 def test_table_is_made_with_the_columns_of_a_dataframe(spark: SparkSession, catalog: Catalog) -> None:
     frame = spark.sql("SELECT 1 AS a, timestamp'2024-03-10 02:30:00' AS t, array(struct('x' AS s)) AS l")
     table = catalog.create_table("d.t", frame.schema)
@@ -302,13 +342,14 @@ def names_in(outcomes: Iterable[TaskOutcome]) -> list[str]:
     return sorted(file.file_name for one in outcomes for message in one.messages for file in message.new_files)
 
 
-@pytest.mark.parametrize(("attempt", "speculates"), [(1, False), (0, True)])
-def test_files_of_attempts_that_do_not_count_are_deleted(catalog: Catalog, attempt: int, *, speculates: bool) -> None:
+@pytest.mark.parametrize(("attempt", "speculates"), [(1, "false"), (0, "true")])
+def test_files_of_attempts_that_do_not_count_are_deleted(catalog: Catalog, attempt: int, speculates: str) -> None:
     table = catalog.create_table("d.t", "number BIGINT")
     other_job = outcome_of(table, "other", 1)
     lost = outcome_of(table, "job", 2)
     counting = [outcome_of(table, "job", 2, attempt=attempt), outcome_of(table, "job", 3)]
-    messages = collect_messages(table._ref, counting, "job", speculates=speculates)
+    session: Any = SimpleNamespace(conf={"spark.speculation": speculates})
+    messages = collect_messages(table._ref, counting, "job", session)
     assert sorted(file.file_name for message in messages for file in message.new_files) == names_in(counting)
     assert data_files(table) == sorted(names_in(counting) + names_in([other_job]))
     assert not set(names_in([lost])) & set(data_files(table))
@@ -317,7 +358,7 @@ def test_files_of_attempts_that_do_not_count_are_deleted(catalog: Catalog, attem
 def test_nothing_is_listed_where_every_task_had_one_attempt(catalog: Catalog) -> None:
     table = catalog.create_table("d.t", "number BIGINT")
     stray = outcome_of(table, "job", 1)
-    collect_messages(table._ref, [outcome_of(table, "job", 2)], "job", speculates=False)
+    collect_messages(table._ref, [outcome_of(table, "job", 2)], "job", None)
     assert set(names_in([stray])) <= set(data_files(table))
 
 
@@ -326,14 +367,19 @@ def test_first_error_of_the_tasks_is_raised_and_the_files_of_the_others_are_dele
     good = outcome_of(table, "job", 1)
     bad = [TaskOutcome(error=SchemaMismatchError("first")), TaskOutcome(error=SchemaMismatchError("second"))]
     with pytest.raises(SchemaMismatchError, match="first"):
-        collect_messages(table._ref, [good, *bad, outcome_of(table, "job", 2)], "job", speculates=False)
+        collect_messages(table._ref, [good, *bad, outcome_of(table, "job", 2)], "job", None)
+    assert data_files(table) == []
+    lost = outcome_of(table, "job", 1)
+    with pytest.raises(SchemaMismatchError, match="first"):
+        collect_messages(table._ref, [*bad, outcome_of(table, "job", 1, attempt=1)], "job", None)
+    assert lost.messages
     assert data_files(table) == []
 
 
 def test_messages_keep_the_order_of_the_tasks(catalog: Catalog) -> None:
     table = catalog.create_table("d.t", "number BIGINT")
     outcomes = [outcome_of(table, "job", number) for number in range(3)]
-    messages = collect_messages(table._ref, outcomes, "job", speculates=False)
+    messages = collect_messages(table._ref, outcomes, "job", None)
     assert list(messages) == [message for one in outcomes for message in one.messages]
 
 

@@ -318,7 +318,7 @@ class TableSourceWriter(datasource.DataSourceArrowWriter):
         ref = self._task.ref
         done = [cast("OutcomeMessage", message) for message in messages if message is not None]
         try:
-            files = collect_messages(ref, [each.outcome for each in done], self._task.job_id, speculates=False)
+            files = collect_messages(ref, [each.outcome for each in done], self._task.job_id, None)
         except SchemaMismatchError as error:
             raise (SchemaMismatchError(f"{error}. {self._note}") if self._note else error) from None
         mode = next((each.overwrite_mode for each in done if each.overwrite_mode), None)

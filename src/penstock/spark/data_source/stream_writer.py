@@ -85,7 +85,7 @@ class PenstockStreamWriter(datasource.DataSourceStreamArrowWriter):
         if not found:
             return  # no tasks, no rows
         ref = self._task.ref
-        files = collect_messages(ref, [each.outcome for each in found], found[0].job_id, speculates=False)
+        files = collect_messages(ref, [each.outcome for each in found], found[0].job_id, None)
         files = TableWrite(ref=ref).merge(files)
         query_id = found[0].commit_user
         scope = WholeTable() if self._overwrite else None

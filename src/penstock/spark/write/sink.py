@@ -36,7 +36,7 @@ from penstock.table.write.writer import new_job_id, warn_too_many_writers
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from penstock.spark.write.native_sink import StreamRows
     from penstock.table.message import CommitMessage
@@ -92,8 +92,7 @@ def _write_by_python(df: DataFrame, ref: TableRef, job_id: str, *, is_staged: bo
         # The messages of finished tasks are lost, so find their files by the job id.
         delete_failed_job(ref, job_id)
         raise
-    speculates = df.sparkSession.conf.get("spark.speculation", "false") == "true"
-    return collect_messages(ref, [pickle.loads(row.outcome) for row in rows], job_id, speculates=speculates)  # noqa: S301 - our own tasks wrote it
+    return collect_messages(ref, [pickle.loads(row.outcome) for row in rows], job_id, df.sparkSession)  # noqa: S301 - our own tasks wrote it
 
 
 def _in_short_batches(df: DataFrame, query: DataFrame, ref: TableRef) -> DataFrame:
@@ -123,25 +122,40 @@ def short_batches(ref: TableRef, plan: Any, session: Any, jvm: Any) -> dict[str,
 
 
 def collect_messages(
-    ref: TableRef, outcomes: Iterable[TaskOutcome], job_id: str, *, speculates: bool
+    ref: TableRef, outcomes: Iterable[TaskOutcome], job_id: str, spark: SparkSession | None
 ) -> tuple[CommitMessage, ...]:
     """Join the messages of a job's tasks; delete the files of other attempts.
 
     Args:
         outcomes: in task order.
-        speculates: whether speculative execution is on, so that tasks may have had other attempts.
+        spark: the session; None in a process without it.
     """
     outcomes = tuple(outcomes)
     messages = tuple(message for outcome in outcomes for message in outcome.messages)
-    for outcome in outcomes:
-        if outcome.error is not None:
-            delete_new_files(ref, messages)
-            raise outcome.error
-    check_files_arrived(ref, messages)
-    if speculates or any(outcome.attempt > 0 for outcome in outcomes):
-        delete_job_files(ref, job_id, keep={file.file_name for message in messages for file in message.new_files})
+    error = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
+    if error is None:
+        check_files_arrived(ref, messages)
+    kept = {file.file_name for message in messages for file in message.new_files if error is None}
+    if _is_tried_again(outcomes, spark):
+        delete_failed_job(ref, job_id, kept)
+    elif spark is not None and spark.conf.get("spark.speculation", "false") == "true":
+        delete_job_files(ref, job_id, keep=kept)
+    if error is not None:
+        delete_new_files(ref, messages)
+        raise error
     warn_too_many_writers(ref, messages, tasks=sum(bool(outcome.messages) for outcome in outcomes))
     return messages
+
+
+def _is_tried_again(outcomes: tuple[TaskOutcome, ...], spark: SparkSession | None) -> bool:
+    """Whether a task has failed and was tried again, alone or with its stage; tasks of the first time may still end."""
+    if any(outcome.attempt > 0 for outcome in outcomes):
+        return True
+    if spark is None:
+        return False
+    stages = {outcome.stage_id for outcome in outcomes if outcome.stage_id is not None}
+    found = (spark.sparkContext.statusTracker().getStageInfo(stage) for stage in stages)
+    return any(stage is not None and stage.currentAttemptId > 0 for stage in found)
 
 
 def distribute(df: DataFrame, ref: TableRef, names: tuple[str, ...]) -> DataFrame:

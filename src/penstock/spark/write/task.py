@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from penstock.table.write.check_rows import conform_batches, plan_conform
 from penstock.table.write.writer import TableWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from penstock.spark.shared_storage import StorageMark
     from penstock.table.message import CommitMessage
@@ -38,12 +39,14 @@ class TaskOutcome:
         messages: in the order of the task's rows; empty after an error.
         error: why no attempt can write the task's rows; None if they were written. It is returned, not raised: so the
             user gets it without a Java stack trace, and the driver knows the files of the other tasks.
-        attempt: 0 for the first attempt of the task.
+        attempt: 0 for the first attempt of the task in its stage, which Spark may run again as a whole.
+        stage_id: of the stage; None outside of Spark.
     """
 
     messages: tuple[CommitMessage, ...] = ()
     error: TableStoreError | None = None
     attempt: int = 0
+    stage_id: int | None = None
 
 
 def write_batches(ref: TableRef, batches: Iterable[pa.RecordBatch], *, job_id: str) -> tuple[CommitMessage, ...]:
@@ -66,15 +69,15 @@ def write_batches(ref: TableRef, batches: Iterable[pa.RecordBatch], *, job_id: s
         return messages
 
 
-def delete_failed_job(ref: TableRef, job_id: str) -> None:
-    """Delete the data files of a job of which a task has failed; it takes a second.
+def delete_failed_job(ref: TableRef, job_id: str, keep: Collection[str] = ()) -> None:
+    """Delete the data files of a job of which a task has failed, except those in ``keep``; it takes a second.
 
     Spark does not wait for the Python workers of tasks that fail or are killed. Such a worker sees the end of its rows,
     and creates its file then.
     """
-    delete_job_files(ref, job_id, keep=())
+    delete_job_files(ref, job_id, keep=keep)
     time.sleep(_WORKERS_END_SECONDS)
-    delete_job_files(ref, job_id, keep=())
+    delete_job_files(ref, job_id, keep=keep)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,19 +97,21 @@ class WriteTask:
     def run(self, batches: Iterable[pa.RecordBatch]) -> TaskOutcome:
         """Write the rows. Raise only errors that a retry of the task may avoid; return the others."""
         context = TaskContext.get()
-        attempt = context.attemptNumber() if context is not None else 0
+        answer = partial(TaskOutcome)
+        if context is not None:
+            answer = partial(TaskOutcome, attempt=context.attemptNumber(), stage_id=context.stageId())
         not_shared = None if self.storage is None else self.storage.error_here(self.ref)
         if not_shared is not None:
-            return TaskOutcome(error=not_shared, attempt=attempt)
+            return answer(error=not_shared)
         if self.names is not None:
             names = list(self.names)
             batches = (batch.rename_columns(names) for batch in batches)
         try:
-            return TaskOutcome(messages=write_batches(self.ref, batches, job_id=self.job_id), attempt=attempt)
+            return answer(messages=write_batches(self.ref, batches, job_id=self.job_id))
         except StorageError:
             raise
         except TableStoreError as error:
-            return TaskOutcome(error=error, attempt=attempt)
+            return answer(error=error)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the rows and yield the pickled outcome; for ``mapInArrow``."""

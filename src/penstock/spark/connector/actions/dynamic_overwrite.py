@@ -116,12 +116,19 @@ class DynamicBatchWrite(Proxy):
         return made_factory(bridge, "PythonBatchWriterFactory", source, function, self._columns)
 
     @from_spark
+    def useCommitCoordinator(self) -> bool:
+        """Return that there is none: the files of only one attempt of each task are taken.
+
+        The coordinator fails the query where a stage runs again while a task of its first run ends.
+        """
+        return False
+
+    @from_spark
     def commit(self, messages: JavaObject, summary: JavaObject = None) -> None:
         """Commit the rows of all tasks as one snapshot."""
         ref = self._task.ref
         session = self._bridge.python_session(self._bridge.session())
-        speculates = session.conf.get("spark.speculation", "false") == "true"
-        files = collect_messages(ref, outcomes_of(messages), self._task.job_id, speculates=speculates)
+        files = collect_messages(ref, outcomes_of(messages), self._task.job_id, session)
         TableWrite(ref=ref, merge_on=merge_on_executors(session)).commit(files, self._scope)
 
     @from_spark

@@ -239,8 +239,8 @@ class StreamTableWrite(Proxy):
 
     @from_spark
     def useCommitCoordinator(self) -> bool:
-        """Return whether only one attempt of a task may commit: not for files, of which those of one are taken."""
-        return self._staged is None
+        """Return that there is none: the files of only one attempt of each task are taken."""
+        return False
 
     @from_spark
     def createStreamingWriterFactory(self, info: JavaObject) -> JavaObject:
@@ -313,5 +313,4 @@ class StreamTableWrite(Proxy):
         if self._staged is not None:
             return self._staged.commit(messages)
         session = self._bridge.python_session(self._bridge.session())
-        speculates = session.conf.get("spark.speculation", "false") == "true"
-        return collect_messages(ref, outcomes_of(messages), job_id, speculates=speculates)
+        return collect_messages(ref, outcomes_of(messages), job_id, session)
