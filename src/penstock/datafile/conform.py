@@ -290,14 +290,29 @@ def convert_leaves(array: Array, data_type: DataType, arrow_type: ArrowAny, conv
 
 def without_padding(batch: pa.RecordBatch, fields: Sequence[DataField]) -> pa.RecordBatch:
     """Return the batch without blanks at the end of CHAR values, where they mean nothing."""
-    places = [place for place, field in enumerate(fields) if has_leaf(field.type, is_char)]
-    if not places:
+    return _with_chars(batch, fields, lambda array, _: pc.utf8_rtrim(array, " "))
+
+
+def with_padding(batch: pa.RecordBatch, fields: Sequence[DataField]) -> pa.RecordBatch:
+    """Return the batch with the values of CHAR(n), at any depth, padded with blanks to n characters."""
+    return _with_chars(batch, fields, pc.utf8_rpad)
+
+
+def _with_chars(
+    batch: pa.RecordBatch, fields: Sequence[DataField], change: Callable[[Array, int], Array]
+) -> pa.RecordBatch:
+    """Apply a function of values and n to the values of CHAR(n), in columns with the names and types of fields."""
+    types = {field.name: field.type for field in fields if has_leaf(field.type, is_char)}
+    if types.keys().isdisjoint(batch.schema.names):
         return batch
-    arrays = batch.columns
-    for place in places:
-        arrays[place] = convert_leaves(arrays[place], fields[place].type, arrays[place].type, _trim_char)
+
+    def conversion(leaf: AtomicType) -> Callable[[Array], Array] | None:
+        return (lambda array: change(array, leaf.length or 1)) if is_char(leaf) else None
+
+    arrays = [
+        convert_leaves(array, types[name], array.type, conversion)
+        if name in types and array.type == to_arrow_type(types[name])
+        else array
+        for name, array in zip(batch.schema.names, batch.columns, strict=True)
+    ]
     return make_batch(arrays, batch.schema, batch.num_rows)
-
-
-def _trim_char(data_type: AtomicType) -> Callable[[Array], Array] | None:
-    return (lambda array: pc.utf8_rtrim(array, " ")) if is_char(data_type) else None

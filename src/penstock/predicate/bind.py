@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 from penstock.errors import InvalidFilterError
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.format.types.text import format_sql_type
-from penstock.predicate.literals import FLOAT_ROOTS, BetweenFloats, Ticks, convert_literal, nearest_float
+from penstock.predicate.literals import FLOAT_ROOTS, BetweenFloats, Ticks, char_texts, convert_literal, nearest_float
 from penstock.predicate.tree import (
     FALSE,
     NEGATED,
@@ -40,6 +40,8 @@ _TEXT_ROOTS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
 _BELOW = frozenset({Operator.LT, Operator.LE})
 _ABOVE = frozenset({Operator.GT, Operator.GE})
 _NAN: Final = float("nan")
+# Each value of a CHAR(n) is compared as up to n texts of up to n characters.
+_MAX_CHARACTERS: Final = 50_000_000
 
 
 def bind(predicate: Predicate, fields: Sequence[DataField], table: str) -> BoundPredicate:
@@ -149,7 +151,29 @@ class _Binder:
             return _compare_ticks(node.column, operator, literal)
         if isinstance(literal, BetweenFloats):
             return _compare_between(node.column, operator, literal.below)
+        if _is_char(field):
+            return self._compare_char(operator, str(literal), field)
         return Compare(column=node.column, operator=operator, value=literal)
+
+    def _compare_char(self, operator: Operator, text: str, field: DataField) -> Predicate:
+        """Compare as if both were padded with blanks: texts that differ in nothing else are between two others."""
+        texts = self._char_texts((text,), field)
+        equal = In(column=field.name, values=texts, negated=operator in {Operator.NE, Operator.LT})
+        if operator in {Operator.EQ, Operator.NE}:
+            return equal
+        if min(text.rstrip(" "), default=" ") < " ":
+            raise self._error(field, "characters before the blank have no order here: compare with = or IN")
+        is_below = operator in _BELOW
+        compared = Compare(column=field.name, operator=Operator.LE if is_below else Operator.GT, value=texts[-1])
+        if operator in {Operator.LE, Operator.GT}:
+            return compared
+        return conjunction([compared, equal]) if is_below else disjunction([compared, equal])
+
+    def _char_texts(self, texts: Iterable[str], field: DataField) -> tuple[str, ...]:
+        found = [each for text in texts for each in char_texts(text, field.type)]
+        if sum(map(len, found)) > _MAX_CHARACTERS:
+            raise self._error(field, "so many values of so long a CHAR cannot be compared: make the column a STRING")
+        return tuple(found)
 
     def _compare_as_arrow(self, node: Compare, *, negated: bool) -> Predicate:
         operator = node.operator
@@ -183,6 +207,9 @@ class _Binder:
             return TRUE if negated else FALSE  # IN () is false for null as well: there are no values to compare with
         if not values:
             return _certain(node.column, holds=negated)
+        if _is_char(field):
+            texts = self._char_texts((value for value in values if isinstance(value, str)), field)
+            values = [*texts, *(value for value in values if value is None)]
         return In(column=node.column, values=tuple(dict.fromkeys(values)), negated=negated)
 
     def _float_of_set(self, value: ArrowNumber, field: DataField) -> float:
@@ -203,7 +230,13 @@ class _Binder:
         prefix = self._literal(node.prefix, field)
         if prefix == "":
             return _certain(node.column, holds=not negated)
-        return StartsWith(column=node.column, prefix=prefix, negated=negated)
+        starts = StartsWith(column=node.column, prefix=prefix, negated=negated)
+        size = len(str(prefix))
+        shorter = tuple(text for text in char_texts(str(prefix), field.type) if len(text) < size)
+        if not shorter or size > (field.type.length or 1):
+            return starts
+        equal = In(column=node.column, values=shorter, negated=negated)
+        return conjunction([starts, equal]) if negated else disjunction([starts, equal])
 
     def _literal(self, value: object, field: DataField) -> object:
         try:
@@ -227,6 +260,10 @@ class _Binder:
 
 def _is_floating(field: DataField) -> bool:
     return isinstance(field.type, AtomicType) and field.type.root in FLOAT_ROOTS
+
+
+def _is_char(field: DataField) -> bool:
+    return isinstance(field.type, AtomicType) and field.type.root is TypeRoot.CHAR
 
 
 def _certain(column: str, *, holds: bool) -> Predicate:

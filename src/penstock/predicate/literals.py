@@ -136,6 +136,14 @@ def _zone_seconds(zone: str | None) -> int:
     return -seconds if zone[0] == "-" else seconds
 
 
+def char_texts(text: str, data_type: DataType) -> tuple[str, ...]:
+    """Return the stored texts that are the same value, the longest last: for CHAR(n), with any number of blanks."""
+    if not isinstance(data_type, AtomicType) or data_type.root is not TypeRoot.CHAR:
+        return (text,)
+    shortest, longest = text.rstrip(" "), max(data_type.length or 1, len(text))
+    return tuple(shortest.ljust(size) for size in range(len(shortest), longest + 1))
+
+
 def _plain(value: object) -> object:
     """Unwrap scalars of array libraries, which all have the method ``item``."""
     item = getattr(value, "item", None)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from penstock.datafile.conform import conform_timestamp, convert_leaves, map_with_children, with_children
-from penstock.datafile.types import has_leaf, is_char, map_parts
+from penstock.datafile.conform import conform_timestamp, map_with_children, with_children
+from penstock.datafile.types import has_leaf, map_parts
 from penstock.format.types.data_types import ArrayType, AtomicType, MapType, MultisetType, RowType, TypeRoot
 from penstock.spark.versions.python_api import arrow_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql.types import StructType
 
@@ -35,25 +34,6 @@ def to_spark_batches(batches: Iterable[pa.RecordBatch], schema: StructType) -> I
         whole = pa.RecordBatch.from_arrays(columns, schema=wanted)
         for start in range(0, whole.num_rows, MAX_BATCH_ROWS):
             yield whole.slice(start, MAX_BATCH_ROWS)
-
-
-def pad_chars(batches: Iterable[pa.RecordBatch], fields: Sequence[DataField]) -> Iterator[pa.RecordBatch]:
-    """Yield batches with the values of CHAR(n), at any depth, padded with blanks to n characters.
-
-    Args:
-        fields: of the table, one for each column.
-    """
-    places = [place for place, field in enumerate(fields) if has_leaf(field.type, is_char)]
-    for rows in batches:
-        batch = rows
-        for place in places:
-            column, name = batch.column(place), batch.schema.names[place]
-            batch = batch.set_column(place, name, convert_leaves(column, fields[place].type, column.type, _pad_char))
-        yield batch
-
-
-def _pad_char(data_type: AtomicType) -> Callable[[ArrowAny], ArrowAny] | None:
-    return (lambda array: pc.utf8_rpad(array, data_type.length or 1)) if is_char(data_type) else None
 
 
 def _to_spark_array(array: ArrowAny, wanted: ArrowAny) -> ArrowAny:

@@ -17,7 +17,7 @@ from penstock.predicate.bind import bind, columns_of
 from penstock.predicate.evaluate import evaluate
 from penstock.predicate.literals import FLOAT_ROOTS, parse_timestamp_text
 from penstock.predicate.parse import parse_filter
-from penstock.predicate.tree import And, BoundPredicate, Compare, IsNull, Operator, Or, Predicate, SignedZero
+from penstock.predicate.tree import And, BoundPredicate, Compare, In, IsNull, Operator, Or, Predicate, SignedZero
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -136,6 +136,8 @@ def partition_of_spec(ref: TableRef, spec: Mapping[str, object]) -> bytes:
             bound = bind(leaf, fields, ref.name).root
         except InvalidFilterError as error:
             raise InvalidOptionError(f"in a partition: {error}") from error
+        if isinstance(bound, In):  # a CHAR, of which one partition has one spelling
+            bound = leaf
         if not isinstance(bound, Compare | IsNull):
             raise InvalidOptionError(f"table {ref.name}: no partition has {spec[field.name]!r} for '{field.name}'")
         values.append(bound.value if isinstance(bound, Compare) else None)

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from tests.spark.needs import condition_of, needs
 
+import penstock
 from penstock.catalog.changes import AddColumn
 from penstock.format.types.text import format_sql_type
 from penstock.spark.versions.facts import (
@@ -148,6 +149,50 @@ def test_conditions_on_char_hold_for_values_that_others_stored_without_padding(
             assert run(f"DELETE FROM {ours} WHERE k % 5 = 0 AND {condition}") == [], condition
     left = (k for k in range(24) if k not in deleted)
     assert run(f"SELECT k, n FROM {ours}") == sorted(((k, changed.count(k)) for k in left), key=repr)
+
+
+QUERIES = (
+    "SELECT k, c, e FROM {t}",
+    "SELECT k FROM {t} WHERE c = 'a' AND c <= 'a ' AND c IN ('a', 'b') AND c <> 'ab' AND c LIKE 'a %'",
+    "SELECT k, length(e), r.x, length(m['q  ']), a[0] || 'x' FROM {t}",
+    "SELECT k FROM {t} WHERE r.x = 'q' OR c = s OR c < 'ab'",
+    "SELECT x.k, y.k FROM {t} x JOIN {t} y ON x.c = y.e",
+    "SELECT f, count(*) FROM (SELECT c AS f FROM {t}) WHERE f >= 'a' GROUP BY f",
+)
+CHANGES = (
+    "UPDATE {t} SET n = CASE WHEN c = 'a' THEN 1 WHEN c = e THEN 2 END, s = c || 'x' WHERE NOT c = 'b'",
+    "UPDATE {t} SET n = CASE WHEN c IN ('b', 'zz') THEN 3 WHEN c = s THEN 4 ELSE n END WHERE k >= 0",
+    "MERGE INTO {t} t USING (SELECT k FROM {t} WHERE k < 3) u ON t.k = u.k WHEN MATCHED AND e = 'a' THEN DELETE",
+    "MERGE INTO {t} t USING (SELECT c FROM {t} WHERE k = 2) u ON t.c = u.c WHEN MATCHED THEN UPDATE SET s = t.c",
+    "DELETE FROM {t} WHERE c >= 'ab' AND c LIKE 'ab %'",
+)
+
+
+def test_statements_of_flinks_sql_pad_char_as_the_catalog_does(
+    spark: SparkSession, run: Callable[[str], Any], catalog: Catalog
+) -> None:
+    columns = (
+        "k INT, c CHAR(4), e CHAR(6), s STRING, n INT, r ROW<x CHAR(3)>, m MAP<CHAR(3), CHAR(5)>, a ARRAY<CHAR(2)>"
+    )
+    texts = ("a", "a   ", "ab", "ab  ", "abcd", "", " ", "b", None)
+    nested = {"n": 0, "r": {"x": "q"}, "m": {"q": "v"}, "a": ["z"]}
+    for name in ("flinks", "sparks"):
+        table = catalog.create_table(f"d.{name}", columns)
+        table.append([{"k": k, "c": text, "e": text, "s": text, **nested} for k, text in enumerate(texts)])
+    for query in QUERIES:
+        expected = run(query.format(t=f"{OURS}.flinks"))
+        assert isinstance(expected, list)
+        on_spark: Any = penstock.sql(spark, catalog, query.format(t="d.flinks"))
+        assert sorted(map(tuple, on_spark.collect()), key=repr) == expected, query
+    for query in QUERIES[:2]:
+        here: Any = penstock.sql(None, catalog, query.format(t="d.flinks"))
+        found = sorted((tuple(row.values()) for row in here.to_pylist()), key=repr)
+        assert found == run(query.format(t=f"{OURS}.flinks")), query
+    for change in CHANGES:
+        assert run(change.format(t=f"{OURS}.sparks")) == [], change
+        penstock.sql(spark, catalog, change.format(t="d.flinks"))
+        both = [run(f"SELECT k, c, e, s, n FROM {OURS}.{name}") for name in ("flinks", "sparks")]
+        assert both[0] == both[1], change
 
 
 @needs(PYTHON_WRITES)

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import operator
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from penstock.errors import InvalidFilterError
+from penstock.format.manifest.stats import ColumnStats
 from penstock.format.types.data_types import (
     BIGINT,
     BOOLEAN,
@@ -20,13 +22,15 @@ from penstock.format.types.data_types import (
     STRING,
     TINYINT,
     ArrayType,
+    AtomicType,
     DataField,
+    TypeRoot,
     decimal_type,
     time_type,
     timestamp_type,
 )
 from penstock.predicate.bind import bind
-from penstock.predicate.evaluate import evaluate
+from penstock.predicate.evaluate import evaluate, may_match
 from penstock.predicate.parse import parse_filter
 from penstock.predicate.tree import FALSE, TRUE, Compare, Not, StartsWith, col
 
@@ -233,3 +237,50 @@ def test_what_does_not_fit_names_table_column_and_cure(predicate: Predicate, wor
         bound(predicate)
     for word in words:
         assert word in str(raised.value)
+
+
+PADDED = ("a", "a  ", "ab", "ab ", "abcd", "", " ", "b", "a\tb", "a\t", "\t", "a \x01")
+
+
+@pytest.mark.parametrize("text", ["a", "a ", "ab", "ab    ", "", "zz", "abcd", "abcde"])
+@pytest.mark.parametrize(
+    ("template", "compare"),
+    [
+        ("c = '{}'", operator.eq),
+        ("c <> '{}'", operator.ne),
+        ("c < '{}'", operator.lt),
+        ("c <= '{}'", operator.le),
+        ("c > '{}'", operator.gt),
+        ("c >= '{}'", operator.ge),
+        ("c IN ('{}', 'q')", operator.eq),
+        ("c LIKE '{}%'", None),
+    ],
+)
+def test_a_char_is_compared_as_if_it_was_padded(template: str, compare: Any, text: str) -> None:
+    fields = (DataField(id=0, name="c", type=AtomicType(root=TypeRoot.CHAR, length=4)),)
+    size = max(4, len(text))
+    for stored in PADDED:
+        wide = stored.ljust(4)
+        expected = wide.startswith(text) if compare is None else compare(stored.ljust(size), text.ljust(size))
+        for predicate, is_true in (
+            (parse_filter(template.format(text)), expected),
+            (Not(operand=parse_filter(template.format(text))), not expected),
+        ):
+            bound = bind(predicate, fields, "t")
+            assert evaluate(bound.root, {"c": stored}) is is_true, (stored, text)
+            equal = ColumnStats(min=stored, max=stored, null_count=0)
+            assert may_match(bound, {"c": equal}, 1) or not is_true
+        assert evaluate(bind(parse_filter(template.format(text)), fields, "t").root, {"c": None}) is None
+
+
+def test_a_char_has_no_order_by_characters_before_the_blank() -> None:
+    fields = (DataField(id=0, name="c", type=AtomicType(root=TypeRoot.CHAR, length=4)),)
+    assert evaluate(bind(parse_filter("c = 'a\t'"), fields, "t").root, {"c": "a\t "}) is True
+    with pytest.raises(InvalidFilterError, match=r"column 'c' .*before the blank"):
+        bind(parse_filter("c < 'a\t'"), fields, "t")
+
+
+def test_a_long_list_of_long_chars_is_refused() -> None:
+    fields = (DataField(id=0, name="c", type=AtomicType(root=TypeRoot.CHAR, length=20_000)),)
+    with pytest.raises(InvalidFilterError, match="make the column a STRING"):
+        bind(parse_filter("c = 'a'"), fields, "t")

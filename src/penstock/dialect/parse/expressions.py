@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import reprlib
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -20,7 +20,7 @@ from penstock.predicate.tree import TimestampLiteral
 from penstock.table.dml.values import evaluate_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 _Convert: TypeAlias = "_Converter"
 
@@ -118,31 +118,31 @@ class RowColumns:
     Attributes:
         table: its name.
         schema: the columns; those of the source of a MERGE with the prefix of ``merge``.
+        chars: the n of the columns that are CHAR(n).
     """
 
     table: str
     schema: pa.Schema
+    chars: Mapping[str, int] = field(default_factory=dict)
 
 
-def arrow_expression(
-    node: exp.Expr, field: Callable[[exp.Column], pc.Expression], columns: RowColumns | None
-) -> pc.Expression:
+def arrow_expression(node: exp.Expr, name_of: Callable[[exp.Column], str], columns: RowColumns | None) -> pc.Expression:
     """Return an expression for Arrow; arithmetic fails on overflow.
 
     Args:
-        field: returns the expression of a column.
+        name_of: returns the name of a column in ``columns``.
         columns: None where they are not known yet: then the expression is checked, and cannot be evaluated.
 
     Raises:
         UnknownExpressionError: it contains anything else than ``SUPPORTED_EXPRESSIONS``.
     """
-    found: pc.Expression = _Converter(field=field, columns=columns).value(node)
+    found: pc.Expression = _Converter(name_of=name_of, columns=columns).value(node)
     return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Converter:
-    field: Callable[[exp.Column], pc.Expression]
+    name_of: Callable[[exp.Column], str]
     columns: RowColumns | None
 
     def value(self, node: exp.Expr) -> Any:  # noqa: ANN401 - pyarrow makes its functions at run time
@@ -150,7 +150,26 @@ class _Converter:
         if is_constant:
             literals = [] if not isinstance(value, Decimal) else node.find_all(exp.Literal)
             return pc.scalar(_scalar(_double(value) if any("e" in each.name.lower() for each in literals) else value))
-        return self.field(node) if isinstance(node, exp.Column) else _operation(node, self)
+        if not isinstance(node, exp.Column):
+            return _operation(node, self)
+        size = self._char_size(node)
+        column = pc.field(self.name_of(node))
+        return column if size is None else pc.utf8_rpad(column, size)
+
+    def _char_size(self, node: exp.Expr) -> int | None:
+        chars = {} if self.columns is None else self.columns.chars
+        return chars.get(self.name_of(node)) if isinstance(node, exp.Column) else None
+
+    def compared(self, nodes: Sequence[exp.Expr]) -> list[Any]:
+        """Return values to compare, as one type; as in Spark, CHAR and texts that it is compared with are padded."""
+        values = self.values(nodes)
+        plain = [node.unnest() for node in nodes]
+        sizes = [len(node.name) if node.is_string else self._char_size(node) for node in plain]
+        others = (size is None and not isinstance(node, exp.Null) for size, node in zip(sizes, plain, strict=True))
+        if any(others) or all(self._char_size(node) is None for node in plain):
+            return values
+        size = max(each for each in sizes if each is not None)
+        return [value if each is None else pc.utf8_rpad(value, size) for value, each in zip(values, sizes, strict=True)]
 
     def values(self, nodes: Iterable[exp.Expr]) -> list[Any]:
         """Return values as one type: as in Spark, different numbers become DOUBLE if one is FLOAT or DOUBLE."""
@@ -201,7 +220,7 @@ def _scalar(value: Any) -> Any:  # noqa: ANN401 - the stubs of pyarrow have no t
 def _operation(node: exp.Expr, convert: _Convert) -> Any:  # noqa: ANN401 - pyarrow makes its functions at run time
     operator = _OPERATORS.get(type(node))
     if operator is not None:
-        return operator(*convert.values((node.this, node.expression)))
+        return operator(*convert.compared((node.this, node.expression)))
     function = _FUNCTIONS.get(type(node))
     if function is None:
         raise UnknownExpressionError(node.sql())
@@ -217,7 +236,7 @@ def _is(node: exp.Expr, convert: _Convert) -> Any:  # noqa: ANN401 - as above
 def _in(node: exp.Expr, convert: _Convert) -> Any:  # noqa: ANN401 - as above
     if not node.expressions:
         raise UnknownExpressionError(node.sql())
-    value, *choices = convert.values((node.this, *node.expressions))
+    value, *choices = convert.compared((node.this, *node.expressions))
     return reduce(lambda left, right: left | right, [_equal(value, each) for each in choices])
 
 

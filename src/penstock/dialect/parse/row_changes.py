@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow.compute as pc
 from sqlglot import exp
 
 from penstock.dialect.parse.expressions import (
@@ -25,6 +24,8 @@ from penstock.table.dml.merge import SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+
+    import pyarrow.compute as pc
 
     from penstock.dialect.parse.reader import Pairs
     from penstock.format.lexer import Token
@@ -104,14 +105,13 @@ class _Sides:
     default: str = ""
     columns: RowColumns | None = None
 
-    def field_of(self, column: exp.Column) -> pc.Expression:
-        """Return a column. Raises ``UnknownExpressionError``."""
+    def name_of(self, column: exp.Column) -> str:
+        """Return the name of a column in Arrow. Raises ``UnknownExpressionError``."""
         table = column.table.lower()
         if len(column.parts) > 2 or (table and table not in self.prefixes):
             raise UnknownExpressionError(column.sql())
         prefix = self.prefixes[table] if table else self.unqualified.get(column.name, self.default)
-        found: pc.Expression = pc.field(f"{prefix}{column.name}")
-        return found
+        return f"{prefix}{column.name}"
 
 
 def _check_clauses(node: exp.Expr, source: StatementText) -> None:
@@ -209,7 +209,7 @@ def _value(node: exp.Expr, sides: _Sides) -> object:
 def _expression(node: exp.Expr, sides: _Sides) -> pc.Expression:
     """Return an expression over the columns of the table, and of the source with the prefix that merges use."""
     try:
-        return arrow_expression(node, sides.field_of, sides.columns)
+        return arrow_expression(node, sides.name_of, sides.columns)
     except UnknownExpressionError as error:
         raise _unknown(error) from None
 

@@ -121,7 +121,8 @@ def _table_frame(reading: _Reading, use: TableUse, query: Query) -> DataFrame:
         return frame
     own = state.session_table(use.name)
     if own is None:
-        frame = with_computed_columns(frame, state.load(use.name), query.names)
+        table = state.load(use.name)
+        frame = lazy_spark.padded_frame(with_computed_columns(frame, table, query.names), table.schema.fields)
     if reading.keeps_types:
         frame = lazy_spark.typed_frame(frame, _types(state, use))
     mark = event_time_of(state, use) if frame.isStreaming else None

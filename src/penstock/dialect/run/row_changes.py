@@ -13,6 +13,7 @@ from penstock.dialect.parse.row_changes import parse_row_change
 from penstock.dialect.parse.statements import MergeRows, Select, UpdateRows
 from penstock.dialect.run.rows import select
 from penstock.errors import UnsupportedFeatureError
+from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.table.dml.merge import SOURCE, MergeDelete, MergeInsert, MergeUpdate
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def delete_rows(state: SqlState, statement: DeleteRows) -> Outcome:
 def update_rows(state: SqlState, statement: UpdateRows) -> Outcome:
     """Set columns of the rows for which the condition is true."""
     table = state.load(statement.name, dict(statement.options))
-    columns = RowColumns(table=table.name, schema=table.arrow_schema)
+    columns = RowColumns(table=table.name, schema=table.arrow_schema, chars=_chars(table))
     resolved = parse_row_change(statement.text, columns)
     assert isinstance(resolved, UpdateRows)  # noqa: S101 - the text is the same
     return _changed(table, table.update(dict(resolved.values), resolved.where))
@@ -49,7 +50,7 @@ def merge_rows(state: SqlState, statement: MergeRows) -> Outcome:
         )
     source: pa.Table = rows if isinstance(rows, pa.Table) else lazy_spark.to_arrow(rows)
     fields = [field.with_name(f"{SOURCE}{field.name}") for field in source.schema]
-    columns = RowColumns(table=table.name, schema=pa.schema([*table.arrow_schema, *fields]))
+    columns = RowColumns(table=table.name, schema=pa.schema([*table.arrow_schema, *fields]), chars=_chars(table))
     resolved = parse_row_change(statement.text, columns)
     assert isinstance(resolved, MergeRows)  # noqa: S101 - the text is the same
     result = table.merge(
@@ -63,6 +64,14 @@ def merge_rows(state: SqlState, statement: MergeRows) -> Outcome:
         not_matched_by_source=[_on_match(each) for each in resolved.not_matched_by_source],
     )
     return _changed(table, result)
+
+
+def _chars(table: Table) -> dict[str, int]:
+    return {
+        each.name: each.type.length or 1
+        for each in table.schema.fields
+        if isinstance(each.type, AtomicType) and each.type.root is TypeRoot.CHAR
+    }
 
 
 def _on_match(clause: MergeClause) -> MergeUpdate | MergeDelete:

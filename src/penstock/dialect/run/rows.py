@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from penstock.api.arguments import check_classic
 from penstock.api.lazy import is_connect_object, lazy_spark
+from penstock.datafile.conform import with_padding
 from penstock.datafile.python_values import python_array
 from penstock.datafile.types import to_arrow_schema, to_arrow_type
 from penstock.dialect.outcome import Outcome, committed
@@ -92,8 +93,13 @@ def _select_here(state: SqlState, query: Query, within: tuple[Path, ...] = ()) -
                 f"table {table.name}: computed columns ({', '.join(computed.values())}) need Spark: give a session, or"
                 f" name the columns that are stored: {', '.join(table.schema.field_names)}"
             )
-        rows = table.to_arrow(columns, simple.where, limit=simple.limit, options=dict(use.options))
+        rows = _padded(table, table.to_arrow(columns, simple.where, limit=simple.limit, options=dict(use.options)))
     return rows.rename_columns([alias for _, alias in simple.columns]) if columns else rows
+
+
+def _padded(table: Table, rows: pa.Table) -> pa.Table:
+    batches = [with_padding(batch, table.schema.fields) for batch in rows.to_batches()]
+    return pa.Table.from_batches(batches, rows.schema)
 
 
 def _of_stored_view(view: CreateView, rows: pa.Table) -> pa.Table:

@@ -39,7 +39,7 @@ from penstock.spark.types import has_nanoseconds
 from penstock.table.read.top import Top
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.table.ref import TableRef
@@ -121,15 +121,13 @@ def _take(ref: TableRef, place: int, node: _Node) -> Pushed | None:
     literals: list[object] = []
     nanosecond_columns = frozenset(field.name for field in ref.schema.fields if has_nanoseconds(field.type))
     time_columns = frozenset(name for name, root in roots.items() if root is TypeRoot.TIME)
-    chars = {field.name: field.type for field in ref.schema.fields if is_char(field.type)}
+    chars = {field.name for field in ref.schema.fields if is_char(field.type)}
     try:
         predicate = _translate(node, literals)
         columns = set(columns_of(predicate))
         if not nanosecond_columns.isdisjoint(columns):
             predicate = _on_leaves(predicate, partial(_widen_to_micros, nanosecond_columns=nanosecond_columns))
         predicate = _on_leaves(predicate, partial(_with_times, time_columns=time_columns))
-        if not chars.keys().isdisjoint(columns):
-            predicate = _widen_to_padding(predicate, chars)
         if any(roots.get(name) in _UNLIKE for name in columns):
             return None
         bind(predicate, ref.schema.fields, ref.name)
@@ -144,7 +142,7 @@ def _take(ref: TableRef, place: int, node: _Node) -> Pushed | None:
         is_exact_for_rows=all(_compares_alike(field.type) for field in ref.schema.fields if field.name in columns),
         is_for_files=bool(columns)
         and not any(roots[name] is None or roots[name] in _UNSAFE_IN_FILES for name in columns)
-        and chars.keys().isdisjoint(columns)
+        and chars.isdisjoint(columns)
         and all(map(_is_plain, literals)),
     )
 
@@ -220,40 +218,6 @@ def _same_micro(column: str, value: object) -> Predicate:
         return Compare(column=column, operator=Operator.EQ, value=value)
     least = Compare(column=column, operator=Operator.GE, value=value)
     return And(operands=(least, Compare(column=column, operator=Operator.LT, value=_next_micro(value))))
-
-
-def _widen_to_padding(node: Predicate, chars: Mapping[str, DataType]) -> Predicate:
-    """Return what is true for a stored value where ``node`` is true for the padded value that Spark compares.
-
-    Other engines store values of CHAR(n) with fewer than n characters, which Spark pads when it reads them.
-
-    Args:
-        chars: the columns of CHAR and their types.
-    """
-    match node:
-        case And(operands=operands):
-            return And(operands=tuple(_widen_to_padding(each, chars) for each in operands))
-        case Or(operands=operands):
-            return Or(operands=tuple(_widen_to_padding(each, chars) for each in operands))
-        case In(column=column, values=values, negated=False) if column in chars:
-            texts = [text for value in values if isinstance(value, str) for text in char_texts(value, chars[column])]
-            if not 0 < len(texts) <= _MAX_VALUES:
-                raise _UnknownError
-            return In(column=column, values=tuple(texts))
-        case Compare(column=column, operator=Operator.EQ, value=value) if column in chars:
-            return _widen_to_padding(In(column=column, values=(value,)), chars)
-        case _ if isinstance(node, IsNull) or chars.keys().isdisjoint(columns_of(node)):
-            return node
-        case _:
-            raise _UnknownError
-
-
-def char_texts(text: str, data_type: DataType) -> tuple[str, ...]:
-    """Return the stored texts that are the same value: for CHAR(n), with all numbers of blanks at the end."""
-    if not isinstance(data_type, AtomicType) or not is_char(data_type):
-        return (text,)
-    shortest, longest = text.rstrip(" "), max(data_type.length or 1, len(text))
-    return tuple(shortest.ljust(size) for size in range(len(shortest), longest + 1))
 
 
 def _next_micro(value: TimestampLiteral) -> TimestampLiteral:

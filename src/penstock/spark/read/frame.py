@@ -21,12 +21,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from penstock.datafile.conform import with_padding
 from penstock.datafile.types import has_leaf, is_variant
 from penstock.format.layout import FileFormat, format_of
 from penstock.format.text.names import quoted
 from penstock.predicate.tree import TRUE
 from penstock.printable import mask_locations, open_log
-from penstock.spark.batches import pad_chars, to_spark_batches
+from penstock.spark.batches import to_spark_batches
 from penstock.spark.native_settings import SCAN_OPTIONS, scan_session
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.read.filters import to_column, without_float_pushdown
@@ -203,7 +204,8 @@ class ReadTask:
 
     def _to_spark(self, rows: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         fields = select_fields(self.ref, names)
-        return to_spark_batches(pad_chars(rows, fields) if self.pads else rows, to_spark_schema(fields))
+        padded = (with_padding(each, fields) for each in rows)
+        return to_spark_batches(padded if self.pads else rows, to_spark_schema(fields))
 
     def _with_metadata(self, rows: pa.RecordBatch, known: Mapping[str, ArrowAny] | None = None) -> pa.RecordBatch:
         for name in self.metadata:

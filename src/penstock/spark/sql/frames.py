@@ -14,21 +14,30 @@ from pyspark.errors import AnalysisException, IllegalArgumentException, ParseExc
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql import types as spark_types
 
+from penstock.datafile.types import has_leaf, is_char, map_parts
 from penstock.errors import InvalidOptionError, InvalidSqlError, SchemaMismatchError, UnsupportedFeatureError
 from penstock.format.text.names import quoted
-from penstock.format.types.data_types import with_nullability
+from penstock.format.types.data_types import (
+    ArrayType,
+    AtomicType,
+    MapType,
+    MultisetType,
+    RowType,
+    TypeRoot,
+    with_nullability,
+)
 from penstock.format.types.text import parse_sql_type
 from penstock.spark.logical_plan import analyzed_plan
 from penstock.spark.session import is_connect
 from penstock.spark.sql.casts import cast_exactly
-from penstock.spark.types import from_spark_schema, to_spark_type
+from penstock.spark.types import from_spark_schema, to_catalog_schema, to_spark_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.format.types.data_types import DataField
+    from penstock.format.types.data_types import DataField, DataType
     from penstock.format.types.ddl import ColumnSpec
 
 _PREFIX: Final = "penstock_"
@@ -114,6 +123,46 @@ def computed_frame(frame: DataFrame, columns: Sequence[tuple[str, str | None]]) 
         columns: names, in the order of the result, each with its expression; None for a column of the DataFrame.
     """
     return frame.select(*(F.col(quoted(name)) if text is None else F.expr(text).alias(name) for name, text in columns))
+
+
+def padded_frame(frame: DataFrame, fields: Sequence[DataField]) -> DataFrame:
+    """Return rows with padded values of CHAR, which Spark compares as those of its own tables by their declared types.
+
+    Args:
+        fields: of the table; columns of a past state that had other types stay.
+    """
+    known = {field.name: field for field in fields if has_leaf(field.type, is_char)}
+    if known.keys().isdisjoint(frame.columns):
+        return frame
+    columns = []
+    for column in frame.schema:
+        name, found = quoted(column.name), F.col(quoted(column.name))
+        field = known.get(column.name)
+        if field is not None and to_spark_type(field.type).simpleString() == column.dataType.simpleString():
+            metadata = {**column.metadata, **to_catalog_schema([field])[0].metadata}
+            found = F.expr(_padded(name, field.type)).alias(column.name, metadata=metadata)
+        columns.append(found)
+    return frame.select(*columns)
+
+
+def _padded(text: str, data_type: DataType) -> str:
+    match data_type:
+        case AtomicType(root=TypeRoot.CHAR, length=length):
+            return f"rpad({text}, greatest({length or 1}, length({text})), ' ')"
+        case ArrayType(element=element):
+            return f"transform({text}, v -> {_padded('v', element)})"
+        case MapType() | MultisetType():
+            key, value = map_parts(data_type)
+            keys = f"transform_keys({text}, (k, v) -> {_padded('k', key)})"
+            return f"transform_values({keys}, (k, v) -> {_padded('v', value)})"
+        case RowType(fields=fields):
+            names = [quoted(each.name) for each in fields]
+            inner = [
+                f"{_padded(f'{text}.{name}', each.type)} AS {name}" for name, each in zip(names, fields, strict=True)
+            ]
+            return f"if({text} IS NULL, NULL, struct({', '.join(inner)}))"
+        case _:
+            return text
 
 
 def explain_text(frame: DataFrame) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from penstock.spark.batches import pad_chars, to_spark_batches
+from penstock.datafile.conform import with_padding
+from penstock.spark.batches import to_spark_batches
 from penstock.table.read.batches import TableReader, read_ahead, select_fields
 from penstock.table.store import MetadataStore
 
@@ -36,7 +37,8 @@ def read_task(ref: TableRef, task: StreamTask, schema: StructType, *, pads: bool
     reader = TableReader(ref, MetadataStore(ref), names)
     files = [partial(reader.read_file, split, file) for split in task.splits for file in split.files]
     rows = read_ahead(files, threads=_THREADS, items_ahead=_BATCHES_AHEAD)
-    yield from to_spark_batches(pad_chars(rows, select_fields(ref, names)) if pads else rows, schema)
+    fields = select_fields(ref, names)
+    yield from to_spark_batches((with_padding(each, fields) for each in rows) if pads else rows, schema)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

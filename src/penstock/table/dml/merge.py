@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from penstock.datafile.conform import make_batch
 from penstock.datafile.filter import row_mask
-from penstock.datafile.types import from_arrow_schema, to_arrow_schema
+from penstock.datafile.types import from_arrow_schema, is_char, to_arrow_schema
 from penstock.errors import InvalidFilterError, InvalidOptionError, NotFoundError, SchemaMismatchError
 from penstock.format.types.data_types import DataField
 from penstock.predicate.bind import bind, columns_of
@@ -28,7 +28,7 @@ from penstock.table.dml.values import NewValues, evaluate_all
 from penstock.table.write.coercion import cast_array, find_incompatibility
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -50,12 +50,14 @@ class KeyMatcher:
         source: the source rows.
         keys: columns of source and target, in equal types.
         table: name for messages.
+        chars: the keys that are CHAR, whose values are equal if they differ only in blanks at the end.
     """
 
-    def __init__(self, source: pa.Table, keys: Sequence[str], table: str) -> None:
+    def __init__(self, source: pa.Table, keys: Sequence[str], table: str, chars: Collection[str] = ()) -> None:
         self._keys = tuple(keys)
+        self._chars = chars
         self._table = table
-        columns = {name: _comparable(_one_array(source.column(name))) for name in keys}
+        columns = {name: self._comparable(name, _one_array(source.column(name))) for name in keys}
         self._values = {name: pc.unique(column.drop_null()) for name, column in columns.items()}
         self._in_order: dict[str, npt.NDArray[np.int64]] = {
             name: np.sort(_numbers(values))
@@ -73,7 +75,7 @@ class KeyMatcher:
 
     def rows_of(self, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
         """Return the number of the source row that each target row matches, ``NONE`` for none."""
-        codes = self._codes({name: _comparable(batch.column(name)) for name in self._keys}, batch.num_rows)
+        codes = self._codes({name: self._comparable(name, batch.column(name)) for name in self._keys}, batch.num_rows)
         found = np.full(batch.num_rows, NONE, dtype=np.int64)
         if not len(self._sorted):
             return found
@@ -89,7 +91,14 @@ class KeyMatcher:
         """Return a filter that every possibly matching row satisfies."""
         if not len(self._sorted):
             return FALSE
-        return And(operands=tuple(part for name in self._keys for part in _range_of(name, self._values[name])))
+        keys = [name for name in self._keys if name not in self._chars]
+        return And(operands=tuple(part for name in keys for part in _range_of(name, self._values[name])))
+
+    def _comparable(self, name: str, column: ArrowAny) -> ArrowAny:
+        """Return values that differ where they are not equal: -0.0 as 0.0, and CHAR without blanks at the end."""
+        if name in self._chars:
+            return pc.utf8_rtrim(column, " ")
+        return pc.add(column, 0.0) if pa.types.is_floating(column.type) else column
 
     def _check_single(self, codes: npt.NDArray[np.int64], first: npt.NDArray[np.int64]) -> None:
         if np.any(np.searchsorted(self._sorted, codes, side="right") - first > 1):
@@ -157,11 +166,6 @@ def _numbers(column: ArrowAny) -> npt.NDArray[np.int64]:
 def _one_array(column: pa.ChunkedArray[pa.Scalar[pa.DataType]]) -> ArrowAny:
     combined: ArrowAny = column.combine_chunks()
     return combined
-
-
-def _comparable(column: ArrowAny) -> ArrowAny:
-    """Return floating point numbers with -0.0 replaced by 0.0, as the two are equal."""
-    return pc.add(column, 0.0) if pa.types.is_floating(column.type) else column
 
 
 def _range_of(name: str, values: ArrowAny) -> tuple[Predicate, ...]:
@@ -261,7 +265,8 @@ class MergeRows:
         self._schema = to_arrow_schema(ref.schema.fields)
         keys = pa.table({target: _key_column(ref, self._schema, source, target, name) for target, name in on.items()})
         self._source = source.rename_columns([f"{SOURCE}{name}" for name in source.column_names]).combine_chunks()
-        self._matcher = KeyMatcher(keys, tuple(on), ref.name)
+        chars = {field.name for field in ref.schema.fields if is_char(field.type)}
+        self._matcher = KeyMatcher(keys, tuple(on), ref.name, chars)
         self.probe_columns = tuple(on)
         source_names = self._source.column_names
         self._matched = [self._ready(clause, (*self._schema.names, *source_names)) for clause in clauses.matched]

@@ -6,7 +6,6 @@ Source:
 
 from __future__ import annotations
 
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ from penstock.errors import UnsupportedFeatureError
 from penstock.spark.batches import to_spark_batches
 from penstock.spark.connector.local_rows import arrow_rows
 from penstock.spark.connector.proxy import Proxy, from_spark
-from penstock.spark.connector.pushdown import char_texts, to_literal
+from penstock.spark.connector.pushdown import to_literal
 from penstock.spark.types import to_catalog_schema, to_spark_schema
 from penstock.table.actions.changes import drop_partitions, open_committer
 from penstock.table.partition_scope import filter_of_specs
@@ -56,18 +55,18 @@ class PartitionManagement(Proxy):
         """
         fields = {field.name: field for field in self._ref.schema.partition_fields}
         named_fields = [fields[str(name)] for name in names]
-        found = self._partitions(self._specs(named_fields, values))
+        found = self._partitions(self._spec(named_fields, values))
         return arrow_rows(self._bridge, _to_arrow(self._ref, found), _plain_schema(self._ref))
 
     @from_spark
     def partitionExists(self, ident: JavaObject) -> bool:
         """Whether a partition has rows."""
-        return bool(self._partitions(self._specs_of(ident)))
+        return bool(self._partitions(self._spec_of(ident)))
 
     @from_spark
     def loadPartitionMetadata(self, ident: JavaObject) -> JavaObject:
         """Return the number of files, their bytes and their rows."""
-        entries = [entry.file for part in self._partitions(self._specs_of(ident)) for entry in part.entries]
+        entries = [entry.file for part in self._partitions(self._spec_of(ident)) for entry in part.entries]
         return self._bridge.java_map(
             {
                 "file_count": str(len(entries)),
@@ -79,7 +78,7 @@ class PartitionManagement(Proxy):
     @from_spark
     def dropPartitions(self, idents: JavaObject) -> bool:
         """Remove partitions with one commit."""
-        specs = [spec for ident in idents for spec in self._specs_of(ident)]
+        specs = [self._spec_of(ident) for ident in idents]
         check_writable(self._ref)
         drop_partitions(open_committer(self._ref, adds_rows=False), specs)
         return True
@@ -121,24 +120,22 @@ class PartitionManagement(Proxy):
             f"table {self._ref.name}: a partition cannot get other values: insert its rows with them, and drop it"
         )
 
-    def _partitions(self, specs: list[dict[str, object]]) -> tuple[ScanPartition, ...]:
-        named = filter_of_specs(self._ref, specs) if all(specs) else None
+    def _partitions(self, spec: dict[str, object]) -> tuple[ScanPartition, ...]:
+        named = filter_of_specs(self._ref, [spec]) if spec else None
         return self._read.plan(self._store, named).partitions
 
-    def _specs_of(self, ident: JavaObject) -> list[dict[str, object]]:
-        return self._specs(list(self._ref.schema.partition_fields), ident)
+    def _spec_of(self, ident: JavaObject) -> dict[str, object]:
+        return self._spec(list(self._ref.schema.partition_fields), ident)
 
-    def _specs(self, fields: list[DataField], row: JavaObject) -> list[dict[str, object]]:
-        """Return the specs of a partition: several for CHAR, whose values others may store without padding."""
-        choices: list[tuple[object, ...]] = []
+    def _spec(self, fields: list[DataField], row: JavaObject) -> dict[str, object]:
+        spec: dict[str, object] = {}
         for place, field in enumerate(fields):
             spark_type = self._bridge.schema(to_spark_schema((field,))).apply(0).dataType()
             value = None if row.isNullAt(place) else row.get(place, spark_type)
             literal = to_literal(value, spark_type.simpleString())
             # A text is the milliseconds of a TIME, as which Spark reads it.
-            literal = str(literal) if type(literal) is int else literal
-            choices.append(char_texts(literal, field.type) if isinstance(literal, str) else (literal,))
-        return [dict(zip((field.name for field in fields), values, strict=True)) for values in product(*choices)]
+            spec[field.name] = str(literal) if type(literal) is int else literal
+        return spec
 
 
 def _plain_schema(ref: TableRef) -> StructType:
