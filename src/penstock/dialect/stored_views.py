@@ -10,6 +10,7 @@ from penstock.dialect.parse.query import parse_query
 from penstock.dialect.parse.reader import StatementText
 from penstock.dialect.parse.statements import CreateView
 from penstock.errors import InvalidSqlError, UnsupportedFeatureError
+from penstock.format.lexer import SPARK_SQL
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -29,7 +30,7 @@ def view_of_catalog(view: View, path: Path, catalogs: Container[str]) -> CreateV
         InvalidSqlError: its text cannot be parsed here.
         UnsupportedFeatureError: it reads a catalog that the session does not have.
     """
-    source = StatementText(text=view.text_for(SPARK))
+    source = StatementText(text=view.text_for(SPARK), lexer=SPARK_SQL)
     try:
         query = parse_query(source)
     except (InvalidSqlError, UnsupportedFeatureError) as error:

@@ -23,6 +23,8 @@ WORD: Final = "word"
 QUOTED: Final = "quoted"
 """The kind of a name in backquotes."""
 TEXT: Final = "text"
+ESCAPED: Final = "escaped"
+"""The kind of a text with a backslash before a quote that does not end it; ``SPARK_SQL`` has them."""
 NUMBER: Final = "number"
 SIGN: Final = "sign"
 HINT: Final = "hint"
@@ -112,17 +114,28 @@ class Lexer:
             start = found.end()
 
 
-SQL: Final = Lexer(
-    skip=rf"{BLANK}|--[^\n\r]*|/\*(?!\+).*?\*/",
-    hint=r"/\*\+.*?\*/",
-    quoted=IN_BACK_QUOTES,
-    text=f"{IN_SINGLE_QUOTES}|{IN_DOUBLE_QUOTES}",
-    number=r"[0-9]+(?:\.[0-9]+)?(?![\w])",
-    word=r"\w+",
-    unknown=r"/\*",
-    sign=r"[^`'\"]",
-)
+def _sql(text: str, escaped: str = "(?!)") -> Lexer:
+    return Lexer(
+        skip=rf"{BLANK}|--[^\n\r]*|/\*(?!\+).*?\*/",
+        hint=r"/\*\+.*?\*/",
+        quoted=IN_BACK_QUOTES,
+        text=text,
+        escaped=escaped,
+        number=r"[0-9]+(?:\.[0-9]+)?(?![\w])",
+        word=r"\w+",
+        unknown=r"/\*",
+        sign=r"[^`'\"]",
+    )
+
+
+SQL: Final = _sql(f"{IN_SINGLE_QUOTES}|{IN_DOUBLE_QUOTES}")
 """The lexer of types, column lists and statements."""
+
+SPARK_SQL: Final = _sql(
+    text=r"""(?<=[rR])(?<!\w[rR])(?:'[^']*'|"[^"]*")|'(?:[^'\\]|\\[^']|'')*'|"(?:[^"\\]|\\[^"]|"")*\"""",
+    escaped=r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*\"""",
+)
+"""The same where a backslash before a quote stands for a quote, except in raw texts such as ``r'x'``."""
 
 
 def unquoted(text: str) -> str:

@@ -209,6 +209,9 @@ TEXTS: Any = {
     r"'\101\u0041\U0001F600\0\Z\q\400'": "AA\U0001f600\0\x1aq400",
     r"'\%\_\\'": "\\%\\_\\",
     "'it''s'": "it's",
+    r"'it\'s'": "it's",
+    r"""'\'a\\\'; "b'""": """'a\\'; "b""",
+    r'''"say \"it's\""''': '''say "it's"''',
 }
 TEXTS_OF_EXPRESSIONS: Any = {r"r'C:\new'": r"C:\new", r"R'x\'": "x\\", r"'a' '\n'": "a\n", r"r'\n''\n'": "\\n\n"}
 
@@ -235,9 +238,14 @@ def test_a_backslash_in_options_and_comments_is_one(catalog: penstock.Catalog) -
     schema = catalog.load_table("default.u").schema
     assert (schema.fields[0].description, schema.comment) == (r"a\nb", r"c\d")
     assert dict(schema.options)["partition.timestamp-pattern"] == r"$dt\n"
+    run(catalog, r"CREATE TABLE v (id INT COMMENT 'C:\', b INT COMMENT 'D:\') COMMENT 'E:\'; DROP TABLE u")
+    schema = catalog.load_table("default.v").schema
+    assert [*(field.description for field in schema.fields), schema.comment] == ["C:\\", "D:\\", "E:\\"]
+    with pytest.raises(InvalidSqlError):
+        run(catalog, r"CREATE TABLE w (id INT) COMMENT 'it\'s'")
 
 
-@pytest.mark.parametrize("text", ["'C:\\'", "'it\\'s'"])
+@pytest.mark.parametrize("text", ["'C:\\'", "'it\\'"])
 def test_a_text_that_ends_elsewhere_for_spark_is_refused(catalog: penstock.Catalog, text: str) -> None:
     for statement in (
         "INSERT INTO t (name) VALUES ({})",

@@ -13,7 +13,7 @@ from penstock.dialect.parse.query import parse_query
 from penstock.dialect.parse.reader import read_names, read_partition, read_path, text_value
 from penstock.dialect.parse.statements import Insert
 from penstock.dialect.parse.tables import read_hint
-from penstock.format.lexer import END, NUMBER, TEXT
+from penstock.format.lexer import END, ESCAPED, NUMBER, TEXT
 from penstock.predicate.literals import TYPED_LITERALS
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _literal(reader: StatementReader) -> tuple[object] | None:
             return (TYPED_LITERALS[kind](at.content),)
         except ValueError:
             raise reader.error(f"this is not a valid {kind}", at=at) from None
-    if reader.current.kind == TEXT:
+    if reader.current.kind in {TEXT, ESCAPED}:
         text = text_value(reader.take())
         return None if text is None else (text,)
     sign = "-" if reader.take_sign("-") else ""

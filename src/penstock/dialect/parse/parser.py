@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
@@ -43,15 +44,17 @@ from penstock.dialect.parse.statements import (
     UseCatalog,
     UseDatabase,
 )
-from penstock.errors import UnsupportedFeatureError
-from penstock.format.lexer import END, NUMBER, TEXT, WORD
+from penstock.errors import InvalidSqlError, UnsupportedFeatureError
+from penstock.format.lexer import END, NUMBER, SPARK_SQL, SQL, TEXT, WORD
 from penstock.format.types.ddl import read_name, read_string, read_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.dialect.parse.statements import Action
+    from penstock.format.lexer import Lexer
 
+_ESCAPED_QUOTE: Final = re.compile(r"""\\['"]""")
 _REFUSED: Final = {
     "BEGIN": "expected BEGIN STATEMENT SET; INSERT …; END",
     "EXECUTE": "expected EXECUTE STATEMENT SET BEGIN INSERT …; INSERT …; END",
@@ -84,15 +87,24 @@ _DETAILS: Final = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "P
 def parse_script(script: str) -> tuple[Statement, ...]:
     """Parse a script of statements separated by semicolons.
 
+    A backslash before a quote stands for a quote, as in Spark, unless the script is valid only without, as in Flink.
+
     Raises:
         InvalidSqlError: a statement has a syntax error; the message has line, column and what is valid there.
     """
+    if _ESCAPED_QUOTE.search(script):
+        with suppress(InvalidSqlError):
+            return _parse_script(script, SPARK_SQL)
+    return _parse_script(script, SQL)
+
+
+def _parse_script(script: str, lexer: Lexer) -> tuple[Statement, ...]:
     statements: list[Statement] = []
     place: int | None = None
     # Editors on Windows begin files with this mark.
     script = script.removeprefix("\ufeff")
     begun: StatementText | None = None
-    for source in split_script(script):
+    for source in split_script(script, lexer):
         opening = _SET_BEGINS.match(source.text)
         if begun is not None and _SET_ENDS.fullmatch(source.text):
             begun = place = None

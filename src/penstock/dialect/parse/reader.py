@@ -6,7 +6,7 @@ Where the syntax is wrong, every function raises ``InvalidSqlError`` with line a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
@@ -14,11 +14,13 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
 from penstock.errors import InvalidSqlError
-from penstock.format.lexer import NUMBER, SQL, TEXT, UNKNOWN, Token, TokenReader
+from penstock.format.lexer import ESCAPED, NUMBER, SPARK_SQL, SQL, TEXT, UNKNOWN, Token, TokenReader
 from penstock.format.types.ddl import read_name, read_string
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from penstock.format.lexer import Lexer
 
 _CUTOFF: Final = 0.7
 _MAX_PARTS: Final = 3
@@ -71,11 +73,13 @@ class StatementText:
         text: the statement without the semicolon and without the blanks and comments around it.
         line: line of its first character in the script, from 1.
         column: column of its first character, from 1.
+        lexer: how it is divided into tokens.
     """
 
     text: str
     line: int = 1
     column: int = 1
+    lexer: Lexer = SQL
 
     def place(self, offset: int) -> tuple[int, int]:
         """Return line and column in the script for an offset in the statement."""
@@ -87,7 +91,7 @@ class StatementText:
     def part(self, start: int, end: int | None = None) -> StatementText:
         """Return a part of the statement."""
         line, column = self.place(start)
-        return StatementText(text=self.text[start:end], line=line, column=column)
+        return replace(self, text=self.text[start:end], line=line, column=column)
 
     def error(self, offset: int, problem: str) -> InvalidSqlError:
         """Return an error with the line and column of an offset in the statement."""
@@ -95,13 +99,13 @@ class StatementText:
         return InvalidSqlError(f"line {line}, column {column}: {problem}")
 
 
-def split_script(script: str) -> tuple[StatementText, ...]:
+def split_script(script: str, lexer: Lexer = SQL) -> tuple[StatementText, ...]:
     """Split a script at the semicolons outside of quotes and comments; skip empty statements."""
-    whole = StatementText(text=script)
+    whole = StatementText(text=script, lexer=lexer)
     statements: list[StatementText] = []
     first: int | None = None
     last = 0
-    for token in SQL.tokens(script):
+    for token in lexer.tokens(script):
         if token.kind == UNKNOWN:
             raise _unclosed(whole, token)
         if token.text != ";":
@@ -115,12 +119,10 @@ def split_script(script: str) -> tuple[StatementText, ...]:
 
 def is_whole(script: str) -> bool:
     """Whether every statement of a script ends with a semicolon."""
-    last = ";"
-    for token in SQL.tokens(script):
-        if token.kind == UNKNOWN:
-            return False
-        last = token.text
-    return last == ";"
+    readings = [list(lexer.tokens(script)) for lexer in (SQL, SPARK_SQL)]
+    return any(
+        all(token.kind != UNKNOWN for token in tokens) and (not tokens or tokens[-1].text == ";") for tokens in readings
+    )
 
 
 def _unclosed(source: StatementText, token: Token) -> InvalidSqlError:
@@ -154,7 +156,7 @@ class StatementReader(TokenReader):
 
     def __init__(self, statement: StatementText) -> None:
         self.statement: Final = statement
-        super().__init__(statement.text, "statement")
+        super().__init__(statement.text, "statement", statement.lexer)
         _check_depth(statement, self.tokens)
         for token in self.tokens:
             if token.kind == NUMBER and len(token.text) > _MAX_NUMBER_CHARACTERS:
@@ -270,7 +272,7 @@ def read_literal(reader: StatementReader) -> str | None:
     boolean = None if sign else reader.take_any("TRUE", "FALSE")
     if boolean is not None:
         return boolean.lower()
-    if reader.current.kind not in ({NUMBER} if sign else {NUMBER, TEXT}):
+    if reader.current.kind not in ({NUMBER} if sign else {NUMBER, TEXT, ESCAPED}):
         raise reader.error("expected a literal such as '2026-01-01', 5 or NULL")
     at = reader.take()
     text = text_value(at)

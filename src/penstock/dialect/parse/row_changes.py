@@ -16,7 +16,6 @@ from penstock.dialect.parse.expressions import (
 )
 from penstock.dialect.parse.flink import READ_OTHERWISE, ParsedText, name_parts, parse_text, span_of
 from penstock.dialect.parse.query import Query, SimpleSelect, filter_text, parse_query
-from penstock.dialect.parse.reader import StatementText
 from penstock.dialect.parse.statements import DeleteRows, MergeClause, MergeRows, UpdateRows
 from penstock.dialect.parse.tables import TableUse, table_of
 from penstock.errors import NotFoundError, UnsupportedFeatureError
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     import pyarrow.compute as pc
 
-    from penstock.dialect.parse.reader import Pairs
+    from penstock.dialect.parse.reader import Pairs, StatementText
     from penstock.format.lexer import Token
 
 WORDS: Final = ("DELETE", "UPDATE", "MERGE")
@@ -343,7 +342,7 @@ def _query_at(source: StatementText, before: str, start: int, end: int) -> Query
     text = source.text[start:end]
     start += len(text) - len(text.lstrip())
     line, column = source.place(start)
-    return parse_query(StatementText(text=before + text.strip(), line=line, column=column - len(before)))
+    return parse_query(replace(source, text=before + text.strip(), line=line, column=column - len(before)))
 
 
 def _keys(node: exp.Expr, sides: _Sides, display_names: tuple[str, str]) -> Pairs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock import InvalidSqlError
-from penstock.dialect.parse.reader import StatementText, split_script
+from penstock.dialect.parse.reader import StatementText, is_whole, split_script
 
 
 def test_semicolons_in_quotes_and_comments_do_not_end_a_statement() -> None:
@@ -41,3 +41,11 @@ def test_an_open_quote_is_reported_with_its_position(quote: str) -> None:
 
 def test_a_position_in_the_first_line_counts_from_the_start_of_the_statement() -> None:
     assert StatementText(text="abc", line=7, column=10).place(2) == (7, 12)
+
+
+def test_a_backslash_before_a_quote_leaves_a_statement_whole() -> None:
+    assert [is_whole(text) for text in (r"SELECT 'it\'s';", r"SET 'a' = 'C:\';", "SELECT 'its;")] == [
+        True,
+        True,
+        False,
+    ]
