@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from tests.spark.needs import condition_of, needs
 
 import penstock
-from penstock.catalog.changes import AddColumn
+from penstock.catalog.changes import AddColumn, SetOption, UpdateColumnComment
 from penstock.format.types.text import format_sql_type
 from penstock.spark.versions.facts import (
     CHAR_DEFAULTS,
@@ -249,6 +250,20 @@ def test_definitions_are_shown_whole(run: Callable[[str], Any], catalog: Catalog
     assert _types(catalog, "d.again") == expected
     if OMITTED_DEFAULTS.is_here:
         assert "NOT NULL" in run(f"INSERT INTO {OURS}.again (id) VALUES (NULL)")
+
+
+def test_comments_and_options_are_shown_whole(spark: SparkSession, run: Callable[[str], Any], catalog: Catalog) -> None:
+    rng = random.Random(5)  # noqa: S311 - not a secret
+    texts = iter(["".join(rng.choices("\\\\'\"`an\n\tu0%;é", k=rng.randint(1, 9))) for _ in range(40)])
+    for number in range(8):
+        table = catalog.create_table(f"d.shown{number}", "a INT, r ROW<x INT, y ROW<z STRING>>", comment=next(texts))
+        for column in (("a",), ("r",), ("r", "y", "z")):
+            catalog.alter_table(table.name, UpdateColumnComment(column=column, comment=next(texts)))
+        catalog.alter_table(table.name, SetOption(key="partition.timestamp-pattern", value=next(texts)))
+        expected = replace(catalog.load_table(table.name).schema, id=0, time_millis=0)
+        [(shown,)] = run(f"SHOW CREATE TABLE {OURS}.shown{number}")
+        assert run(f"DROP TABLE {OURS}.shown{number}") == run(shown) == []
+        assert replace(catalog.load_table(table.name).schema, id=0, time_millis=0) == expected
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
@@ -167,6 +168,8 @@ public class Driver {
         /** Statements that show or copy the definition of a table. */
         private static final String[] DEFINITIONS = {
             PLANS + "Describe", PLANS + "ShowCreateTable", PLANS + "CreateTableLike"};
+        private static final String[] SHOW_CREATE = {PLANS + "ShowCreateTable"};
+        private static final Pattern COMMENT = Pattern.compile("\"comment\":\"(?:[^\"\\\\]|\\\\.)*\"");
         private static final Pattern EVOLUTION_TEXT = Pattern.compile("(?i)\\bEVOLUTION\\b");
         private static final String[] EVOLUTIONS = {
             "org.apache.spark.sql.catalyst.analysis.ResolveMergeIntoSchemaEvolution"};
@@ -213,7 +216,17 @@ public class Driver {
             }
             if (arguments == null || arguments.length == 0) {
                 if (name.equals("columns") && isCalledBy(DEFINITIONS)) {
-                    return columns(((Table) proxy).schema());
+                    StructType schema = ((Table) proxy).schema();
+                    return columns(isShown() ? escaped(schema) : schema);
+                }
+                if (name.equals("properties") && isShown()) {
+                    Map found = new HashMap();
+                    Map properties = (Map) calls.invoke(python, proxy, method, null);
+                    for (Iterator each = properties.entrySet().iterator(); each.hasNext(); ) {
+                        Map.Entry entry = (Map.Entry) each.next();
+                        found.put(escaped((String) entry.getKey()), escaped((String) entry.getValue()));
+                    }
+                    return found;
                 }
                 if (name.equals("hashCode")) {
                     return Integer.valueOf(proxy.toString().hashCode());
@@ -249,6 +262,27 @@ public class Driver {
                 }
             }
             return calls.invoke(python, proxy, method, arguments);
+        }
+
+        /** Return whether the answer is for SHOW CREATE TABLE, in whose texts Spark escapes quotes but no backslashes. */
+        private static boolean isShown() {
+            return isCalledBy(SHOW_CREATE) && !SQLConf.get().escapedStringLiterals();
+        }
+
+        private static String escaped(String text) {
+            return text.replace("\\", "\\\\");
+        }
+
+        /** Return a schema with escaped comments, at any depth. */
+        private static StructType escaped(StructType schema) {
+            Matcher comments = COMMENT.matcher(schema.json());
+            StringBuffer json = new StringBuffer();
+            while (comments.find()) {
+                // In JSON, a backslash is two.
+                String twice = comments.group().replace("\\\\", "\\\\\\\\");
+                comments.appendReplacement(json, Matcher.quoteReplacement(twice));
+            }
+            return (StructType) DataType.fromJson(comments.appendTail(json).toString());
         }
 
         /** Return whether a class of Spark, whose name begins with one of these, is the caller. */
