@@ -106,6 +106,8 @@ def find_deletions(store: MetadataStore, snapshots: Sequence[Snapshot]) -> tuple
     is_whole = True
     for snapshot in snapshots:
         try:
+            if not found and not any(meta.num_deleted_files for meta in store.load_delta_manifests(snapshot)):
+                continue  # it only adds files, which matters to those that were deleted before
             delta = store.load_delta(snapshot)
         except (NotFoundError, FormatError):
             is_whole = False

@@ -28,6 +28,7 @@ from penstock.table.expire.plan import Retainer, RetainerKind
 from penstock.table.expire.snapshots import Chunk
 from penstock.table.message import CommitMessage
 from penstock.table.read.live import load_live_entries
+from penstock.table.store import MetadataStore
 from penstock.testing.file_io import RecordingFileIO
 
 if TYPE_CHECKING:
@@ -58,6 +59,18 @@ def overwritten(count: int, **options: str) -> Table:
 
 def expire(table: Table, **how: Any) -> Expiration:
     return table.expire_snapshots(**{"retain_min": 1, "older_than": FUTURE, **how})
+
+
+def test_a_history_of_appends_expires_without_a_look_at_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = new_table()
+    for number in range(5):
+        table.append(rows(number))
+    with monkeypatch.context() as patch:
+        patch.setattr(MetadataStore, "load_manifest", lambda _self, name, *_, **__: pytest.fail(f"{name} was read"))
+        report = expire(table)
+    assert (len(report.snapshot_ids), report.data_files) == (4, 0)
+    assert stored_files(table._ref) == needed_files(table._ref)
+    assert table.to_arrow().num_rows == 5
 
 
 def test_files_of_an_expired_snapshot_are_deleted_if_no_other_reads_them() -> None:
