@@ -111,7 +111,7 @@ class TableStreams(TableMethods):
     ) -> DataFrame:
         """Return a streaming DataFrame that starts as set by ``scan.mode`` and continues with every later snapshot.
 
-        In a queue each micro-batch has one Spark partition per bucket, whose rows are in write order. The columns are
+        In a queue each Spark partition of a micro-batch holds whole buckets, each in write order. The columns are
         those of this handle, even if the table's columns change meanwhile.
 
         The stream has the watermark that the table declares. Its column is TIMESTAMP then, with the wall clock

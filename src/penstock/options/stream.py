@@ -110,8 +110,9 @@ class StreamOptions(OptionGroup):
         "scan.parallelism",
         at_least(1, parse_int),
         None,
-        "streams: maximum number of tasks of a queue (if unset, one for each bucket); of a scalable table the "
-        "number of tasks that its files are divided into, if they suffice (if unset, the number of cores)",
+        "streams: maximum number of tasks of a queue (if unset, the number of cores, more for a micro-batch that is "
+        "large, and never more than buckets); of a scalable table the number of tasks that its files are divided into, "
+        "if they suffice (if unset, the number of cores)",
     )
     max_splits_per_task: int = option(
         "scan.max-splits-per-task", at_least(1, parse_int), 10, "splits waiting for each reader", honoured=False

@@ -143,9 +143,9 @@ def check_order(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 @STREAM_BOTH_WAYS
-@pytest.mark.parametrize(("options", "count"), [({}, BUCKETS), ({"scan.parallelism": "2"}, 2)])
+@pytest.mark.parametrize(("options", "count"), [({}, None), ({"scan.parallelism": str(BUCKETS - 1)}, BUCKETS - 1)])
 def test_tasks_of_a_parallel_sink_see_each_bucket_whole_and_in_order(
-    spark: SparkSession, catalog: Catalog, tmp_path: Path, options: dict[str, str], count: int
+    spark: SparkSession, catalog: Catalog, tmp_path: Path, stream_way: str, options: dict[str, str], count: int | None
 ) -> None:
     table = catalog.create_table("d.o", "n BIGINT, k BIGINT", options={"bucket": str(BUCKETS), "bucket-key": "k"})
     for batch in range(3):
@@ -159,6 +159,8 @@ def test_tasks_of_a_parallel_sink_see_each_bucket_whole_and_in_order(
     frame = table.read_stream(spark, {**EARLIEST, "maxFilesPerTrigger": "7", **options})
     writer = frame.writeStream.foreachBatch(check).option("checkpointLocation", str(tmp_path / "c"))
     assert writer.trigger(availableNow=True).start().awaitTermination(60)
+    # A source of Python does not know how many tasks run at the same time.
+    count = count or (2 if stream_way == "driver" else BUCKETS)
     assert [len(found) for found in tasks.values()] == [count, count]
     assert sum(task["rows"] for found in tasks.values() for task in found) == 180_000
     assert min(task["rows"] for task in tasks[0]) > 10_000

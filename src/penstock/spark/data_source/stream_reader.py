@@ -10,7 +10,6 @@ Source:
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -75,10 +74,7 @@ class PenstockStreamReader(datasource.DataSourceStreamReader, streaming_datasour
         self._ref = ref
         self._schema = schema
         # How many tasks run at the same time is not known here.
-        parallelism = os.cpu_count() or 1
-        self._open_session = partial(
-            open_session, ref, schema, predicate, parallelism=parallelism, is_inferred=is_inferred
-        )
+        self._open_session = partial(open_session, ref, schema, predicate, is_inferred=is_inferred)
         self._session: StreamSession | None = None
         self._is_aligned = AlignmentRule.of(ref) is not None
 

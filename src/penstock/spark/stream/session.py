@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
+from heapq import heappop, heappush
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,7 +47,8 @@ class StreamSession:
 
     Args:
         stream_id: id of the DataFrame of ``read_stream``, which ``report`` repeats; empty for ``readStream.format``.
-        parallelism: number of tasks that run at the same time; unordered work is cut into that many tasks.
+        cores: returns how many tasks run at the same time, which changes as executors come and go; None if that is not
+            known: unordered work is then cut for the cores of this machine, and each bucket keeps a task of its own.
         clock: monotonic, in seconds.
         sleep: takes seconds.
     """
@@ -56,16 +59,18 @@ class StreamSession:
         predicate: Predicate | None = None,
         *,
         stream_id: str = "",
-        parallelism: int = 1,
+        cores: Callable[[], int] | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         options = ref.parsed(StreamOptions)
         self._ref = ref
         self._stream_id = stream_id
-        # A split size that the user sets overrides the session's parallelism.
-        self._parallelism = options.scan_parallelism or (1 if _SPLIT_SIZE_KEY in ref.options else parallelism)
-        self._open_file_cost_bytes = ref.parsed(ReadOptions).split_open_file_cost_bytes
+        self._cores = cores
+        # A split size that the user sets overrides the number of cores.
+        self._tasks = options.scan_parallelism or (1 if _SPLIT_SIZE_KEY in ref.options else None)
+        self._shares_tasks = cores is not None and options.scan_parallelism is None
+        self._sizes = ref.parsed(ReadOptions)
         self._clock = clock
         self._limits = limits_of(options)
         self._bound = Bounds.describe(options)
@@ -154,7 +159,11 @@ class StreamSession:
             # Protect unread snapshots from expiry from the first micro-batch on, replayed or not.
             self._record_consumer(last.start.snapshot_id, moves_back=self._ignores_progress)
         tasks = self._follower.plan_range(first, last, pushed)
-        return spread_tasks(tasks, parallelism=self._parallelism, least_bytes=self._open_file_cost_bytes)
+        cores = (os.cpu_count() or 1) if self._cores is None else self._cores()
+        if self._shares_tasks:
+            tasks = share_tasks(tasks, parallelism=cores, target_bytes=self._sizes.split_target_bytes)
+        least_bytes = self._sizes.split_open_file_cost_bytes
+        return spread_tasks(tasks, parallelism=self._tasks or cores, least_bytes=least_bytes)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Move the consumer after a micro-batch."""
@@ -211,7 +220,7 @@ def open_session(
     schema: StructType,
     predicate: Predicate | None,
     *,
-    parallelism: int,
+    cores: Callable[[], int] | None = None,
     stream_id: str = "",
     is_inferred: bool = False,
 ) -> StreamSession:
@@ -219,13 +228,14 @@ def open_session(
 
     Args:
         schema: the columns that Spark expects.
+        cores: see ``StreamSession``.
         is_inferred: whether Spark got the columns from Penstock, and not from the user.
     """
     if is_inferred:
         check_not_outdated(ref, schema)
     declared = usable_watermark(ref)
     check_columns(ref, schema, event_time=None if declared is None else declared.column)
-    return StreamSession(ref, predicate, stream_id=stream_id, parallelism=parallelism)
+    return StreamSession(ref, predicate, stream_id=stream_id, cores=cores)
 
 
 def next_undelivered_snapshot(offset: StreamOffset) -> int | None:
@@ -240,6 +250,35 @@ def next_undelivered_snapshot(offset: StreamOffset) -> int | None:
 def _lease_consumer(ref: TableRef, consumer: str) -> LeaseKeeper:
     check_consumer_id(consumer, ref.name)
     return LeaseKeeper(acquire(ref.file_io, ref.location, lease_of(consumer), ttl_ms=LEASE_MS))
+
+
+def share_tasks(tasks: Sequence[StreamTask], *, parallelism: int, target_bytes: int) -> tuple[StreamTask, ...]:
+    """Join ordered tasks if more of them exist than can run at the same time; unordered tasks are not changed.
+
+    Each has its costs, and partial results of its own in an aggregation.
+
+    Args:
+        parallelism: number of tasks that run at the same time.
+        target_bytes: size of a task, in bytes on storage, from which more tasks than that are left.
+
+    Returns:
+        Tasks of about equal bytes. Each keeps the order of every bucket, and that of the snapshots.
+    """
+    ordered = [task for task in tasks if task.bucket >= 0]
+    sizes = {task.bucket: sum(file.file_size for split in task.splits for file in split.files) for task in ordered}
+    count = parallelism * max(1, sum(sizes.values()) // (parallelism * target_bytes))
+    if len(ordered) <= count:
+        return tuple(tasks)
+    shares: list[tuple[int, int, list[StreamTask]]] = [(0, place, []) for place in range(count)]
+    for task in sorted(ordered, key=lambda each: -sizes[each.bucket]):
+        size, place, members = heappop(shares)
+        heappush(shares, (size + sizes[task.bucket], place, [*members, task]))
+    joined = []
+    for _, _, members in sorted(shares, key=lambda each: each[1]):
+        splits = (split for task in sorted(members, key=lambda each: each.bucket) for split in task.splits)
+        in_order = sorted(splits, key=lambda split: split.snapshot_id)
+        joined.append(StreamTask(bucket=min(task.bucket for task in members), splits=tuple(in_order)))
+    return (*joined, *(task for task in tasks if task.bucket < 0))
 
 
 def spread_tasks(tasks: Sequence[StreamTask], *, parallelism: int, least_bytes: int) -> tuple[StreamTask, ...]:

@@ -228,7 +228,8 @@ class StreamTask:
     """The splits that one task of a micro-batch reads. Picklable.
 
     Attributes:
-        bucket: number of the bucket, with ``scan.parallelism`` modulo that; -1 if there is no order to preserve.
+        bucket: number of the bucket, with ``scan.parallelism`` modulo that, of several the lowest; -1 if there is no
+            order to preserve.
         splits: in the order of delivery.
     """
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from penstock import Catalog, Table
 
 BUCKETS = 4
+KEYS = 13
+TASK_A_BUCKET = {"scan.parallelism": str(BUCKETS)}
 
 
 @pytest.fixture
@@ -51,7 +53,7 @@ def queue(catalog: Catalog) -> Table:
 
 
 def append(table: Table, numbers: range, **more: Any) -> None:
-    table.append(pa.Table.from_pylist([{"n": n, "k": n % 13, **more} for n in numbers], table.arrow_schema))
+    table.append(pa.Table.from_pylist([{"n": n, "k": n % KEYS, **more} for n in numbers], table.arrow_schema))
 
 
 def run(frame: DataFrame, checkpoint: Path) -> tuple[StreamingQuery, dict[int, list[list[int]]]]:
@@ -94,14 +96,17 @@ def offsets(checkpoint: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text().splitlines()[-1]) for path in files]
 
 
-def test_a_queue_has_one_task_a_bucket_in_order_read_by_spark(
-    spark: SparkSession, queue: Table, tmp_path: Path
+@pytest.mark.parametrize(("options", "count"), [({}, 2), (TASK_A_BUCKET, BUCKETS)])
+def test_a_queue_is_read_by_spark_in_order_in_as_many_tasks_as_there_are_cores_unless_an_option_says_more(
+    spark: SparkSession, queue: Table, tmp_path: Path, options: dict[str, str], count: int
 ) -> None:
-    frame = spark.readStream.option("scan.mode", "earliest").option("maxFilesPerTrigger", "7").table("penstock.d.q")
+    streams = spark.readStream.option("scan.mode", "earliest").option("maxFilesPerTrigger", "7").options(**options)
+    frame = streams.table("penstock.d.q")
     assert frame.isStreaming
     query, found = run(frame, tmp_path / "c")
-    assert [len(tasks) for tasks in found.values()] == [BUCKETS, BUCKETS]
-    assert all(task == sorted(task) for tasks in found.values() for task in tasks)
+    assert [len(tasks) for tasks in found.values()] == [count, count]
+    by_key = [[n for n in task if n % KEYS == key] for tasks in found.values() for task in tasks for key in range(KEYS)]
+    assert all(numbers == sorted(numbers) for numbers in by_key)
     assert flat(found) == list(range(300))
     plan = query._jsq.explainInternal(False)
     assert "MicroBatchScan" in plan
@@ -163,7 +168,7 @@ def test_added_and_renamed_columns_stay_native(
         query, found = run(frame, tmp_path / "c")
         assert flat(found) == list(range(310, 320))
         # Files of one micro-batch have both.
-        whole = spark.readStream.option("scan.mode", "earliest").table("penstock.d.q")
+        whole = spark.readStream.options(**TASK_A_BUCKET).option("scan.mode", "earliest").table("penstock.d.q")
         query, found = run(whole.select(F.col("m").alias("n"), "k"), tmp_path / "d")
     assert "Python workers" not in caplog.text
     assert "columns by the names in files of 2 schemas" in query._jsq.explainInternal(False)

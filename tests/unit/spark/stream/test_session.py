@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ from tests.unit.table.stream.queues import Queue, names
 
 from penstock.errors import DataLossError, InvalidOptionError
 from penstock.spark.connector.stream.frame import _check_options
-from penstock.spark.stream.session import StreamSession
+from penstock.spark.stream.session import StreamSession, share_tasks
 from penstock.table.stream.consumers import move_consumers, reset_consumer
 
 FIRST = {"unresolved": True}
@@ -127,6 +129,37 @@ def test_parallelism_puts_several_buckets_into_a_task_and_keeps_the_order_of_sna
         assert names(session.plan(FIRST, session.advance(FIRST))) == expected
     with pytest.raises(InvalidOptionError, match=r"scan\.parallelism"):
         session_of(queue, **{"scan.parallelism": "0"})
+
+
+def test_buckets_share_as_many_tasks_as_run_at_the_same_time_and_keep_the_order_of_snapshots() -> None:
+    queue = Queue(buckets=5)
+    queue.append("0:a0", "1:a1", "2:a2", "4:a4")
+    queue.append("0:b0", "2:b2", "3:b3")
+    by_bucket = [["a0", "b0"], ["a1"], ["a2", "b2"], ["b3"], ["a4"]]
+    shared = [["a0", "a1", "a4", "b0"], ["a2", "b2", "b3"]]
+    for cores, options, expected in (
+        (None, {}, by_bucket),
+        (5, {}, by_bucket),
+        (2, {}, shared),
+        (2, {"source.split.target-size": "1 b"}, by_bucket),
+        (2, {"scan.parallelism": "5"}, by_bucket),
+    ):
+        session = StreamSession(
+            queue.ref.with_options({"scan.mode": "earliest", **options}),
+            cores=None if cores is None else partial(int, cores),
+        )
+        assert names(session.plan(FIRST, session.advance(FIRST))) == expected
+
+
+def test_a_large_bucket_has_a_task_of_its_own() -> None:
+    queue = Queue(buckets=5)
+    for bucket, size in enumerate((10, 90, 20, 30, 5)):
+        entry = queue.entry_of(f"{bucket}:f{bucket}")
+        queue.commit(replace(entry, file=replace(entry.file, file_size=size)))
+    session = session_of(queue)
+    tasks = session.plan(FIRST, session.advance(FIRST))
+    assert names(share_tasks(tasks, parallelism=2, target_bytes=1_000)) == [["f1"], ["f0", "f2", "f3", "f4"]]
+    assert names(share_tasks(tasks, parallelism=2, target_bytes=38)) == [["f1"], ["f3"], ["f2"], ["f0", "f4"]]
 
 
 def test_parallelism_cuts_the_files_of_a_scalable_table() -> None:

@@ -90,7 +90,7 @@ class TableStream(Proxy):
             files.schema,
             predicate,
             stream_id=stream_id,
-            parallelism=files.spark.sparkContext.defaultParallelism,
+            cores=lambda: files.spark.sparkContext.defaultParallelism,
         )
         self._files = files
         self._session: StreamSession | None = None
