@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
+from collections import deque
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from py4j.clientserver import ClientServerConnection
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException
 
 import penstock
 from penstock import Catalog, InvalidOptionError, UnsupportedFeatureError
@@ -101,3 +105,45 @@ def test_a_session_of_spark_connect_is_refused_with_what_works_there(tmp_path: P
 def test_a_name_that_sql_cannot_say_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(InvalidOptionError, match="cannot be the name of a catalog"):
         Catalog(tmp_path).attach(spark, "a-b")
+
+
+class PromptQueue(deque[Any]):
+    """Releases objects of the JVM at once, as the thread of Py4J does if it happens to be awake."""
+
+    def appendleft(self, item: Any) -> None:
+        if isinstance(item, tuple):
+            client, target = item
+            client.garbage_collect_object(target, enqueue=False)
+        else:
+            super().appendleft(item)
+
+
+def test_answers_reach_the_jvm_before_py4j_releases_them(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = penstock.attach(spark, tmp_path / "warehouse")
+    catalog.create_database("d")
+    client = cast("Any", spark._jvm)._gateway_client
+    call = ClientServerConnection._call_proxy
+
+    def collected_before_it_is_sent(*arguments: Any) -> Any:
+        answer = call(*arguments)
+        gc.collect(1)
+        return answer
+
+    monkeypatch.setattr(client, "finalizer_deque", PromptQueue(client.finalizer_deque))
+    monkeypatch.setattr(ClientServerConnection, "_call_proxy", collected_before_it_is_sent)
+    spark.sql("CREATE TABLE penstock.d.t (n INT, p INT) PARTITIONED BY (p)")
+    for _ in range(2):
+        spark.sql("INSERT INTO penstock.d.t VALUES (1, 1), (2, 2)")
+    spark.sql("UPDATE penstock.d.t SET n = 3 WHERE n = 2")
+    assert [row.n for row in spark.sql("SELECT n FROM penstock.d.t ORDER BY n").collect()] == [1, 1, 3, 3]
+    catalog.create_table("d.u", "n INT, p INT")
+    stream = spark.readStream.option("scan.mode", "earliest").table("penstock.d.t")
+    writer = stream.writeStream.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
+    for _ in range(2):
+        assert writer.toTable("penstock.d.u").awaitTermination(60)
+        assert spark.table("penstock.d.u").count() == 4
+    spark.sql("DROP TABLE penstock.d.t")
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        spark.table("penstock.d.t")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from functools import cached_property, wraps
-from typing import TYPE_CHECKING, ClassVar, ParamSpec, TypeVar
+from inspect import isfunction
+from typing import TYPE_CHECKING, ClassVar, Final, ParamSpec, TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
+_LAST: Final = threading.local()
 
 
 class Proxy:
@@ -75,6 +78,9 @@ class Proxy:
 
     def __init_subclass__(cls) -> None:
         cls.methods = frozenset(name for name in dir(cls) if not name.startswith("_"))
+        for name in cls.methods & vars(cls).keys():
+            if isfunction(method := vars(cls)[name]):
+                setattr(cls, name, _kept(method))
         # Py4J reads the names of interfaces from this class.
         cls.Java = type("Java", (), {"implements": interfaces_here(cls.interfaces)})  # type: ignore[attr-defined] # made for Py4J
 
@@ -86,6 +92,26 @@ class Proxy:
     def toString(self) -> str:
         """Return the class and the key, by which the JVM compares objects."""
         return self._key
+
+
+def _kept(method: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """Keep what a method returns or raises until the next call of this thread.
+
+    Py4J sends the name of an object of the JVM, and drops the object before the JVM has looked the name up: with the
+    last reference of Python it would go away, and Spark would get null.
+    """
+
+    @wraps(method)
+    def called(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        try:
+            answer = method(*args, **kwargs)
+        except Py4JJavaError as error:
+            _LAST.answer = error.java_exception
+            raise
+        _LAST.answer = answer
+        return answer
+
+    return called
 
 
 def from_spark(method: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
