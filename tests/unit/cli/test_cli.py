@@ -230,3 +230,10 @@ def test_output_of_any_script_is_utf_8(warehouse: Path) -> None:
     _run(warehouse, "create", "shop.ü", "`größe` STRING")
     _run(warehouse, "append", "shop.ü", "-", "--input-format", "csv", input="größe\n日本語 🚰\n")
     assert "日本語 🚰" in _run(warehouse, "read", "shop.ü").stdout
+
+
+def test_an_interrupt_during_imports_ends_in_one_line() -> None:
+    finder = "type('F', (), {'find_spec': staticmethod(lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))})"
+    script = f"import sys, penstock.cli; sys.meta_path.insert(0, {finder}); penstock.cli.run()"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")
