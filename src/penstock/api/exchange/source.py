@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePosixPath
@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow import fs
-from pyarrow.csv import ParseOptions
 
+from penstock.api.exchange.csv_files import NULL_CURE, infer_csv_schema, read_csv
+from penstock.api.exchange.json_files import infer_json_schema, read_json
+from penstock.api.exchange.options import InputOptions
 from penstock.api.lazy import lazy_spark
 from penstock.datafile.parquet.reader import int96_types, read_with_int96
 from penstock.datafile.spark_types import unstored_types
@@ -53,7 +55,8 @@ _SUFFIXES: Final = {
     ".ndjson": SourceFormat.JSON,
 }
 _BATCH_ROWS: Final = 65_536
-_COMPRESSED: Final = (".gz", ".bz2", ".zst")
+_WITH_FOOTER: Final = frozenset({SourceFormat.PARQUET, SourceFormat.ORC})
+_COMPRESSED: Final = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _INTEGER: Final = re.compile(r"0|-?[1-9]\d{0,18}")
 
 
@@ -130,10 +133,14 @@ def source_schema(file_io: FileIO, files: Sequence[SourceFile], types: Mapping[s
     schemas: list[pa.Schema] = []
     for file in files:
         with _named(file):
-            fragment = _fragment(file_io, file)
-            schema = fragment.physical_schema
-            if file.format is SourceFormat.PARQUET:
-                _check_int96(file.path, fragment.metadata, types)
+            if file.format in _WITH_FOOTER:
+                fragment = _fragment(file_io, file)
+                schema = fragment.physical_schema
+                if file.format is SourceFormat.PARQUET:
+                    _check_int96(file.path, fragment.metadata, types)
+            else:
+                with _opened(file_io, file) as stream:
+                    schema = _infer(stream, file)
         for name, kind in unstored_types(schema).items():
             raise SchemaMismatchError(
                 f"{file.path}: column '{name}' has values of Spark's type {kind}, which only Spark reads: give a "
@@ -192,6 +199,11 @@ def read_file(file_io: FileIO, file: SourceFile, schema: pa.Schema) -> Iterator[
         SchemaMismatchError: a value does not fit, or the file is damaged; the message names the file.
     """
     with _named(file):
+        if file.format not in _WITH_FOOTER:
+            with _opened(file_io, file) as stream:
+                for batch in _read_text(stream, file, schema):
+                    yield _with_schema(batch, schema)
+            return
         fragment = _fragment(file_io, file)
         if file.format is not SourceFormat.PARQUET or not int96_types(fragment.metadata):
             yield from fragment.to_batches(schema=schema, batch_readahead=2)
@@ -214,7 +226,7 @@ def _with_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def count_rows(file_io: FileIO, file: SourceFile) -> int | None:
     """Return the number of rows of a file from its footer; None if it has no footer, like text files."""
-    if file.format not in {SourceFormat.PARQUET, SourceFormat.ORC}:
+    if file.format not in _WITH_FOOTER:
         return None
     with _named(file):
         rows: int = _fragment(file_io, file).count_rows()
@@ -231,6 +243,11 @@ class _named:  # noqa: N801 - used like a function
         return
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, SchemaMismatchError) and self._file.format not in _WITH_FOOTER:
+            raise SchemaMismatchError(
+                f"{str(error).removesuffix(NULL_CURE)}; nothing was converted: correct it, or give the column another "
+                "type, --type name=STRING or types={'name': 'STRING'}"
+            ) from error
         if isinstance(error, (pa.ArrowException, ValueError, OSError)) and not isinstance(error, SchemaMismatchError):
             raise SchemaMismatchError(
                 f"{self._file.path}: cannot be read as {self._file.format}: {error}; nothing was converted"
@@ -238,20 +255,34 @@ class _named:  # noqa: N801 - used like a function
 
 
 def _fragment(file_io: FileIO, file: SourceFile) -> Any:  # noqa: ANN401 - of pyarrow, whose stubs lack it
-    match file.format:
-        case SourceFormat.PARQUET:
-            chosen: Any = ds.ParquetFileFormat()
-        case SourceFormat.ORC:
-            chosen = ds.OrcFileFormat()
-        case SourceFormat.JSON:
-            chosen = ds.JsonFileFormat()
-        case _:
-            is_tabs = ".tsv" in PurePosixPath(file.path).suffixes
-            chosen = ds.CsvFileFormat(parse_options=ParseOptions(delimiter="\t") if is_tabs else None)
+    chosen: Any = ds.ParquetFileFormat() if file.format is SourceFormat.PARQUET else ds.OrcFileFormat()
     if file_io.is_local:
-        # By path, since the suffix determines the compression.
         return chosen.make_fragment(file.path, fs.LocalFileSystem())
     return chosen.make_fragment(file_io.open_input(file.path))
+
+
+@contextmanager
+def _opened(file_io: FileIO, file: SourceFile) -> Iterator[Any]:
+    """Yield the text of a file as a stream."""
+    kind: Any = _COMPRESSED.get(PurePosixPath(file.path).suffix.lower())
+    with closing(file_io.open_input(file.path)) as opened:
+        yield opened if kind is None else pa.CompressedInputStream(as_native_file(opened), kind)
+
+
+def _infer(stream: Any, file: SourceFile) -> pa.Schema:  # noqa: ANN401 - a file of pyarrow or of Python
+    if file.format is SourceFormat.CSV:
+        return infer_csv_schema(stream, _text_options(file), file.path)
+    return infer_json_schema(stream, file.path)
+
+
+def _read_text(stream: Any, file: SourceFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:  # noqa: ANN401 - likewise
+    if file.format is SourceFormat.CSV:
+        return read_csv(stream, schema, _text_options(file), file.path)
+    return read_json(stream, schema, file.path)
+
+
+def _text_options(file: SourceFile) -> InputOptions:
+    return InputOptions(delimiter="\t" if ".tsv" in PurePosixPath(file.path).suffixes else ",")
 
 
 def _format_of(path: str) -> SourceFormat | None:

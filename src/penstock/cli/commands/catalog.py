@@ -7,10 +7,10 @@ from typing import Annotated, Any, Final
 import pyarrow as pa
 import typer
 
+from penstock.api.exchange.options import InputFormat, InputOptions
 from penstock.cli.arguments import DryRun, IfExists, Options, TableName, Yes, parse_pairs, split_list
 from penstock.cli.confirm import confirm
 from penstock.cli.input.files import infer_schema
-from penstock.cli.input.options import InputFormat, InputOptions
 from penstock.cli.output.describe import describe_table, table_columns
 from penstock.cli.output.render import print_record, print_records, print_rows, print_text
 from penstock.cli.output_format import OutputFormat

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import pyarrow as pa
 import typer
 
+from penstock.api.exchange.options import InputFile, InputFormat, InputOptions
 from penstock.api.table import Table
 from penstock.cli.arguments import (
     DryRun,
@@ -24,7 +25,6 @@ from penstock.cli.arguments import (
 )
 from penstock.cli.confirm import confirm
 from penstock.cli.input.files import open_rows, plan_inputs, total_bytes
-from penstock.cli.input.options import InputFile, InputFormat, InputOptions
 from penstock.cli.output.describe import describe_snapshot
 from penstock.cli.output.progress import Unit, progress_bar
 from penstock.cli.output.render import note, print_record, print_records, print_rows

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.api.exchange.csv_files import infer_csv_schema, read_csv
+from penstock.api.exchange.json_files import infer_json_schema, read_json
+from penstock.api.exchange.options import InputFile, InputFormat, InputOptions
 from penstock.api.rows import fit_rows
-from penstock.cli.input.csv_files import infer_csv_schema, read_csv
-from penstock.cli.input.json_files import infer_json_schema, read_json
-from penstock.cli.input.options import InputFile, InputFormat, InputOptions
 from penstock.datafile.parquet.reader import int96_types, read_with_int96
 from penstock.datafile.streams import as_native_file
 from penstock.errors import InvalidOptionError, SchemaMismatchError

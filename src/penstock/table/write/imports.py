@@ -34,6 +34,7 @@ from penstock.format.text.partitions import DEFAULT_PARTITION_NAME
 from penstock.format.types.data_types import AtomicType, with_nullability
 from penstock.format.types.text import format_sql_type
 from penstock.options import WriteOptions
+from penstock.predicate.literals import parse_time_text
 from penstock.table.commit.cleanup import delete_job_files, delete_new_files
 from penstock.table.message import CommitMessage
 from penstock.table.write.assign import Assigner
@@ -100,7 +101,7 @@ def constant_array(field: DataField, text: str | None, rows: int) -> ArrowAny:
     if text is None:
         return pa.nulls(rows, wanted)
     try:
-        one: ArrowAny = pa.array([text])
+        one: ArrowAny = pa.array([parse_time_text(text) if arrow.is_time(wanted) else text])
         if arrow.is_boolean(wanted):
             one = pc.utf8_lower(one)
         if isinstance(field.type, AtomicType) and arrow.is_floating(wanted):

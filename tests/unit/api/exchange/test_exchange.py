@@ -105,11 +105,45 @@ def test_other_formats_are_found_by_their_names(name: str, catalog: penstock.Cat
 
 def test_a_value_that_does_not_fit_leaves_no_table(catalog: penstock.Catalog, tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
-    lines = "\n".join(str(number) for number in range(300_000))
+    lines = "\n".join(str(number) for number in range(600_000))
     (tmp_path / "old" / "a.csv").write_text(f"id\n{lines}\nmany\n")
-    with pytest.raises(penstock.SchemaMismatchError, match=r"a\.csv: cannot be read as csv: .*many"):
+    with pytest.raises(penstock.SchemaMismatchError, match=r"a\.csv, row 600002, column 'id': 'many' .*--type"):
         penstock.convert(catalog, "shop.t", tmp_path / "old")
     assert catalog.list_tables("shop") == ()
+
+
+def test_csv_has_the_nulls_and_numbers_that_append_finds(catalog: penstock.Catalog, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "a.csv").write_text('id,f,s,n\n1,NaN,,1\n2,1.5,"",NA\n3,,x,2\n')
+    penstock.convert(catalog, "shop.t", tmp_path / "old")
+    rows = sorted_rows(catalog.load_table("shop.t").to_arrow())
+    assert [(repr(row["f"]), row["s"], row["n"]) for row in rows] == [
+        ("nan", None, "1"),
+        ("1.5", "", "NA"),
+        ("None", "x", "2"),
+    ]
+    (tmp_path / "old" / "a.csv").write_text("id\n99999999999999999999\n")
+    with pytest.raises(penstock.SchemaMismatchError, match="has no value 99999999999999999999"):
+        penstock.convert(catalog, "shop.u", tmp_path / "old")
+    penstock.convert(catalog, "shop.u", tmp_path / "old", types={"id": "DECIMAL(20, 0)"})
+    assert int(catalog.load_table("shop.u").to_arrow()["id"][0].as_py()) == 10**20 - 1
+
+
+def test_times_of_json_keep_their_zones_or_are_refused(catalog: penstock.Catalog, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "a.json").write_text('{"a": "2026-01-01T00:00:00+01:00"}\n')
+    with pytest.raises(penstock.SchemaMismatchError, match=r"a\.json, line 1: .*expected no zone offset.*--type"):
+        penstock.convert(catalog, "shop.t", tmp_path / "old")
+    penstock.convert(catalog, "shop.t", tmp_path / "old", types={"a": "TIMESTAMP_LTZ(3)"})
+    assert catalog.load_table("shop.t").to_arrow()["a"][0].as_py() == dt.datetime(2025, 12, 31, 23, tzinfo=dt.UTC)
+
+
+def test_times_name_partitions(catalog: penstock.Catalog, tmp_path: Path) -> None:
+    source = catalog.create_database("shop") or catalog.create_table("shop.s", "id INT, t TIME(3)", partition_by=["t"])
+    source.append([{"id": 1, "t": dt.time(1, 2, 3, 4000)}, {"id": 2, "t": None}])
+    penstock.export_parquet(source, tmp_path / "out")
+    penstock.convert(catalog, "shop.t", tmp_path / "out", types={"t": "TIME(3)"})
+    assert sorted_rows(catalog.load_table("shop.t").to_arrow()) == sorted_rows(source.to_arrow())
 
 
 def test_a_damaged_file_leaves_no_table(catalog: penstock.Catalog, hive: Path) -> None:

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.cli.input import csv_files as csv_input
-from penstock.cli.input import json_files as json_input
+from penstock.api.exchange import csv_files as csv_input
+from penstock.api.exchange import json_files as json_input
+from penstock.api.exchange.options import InputOptions
 from penstock.cli.input.files import open_rows, plan_inputs
-from penstock.cli.input.options import InputOptions
 
 if TYPE_CHECKING:
     from pathlib import Path

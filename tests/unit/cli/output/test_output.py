@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from penstock import Table, UnsupportedFeatureError
-from penstock.cli.input.json_files import from_json, read_lines, reading_type
+from penstock.api.exchange.json_files import from_json, read_lines, reading_type
 
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import Command

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 from pyarrow import types as arrow
 
-from penstock.cli.input.json_files import decode_hex, null_text, parse_cells
+from penstock.api.exchange.json_files import decode_hex, null_text, parse_cells
 from penstock.datafile.python_values import parse_floats
 from penstock.datafile.types import from_arrow_type
 from penstock.errors import SchemaMismatchError
@@ -20,8 +20,11 @@ from penstock.format.types.text import format_sql_type
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from penstock.cli.input.options import InputOptions
+    from penstock.api.exchange.options import InputOptions
     from penstock.datafile.types import ArrowAny
+
+NULL_CURE: Final = "; correct it, or give the text for NULL with --null-value"
+"""End of the errors of values, for commands with this option."""
 
 # A row must fit into a block, and Arrow reads 32 blocks ahead: larger ones only cost memory.
 _BLOCK_BYTES: Final = 2 << 20
@@ -124,7 +127,7 @@ def _first_wrong(texts: ArrowAny, wanted: ArrowAny, error: ValueError) -> tuple[
         try:
             _parsed(texts.slice(row, 1), wanted)
         except ValueError as found:
-            return row, f"{expected}{found}; correct it, or give the text for NULL with --null-value"
+            return row, f"{expected}{found}{NULL_CURE}"
     return 0, f"{expected}{error}"
 
 
@@ -161,7 +164,7 @@ def _explain(error: pa.ArrowInvalid, header: Sequence[str] | None, name: str, wa
         if value is not None and wanted is not None and header and header[place] in wanted.names:
             kind = from_arrow_type(wanted.field(header[place]).type, header[place])
             cause = f"'{value[1]}' is not a value of {format_sql_type(kind)}"
-        return f"{name}, {where}column {column}: {cause}; correct it, or give the text for NULL with --null-value"
+        return f"{name}, {where}column {column}: {cause}{NULL_CURE}"
     if parse is not None:
         return f"{name}, row {parse[1]}: {parse[2]}; is --delimiter right?"
     if "straddles two block boundaries" in text:
