@@ -98,7 +98,12 @@ _SECTIONS: Final = {
     ),
     "stream-write": ("Micro-batches of a streaming write", "Micro-batches of 1,000 and of 100,000 rows from files."),
     "stream-read": ("Streaming read", "A table as a stream from its first row to its last, with and without order."),
-    "stream-windows": ("Windows over a stream", "Counts and sums by minute and category, with a watermark."),
+    "stream-windows": (
+        "Windows over a stream",
+        "Counts and sums by minute and category, with a watermark. The files of plain Parquet follow the time, so "
+        "its tasks shuffle 136,000 partial sums in all. Rows that are distributed by a key have most groups in each "
+        "task: two tasks shuffle 268,000 for 8 buckets, four 388,000 for Parquet in 8 directories.",
+    ),
     "stream-compact": (
         "Compaction beside a stream",
         "How much longer micro-batches take while their table is compacted, with and without a free core.",

@@ -24,7 +24,6 @@ PYARROW: Final = "pyarrow"
 IN_DRIVER: Final = "in the driver"
 BY_CONNECT: Final = "through Spark Connect"
 BY_THRIFT: Final = "through the Thrift server"
-IN_FEWER_TASKS: Final = ", a task for each core"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

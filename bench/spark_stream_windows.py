@@ -34,14 +34,12 @@ def measure(spark: SparkSession, job: SparkJob) -> Section:
     spark.conf.set("spark.sql.shuffle.partitions", str(job.settings.cores))
     source = spark.read.parquet(job.arguments["path"])
     folder = Path(job.folder)
-    cores = job.settings.cores
     targets: list[Target] = [
         ParquetTarget(spark, folder),
         PartitionedParquetTarget(spark, folder, KEY),
         *peer_targets(spark, job, KEY)[:1],
         OurTimedTarget(spark, folder, has_watermark=True, columns=COLUMNS),
         OurTimedTarget(spark, folder, KEY, has_watermark=True, columns=COLUMNS),
-        OurTimedTarget(spark, folder, KEY, has_watermark=True, columns=COLUMNS, parallelism=cores),
     ]
     contenders = [_contender(spark, target, folder / "checkpoint") for target in targets]
     series = read_in_turns(job, source, list(zip(targets, contenders, strict=True)), (WORK, BATCHES_WORK, CPU_WORK))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 import penstock
-from bench.result import DELTA, ICEBERG, IN_FEWER_TASKS, OURS, PARQUET, PARQUET_BUCKETS, PARQUET_PARTITIONS
+from bench.result import DELTA, ICEBERG, OURS, PARQUET, PARQUET_BUCKETS, PARQUET_PARTITIONS
 from penstock.spark.data_source.source import PenstockDataSource
 
 if TYPE_CHECKING:
@@ -253,7 +253,6 @@ class OurTimedTarget(OurTarget):
 
     Args:
         columns: read as a stream; None for all.
-        parallelism: of a queue, the number of tasks that read its buckets; None for one each.
     """
 
     def __init__(
@@ -264,15 +263,10 @@ class OurTimedTarget(OurTarget):
         *,
         has_watermark: bool,
         columns: Sequence[str] | None = None,
-        parallelism: int | None = None,
     ) -> None:
         super().__init__(spark, folder, key)
         self.name += " with a watermark" if has_watermark else " without a watermark"
         self._name += "_watermark" if has_watermark else "_timed"
-        if parallelism is not None:
-            self.name += IN_FEWER_TASKS
-            self._name += "_few"
-            self._options = {**self._options, "scan.parallelism": str(parallelism)}
         self._watermark = (TIME, "INTERVAL '5' SECOND") if has_watermark else None
         self._columns = columns
 

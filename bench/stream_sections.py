@@ -12,7 +12,6 @@ from bench.data import FILES, make_batches, make_orders, make_uneven_batches
 from bench.result import (
     DELTA,
     ICEBERG,
-    IN_FEWER_TASKS,
     OURS,
     PARQUET,
     PARQUET_PARTITIONS,
@@ -54,11 +53,8 @@ WINDOW_TARGETS: Mapping[tuple[str, str], float | None] = {
     for peer, at_least in ((PARQUET, 1.0), (DELTA, 1.2), (ICEBERG, None))
 } | {
     # Where rows are distributed by a key, each task has a partial result for most windows and categories. So the
-    # eight buckets are also compared with Spark's files of eight hash partitions, and read in fewer tasks.
+    # eight buckets are also compared with Spark's files of eight hash partitions.
     (f"{QUEUE} with a watermark", PARQUET_PARTITIONS): 1.0,
-    (f"{QUEUE} with a watermark{IN_FEWER_TASKS}", PARQUET_PARTITIONS): 1.0,
-    (f"{QUEUE} with a watermark{IN_FEWER_TASKS}", PARQUET): 1.0,
-    (f"{QUEUE} with a watermark{IN_FEWER_TASKS}", DELTA): 1.2,
 }
 WATERMARK_TARGETS: Mapping[tuple[str, str], float | None] = {
     (f"{ours} with a watermark", f"{ours} without a watermark"): 1.03 for ours in (PLAIN_TABLE, QUEUE)
