@@ -100,9 +100,11 @@ _SECTIONS: Final = {
     "stream-read": ("Streaming read", "A table as a stream from its first row to its last, with and without order."),
     "stream-windows": (
         "Windows over a stream",
-        "Counts and sums by minute and category, with a watermark. The files of plain Parquet follow the time, so "
-        "its tasks shuffle 136,000 partial sums in all. Rows that are distributed by a key have most groups in each "
-        "task: two tasks shuffle 268,000 for 8 buckets, four 388,000 for Parquet in 8 directories.",
+        (
+            "Counts and sums by minute and category, with a watermark. The files of plain Parquet follow the time, so "
+            "its tasks shuffle 136,000 partial sums in all. Rows that are distributed by a key have most groups in "
+            "each task: two tasks shuffle 268,000 for 8 buckets, four 388,000 for Parquet in 8 directories."
+        ),
     ),
     "stream-compact": (
         "Compaction beside a stream",

@@ -147,10 +147,10 @@ def test_a_stream_leaves_the_deleted_rows_out(
 
     def run() -> list[int]:
         frame = spark.readStream.option("read.stream.maxFilesPerTrigger", "1").table("penstock.d.streamed")
-        query = frame.writeStream.format("memory").queryName("streamed").option("checkpointLocation", str(tmp_path))
+        query = frame.writeStream.format("memory").queryName("remaining").option("checkpointLocation", str(tmp_path))
         started = query.trigger(availableNow=True).outputMode("append").start()
         started.awaitTermination()
-        return sorted(row.k for row in spark.table("streamed").select("k").collect())
+        return sorted(row.k for row in spark.table("remaining").select("k").collect())
 
     assert run() == [k for k in range(20) if k not in {1, 2, 11}]
     assert "by Python workers" not in caplog.text
