@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from tests.spark.needs import condition_of, needs
 
 import penstock
+from penstock import SchemaMismatchError
 from penstock.catalog.changes import AddColumn, SetOption, UpdateColumnComment
 from penstock.format.types.text import format_sql_type
 from penstock.spark.versions.facts import (
@@ -194,6 +195,22 @@ def test_statements_of_flinks_sql_pad_char_as_the_catalog_does(
         penstock.sql(spark, catalog, change.format(t="d.flinks"))
         both = [run(f"SELECT k, c, e, s, n FROM {OURS}.{name}") for name in ("flinks", "sparks")]
         assert both[0] == both[1], change
+
+
+def test_an_insert_of_flinks_sql_cuts_the_blanks_that_a_shorter_text_has_no_place_for(
+    spark: SparkSession, run: Callable[[str], Any], catalog: Catalog
+) -> None:
+    catalog.create_table("d.long", "c CHAR(5)").append([{"c": "ab"}, {"c": "a é"}, {"c": None}])
+    catalog.create_table("d.short", "c CHAR(3), v VARCHAR(4), s STRING")
+    for insert in ("INSERT INTO {d}.short SELECT c, c, c FROM {d}.long", "INSERT INTO {d}.short SELECT 'x', 'y', 'z'"):
+        penstock.sql(spark, catalog, insert.format(d="d"))
+        ours = run(f"SELECT * FROM {OURS}.short")
+        run(f"TRUNCATE TABLE {OURS}.short")
+        assert run(insert.format(d=f"{OURS}")) == []
+        assert ours == run(f"SELECT * FROM {OURS}.short")
+        run(f"TRUNCATE TABLE {OURS}.short")
+    with pytest.raises(SchemaMismatchError, match=r"'c' is CHAR\(3\).* length 4 "):
+        penstock.sql(spark, catalog, "INSERT INTO d.short SELECT 'abcd', '', ''")
 
 
 @needs(PYTHON_WRITES)

@@ -18,6 +18,7 @@ from penstock.datafile.types import has_leaf, is_char, map_parts
 from penstock.errors import InvalidOptionError, InvalidSqlError, SchemaMismatchError, UnsupportedFeatureError
 from penstock.format.text.names import quoted
 from penstock.format.types.data_types import (
+    MAX_LENGTH,
     ArrayType,
     AtomicType,
     MapType,
@@ -35,7 +36,7 @@ from penstock.spark.types import from_spark_schema, to_catalog_schema, to_spark_
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from penstock.format.types.data_types import DataField, DataType
     from penstock.format.types.ddl import ColumnSpec
@@ -266,10 +267,21 @@ def insert_frame(
             value = cast_exactly(
                 F.col(place), numbered.schema[place].dataType, wanted, where=f"table {table}, column '{field.name}'"
             )
+            if isinstance(field.type, AtomicType) and isinstance(wanted, spark_types.StringType):
+                value = _without_excess_blanks(value, field.type.length or 1)
         else:
             value = F.lit(constants.get(field.name)).cast(wanted)
         shaped.append(value.alias(field.name))
     return numbered.select(*shaped)
+
+
+def _without_excess_blanks(value: Column, length: int) -> Column:
+    """Cut blanks at the end that are too many for a text, as Spark's own tables do; longer texts are refused later."""
+    if length == MAX_LENGTH:
+        return value
+    trimmed = F.rtrim(value)
+    cut = F.rpad(trimmed, length, " ")
+    return F.when((F.length(value) > length) & (F.length(trimmed) <= length), cut).otherwise(value)
 
 
 def _explained(said: str, query: SqlText, names: Sequence[str], spark: SparkSession) -> str:
