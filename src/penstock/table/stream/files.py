@@ -292,16 +292,21 @@ class TaskPlanner:
         """Assign files to tasks: by bucket number, or without an order in runs of about a split's size.
 
         Each bucket number has its own task; with ``scan.parallelism`` buckets with equal numbers modulo that share one.
+        If a partition was rescaled in between, rows of one key are in several buckets, so there is one task for all.
 
         Args:
             deliveries: in the order of delivery, which each task keeps.
         """
+        deliveries = tuple(deliveries)
+        numbers = {(each.entry.partition, each.entry.total_buckets) for each in deliveries}
+        is_rescaled = len(numbers) > len({partition for partition, _ in numbers})
+        count = 1 if is_rescaled else self._ordered_count
         tasks: dict[int, list[Delivery]] = {}
         loose: list[Delivery] = []
         for delivery in deliveries:
             if self._keeps_order and is_ordered(delivery.entry):
                 bucket = delivery.entry.bucket
-                task = bucket if self._ordered_count is None else bucket % self._ordered_count
+                task = bucket if count is None else bucket % count
                 tasks.setdefault(task, []).append(delivery)
             else:
                 loose.append(delivery)

@@ -185,6 +185,17 @@ def test_tables_without_an_order_are_read_in_runs_of_commits(options: dict[str, 
     assert {task.bucket for task in queue.with_options(sized).plan_range(UNRESOLVED, end)} == {-1}
 
 
+def test_a_micro_batch_over_a_rescale_has_one_task_in_the_order_of_the_commits() -> None:
+    queue = Queue()
+    queue.append("0:a", "1:b")
+    queue.buckets = 3
+    queue.append("0:c", "2:d")
+    whole, end = batches(queue.with_options(EARLIEST))
+    assert whole == [[["a", "b", "c", "d"]]]
+    queue.append("0:e", "2:f")
+    assert batches(queue.with_options(EARLIEST), NO_LIMITS, end)[0] == [[["e"], ["f"]]]
+
+
 def test_external_paths_reach_the_task() -> None:
     queue = Queue()
     file = queue.file("far", external_path="s3://elsewhere/far.parquet")
