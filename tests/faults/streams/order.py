@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TaskOrder:
-    """For ``mapInArrow``: passes rows on, and fails on rows that are not those of one bucket in their order.
+    """For ``mapInArrow``: passes rows on, and fails on rows that are not those of buckets in their order.
 
     Attributes:
         ascending: columns whose values, taken together, never step back within a task either.
@@ -28,29 +28,30 @@ class TaskOrder:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Pass on the rows of a task."""
-        buckets: set[int] = set()
-        last: dict[tuple[int, int], int] = {}
+        last: dict[tuple[int, int, int], int] = {}
         top: tuple[int, ...] = ()
         for batch in batches:
             columns = {name: batch.column(name).to_numpy() for name in ("p", "b", "producer", "n")}
-            buckets |= set(np.unique(columns["b"]).tolist())
-            assert len(buckets) <= 1, f"one task has rows of the buckets {sorted(buckets)}"
             check_numbers(columns, last)
             columns["p"] = np.array([self.partitions.index(p) for p in columns["p"].tolist()])
             top = check_ascending([columns[name] for name in self.ascending], top)
             yield batch
 
 
-def check_numbers(columns: dict[str, np.ndarray], last: dict[tuple[int, int], int]) -> None:
-    """Fail on a gap or a step back in the numbers of a partition and producer; ``last`` goes on to the next batch."""
-    lanes = columns["p"].astype(np.int64) * 64 + columns["producer"]
-    for lane in np.unique(lanes):
+def check_numbers(columns: dict[str, np.ndarray], last: dict[tuple[int, int, int], int]) -> None:
+    """Fail on a gap or a step back in the numbers of a partition, bucket and producer.
+
+    Args:
+        last: the last numbers of the batches before; it goes on to the next one.
+    """
+    lanes = (columns["p"].astype(np.int64) * 64 + columns["b"]) * 64 + columns["producer"]
+    for lane in np.unique(lanes).tolist():
         numbers = columns["n"][lanes == lane]
-        key = divmod(int(lane), 64)
+        key = (lane // 64**2, lane // 64 % 64, lane % 64)
         expected = np.arange(len(numbers)) + last.get(key, int(numbers[0]) - 1) + 1
         wrong = np.flatnonzero(numbers != expected)
         assert not len(wrong), (
-            f"partition and producer {key}: row {expected[wrong[0]]} was due, {numbers[wrong[0]]} came"
+            f"partition, bucket and producer {key}: row {expected[wrong[0]]} was due, {numbers[wrong[0]]} came"
         )
         last[key] = int(numbers[-1])
 

@@ -158,9 +158,11 @@ def test_a_task_with_a_gap_a_repetition_or_a_step_back_fails(sent: pa.Table) -> 
             _pass(*damaged)
 
 
-def test_a_task_with_rows_of_two_buckets_fails(sent: pa.Table) -> None:
-    with pytest.raises(AssertionError, match=r"rows of the buckets \[3, 4\]"):
-        _pass(_of_bucket(sent, 3), _of_bucket(sent, 4))
+def test_a_task_with_rows_of_two_buckets_passes_if_each_is_in_order(sent: pa.Table) -> None:
+    first, second = _of_bucket(sent, 3), _of_bucket(sent, 4)
+    assert _pass(first.slice(0, 100), second, first.slice(100)) == first.num_rows + second.num_rows
+    with pytest.raises(AssertionError, match=r"bucket and producer \(\d+, 4, \d+\): row \d+ was due"):
+        _pass(first, second.slice(0, 100), second.slice(150))
 
 
 def test_a_task_whose_partitions_come_in_another_order_than_promised_fails(sent: pa.Table) -> None:

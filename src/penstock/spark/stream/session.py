@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import replace
-from heapq import heappop, heappush
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
@@ -69,8 +68,7 @@ class StreamSession:
         self._cores = cores
         # A split size that the user sets overrides the number of cores.
         self._tasks = options.scan_parallelism or (1 if _SPLIT_SIZE_KEY in ref.options else None)
-        self._shares_tasks = cores is not None and options.scan_parallelism is None
-        self._sizes = ref.parsed(ReadOptions)
+        self._open_file_cost_bytes = ref.parsed(ReadOptions).split_open_file_cost_bytes
         self._clock = clock
         self._limits = limits_of(options)
         self._bound = Bounds.describe(options)
@@ -158,12 +156,10 @@ class StreamSession:
         if first.start is None and last.start is not None and last.start.phase is Phase.CHANGES:
             # Protect unread snapshots from expiry from the first micro-batch on, replayed or not.
             self._record_consumer(last.start.snapshot_id, moves_back=self._ignores_progress)
-        tasks = self._follower.plan_range(first, last, pushed)
-        cores = (os.cpu_count() or 1) if self._cores is None else self._cores()
-        if self._shares_tasks:
-            tasks = share_tasks(tasks, parallelism=cores, target_bytes=self._sizes.split_target_bytes)
-        least_bytes = self._sizes.split_open_file_cost_bytes
-        return spread_tasks(tasks, parallelism=self._tasks or cores, least_bytes=least_bytes)
+        cores = None if self._cores is None else self._cores()
+        tasks = self._follower.plan_range(first, last, pushed, cores)
+        parallelism = self._tasks or cores or os.cpu_count() or 1
+        return spread_tasks(tasks, parallelism=parallelism, least_bytes=self._open_file_cost_bytes)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Move the consumer after a micro-batch."""
@@ -250,35 +246,6 @@ def next_undelivered_snapshot(offset: StreamOffset) -> int | None:
 def _lease_consumer(ref: TableRef, consumer: str) -> LeaseKeeper:
     check_consumer_id(consumer, ref.name)
     return LeaseKeeper(acquire(ref.file_io, ref.location, lease_of(consumer), ttl_ms=LEASE_MS))
-
-
-def share_tasks(tasks: Sequence[StreamTask], *, parallelism: int, target_bytes: int) -> tuple[StreamTask, ...]:
-    """Join ordered tasks if more of them exist than can run at the same time; unordered tasks are not changed.
-
-    Each has its costs, and partial results of its own in an aggregation.
-
-    Args:
-        parallelism: number of tasks that run at the same time.
-        target_bytes: size of a task, in bytes on storage, from which more tasks than that are left.
-
-    Returns:
-        Tasks of about equal bytes. Each keeps the order of every bucket, and that of the snapshots.
-    """
-    ordered = [task for task in tasks if task.bucket >= 0]
-    sizes = {task.bucket: sum(file.file_size for split in task.splits for file in split.files) for task in ordered}
-    count = parallelism * max(1, sum(sizes.values()) // (parallelism * target_bytes))
-    if len(ordered) <= count:
-        return tuple(tasks)
-    shares: list[tuple[int, int, list[StreamTask]]] = [(0, place, []) for place in range(count)]
-    for task in sorted(ordered, key=lambda each: -sizes[each.bucket]):
-        size, place, members = heappop(shares)
-        heappush(shares, (size + sizes[task.bucket], place, [*members, task]))
-    joined = []
-    for _, _, members in sorted(shares, key=lambda each: each[1]):
-        splits = (split for task in sorted(members, key=lambda each: each.bucket) for split in task.splits)
-        in_order = sorted(splits, key=lambda split: split.snapshot_id)
-        joined.append(StreamTask(bucket=min(task.bucket for task in members), splits=tuple(in_order)))
-    return (*joined, *(task for task in tasks if task.bucket < 0))
 
 
 def spread_tasks(tasks: Sequence[StreamTask], *, parallelism: int, least_bytes: int) -> tuple[StreamTask, ...]:

@@ -7,8 +7,8 @@ files, and so on, so that every micro-batch has work for all buckets. In a bucke
 A partition's creation time is the minimum creation time of its live files, so every process computes the same. A
 compaction that keeps the creation times of its inputs does not change it.
 
-The task of a file depends on its bucket number only. This preserves the order of a bucket across all partitions and
-snapshots of a micro-batch, in a parallel sink too. The reference has no such rule.
+In a micro-batch, the task of a file depends on its bucket number only. This preserves the order of a bucket across all
+partitions and snapshots of a micro-batch, in a parallel sink too. The reference has no such rule.
 
 Source:
     docs/spec/streaming.md section 5; Paimon ``core:table/source/snapshot/SnapshotReaderImpl.java``;
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 from itertools import compress, groupby, islice
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -228,8 +229,7 @@ class StreamTask:
     """The splits that one task of a micro-batch reads. Picklable.
 
     Attributes:
-        bucket: number of the bucket, with ``scan.parallelism`` modulo that, of several the lowest; -1 if there is no
-            order to preserve.
+        bucket: number of the bucket, or of a task that buckets share; -1 if there is no order to preserve.
         splits: in the order of delivery.
     """
 
@@ -288,30 +288,45 @@ class TaskPlanner:
         verdict = self._evaluate(entry.partition)
         return not verdict.is_excluded and self._buckets.keeps(entry) and self._stats.keeps(entry.file, verdict.rest)
 
-    def plan(self, deliveries: Iterable[Delivery]) -> tuple[StreamTask, ...]:
+    def plan(self, deliveries: Iterable[Delivery], cores: int | None = None) -> tuple[StreamTask, ...]:
         """Assign files to tasks: by bucket number, or without an order in runs of about a split's size.
-
-        Each bucket number has its own task; with ``scan.parallelism`` buckets with equal numbers modulo that share one.
-        If a partition was rescaled in between, rows of one key are in several buckets, so there is one task for all.
 
         Args:
             deliveries: in the order of delivery, which each task keeps.
+            cores: number of tasks that run at the same time, among which buckets are divided; None if it is not known,
+                then each bucket number has its own task.
         """
         deliveries = tuple(deliveries)
+        ordered = [each for each in deliveries if self._keeps_order and is_ordered(each.entry)]
+        task_of = self._tasks_of_buckets(deliveries, ordered, cores)
+        tasks: dict[int, list[Delivery]] = {}
+        for delivery in ordered:
+            tasks.setdefault(task_of[delivery.entry.bucket], []).append(delivery)
+        loose = [each for each in deliveries if not (self._keeps_order and is_ordered(each.entry))]
+        return (
+            *(StreamTask(bucket=task, splits=self._splits(tasks[task])) for task in sorted(tasks)),
+            *(StreamTask(bucket=-1, splits=self._splits(run)) for run in self._runs(loose)),
+        )
+
+    def _tasks_of_buckets(
+        self, deliveries: Sequence[Delivery], ordered: Sequence[Delivery], cores: int | None
+    ) -> dict[int, int]:
+        """Return the task of each bucket number.
+
+        With ``scan.parallelism`` those with equal numbers modulo that share one. If a partition was rescaled in
+        between, rows of one key are in several buckets, so there is one task for all.
+        """
+        sizes: Counter[int] = Counter()
+        for each in ordered:
+            sizes[each.entry.bucket] += each.entry.file.file_size
         numbers = {(each.entry.partition, each.entry.total_buckets) for each in deliveries}
         is_rescaled = len(numbers) > len({partition for partition, _ in numbers})
         count = 1 if is_rescaled else self._ordered_count
-        tasks: dict[int, list[Delivery]] = {}
-        loose: list[Delivery] = []
-        for delivery in deliveries:
-            if self._keeps_order and is_ordered(delivery.entry):
-                bucket = delivery.entry.bucket
-                task = bucket if count is None else bucket % count
-                tasks.setdefault(task, []).append(delivery)
-            else:
-                loose.append(delivery)
-        ordered = [StreamTask(bucket=task, splits=self._splits(tasks[task])) for task in sorted(tasks)]
-        return (*ordered, *(StreamTask(bucket=-1, splits=self._splits(run)) for run in self._runs(loose)))
+        if count is not None:
+            return {bucket: bucket % count for bucket in sizes}
+        if cores is None:
+            return {bucket: bucket for bucket in sizes}
+        return share_buckets(sizes, cores * max(1, sizes.total() // (cores * self._target_bytes)))
 
     def _runs(self, deliveries: Sequence[Delivery]) -> list[list[Delivery]]:
         packs = pack_files(
@@ -342,3 +357,22 @@ class TaskPlanner:
         if verdict is None:
             verdict = self._verdicts[partition] = self._partitions.evaluate(partition)
         return verdict
+
+
+def share_buckets(sizes: Mapping[int, int], count: int) -> dict[int, int]:
+    """Divide buckets among tasks of about equal bytes, the largest first; each has its own if there are enough.
+
+    A task has its costs, and partial results of its own in an aggregation.
+
+    Args:
+        sizes: bytes of each bucket number.
+        count: number of tasks.
+    """
+    if len(sizes) <= count:
+        return {bucket: bucket for bucket in sizes}
+    tasks = {}
+    filled = [(0, task) for task in range(count)]
+    for bucket in sorted(sizes, key=lambda each: (-sizes[each], each)):
+        size, tasks[bucket] = heappop(filled)
+        heappush(filled, (size + sizes[bucket], tasks[bucket]))
+    return tasks

@@ -180,22 +180,23 @@ class StreamScanner:
         )
 
     def plan_range(
-        self, start: StreamOffset, end: StreamOffset, pushed: Predicate | None = None
+        self, start: StreamOffset, end: StreamOffset, pushed: Predicate | None = None, cores: int | None = None
     ) -> tuple[StreamTask, ...]:
-        """Plan the tasks of a micro-batch; every call with the same offsets returns the same, in any process.
+        """Plan the tasks of a micro-batch; every call with the same arguments returns the same, in any process.
 
         Args:
             start: unresolved for the first micro-batch; it then begins at the stream's start, which ``end`` holds.
             end: as returned by ``advance``.
             pushed: skips files of this micro-batch only, so that it never has an effect on offsets; the rows of the
                 other files still have to be filtered by it.
+            cores: see ``TaskPlanner.plan``.
         """
         first = start.position or end.start
         if first is None or end.position is None or first == end.position:
             return ()
         self._history.check_table(end)
         pruner = None if pushed is None else TaskPlanner(self._ref, self._store, pushed)
-        return self._table.tasks.plan(self._deliveries(first, end.position, end, pruner))
+        return self._table.tasks.plan(self._deliveries(first, end.position, end, pruner), cores)
 
     def measure_backlog(self, offset: StreamOffset) -> Backlog:
         """Measure the backlog after an offset with a cache; each call measures at most 32 more snapshots.

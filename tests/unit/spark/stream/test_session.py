@@ -11,7 +11,7 @@ from tests.unit.table.stream.queues import Queue, names
 
 from penstock.errors import DataLossError, InvalidOptionError
 from penstock.spark.connector.stream.frame import _check_options
-from penstock.spark.stream.session import StreamSession, share_tasks
+from penstock.spark.stream.session import StreamSession
 from penstock.table.stream.consumers import move_consumers, reset_consumer
 
 FIRST = {"unresolved": True}
@@ -156,10 +156,13 @@ def test_a_large_bucket_has_a_task_of_its_own() -> None:
     for bucket, size in enumerate((10, 90, 20, 30, 5)):
         entry = queue.entry_of(f"{bucket}:f{bucket}")
         queue.commit(replace(entry, file=replace(entry.file, file_size=size)))
-    session = session_of(queue)
-    tasks = session.plan(FIRST, session.advance(FIRST))
-    assert names(share_tasks(tasks, parallelism=2, target_bytes=1_000)) == [["f1"], ["f0", "f2", "f3", "f4"]]
-    assert names(share_tasks(tasks, parallelism=2, target_bytes=38)) == [["f1"], ["f3"], ["f2"], ["f0", "f4"]]
+    for size, expected in (
+        ("1 kb", [["f1"], ["f0", "f2", "f3", "f4"]]),
+        ("38 b", [["f1"], ["f3"], ["f2"], ["f0", "f4"]]),
+    ):
+        options = {"scan.mode": "earliest", "source.split.target-size": size}
+        session = StreamSession(queue.ref.with_options(options), cores=lambda: 2)
+        assert names(session.plan(FIRST, session.advance(FIRST))) == expected
 
 
 def test_parallelism_cuts_the_files_of_a_scalable_table() -> None:
