@@ -78,7 +78,7 @@ class PlannedTable(PlainTable):
         schema = nullable(to_spark_schema(ref.schema.fields))
         # Two DataFrames are never the same relation to Spark, but their equal scans are.
         super().__init__(bridge, f"{ref.name} {self._identity} {id(self)}", ref.name, schema)
-        read_variant_fields(bridge, spark._jsparkSession, ref.schema.fields)
+        read_variant_fields(bridge, lambda: spark._jsparkSession, ref.schema.fields)
         self._spark = spark
         self._query = query
 

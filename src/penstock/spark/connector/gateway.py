@@ -345,10 +345,7 @@ class Bridge:
 
     def references(self, names: Iterable[str]) -> JavaObject:
         """Return columns as expressions."""
-        expressions = self.connector("expressions.Expressions")
-        return self.array(
-            self.connector("expressions.NamedReference"), [expressions.column(quoted(name)) for name in names]
-        )
+        return self.driver.references(json.dumps(list(map(quoted, names))))
 
     def clustered(self, names: Sequence[str]) -> JavaObject:
         """Return a distribution of rows that is clustered by columns; without columns, any distribution."""

@@ -239,7 +239,10 @@ class TableScan(Proxy):
         f"{_READ}SupportsReportPartitioning",
         f"{_READ}SupportsPushDownVariantExtractions",
     )
-    cached_methods: ClassVar = frozenset({"description", "estimateStatistics", "filterAttributes", "readSchema"})
+    # Spark copies its plan, and asks for the batch again for each copy.
+    cached_methods: ClassVar = frozenset(
+        {"description", "estimateStatistics", "filterAttributes", "readSchema", "toBatch"}
+    )
     driver_methods: ClassVar = frozenset({"outputPartitioning"})
 
     def __init__(self, bridge: Bridge, request: ScanRequest, files: _Files | None = None) -> None:
@@ -250,8 +253,6 @@ class TableScan(Proxy):
         self._stream: TableStream | None = None
         self._request_of_fields = request
         self._runtime: tuple[Pushed, ...] = ()
-        # Not its JVM counterpart: the two would reference each other across both runtimes and never be freed.
-        self._batch: TableBatch | None = None
         self._factory: JavaObject | None = None
 
     @cached_property
@@ -284,13 +285,10 @@ class TableScan(Proxy):
     @from_spark
     def toBatch(self) -> JavaObject:
         """Return the partitions to read, pruned by the runtime filters that Spark has passed, if any."""
-        # Spark copies its plan, and calls this again for each copy.
-        if self._batch is None:
-            splits = self._files.splits
-            if self._runtime:
-                splits = plan_splits(self._request.read.pinned.ref, self._request.plan(self._runtime))
-            self._batch = TableBatch(self._bridge, self, splits, self._runtime)
-        return self._batch
+        splits = self._files.splits
+        if self._runtime:
+            splits = plan_splits(self._request.read.pinned.ref, self._request.plan(self._runtime))
+        return TableBatch(self._bridge, self, splits, self._runtime)
 
     @from_spark
     def toMicroBatchStream(self, location: str) -> JavaObject:
@@ -339,7 +337,6 @@ class TableScan(Proxy):
     @from_spark
     def filter(self, predicates: JavaObject) -> None:
         """Take the runtime filters, whose values Spark determines while the query runs."""
-        self._batch = None
         self._runtime = tuple(filter(None, take_filters(self._bridge, self._request.read.pinned.ref, predicates)))
 
     # SupportsPushDownVariantExtractions, which our own rule calls: see VariantFields.java

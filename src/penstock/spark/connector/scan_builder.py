@@ -20,7 +20,7 @@ from penstock.spark.versions.facts import VARIANT_FIELDS
 from penstock.table.assumptions import check_same_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from pyspark.sql import SparkSession
 
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 _READ: Final = "org.apache.spark.sql.connector.read."
 
 
-def read_variant_fields(bridge: Bridge, session: JavaObject, fields: Iterable[DataField]) -> None:
+def read_variant_fields(bridge: Bridge, session: Callable[[], JavaObject], fields: Iterable[DataField]) -> None:
     """Have the optimizer of a session tell scans which fields of a table's VARIANTs a query takes."""
     if VARIANT_FIELDS.is_here and any(is_variant(field.type) for field in fields):
-        bridge.driver.addRule(session, bridge.variant_fields)
+        bridge.driver.addRule(session(), bridge.variant_fields)
 
 
 class TableScanBuilder(Proxy):

@@ -123,7 +123,7 @@ class CatalogTable(PartitionManagement):
         self.changes_rows = False
         """Whether the table is loaded for an UPDATE, a DELETE or a MERGE."""
         super().__init__(bridge, f"{self.schema_key} {self.state}")
-        read_variant_fields(bridge, bridge.session(), fields)
+        read_variant_fields(bridge, bridge.session, fields)
 
     @property
     def is_behind(self) -> bool:

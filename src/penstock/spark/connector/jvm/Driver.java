@@ -572,6 +572,16 @@ public class Driver {
         return json.writeValueAsString(parts);
     }
 
+    /** Return columns as expressions, by a list of their quoted names in JSON. */
+    public NamedReference[] references(String names) throws Exception {
+        List all = (List) json.readValue(names, List.class);
+        NamedReference[] made = new NamedReference[all.size()];
+        for (int i = 0; i < made.length; i++) {
+            made[i] = Expressions.column((String) all.get(i));
+        }
+        return made;
+    }
+
     /** Return predicates as JSON: {"name", "children"}, {"column"}, {"value", "type"}; other expressions are {}. */
     public String predicates(Predicate[] predicates) throws Exception {
         List made = new ArrayList();
