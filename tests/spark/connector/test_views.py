@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.errors import AnalysisException, UnsupportedOperationException
+from pyspark.errors import AnalysisException, SparkRuntimeException, UnsupportedOperationException
 from tests.spark.needs import condition_of, needs
 
 import penstock
@@ -88,7 +88,6 @@ def test_tables_and_views_share_no_name(spark: SparkSession, both: Callable[[str
         "ALTER VIEW taken RENAME TO t",
         "ALTER TABLE t RENAME TO taken",
         "DROP VIEW t",
-        "INSERT INTO taken VALUES (1)",
         "ALTER TABLE taken ADD COLUMN x INT",
     ):
         assert str(both(text)).isupper(), text
@@ -97,6 +96,28 @@ def test_tables_and_views_share_no_name(spark: SparkSession, both: Callable[[str
     assert both("SELECT * FROM taken") == [(1,)]
     assert both("SELECT count(*) FROM t") == [(3,)]
     both("DROP VIEW taken")
+
+
+def test_a_view_is_no_target_of_a_write(spark: SparkSession, places: object) -> None:
+    view = "penstock.d.target"
+    spark.sql(f"CREATE VIEW {view} AS SELECT id, name FROM penstock.d.t")
+    new = "(SELECT 1L AS id, 'n' AS name)"
+    for text, operation in {
+        f"INSERT INTO {view} VALUES (1, 'n')": "INSERT",
+        f"INSERT OVERWRITE {view} VALUES (1, 'n')": "DELETE, INSERT",
+        f"DELETE FROM {view} WHERE id = 1": "DELETE",
+        f"UPDATE {view} SET name = 'n'": "UPDATE",
+        f"MERGE INTO {view} v USING {new} n ON v.id = n.id WHEN MATCHED THEN UPDATE SET *": "UPDATE",
+        f"CREATE OR REPLACE TABLE {view} AS SELECT 1 AS id": "CREATE OR REPLACE TABLE",
+    }.items():
+        with pytest.raises(SparkRuntimeException) as refused:
+            spark.sql(text)
+        assert condition_of(refused.value) == "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE", text
+        assert f"'{operation}' expects a table but `penstock`.`d`.`target` is a view" in str(refused.value)
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        spark.sql("UPDATE penstock.d.absent SET name = 'n'")
+    assert spark.table(view).count() == 3
+    spark.sql(f"DROP VIEW {view}")
 
 
 def test_names_in_a_view_are_those_of_where_it_was_made(spark: SparkSession, catalog: Catalog, places: object) -> None:

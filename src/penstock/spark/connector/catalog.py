@@ -124,10 +124,11 @@ class WarehouseCatalog(StagingMethods):
                 4.3's ``TableContext`` with these.
             _options: of the read, which Spark passes to the scan again.
         """
-        found = self._found(ident, _time_travel(point), changes_rows=_changes_rows(point))
+        privileges = _privileges(point)
+        found = self._found(ident, _time_travel(point), changes_rows=not privileges.isdisjoint(("UPDATE", "DELETE")))
         if found is None:
-            if not VIEWS.is_here:
-                self._view(ident)  # refuses one
+            if privileges or not VIEWS.is_here:
+                self._check_is_no_view(ident, ", ".join(sorted(privileges)))
             raise no_such_table(self._bridge, ident)
         return found
 
@@ -483,9 +484,10 @@ def _time_travel(point: JavaObject) -> dict[str, str]:
             return {}
 
 
-def _changes_rows(point: JavaObject) -> bool:
-    """Whether the privileges that a statement needs are those of UPDATE, DELETE or MERGE."""
-    return hasattr(point, "getClass") and any(word in str(point.toString()) for word in ("UPDATE", "DELETE"))
+def _privileges(point: JavaObject) -> frozenset[str]:
+    """Return the privileges that a statement needs; none for a read."""
+    text = str(point.toString()) if hasattr(point, "getClass") else ""
+    return frozenset(word for word in ("INSERT", "UPDATE", "DELETE") if word in text)
 
 
 def _point_of(time_travel: JavaObject) -> str | int | None:

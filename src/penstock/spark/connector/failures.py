@@ -41,11 +41,21 @@ def to_java(bridge: Bridge, error: TableStoreError, *, is_named: bool = False) -
 def runtime_failure(bridge: Bridge, message: str) -> SparkFailureError:
     """Return a ``SparkRuntimeException`` with only a message, which PySpark shows without a Java trace."""
     # Spark's exceptions have error classes with text templates; the template of this one is only its message.
-    parameters = bridge.scala_map({"errorMessage": message})
+    return _runtime(bridge, ERROR_CLASS, errorMessage=message)
+
+
+def not_a_table(bridge: Bridge, name: str, operation: str) -> SparkFailureError:
+    """Return the exception for a view whose rows are to change, with the condition of Spark's own catalog.
+
+    Spark allows no ``AnalysisException`` but for missing tables where a table is loaded.
+    """
+    return _runtime(bridge, "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE", viewName=name, operation=operation)
+
+
+def _runtime(bridge: Bridge, condition: str, **parameters: str) -> SparkFailureError:
     no_context = bridge.array(bridge.java("org.apache.spark.QueryContext"), ())
-    return without_trace(
-        bridge.java("org.apache.spark.SparkRuntimeException")(ERROR_CLASS, parameters, None, no_context, "")
-    )
+    kind = bridge.java("org.apache.spark.SparkRuntimeException")
+    return without_trace(kind(condition, bridge.scala_map(parameters), None, no_context, ""))
 
 
 def unchecked(bridge: Bridge, thrown: JavaObject) -> SparkFailureError:

@@ -139,6 +139,8 @@ class StagingMethods(ViewMethods):
         try:
             return self._staged_replacement(name, made)
         except NotFoundError:
+            # Spark allows no TableAlreadyExistsException here.
+            self._check_is_no_view(ident, "CREATE OR REPLACE TABLE")
             return self.stageCreate(ident, *definition)
 
     def _staged_replacement(self, name: str, made: TableDefinition) -> StagedCatalogTable:

@@ -26,7 +26,7 @@ from penstock.catalog.stored_view import (
 )
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError, UnsupportedFeatureError
 from penstock.format.text.names import quoted
-from penstock.spark.connector.failures import no_such_namespace, no_such_view, view_exists
+from penstock.spark.connector.failures import no_such_namespace, no_such_view, not_a_table, view_exists
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.types import from_spark_schema, to_spark_schema
@@ -224,6 +224,12 @@ class ViewMethods(Proxy):
         VIEWS.check(f"view {name}")
         schema = self._query_schema(ident) if is_evolving(found) else None
         return spark_view(self._bridge, found, self._name, self._database(ident.namespace()), schema)
+
+    def _check_is_no_view(self, ident: JavaObject, operation: str) -> None:
+        """Refuse a view in place of a table; versions of Spark without views refuse each."""
+        if self._view(ident) is not None:
+            name = ".".join(map(quoted, (self._name, *self._bridge.identifier_parts(ident))))
+            raise not_a_table(self._bridge, name, operation)
 
     def _query_schema(self, ident: JavaObject) -> JavaObject | None:
         """Return the columns that the query of a view has now; None while they are looked up.
