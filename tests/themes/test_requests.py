@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from tests.support.counted_requests import counted_requests, memory_store
 from tests.unit.table.checkpoints import MemoryCheckpoint
+from tests.unit.table.metadata_tables import MemoryTable
 from tests.unit.table.stream_sink.queries import batch, start
 
 from penstock import Catalog, Table
-from penstock.format.snapshot import CommitKind
+from penstock.format.snapshot import CommitKind, encode_hint, encode_snapshot
+from penstock.options import ReadOptions
+from penstock.options.choices import ScanMode
 from penstock.spark.stream.session import StreamSession
 from penstock.table.metadata_cache import clear_metadata_cache
+from penstock.table.read.travel import resolve_read
+from penstock.table.store import MetadataStore
 from penstock.table.write.writer import write_arrow
 
 if TYPE_CHECKING:
@@ -132,6 +138,36 @@ def test_a_read_of_105_files_is_planned_with_5_and_made_with_12(long_history: Wa
 def test_105_snapshots_are_shown_with_8(long_history: Warehouse) -> None:
     fresh = long_history.fresh()
     assert long_history.serial(fresh.snapshots) <= 8
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "millis", "most"),
+    [
+        (1, 105, 105_000, 4),
+        (1, 105, 90_000, 6),
+        (1, 5_000, 5_000_000, 6),
+        (1, 5_000, 4_400_000, 9),
+        (950, 1_000, 1_000_000, 4),
+        (950, 1_000, 990_000, 5),
+        (1, 105, None, 4),  # a compaction, of which there is none
+    ],
+)
+def test_a_time_among_5000_snapshots_is_found_with_9(first: int, last: int, millis: int | None, most: int) -> None:
+    table = MemoryTable()
+    written = table.commit()
+    file_io = memory_store(f"history-{uuid.uuid4()}")
+    ref = replace(table.ref, location=f"{file_io.settings.address.root}/t", file_io=file_io)
+    for number in range(first, last + 1):
+        made = replace(written, id=number, time_millis=1_000 * number)
+        file_io.write(ref.layout.snapshot_path(number), encode_snapshot(made))
+    file_io.write(ref.layout.earliest_hint_path, encode_hint(first))
+    file_io.write(ref.layout.latest_hint_path, encode_hint(last))
+    mode = ScanMode.COMPACTED_FULL if millis is None else ScanMode.FROM_TIMESTAMP
+    with counted_requests(file_io) as counts:
+        point = resolve_read(MetadataStore(ref), ReadOptions(scan_mode=mode, timestamp_millis=millis))
+    assert point.snapshot is not None
+    assert point.snapshot.id == (last if millis is None else millis // 1_000)
+    assert counts.serial <= most
 
 
 def test_a_stream_looks_for_rows_with_1_and_finds_10_snapshots_with_6() -> None:

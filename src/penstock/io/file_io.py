@@ -435,16 +435,14 @@ class FileIO(ABC):
             task.result()
 
     def read_many(self, paths: Sequence[str]) -> dict[str, bytes]:
-        """Read whole files in parallel, if the storage is slow; missing files are left out.
+        """Read whole files, in parallel if the storage is slow; missing files are left out.
 
         Returns:
-            Contents by path; empty if sequential reads are as fast.
+            Contents by path.
 
         Raises:
             StorageError: the storage failed.
         """
-        if not self.is_slow or len(paths) < 2:
-            return {}
 
         def read(path: str) -> bytes | None:
             try:
@@ -452,8 +450,11 @@ class FileIO(ABC):
             except NotFoundError:
                 return None
 
-        with ThreadPoolExecutor(min(_REQUESTS_AT_ONCE, len(paths)), thread_name_prefix="penstock-reads") as pool:
-            contents = list(pool.map(read, paths))
+        if not self.is_slow or len(paths) < 2:
+            contents = list(map(read, paths))
+        else:
+            with ThreadPoolExecutor(min(_REQUESTS_AT_ONCE, len(paths)), thread_name_prefix="penstock-reads") as pool:
+                contents = list(pool.map(read, paths))
         return {path: content for path, content in zip(paths, contents, strict=True) if content is not None}
 
     @property

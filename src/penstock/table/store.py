@@ -336,9 +336,11 @@ class MetadataStore:
 
     def load_earliest_snapshot(self) -> Snapshot | None:
         """Load the earliest snapshot, skipping those that a concurrent expiration deletes; None when there is none."""
-        earliest = self.earliest_snapshot_id()
+        hint = self._read_hint(self.layout.earliest_hint_path)
+        snapshot = None if hint is None else self.find_snapshot(hint)
+        earliest = min(self.list_snapshot_ids(), default=None) if snapshot is None else None
         if earliest is None:
-            return None
+            return snapshot
         for snapshot_id in range(earliest, earliest + _EARLIEST_STEPS):
             snapshot = self.find_snapshot(snapshot_id)
             if snapshot is not None:
@@ -370,24 +372,26 @@ class MetadataStore:
         Raises:
             FormatError: one is damaged, and there is no ``on_damaged``.
         """
-        for start in range(0, len(ids), _READ_AT_ONCE):
-            part = ids[start : start + _READ_AT_ONCE]
+        for start in range(0, len(ids), self.snapshots_at_once):
+            part = ids[start : start + self.snapshots_at_once]
             paths = [self.layout.snapshot_path(snapshot_id) for snapshot_id in part]
             fetched = self.file_io.read_many(paths)
             for snapshot_id, path in zip(part, paths, strict=True):
+                if path not in fetched:
+                    continue
                 try:
-                    data = fetched.get(path)
-                    if data is None:
-                        snapshot = self.find_snapshot(snapshot_id)
-                    else:
-                        snapshot = decode_snapshot(data, self.file_io.real(path))
+                    snapshot = decode_snapshot(fetched[path], self.file_io.real(path))
                 except FormatError as error:
                     if on_damaged is None:
                         raise
                     on_damaged(snapshot_id, error)
                     continue
-                if snapshot is not None:
-                    yield snapshot
+                yield snapshot
+
+    @property
+    def snapshots_at_once(self) -> int:
+        """Number of snapshots that are read in the time of one: one if the storage is fast."""
+        return _READ_AT_ONCE if self.file_io.is_slow else 1
 
     def is_statistics_of(self, snapshot: Snapshot, schema_id: int) -> bool:
         """Whether the snapshot names a readable statistics file that was created with this schema."""

@@ -9,8 +9,10 @@ Source:
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_text
@@ -126,9 +128,14 @@ def resolve_read(store: MetadataStore, options: ReadOptions) -> ReadPoint:
         return ReadPoint(snapshot=store.load_tag(options.tag_name).snapshot)
     if options.snapshot_id is not None:  # the latest snapshot may be damaged
         return ReadPoint(snapshot=store.load_snapshot(options.snapshot_id))
-    latest = store.load_latest_snapshot()
-    if latest is not None:
-        return _point(store, latest, mode, options)
+    with store.file_io.prefetch() as ahead:
+        reading = store.reading(ahead)
+        if positions:
+            reading.request_latest()
+            reading.request_earliest()
+        latest = reading.load_latest_snapshot()
+        if latest is not None:
+            return _point(reading, latest, mode, options)
     if not positions:
         return ReadPoint(snapshot=None, is_latest=True)
     raise NotFoundError(
@@ -270,10 +277,10 @@ def find_at_or_after(store: MetadataStore, snapshot_id: int) -> Snapshot | None:
 
 
 def newest_before(store: MetadataStore, latest: Snapshot, is_before: Callable[[Snapshot], bool]) -> Snapshot | None:
-    """Find the newest snapshot for which ``is_before`` is true, by binary search; None if there is none.
+    """Find the newest snapshot for which ``is_before`` is true, by a search in parts; None if there is none.
 
     ``is_before`` must be true for all snapshots up to some id, and false for all later ones. Ids may be missing between
-    two snapshots, after a rollback concurrent with a commit.
+    two snapshots, after a rollback concurrent with a commit. The directory is listed only if an id is missing.
 
     Raises:
         DataLossError: the next snapshots after it were lost, and might be the newest.
@@ -281,18 +288,20 @@ def newest_before(store: MetadataStore, latest: Snapshot, is_before: Callable[[S
     earliest = store.load_earliest_snapshot()
     if earliest is None or not is_before(earliest):
         return None
-    found, above = earliest, None
-    low, high = earliest.id + 1, latest.id
-    while low <= high:
-        middle = (low + high) // 2
-        snapshot = latest if middle == latest.id else find_at_or_before(store, middle)
-        if snapshot is None or snapshot.id < low:
-            low = middle + 1
-        elif is_before(snapshot):
-            found, low = snapshot, middle + 1
-        else:
-            above, high = snapshot, snapshot.id - 1
-    return found if above is None else _next_below(store, found, above)
+    if is_before(latest):
+        return latest
+    found, above, is_listed = earliest, latest, False
+    ids: Sequence[int] = range(earliest.id + 1, latest.id)
+    while ids:
+        step = -(-len(ids) // (store.snapshots_at_once + 1))
+        asked = ids[step - 1 :: step][: store.snapshots_at_once]
+        snapshots = list(store.find_snapshots(asked))
+        if len(snapshots) < len(asked) and not is_listed:
+            ids, is_listed = store.list_snapshot_ids(), True
+        place = bisect_left(snapshots, True, key=lambda each: not is_before(each))  # noqa: FBT003 - the first such one
+        found, above = [found, *snapshots][place], [*snapshots, above][place]
+        ids = [each for each in ids if found.id < each < above.id and each not in asked]
+    return _next_below(store, found, above)
 
 
 def newest_by_time(store: MetadataStore, latest: Snapshot, millis: int, *, or_equal: bool = False) -> Snapshot | None:
@@ -338,13 +347,28 @@ def _predecessors(store: MetadataStore, snapshot_id: int) -> Iterator[Snapshot]:
     """
     first = snapshot_id
     while first > 1:
-        ids = range(first - 1, max(first - 1 - _CLEAN_STEPS, 0), -1)
-        found = list(store.find_snapshots(ids))
-        yield from found
+        ids = range(first - 1, max(first - 1 - store.snapshots_at_once, 0), -1)
+        found = 0
+        for snapshot in store.find_snapshots(ids):
+            yield snapshot
+            found += 1
         first = ids[-1]
-        if len(found) < len(ids):
+        if found < len(ids):
             yield from store.find_snapshots([each for each in reversed(store.list_snapshot_ids()) if each < first])
             return
+
+
+def _checked_predecessors(store: MetadataStore, above: Snapshot) -> Iterator[Snapshot]:
+    """Yield the snapshots before another, newest first, down to those that are being expired.
+
+    Raises:
+        DataLossError: some of them were lost.
+    """
+    for below in _predecessors(store, above.id):
+        if _next_below(store, below, above) is None:
+            return
+        yield below
+        above = below
 
 
 def newest_until_time(store: MetadataStore, latest: Snapshot, millis: int) -> Snapshot:
@@ -389,11 +413,12 @@ def _first_with_watermark(store: MetadataStore, latest: Snapshot, watermark: int
 
 def nearest_with_watermark(store: MetadataStore, snapshot_id: int, first_id: int) -> Snapshot | None:
     """Load the newest snapshot with a watermark and an id from ``first_id`` to ``snapshot_id``; None without one."""
-    snapshot = find_at_or_before(store, snapshot_id)
-    while snapshot is not None and snapshot.id >= first_id:
-        if watermark_of(snapshot) is not None:
-            return snapshot
-        snapshot = _load_below(store, snapshot)
+    newest = find_at_or_before(store, snapshot_id)
+    if newest is None:
+        return None
+    for snapshot in chain((newest,), _checked_predecessors(store, newest)):
+        if snapshot.id < first_id or watermark_of(snapshot) is not None:
+            return snapshot if snapshot.id >= first_id else None
     return None
 
 
@@ -402,13 +427,11 @@ def newest_compacted(
 ) -> Snapshot:
     """Find the newest COMPACT snapshot for which ``is_meant`` is true; the latest snapshot if there is none.
 
-    This reads the snapshots one by one from the latest down; all of them if there is no such snapshot.
+    This reads the snapshots from the latest down; all of them if there is no such snapshot.
     """
-    snapshot: Snapshot | None = latest
-    while snapshot is not None:
+    for snapshot in chain((latest,), _checked_predecessors(store, latest)):
         if snapshot.commit_kind is CommitKind.COMPACT and is_meant(snapshot):
             return snapshot
-        snapshot = _load_below(store, snapshot)
     return latest
 
 
@@ -446,11 +469,6 @@ def _next_below(store: MetadataStore, below: Snapshot, above: Snapshot) -> Snaps
     """
     what = f"the snapshot that is looked for before snapshot {above.id} is"
     return below if check_not_lost(store, below.id, [above], above.id + 1, what) else None
-
-
-def _load_below(store: MetadataStore, above: Snapshot) -> Snapshot | None:
-    below = find_at_or_before(store, above.id - 1)
-    return None if below is None else _next_below(store, below, above)
 
 
 def _from_creation(store: MetadataStore, latest: Snapshot, millis: int) -> ReadPoint:
