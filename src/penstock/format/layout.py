@@ -74,6 +74,8 @@ CODEC_SUFFIXES: Final = {
 
 _CODEC_EXTENSIONS: Final = frozenset(CODEC_SUFFIXES.values())
 
+_FORMATS: Final = {each.value: each for each in FileFormat}
+
 
 def format_of(file_name: str) -> FileFormat:
     """Return a data file's format from its last extension; one codec extension after it is skipped.
@@ -84,13 +86,13 @@ def format_of(file_name: str) -> FileFormat:
     if len(parts) > 1 and parts[-1] in _CODEC_EXTENSIONS:
         parts.pop()
     extension = parts[-1] if parts else ""
-    try:
-        return FileFormat(extension)
-    except ValueError as error:
+    found = _FORMATS.get(extension)
+    if found is None:
         raise UnsupportedFeatureError(
             f"data file '{file_name}' has format '{extension}': only parquet, orc and avro are read; "
             "rewrite it with one of them"
-        ) from error
+        )
+    return found
 
 
 DATABASE_SUFFIX: Final = ".db"

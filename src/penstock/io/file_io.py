@@ -226,6 +226,10 @@ class FileIO(ABC):
     def to_uri(self, path: str) -> str:
         """Return the path as a URI that Spark's readers accept (``file:///...``, ``s3a://...``)."""
 
+    def to_uris(self, paths: Sequence[str]) -> Sequence[str]:
+        """Return ``to_uri`` of each path."""
+        return [self.to_uri(path) for path in paths]
+
     # What kind of storage it is
 
     @property

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import shutil
 import stat
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import quote
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# Of files that we write: it needs no encoding in a URI, and does not lead out of the directory.
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 # Errors of file systems without hard links: FAT and some FUSE mounts return EPERM, others one of the rest.
 _NO_HARD_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 # A cleanup may delete a new, still empty directory before a file is created in it.
@@ -243,8 +245,23 @@ class LocalFileIO(FileIO):
         directory, _, name = path.rpartition("/")
         if not directory or name in {"", ".", ".."}:
             return Path(path).as_uri()
-        # 3 microseconds per file instead of 14: the files of a bucket are in one directory.
-        return f"{_directory_uri(directory)}/{quote(os.fsencode(name))}"
+        return f"{Path(directory).as_uri()}/{quote(os.fsencode(name))}"
+
+    def to_uris(self, paths: Sequence[str]) -> Sequence[str]:
+        """Return ``to_uri`` of each path; a directory is checked once, as the files of a bucket are in one."""
+        found: list[str] = []
+        known: dict[str, str] = {}
+        for path in paths:
+            directory, _, name = path.rpartition("/")
+            parent = known.get(directory)
+            is_plain = _PLAIN_NAME.fullmatch(name) is not None
+            if parent is not None and is_plain and not os.path.islink(path):  # noqa: PTH114 - a Path takes 3 times as long
+                found.append(f"{parent}/{name}")
+                continue
+            found.append(uri := self.to_uri(path))
+            if is_plain:
+                known[directory] = uri.rpartition("/")[0]
+        return found
 
     @property
     def is_local(self) -> bool:
@@ -330,11 +347,6 @@ class LocalFileIO(FileIO):
             except FAILURES as error:
                 what = f"{path} (which is there, but a power cut may undo it)"
                 raise to_storage_error("flush the directory of", what, error, creating=True) from error
-
-
-@lru_cache(maxsize=1_000)
-def _directory_uri(directory: str) -> str:
-    return Path(directory).as_uri()
 
 
 def _with_parents(path: Path | str, create: Callable[[], T], *, durable: bool = False) -> T:

@@ -70,6 +70,10 @@ class WrappingFileIO(FileIO):
         """Delegate."""
         return self.inner.to_uri(self.real(path))
 
+    def to_uris(self, paths: Sequence[str]) -> Sequence[str]:
+        """Delegate."""
+        return self.inner.to_uris([self.real(path) for path in paths])
+
     @property
     def is_object_store(self) -> bool:
         """Delegate."""

@@ -163,6 +163,10 @@ class RecordingFileIO(FileIO):
         """Delegate; not recorded, since it does not access storage."""
         return self.inner.to_uri(path)
 
+    def to_uris(self, paths: Sequence[str]) -> Sequence[str]:
+        """Delegate."""
+        return self.inner.to_uris(paths)
+
     def _note(self, operation: Operation, path: str) -> int:
         """Record the call; return its number, from 1."""
         with self._lock:

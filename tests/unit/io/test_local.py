@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.errors import NotFoundError, StorageError
 from penstock.io.file_io import FileIO
@@ -269,3 +271,21 @@ def test_a_permission_that_is_missing_is_not_an_absence(monkeypatch: pytest.Monk
 
 def test_the_uri_is_percent_encoded() -> None:
     assert LocalFileIO().to_uri("/data/a b/dt=x%3Ay") == "file:///data/a%20b/dt%3Dx%253Ay"
+
+
+@given(
+    st.lists(
+        st.builds("{}/{}".format, st.sampled_from(["/t", "/t/a b", "/t/dt=1"]), st.text("ab.~-_%/é \n", max_size=4))
+    )
+)
+def test_uris_are_those_of_each_path(paths: list[str]) -> None:
+    assert LocalFileIO().to_uris(paths) == [LocalFileIO().to_uri(path) for path in paths]
+
+
+def test_a_linked_file_beside_checked_ones_has_no_uri(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("x")
+    (tmp_path / "table").mkdir()
+    (tmp_path / "table" / "link").symlink_to(tmp_path / "secret")
+    file_io = LocalFileIO().confined(str(tmp_path / "table"))
+    with pytest.raises(StorageError, match="is a symbolic link"):
+        file_io.to_uris([f"{tmp_path}/table/own", f"{tmp_path}/table/link"])

@@ -92,10 +92,14 @@ def to_frame(
                 left.append(file)
             else:
                 group = _NativeGroup(schema_id=file.schema_id, file_format=format_of(file.file_name), columns=found)
-                native[group].append((ref.file_io.to_uri(split.path_of(file, external)), file.file_size))
+                native[group].append((split.path_of(file, external), file.file_size))
         if left:
             others.append(replace(split, files=tuple(left)))
-    frames = [_native_frame(spark, plan, fields, group, files) for group, files in native.items()]
+    frames = []
+    for group, files in native.items():
+        uris = ref.file_io.to_uris([path for path, _ in files])
+        sized = [(uri, size) for uri, (_, size) in zip(uris, files, strict=True)]
+        frames.append(_native_frame(spark, plan, fields, group, sized))
     if others or not frames:
         frames.append(_python_frame(spark, ref, fields, others))
     return reduce(lambda left, right: left.union(right), frames)

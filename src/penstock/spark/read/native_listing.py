@@ -65,10 +65,8 @@ def list_native(
     """
     external = ExternalPaths.of(ref)
     if not reading.needs_class and not constants:
-        return tuple(
-            (ref.file_io.to_uri(split.path_of(file, external)), file.file_size, "\t")
-            for split in splits
-            for file in split.files
+        return _with_uris(
+            ref, [(split.path_of(file, external), file.file_size, "\t") for split in splits for file in split.files]
         )
     deleted, found = DeletedRows(ref), []
     cells: dict[str, str | None] = {FIRST_ROW_ID: "long", LAST_SEQUENCE_NUMBER: "long"}
@@ -83,8 +81,13 @@ def list_native(
             values |= {FILE_PATH: path, FIRST_ROW_ID: file.first_row_id, LAST_SEQUENCE_NUMBER: file.max_sequence_number}
             row = json.dumps([[cells.get(name) for name in constants], [values[name] for name in constants]])
             tag = _tag(ref, reading, deleted, file, vectors.get(file.file_name)) if reading.needs_class else ""
-            found.append((ref.file_io.to_uri(path), file.file_size, f"{row if constants else ''}\t{tag}"))
-    return tuple(found)
+            found.append((path, file.file_size, f"{row if constants else ''}\t{tag}"))
+    return _with_uris(ref, found)
+
+
+def _with_uris(ref: TableRef, files: Sequence[tuple[str, int, str]]) -> tuple[tuple[str, int, str], ...]:
+    uris = ref.file_io.to_uris([path for path, _, _ in files])
+    return tuple((uri, size, tag) for uri, (_, size, tag) in zip(uris, files, strict=True))
 
 
 def partition_constant(name: str) -> str:
